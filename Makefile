@@ -1,0 +1,83 @@
+# Everything that a checkout can do; `make help` lists it. Environments are made on first use, without root, and again
+# when pyproject.toml or the pinned versions change. PYTHON chooses the interpreter: make PYTHON=python3.12 test
+
+PYTHON ?= python3
+PYTHON_LOWEST ?= python3.10
+LOCKED := constraints/tests.txt
+PLAIN := -m "not root and not export"
+
+export GOAL := $(firstword $(MAKECMDGOALS))
+export PYTHON
+asked := $(if $(filter file,$(origin PYTHON)),,yes)
+environment = @ASKED=$(asked) .ci/environment
+
+# An environment whose interpreter is gone, or is not the one that was asked for, is noticed although its stamp is fresh.
+gone = $(if $(wildcard $(1)/bin/python),,FORCE)
+chosen := $(if $(asked),| same-python)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test check lint format layers test-lowest test-system bench lock clean same-python FORCE
+
+help:  ## list what can be made
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+
+demo: .venv/.demo  ## classify a few photographs: a daemon is started, asked and stopped
+	.venv/bin/jetsel demo
+
+test: .venv/.test  ## the tests that need neither root nor torch
+	.venv/bin/python -m pytest $(PLAIN) tests/unit tests/contract tests/system
+
+check: lint test  ## everything before a commit: format, lint, types, layers, tests
+
+lint: .venv/.test  ## format, lint, types and layers
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+	.venv/bin/python -m pytest tests/unit/test_layers.py
+
+format: .venv/.test  ## rewrite the sources in the project's format
+	.venv/bin/ruff format .
+	.venv/bin/ruff check --fix .
+
+test-lowest: .venv-lowest/.test  ## unit and contract tests with the oldest versions we accept, on Python 3.10
+	.venv-lowest/bin/python -m pytest $(PLAIN) tests/unit tests/contract
+
+test-system: .venv/.test .venv-export/.test  ## the tests that need root or torch; what they lack is a failure
+	.ci/marked .venv root
+	.ci/marked .venv-export export
+
+bench: .venv/.bench  ## the daemon beside a bare loop and another server
+	.venv/bin/python -m benchmarks
+
+lock: .venv-lock/.uv  ## renew the pinned versions in constraints/
+	.ci/lock .venv-lock/bin/uv
+
+clean:  ## remove the environments and everything that was built
+	rm -rf .venv .venv-export .venv-lowest .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.demo: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
+	$(environment) .venv $@ -c $(LOCKED) -e '.[demo]'
+
+.venv/.test: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
+	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev]'
+
+.venv/.bench: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
+	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev,bench]'
+
+.venv-export/.test: pyproject.toml $(LOCKED) constraints/export.txt $(call gone,.venv-export)
+	$(environment) .venv-export $@ -c $(LOCKED) -c constraints/export.txt -e '.[demo,dev,export]'
+
+.venv-lowest/.test: PYTHON := $(PYTHON_LOWEST)
+.venv-lowest/.test: export VARIABLE := PYTHON_LOWEST
+.venv-lowest/.test: pyproject.toml constraints/lowest.txt $(call gone,.venv-lowest)
+	$(environment) .venv-lowest $@ -c constraints/lowest.txt -e '.[demo,dev]'
+
+.venv-lock/.uv: $(call gone,.venv-lock)
+	$(environment) .venv-lock $@ uv
+
+same-python:
+	$(environment) .venv -
+FORCE:

@@ -1,0 +1,163 @@
+"""What jetsel.toml may say: frozen values, decoded once; a typo fails with the key's name, what is wrong and an example."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from jetsel.errors import ConfigError
+
+SYSTEM_CONFIG = "/etc/jetsel/jetsel.toml"
+SYSTEM_SOCKET = "/run/jetsel/jetsel.sock"
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class Server(Struct, frozen=True, forbid_unknown_fields=True):
+    """The sockets, who may use them, and what is accepted at once."""
+
+    endpoint: Annotated[str, Meta(pattern=r"^ipc:///.+")] | None = None  # None: in the user's runtime directory
+    tcp: Annotated[str, Meta(pattern=r"^tcp://(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+$")] | None = None
+    group: str | None = None  # of the socket's file; None: the daemon's own
+    admin_group: str | None = None  # may reload, beside root and the daemon's own user
+    workers: Annotated[int, Meta(ge=1, le=64)] | None = None  # None: one for each processor
+    queue_requests: Annotated[int, Meta(ge=1, le=100_000)] = 128
+    queue_mb: Annotated[float, Meta(gt=0, le=65_536)] = 64.0
+    max_image_mb: Annotated[float, Meta(gt=0, le=1024)] = 16.0
+    max_image_megapixels: Annotated[float, Meta(gt=0, le=1000)] = 50.0
+
+
+class Models(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which models are loaded, and on what."""
+
+    paths: list[str] = []  # folders of manifests beside the starter family
+    starter: bool = True  # serve the family that ships with jetsel
+    default_family: str | None = None  # None: the only one, or the starter family
+    only: list[str] = []  # names; empty: every model found
+    backend: str = "onnxruntime"
+    threads: Annotated[int, Meta(ge=1, le=64)] = 1  # of one inference
+    max_batch: Annotated[int, Meta(ge=1, le=256)] = 8
+
+
+class Policy(Struct, frozen=True, forbid_unknown_fields=True):
+    """What decides where the request does not say."""
+
+    default: str | None = None  # None: what the family's calibration found best
+    on_doubt: Literal["use", "refuse"] = "use"
+    fallback: str | None = None  # the model used in doubt; None: the most expensive of the family
+
+
+class OwnPolicy(Struct, frozen=True, forbid_unknown_fields=True):
+    """A cascade of the owner's: models cheapest first, and the confidence that each but the last must reach."""
+
+    models: Annotated[list[str], Meta(min_length=1)]
+    thresholds: list[Share] = []
+
+
+class Log(Struct, frozen=True, forbid_unknown_fields=True):
+    """How much is told."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    requests: bool = False  # one line for each request
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole of jetsel.toml."""
+
+    server: Server = Server()
+    models: Models = Models()
+    policy: Policy = Policy()
+    policies: dict[str, OwnPolicy] = {}
+    log: Log = Log()
+
+
+EXAMPLES = {
+    "server.endpoint": 'endpoint = "ipc:///run/jetsel/jetsel.sock"',
+    "server.tcp": 'tcp = "tcp://127.0.0.1:5555" (loopback alone, until there are keys)',
+    "server.group": 'group = "video"',
+    "server.admin_group": 'admin_group = "adm"',
+    "server.workers": "workers = 4",
+    "server.queue_requests": "queue_requests = 128",
+    "server.queue_mb": "queue_mb = 64",
+    "server.max_image_mb": "max_image_mb = 16",
+    "server.max_image_megapixels": "max_image_megapixels = 50",
+    "models.paths": 'paths = ["/var/lib/jetsel/models"]',
+    "models.starter": "starter = true",
+    "models.default_family": 'default_family = "starter"',
+    "models.only": 'only = ["xs", "xl"]',
+    "models.backend": 'backend = "onnxruntime"',
+    "models.threads": "threads = 1",
+    "models.max_batch": "max_batch = 8",
+    "policy.default": 'default = "cascade"',
+    "policy.on_doubt": 'on_doubt = "use" (or "refuse")',
+    "policy.fallback": 'fallback = "xl"',
+    "policies": '[policies.quick] models = ["xs", "m"] thresholds = [0.8]',
+    "log.level": 'level = "info" (or "debug", "warning", "error")',
+    "log.requests": "requests = false",
+}
+
+_UNKNOWN = re.compile(r"unknown field `(?P<field>[^`]+)`")
+_PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
+
+
+def parse(text: str) -> Config:
+    """Read the text of a jetsel.toml; raises ConfigError with one line: the key, what is wrong, an example."""
+    try:
+        config = msgspec.toml.decode(text, type=Config)
+    except msgspec.ValidationError as error:
+        raise ConfigError(_explain(str(error))) from None
+    except (msgspec.DecodeError, ValueError) as error:
+        raise ConfigError(f"not TOML: {error}; example: [server] then a line queue_requests = 128") from None
+    for name, policy in config.policies.items():
+        if len(policy.thresholds) != len(policy.models) - 1:
+            raise ConfigError(
+                f"policies.{name}.thresholds: {len(policy.thresholds)} for {len(policy.models)} models, "
+                f"one fewer than the models are needed; example: {EXAMPLES['policies']}"
+            )
+    return config
+
+
+def _explain(message: str) -> str:
+    where = _PATH.search(message)
+    path = where["path"] if where else ""
+    what = _PATH.sub("", message)
+    unknown = _UNKNOWN.search(message)
+    if unknown:
+        section = f"{path}." if path else ""
+        key = f"{section}{unknown['field']}"
+        known = sorted(k.removeprefix(section) for k in EXAMPLES if k.startswith(section)) if section else _sections()
+        return f"{key}: there is no such key; known here: {', '.join(known)}; example: {_example(path)}"
+    if "pattern" in what or "regex" in what:
+        what = "this value has the wrong form"
+    return f"{path or 'jetsel.toml'}: {what[0].lower() + what[1:]}; example: {_example(path)}"
+
+
+def _sections() -> list[str]:
+    return [field.name for field in msgspec.structs.fields(Config)]
+
+
+def _example(path: str) -> str:
+    path = re.sub(r"\[.*?\]", "", path).removesuffix("[...]")
+    if path in EXAMPLES:
+        return EXAMPLES[path]
+    within = [example for key, example in EXAMPLES.items() if path and key.startswith(path.split(".")[0])]
+    return within[0] if within else "[server] then a line queue_requests = 128"
+
+
+def effective(config: Config) -> dict[str, Any]:
+    """Return the configuration as plain values for printing; what is None is left to jetsel and stays out."""
+    plain: dict[str, Any] = msgspec.to_builtins(config)
+    return {
+        section: {key: value for key, value in values.items() if value is not None} for section, values in plain.items()
+    }
+
+
+def user_socket(environment: dict[str, str] | None = None) -> str:
+    """Return the path of the socket in the user's runtime directory: $XDG_RUNTIME_DIR, or a private one under /tmp."""
+    environment = dict(os.environ) if environment is None else environment
+    runtime = environment.get("XDG_RUNTIME_DIR")
+    return f"{runtime}/jetsel/jetsel.sock" if runtime else f"/tmp/jetsel-{os.getuid()}/jetsel.sock"

@@ -1,0 +1,157 @@
+"""One family as it is served: its models' lanes and driver, its policies, and what decides where a request does not say."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from jetsel import premodel
+from jetsel.config import Config
+from jetsel.engines import open_engine, warm_up
+from jetsel.errors import CalibrationError, ConfigError, JetselError, UnknownModelError, UnknownPolicyError
+from jetsel.features import table_hash
+from jetsel.image import InputSpec
+from jetsel.selection import Driver, Lane, Policy, catalogue
+from jetsel.wire import Classify, Criterion, FamilyStatus, ModelStatus
+from jetsel.zoo import Family, Labels, Model, verify
+
+log = logging.getLogger("jetsel.models")
+
+CALIBRATION_FOLDER = "calibration"
+
+
+@dataclass(eq=False)
+class ServedFamily:
+    """Everything that answers for one family. Built by `serve_family`; its engines are loaded by `load`."""
+
+    name: str
+    labels: Labels
+    models: dict[str, Model]
+    specs: dict[str, InputSpec]
+    needed_px: int  # the shorter side below which no photograph is decoded: the largest that a model takes
+    driver: Driver
+    policies: dict[Criterion, dict[str, Policy]]
+    default_policy: dict[Criterion, str]
+    because: str
+    fallback: str  # the model used in doubt
+    on_doubt: str  # "use" the fallback or "refuse", where the request does not say
+    features: tuple[str, ...]
+    calibration: str | None
+
+    def load(self, config: Config, workers: int) -> None:
+        """Load and warm up every model; one that fails is marked with its reason and the rest go on."""
+        for name, model in self.models.items():
+            lane = self.driver.lanes[name]
+            if lane.engine is not None:
+                continue  # taken over from before a reload: the same bytes
+            try:
+                verify(model)
+                engine = open_engine(
+                    config.models.backend, name, model.path, concurrency=workers, threads=config.models.threads
+                )
+                spec = self.specs[name]
+                warm_up(engine, spec.height_px, spec.width_px, len(self.labels.names))
+            except JetselError as error:
+                lane.unavailable = str(error)
+                log.error("model %s of family %s is unavailable: %s", name, self.name, error)
+                continue
+            lane.engine, lane.unavailable = engine, None
+
+    def policy_for(self, request: Classify) -> Policy:
+        """The policy that this request asks for, or the family's default; raises UnknownModelError or UnknownPolicyError."""
+        offered = self.policies[request.criterion]
+        if request.model is not None:
+            if request.policy is not None:
+                raise UnknownPolicyError('"model" pins one model and "policy" chooses among several: send one of them')
+            if request.model not in self.models:
+                raise UnknownModelError(f"family {self.name} has no model {request.model!r}: {', '.join(self.models)}")
+            return offered[f"single:{request.model}"]
+        name = request.policy or self.default_policy[request.criterion]
+        if name not in offered:
+            raise UnknownPolicyError(f"family {self.name} has no policy {name!r}: {', '.join(offered)}")
+        return offered[name]
+
+    def status(self) -> FamilyStatus:
+        """What `status` tells of this family."""
+        lanes = self.driver.lanes
+        return FamilyStatus(
+            name=self.name,
+            classes=len(self.labels.names),
+            models=[
+                ModelStatus(
+                    name=name,
+                    version=model.manifest.version,
+                    state="unavailable" if lanes[name].unavailable else "ready" if lanes[name].engine else "loading",
+                    reason=lanes[name].unavailable,
+                    runs=lanes[name].runs,
+                    p50_ms=lanes[name].percentile_ms(0.5),
+                    p95_ms=lanes[name].percentile_ms(0.95),
+                )
+                for name, model in self.models.items()
+            ],
+            policies=list(self.policies["top1"]),
+            default_policy=dict(self.default_policy),
+            because=self.because,
+            fallback=self.fallback if self.on_doubt == "use" else None,
+            calibration=self.calibration,
+        )
+
+
+def serve_family(family: Family, config: Config) -> ServedFamily:
+    """Put one family together from its models, its calibration and the configuration; nothing is loaded yet.
+
+    Raises ConfigError where the configuration names a model or policy that it has not.
+    """
+    wanted = [m for m in family.models if not config.models.only or m.manifest.name in config.models.only]
+    models = {model.manifest.name: model for model in wanted}
+    calibration, note = _calibration(family, models)
+    temperatures = calibration.temperatures if calibration else {}
+    lanes = {name: Lane(name, None, temperatures.get(name, 1.0)) for name in models}
+    policies = catalogue(list(models), calibration, config.policies)
+    best = list(models)[-1]
+    fallback = config.policy.fallback or best
+    if fallback not in models:
+        raise ConfigError(f"policy.fallback: family {family.name} has no model {fallback!r}; it has {', '.join(models)}")
+    if config.policy.default is not None:
+        defaults: dict[Criterion, str] = {"top1": config.policy.default, "top5": config.policy.default}
+        because = "the configuration says so"
+        if config.policy.default not in policies["top1"]:
+            known = ", ".join(policies["top1"])
+            raise ConfigError(f"policy.default: family {family.name} has no policy {config.policy.default!r}; it has {known}")
+    elif calibration is not None:
+        defaults = {"top1": calibration.default_policy["top1"], "top5": calibration.default_policy["top5"]}
+        because = calibration.because
+    else:
+        defaults = {"top1": f"single:{best}", "top5": f"single:{best}"}
+        because = f"without a calibration the most expensive model answers; {note}"
+    specs = {name: model.manifest.input for name, model in models.items()}
+    return ServedFamily(
+        name=family.name,
+        labels=family.labels,
+        models=models,
+        specs=specs,
+        needed_px=max(max(spec.width_px, spec.height_px) for spec in specs.values()),
+        driver=Driver(lanes, config.models.max_batch),
+        policies=policies,
+        default_policy=defaults,
+        because=because,
+        fallback=fallback,
+        on_doubt=config.policy.on_doubt,
+        features=calibration.features if calibration else (),
+        calibration=note,
+    )
+
+
+def _calibration(family: Family, models: dict[str, Model]) -> tuple[premodel.Calibration | None, str]:
+    """The family's calibration where it has one that fits, and a sentence about it."""
+    directory = family.models[0].directory / CALIBRATION_FOLDER
+    if not directory.is_dir():
+        return None, "none was made"
+    try:
+        found = premodel.load(directory)
+        hashes = {name: model.manifest.sha256 for name, model in models.items()}
+        premodel.check(found, family.labels.sha256, hashes, table_hash())
+    except CalibrationError as error:
+        log.error("calibration of family %s is not used: %s", family.name, error)
+        return None, f"refused: {error}"
+    return found, f"of {found.created}"

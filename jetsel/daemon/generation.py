@@ -1,0 +1,120 @@
+"""What one reading of the configuration, the models and the calibrations gives; a reload builds the next one aside."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jetsel.config import Config
+from jetsel.daemon.family import ServedFamily, serve_family
+from jetsel.errors import ConfigError, UnknownFamilyError
+from jetsel.image import Limits
+from jetsel.selection.catalogue import check_own
+from jetsel.zoo import STARTER, scan
+
+log = logging.getLogger("jetsel.models")
+
+
+@dataclass(eq=False)
+class Generation:
+    """The families of one configuration; requests keep the one they were admitted under until they are answered."""
+
+    config: Config
+    families: dict[str, ServedFamily]
+    default_family: str
+    broken: list[str]
+    limits: Limits
+    workers: int
+    ready: bool = False
+
+    def load(self, before: Generation | None = None) -> None:
+        """Load every model, taking over from `before` what is the same bytes on the same backend.
+
+        Raises ConfigError where not one model of the default family runs.
+        """
+        if before is not None and before.config.models == self.config.models and before.workers == self.workers:
+            self._take_over(before)
+        for family in self.families.values():
+            family.load(self.config, self.workers)
+        default = self.families[self.default_family]
+        if all(lane.engine is None for lane in default.driver.lanes.values()):
+            reasons = "; ".join(str(lane.unavailable) for lane in default.driver.lanes.values())
+            raise ConfigError(f"no model of the default family {self.default_family} can run: {reasons}")
+        self.ready = True
+
+    def close(self, successor: Generation | None = None) -> None:
+        """Free the engines that no successor has taken over."""
+        kept = {id(lane.engine) for f in (successor.families.values() if successor else ()) for lane in f.driver.lanes.values()}
+        for family in self.families.values():
+            for lane in family.driver.lanes.values():
+                if lane.engine is not None and id(lane.engine) not in kept:
+                    lane.engine.close()
+
+    def family(self, name: str | None) -> ServedFamily:
+        """The named family, or the default one; raises UnknownFamilyError."""
+        wanted = name or self.default_family
+        if wanted not in self.families:
+            raise UnknownFamilyError(f"no family {wanted!r} is served: {', '.join(self.families)}")
+        return self.families[wanted]
+
+    def _take_over(self, before: Generation) -> None:
+        running = {
+            family.models[name].manifest.sha256: lane
+            for family in before.families.values()
+            for name, lane in family.driver.lanes.items()
+            if lane.engine is not None
+        }
+        for family in self.families.values():
+            for name, lane in family.driver.lanes.items():
+                known = running.get(family.models[name].manifest.sha256)
+                if known is not None:
+                    lane.engine, lane.times_ms, lane.runs = known.engine, known.times_ms, known.runs
+
+
+def build(config: Config) -> Generation:
+    """Read the models' folders and put the families together; nothing is loaded yet.
+
+    Raises ConfigError where nothing can be served, a name is unknown, or a policy mixes families.
+    """
+    folders: Sequence[Path] = [*([STARTER] if config.models.starter else []), *map(Path, config.models.paths)]
+    zoo = scan(folders)
+    broken = [f"{item.path}: {item.reason}" for item in zoo.broken]
+    for line in broken:
+        log.error("model left out: %s", line)
+    names = {name: [m.manifest.name for m in family.models] for name, family in zoo.families.items()}
+    unknown = sorted(set(config.models.only) - {model for models in names.values() for model in models})
+    if unknown:
+        raise ConfigError(f"models.only: no folder has {', '.join(unknown)}; see: jetsel models list")
+    check_own(config.policies, names)
+    families = {
+        name: serve_family(family, config)
+        for name, family in zoo.families.items()
+        if not config.models.only or set(names[name]) & set(config.models.only)
+    }
+    if not families:
+        raise ConfigError(f"models.paths: no model in {', '.join(map(str, folders)) or 'no folder'}; {'; '.join(broken)}")
+    megabyte = 1_000_000
+    return Generation(
+        config=config,
+        families=families,
+        default_family=_default_family(config, families),
+        broken=broken,
+        limits=Limits(int(config.server.max_image_mb * megabyte), int(config.server.max_image_megapixels * 1e6)),
+        workers=config.server.workers or os.cpu_count() or 1,
+    )
+
+
+def _default_family(config: Config, families: dict[str, ServedFamily]) -> str:
+    wanted = config.models.default_family
+    if wanted is not None:
+        if wanted not in families:
+            raise ConfigError(f"models.default_family: there is no family {wanted!r}; found: {', '.join(families)}")
+        return wanted
+    if len(families) == 1:
+        return next(iter(families))
+    if "starter" in families:
+        return "starter"
+    raise ConfigError(f"models.default_family: several families ({', '.join(families)}) and none named as the default")

@@ -1,0 +1,31 @@
+"""One classify request from its message to its answer: what is known of it at each stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jetsel.daemon.family import ServedFamily
+from jetsel.daemon.port import Route
+from jetsel.image import Photograph
+from jetsel.selection import Flight, Policy
+from jetsel.wire import Classify
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """An admitted request. Times are seconds on the monotonic clock, stages in milliseconds."""
+
+    route: Route
+    request: Classify
+    data: memoryview
+    family: ServedFamily
+    policy: Policy
+    fallback: str | None
+    received_s: float
+    deadline_s: float | None
+    queue_ms: float = 0.0
+    decode_ms: float = 0.0
+    features_ms: float | None = None
+    features: dict[str, float] | None = None
+    photograph: Photograph | None = None
+    flight: Flight | None = None

@@ -1,0 +1,143 @@
+"""The ipc socket's file: who owns it, its mode and group, and that nothing alive or foreign is ever removed.
+
+libzmq's own bind unlinks whatever stands at the path, a live endpoint or a regular file included. So the daemon makes
+the listening socket itself and hands ZeroMQ the descriptor (ZMQ_USE_FD).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import grp
+import os
+import socket
+import stat
+from pathlib import Path
+
+from jetsel.errors import ConfigError
+
+MODE = 0o660
+BACKLOG = 128
+LONGEST_PATH = 107  # sun_path of sockaddr_un holds 108 bytes, the last of them zero
+FIRST_PASSED_FD = 3  # sd_listen_fds(3)
+
+
+class Listener:
+    """A listening unix socket at a path, owned through a lock on `<path>.lock` until `close`."""
+
+    def __init__(self, path: Path, group: str | None) -> None:
+        """Take the path over; raises ConfigError where another daemon, a foreign file or a permission is in the way."""
+        if len(os.fsencode(path)) > LONGEST_PATH:
+            raise ConfigError(f"server.endpoint: {path} is longer than the {LONGEST_PATH} bytes that a socket's path may have")
+        self.path = path
+        self._lock_fd: int | None = None
+        passed = _passed_socket(path)
+        if passed is not None:
+            self.fd = passed  # systemd made the file and removes it
+            return
+        try:
+            self._lock_fd = _lock(path)
+            _remove_stale(path)
+            self.fd = _listen(path, group)
+        except OSError as error:
+            self.close()
+            raise ConfigError(f"server.endpoint: cannot listen at {path}: {error.strerror}; is the folder yours?") from None
+        except ConfigError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Remove the file, then give up the lock. The descriptor is ZeroMQ's to close."""
+        if self._lock_fd is None:
+            return
+        with contextlib.suppress(OSError):
+            if stat.S_ISSOCK(self.path.lstat().st_mode):
+                self.path.unlink()
+        with contextlib.suppress(OSError):
+            _lock_path(self.path).unlink()
+        os.close(self._lock_fd)
+        self._lock_fd = None
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make the folder of the user's own socket, closed to others; raises ConfigError where somebody else owns it."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise ConfigError(f"cannot make {folder}: {error.strerror}; set server.endpoint or $XDG_RUNTIME_DIR") from None
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise ConfigError(f"{folder} belongs to somebody else: set server.endpoint or $XDG_RUNTIME_DIR")
+
+
+def _lock_path(path: Path) -> Path:
+    return path.with_name(path.name + ".lock")
+
+
+def _lock(path: Path) -> int:
+    """Lock `<path>.lock`; the lock dies with the process, so nothing stale can hold it."""
+    while True:
+        descriptor = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(descriptor, 32).decode("ascii", "replace").strip()
+            os.close(descriptor)
+            who = f" (process {holder})" if holder else ""
+            raise ConfigError(
+                f"server.endpoint: another jetsel{who} serves {path}: stop it, or give this one another endpoint"
+            ) from None
+        # The one who held it before may have removed the file between our open and our lock.
+        with contextlib.suppress(FileNotFoundError):
+            if os.fstat(descriptor).st_ino == _lock_path(path).stat().st_ino:
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, str(os.getpid()).encode())
+                return descriptor
+        os.close(descriptor)
+
+
+def _remove_stale(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise ConfigError(f"server.endpoint: {path} is there and is no socket: move it away, or choose another endpoint")
+    path.unlink()
+
+
+def _listen(path: Path, group: str | None) -> int:
+    """Bind, then mode and group, then listen: nobody connects before the permissions stand."""
+    gid = -1
+    if group is not None:
+        try:
+            gid = grp.getgrnam(group).gr_gid
+        except KeyError:
+            raise ConfigError(f'server.group: there is no group {group!r} here; example: group = "video"') from None
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC) as listening:
+        before = os.umask(0o177)
+        try:
+            listening.bind(str(path))
+        finally:
+            os.umask(before)
+        try:
+            os.chown(path, -1, gid)
+        except PermissionError:
+            path.unlink()
+            raise ConfigError(f"server.group: this user may not give {path} to {group}: join the group first") from None
+        path.chmod(MODE)
+        listening.listen(BACKLOG)
+        return listening.detach()
+
+
+def _passed_socket(path: Path) -> int | None:
+    """Return the descriptor that a service manager listens on at this path (sd_listen_fds(3)), or None."""
+    if os.environ.get("LISTEN_PID") != str(os.getpid()):
+        return None
+    for descriptor in range(FIRST_PASSED_FD, FIRST_PASSED_FD + int(os.environ.get("LISTEN_FDS", "0"))):
+        with socket.socket(fileno=os.dup(descriptor)) as passed:
+            if passed.family == socket.AF_UNIX and passed.getsockname() == str(path):
+                os.set_inheritable(descriptor, False)
+                os.set_blocking(descriptor, False)
+                return descriptor
+    return None

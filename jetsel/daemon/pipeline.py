@@ -1,0 +1,119 @@
+"""One request end to end: the product on one page. Bytes to photograph, features, policy, models, answer."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel import image
+from jetsel.daemon.job import Job
+from jetsel.errors import JetselError
+from jetsel.features import extract
+from jetsel.power import NO_METER
+from jetsel.selection import Decision, Evidence, Flight
+from jetsel.wire import PROTOCOL_VERSION, Answer, Explanation, Ranked, Stages
+
+
+def prepare(job: Job, limits: image.Limits) -> bool:
+    """Decode the photograph, compute what its policy reads of it, and start the policy; return whether it ended at once.
+
+    Raises the JetselError that answers the request instead.
+    """
+    began = time.monotonic()
+    job.queue_ms = (began - job.received_s) * 1e3
+    request, family = job.request, job.family
+    if request.pixels is None:
+        photograph = image.decode(job.data, limits, family.needed_px)
+    else:
+        photograph = image.from_pixels(job.data, request.pixels, limits)
+    decoded = time.monotonic()
+    job.decode_ms = (decoded - began) * 1e3
+    features = None
+    if job.policy.needs_features:
+        features = extract(photograph.bgr, family.features)
+        job.features_ms = (time.monotonic() - decoded) * 1e3
+        if request.explain:
+            job.features = {name: float(value) for name, value in zip(family.features, features, strict=True)}
+    job.photograph = photograph
+    job.flight = Flight(
+        job.policy, Evidence(features, job.fallback), request.criterion, _inputs(job, photograph), job.deadline_s
+    )
+    return family.driver.begin(job.flight)
+
+
+class _inputs:  # noqa: N801  # a function with a memory: the model inputs of one photograph, each made once
+    def __init__(self, job: Job, photograph: image.Photograph) -> None:
+        self._specs = job.family.specs
+        self._photograph = photograph
+        self._made: dict[image.InputSpec, NDArray[np.float32]] = {}
+
+    def __call__(self, model: str) -> NDArray[np.float32]:
+        spec = self._specs[model]
+        found = self._made.get(spec)
+        if found is None:
+            found = self._made[spec] = image.model_input(self._photograph, spec)
+        return found
+
+
+def answer(job: Job) -> Answer:
+    """Put the ended flight's decision into words; raises the JetselError that it ended with instead."""
+    flight, photograph = job.flight, job.photograph
+    assert flight is not None
+    assert photograph is not None
+    decision = flight.outcome
+    if isinstance(decision, JetselError):
+        raise decision
+    assert isinstance(decision, Decision)
+    top = _ranked(job, decision.seen.probabilities)
+    energy = NO_METER
+    return Answer(
+        v=PROTOCOL_VERSION,
+        id=job.request.id,
+        family=job.family.name,
+        label=top[0].label,
+        wnid=top[0].wnid,
+        probability=top[0].probability,
+        top_k=top,
+        model=decision.seen.model,
+        policy=job.policy.name,
+        criterion=job.request.criterion,
+        because=decision.because,
+        in_doubt=decision.in_doubt,
+        cut_short=flight.cut_short,
+        ran=flight.ran,
+        stages_ms=_stages(job, flight),
+        energy_mj=energy.energy_mj,
+        energy_reason=energy.reason,
+        width_px=photograph.width_px,
+        height_px=photograph.height_px,
+        explanation=_explanation(job, decision, flight, photograph) if job.request.explain else None,
+    )
+
+
+def _ranked(job: Job, probabilities: NDArray[np.float32]) -> list[Ranked]:
+    """The top-k labels; of equal probabilities the lower class number stands first."""
+    labels = job.family.labels
+    order = np.argsort(-probabilities, kind="stable")[: job.request.top_k]
+    return [
+        Ranked(labels.names[i], labels.wnids[i], p)
+        for i, p in zip(order.tolist(), probabilities[order].tolist(), strict=True)
+    ]
+
+
+def _stages(job: Job, flight: Flight) -> Stages:
+    return Stages(
+        queue=round(job.queue_ms, 4),
+        decode=round(job.decode_ms, 4),
+        features=None if job.features_ms is None else round(job.features_ms, 4),
+        choice=round(flight.choice_ms, 4),
+        inference=[round(run.latency_ms, 4) for run in flight.ran],
+        total=round((time.monotonic() - job.received_s) * 1e3, 4),
+    )
+
+
+def _explanation(job: Job, decision: Decision, flight: Flight, photograph: image.Photograph) -> Explanation:
+    height, width = photograph.bgr.shape[:2]
+    steps = [f"{run.model}: {run.because} ({run.confidence:.3f} confident)" for run in flight.ran]
+    return Explanation(job.features, decision.distance, [*steps, decision.because], width, height)

@@ -1,0 +1,84 @@
+"""The daemon's life: open the socket, load the models, serve, and stop without losing what was accepted."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from jetsel.config import Config, user_socket
+from jetsel.daemon.crew import Crew
+from jetsel.daemon.generation import Generation, build
+from jetsel.daemon.listener import Listener, make_private_folder
+from jetsel.daemon.port import Port
+from jetsel.daemon.service import Service
+from jetsel.errors import ConfigError, JetselError
+
+log = logging.getLogger("jetsel.daemon")
+
+DRAIN_S = 10.0  # what was accepted is answered within this after SIGTERM
+
+
+def run(config: Config, reread: Callable[[], Config]) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit status. `reread` gives the configuration for a reload."""
+    logging.basicConfig(level=config.log.level.upper(), stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    listener = None
+    try:
+        listener = _listen(config)
+        generation = build(config)
+        port = Port(listener, config.server.tcp, generation.limits.max_bytes)
+        try:
+            return _serve(config, generation, port, reread, stop)
+        finally:
+            port.close()
+    except JetselError as error:
+        print(f"jetsel: {error}", file=sys.stderr)
+        return 2 if isinstance(error, ConfigError) else 1
+    finally:
+        if listener is not None:
+            listener.close()
+
+
+def _listen(config: Config) -> Listener:
+    endpoint = config.server.endpoint
+    path = Path(endpoint.removeprefix("ipc://")) if endpoint else Path(user_socket())
+    if endpoint is None:
+        make_private_folder(path.parent)
+    return Listener(path, config.server.group)
+
+
+def _serve(
+    config: Config, generation: Generation, port: Port, reread: Callable[[], Config], stop: threading.Event
+) -> int:
+    service = Service(config, generation, port, reread)
+    crew = Crew(service, generation.workers)
+    crew.start()
+    signal.signal(signal.SIGHUP, lambda *_: threading.Thread(target=_reload, args=(service,), daemon=True).start())
+    try:
+        began = time.monotonic()
+        generation.load()
+        log.info("ready on %s after %.2f s", ", ".join(port.endpoints), time.monotonic() - began)
+        while not stop.wait(3600):
+            pass
+        log.info("stopping: answering what was accepted")
+        service.refuse_new()
+        give_up = time.monotonic() + DRAIN_S
+        while not service.idle and time.monotonic() < give_up:
+            time.sleep(0.01)
+        return 0
+    finally:
+        crew.stop()
+
+
+def _reload(service: Service) -> None:
+    try:
+        service.reload()
+    except JetselError as error:
+        log.error("reload refused, nothing changed: %s", error)

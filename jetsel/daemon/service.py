@@ -1,0 +1,270 @@
+"""Admission and the request loop: messages off the socket, work for the crew, replies back."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+import jetsel
+from jetsel.config import Config
+from jetsel.daemon import pipeline
+from jetsel.daemon.generation import Generation, build
+from jetsel.daemon.job import Job
+from jetsel.daemon.port import Message, Port, Route
+from jetsel.daemon.tally import Tally, resident_mb
+from jetsel.daemon.trust import Trust
+from jetsel.errors import (
+    BadRequestError,
+    InternalError,
+    JetselError,
+    LoadingError,
+    ReloadFailedError,
+    ShuttingDownError,
+)
+from jetsel.selection import Flight
+from jetsel.wire import (
+    PROTOCOL_VERSION,
+    Classify,
+    Reload,
+    Reloaded,
+    Reply,
+    Status,
+    StatusReply,
+    decode_request,
+    encode,
+    failure,
+    read_id,
+)
+
+log = logging.getLogger("jetsel.daemon")
+
+MOST_PER_TURN = 64  # messages taken off the socket before the work they made is begun
+HEARTBEAT_MS = 1000
+
+
+class Service:
+    """The daemon between its socket and its crew. Implements crew.Work."""
+
+    def __init__(self, config: Config, generation: Generation, port: Port, reread: Callable[[], Config]) -> None:
+        self._config = config
+        self._port = port
+        self._reread = reread
+        self._trust = Trust(config.server.admin_group)
+        self._tally = Tally(config.server, generation.workers)
+        self._generation = generation
+        self._generations = [generation]  # those before are kept until their last request is answered
+        self._jobs: deque[Job] = deque()
+        self._flying: dict[Flight, Job] = {}
+        self._reloading = threading.Lock()
+        self._stopping = False
+
+    # What the crew calls.
+
+    def wait(self) -> None:
+        """Sleep until the socket may have something, or `wake` is called."""
+        self._port.wait(HEARTBEAT_MS)
+
+    def wake(self) -> None:
+        """End the wait of the thread at the socket."""
+        self._port.wake()
+
+    def receive(self) -> int:
+        """Take what has come off the socket, answer what needs no work, and queue the rest."""
+        made = 0
+        for message in self._port.receive(MOST_PER_TURN):
+            made += self._accept(message)
+        return made
+
+    def next_piece(self) -> Callable[[], None] | None:
+        """The next thing to compute: models that photographs wait for before photographs that wait to be decoded."""
+        for generation in self._generations:
+            for family in generation.families.values():
+                batch = family.driver.take()
+                if batch is not None:
+                    return functools.partial(self._infer, family.driver.execute, batch)
+        return functools.partial(self._prepare, self._jobs.popleft()) if self._jobs else None
+
+    # What the lifecycle calls.
+
+    def refuse_new(self) -> None:
+        """From now on only what was admitted is answered."""
+        self._stopping = True
+
+    @property
+    def idle(self) -> bool:
+        """Whether every admitted request has been answered."""
+        return self._tally.in_queue == 0
+
+    # Messages.
+
+    def _accept(self, message: Message) -> int:
+        """Answer a message at once or queue its work; return how many pieces of work it made."""
+        frame = bytes(message.frames[0]) if message.frames else b""
+        try:
+            if len(message.frames) > 2:
+                raise BadRequestError(f"{len(message.frames)} frames: send the JSON, then the image, nothing else")
+            request = decode_request(frame)
+            if isinstance(request, Classify):
+                self._admit(message, request)
+                return 1
+            if len(message.frames) == 2:
+                raise BadRequestError("only classify takes a second frame: send this one without")
+            if isinstance(request, Status):
+                self._reply(message.route, self._status(request))
+            else:
+                self._trust.check(message.credentials)
+                threading.Thread(target=self._reload, args=(message.route, request), name="reload", daemon=True).start()
+        except JetselError as error:
+            self._tally.refused(error.code)
+            self._reply(message.route, failure(read_id(frame), error))
+        return 0
+
+    def _admit(self, message: Message, request: Classify) -> None:
+        received_s = time.monotonic()
+        if len(message.frames) < 2:
+            raise BadRequestError("the image is missing: send it as the frame after the JSON")
+        if self._stopping:
+            raise ShuttingDownError("the daemon is stopping: send again when it is back")
+        generation = self._generation
+        if not generation.ready:
+            raise LoadingError("the models are still loading: send again in a moment")
+        family = generation.family(request.family)
+        policy = family.policy_for(request)
+        floor_ms = family.driver.floor_ms(policy) if request.deadline_ms is not None else 0.0
+        self._tally.admit(message.frames[1].nbytes, request.deadline_ms, floor_ms)
+        self._jobs.append(
+            Job(
+                route=message.route,
+                request=request,
+                data=message.frames[1],
+                family=family,
+                policy=policy,
+                fallback=family.fallback if (request.on_doubt or family.on_doubt) == "use" else None,
+                received_s=received_s,
+                deadline_s=None if request.deadline_ms is None else received_s + request.deadline_ms / 1e3,
+            )
+        )
+
+    # Work.
+
+    def _prepare(self, job: Job) -> None:
+        try:
+            ended = pipeline.prepare(job, self._generation.limits)
+        except Exception as error:  # the request loop's one net: whatever one photograph breaks, the next is served
+            self._finish(job, error)
+            return
+        assert job.flight is not None
+        if ended:
+            self._finish(job, None)
+        else:
+            self._flying[job.flight] = job
+
+    def _infer(self, execute: Callable[..., list[Flight]], batch: object) -> None:
+        for flight in execute(batch):
+            self._finish(self._flying.pop(flight), None)
+
+    def _finish(self, job: Job, error: Exception | None) -> None:
+        reply: Reply
+        outcome, work_ms = "ok", None
+        try:
+            if error is not None:
+                raise error
+            answer = pipeline.answer(job)
+            work_ms = answer.stages_ms.total - answer.stages_ms.queue
+            reply = answer
+        except JetselError as refused:
+            outcome, reply = refused.code, failure(job.request.id, refused)
+        except Exception:
+            log.exception("request %s failed", job.request.id)
+            internal = InternalError(f"jetsel failed on this request: its log has the reason under id {job.request.id}")
+            outcome, reply = internal.code, failure(job.request.id, internal)
+        self._tally.release(job.data.nbytes, outcome, work_ms)
+        if self._config.log.requests:
+            log.info("request %s: %s", job.request.id, outcome)
+        self._reply(job.route, reply)
+
+    def _reply(self, route: Route, reply: Reply) -> None:
+        self._port.send(route, encode(reply))
+
+    # Status and reload.
+
+    def _status(self, request: Status) -> StatusReply:
+        generation = self._generation
+        return StatusReply(
+            v=PROTOCOL_VERSION,
+            id=request.id,
+            state="stopping" if self._stopping else "ready" if generation.ready else "loading",
+            version=jetsel.__version__,
+            pid=os.getpid(),
+            uptime_s=round(time.monotonic() - self._tally.started_s, 3),
+            endpoints=self._port.endpoints,
+            default_family=generation.default_family,
+            families=[family.status() for family in generation.families.values()],
+            broken=generation.broken,
+            requests=self._tally.outcomes(),
+            in_queue=self._tally.in_queue,
+            queued_bytes=self._tally.queued_bytes,
+            lost_replies=self._port.lost_replies,
+            resident_mb=resident_mb(),
+        )
+
+    def _reload(self, route: Route, request: Reload) -> None:
+        try:
+            changed = self.reload()
+        except JetselError as error:
+            log.error("reload refused, nothing changed: %s", error)
+            self._reply(route, failure(request.id, error))
+            return
+        self._reply(route, Reloaded(PROTOCOL_VERSION, request.id, changed))
+
+    def reload(self) -> list[str]:
+        """Read everything again and serve it from the next request on; raises ReloadFailedError and changes nothing."""
+        with self._reloading:
+            before = self._generation
+            try:
+                config = self._reread()
+                following = build(config)
+                following.load(before)
+            except JetselError as error:
+                raise ReloadFailedError(f"the running configuration stays: {error}") from None
+            if config.server != self._config.server:
+                log.warning("changes under [server] take effect at the next start")
+            self._config = config
+            self._generations.insert(0, following)
+            self._generation = following
+            changed = _changes(before, following)
+            log.info("reloaded: %s", ", ".join(changed) or "nothing changed")
+            self._retire(before, following)
+            return changed
+
+    def _retire(self, before: Generation, following: Generation) -> None:
+        """Let the requests of the generation before end, then free what it alone holds."""
+        while any(self._uses(job, before) for job in [*list(self._jobs), *list(self._flying.values())]):
+            time.sleep(0.02)
+        self._generations.remove(before)
+        before.close(following)
+
+    @staticmethod
+    def _uses(job: Job, generation: Generation) -> bool:
+        return any(job.family is family for family in generation.families.values())
+
+
+def _changes(before: Generation, following: Generation) -> list[str]:
+    """Name what a reload made different."""
+    changed = [f"[{key}]" for key in ("models", "policy", "policies", "log") if getattr(before.config, key) != getattr(following.config, key)]
+    for name, family in following.families.items():
+        known = before.families.get(name)
+        if known is None:
+            changed.append(f"family {name} added")
+            continue
+        hashes = {m: model.manifest.sha256 for m, model in known.models.items()}
+        changed += [f"model {m}" for m, model in family.models.items() if hashes.get(m) != model.manifest.sha256]
+        changed += [f"model {m} removed" for m in known.models if m not in family.models]
+        if family.calibration != known.calibration:
+            changed.append(f"calibration of {name}")
+    return changed + [f"family {name} removed" for name in before.families if name not in following.families]

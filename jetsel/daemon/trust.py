@@ -1,0 +1,42 @@
+"""Who may change the daemon: root, its own user, or the configured admin group, by what the kernel says of the peer."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+
+from jetsel.errors import ConfigError, NotAllowedError
+
+
+class Trust:
+    """Checks the credentials of ipc peers; a tcp peer has none and is never allowed."""
+
+    def __init__(self, admin_group: str | None) -> None:
+        self._group = admin_group
+        if admin_group is not None:
+            try:
+                grp.getgrnam(admin_group)
+            except KeyError:
+                raise ConfigError(
+                    f'server.admin_group: there is no group {admin_group!r} here; example: admin_group = "adm"'
+                ) from None
+
+    def check(self, credentials: tuple[int, int, int] | None) -> None:
+        """Raise NotAllowedError unless the peer (uid, gid, pid) may change the daemon."""
+        if credentials is None:
+            raise NotAllowedError("reload is answered on the ipc socket alone, never over tcp")
+        uid, gid, _ = credentials
+        if uid in (0, os.getuid()) or (self._group is not None and self._in_group(uid, gid, self._group)):
+            return
+        group = f" or a member of {self._group}" if self._group else ""
+        raise NotAllowedError(f"user {uid} may not do this: be root, the daemon's own user{group}")
+
+    @staticmethod
+    def _in_group(uid: int, gid: int, name: str) -> bool:
+        """Whether the peer's own group or its user's groups hold the name; the file is read now, so changes count."""
+        try:
+            group = grp.getgrnam(name)
+            return gid == group.gr_gid or pwd.getpwuid(uid).pw_name in group.gr_mem
+        except KeyError:
+            return False

@@ -1,0 +1,53 @@
+"""ONNX Runtime in this process: the backend wherever TensorRT is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from jetsel.engines.base import EngineFailedError, Output
+
+_OUTPUTS = ["logits", "embedding"]
+
+
+class OnnxEngine:
+    """One ONNX model in a session of its own; a session serves several callers at once."""
+
+    def __init__(self, name: str, path: Path, *, concurrency: int, threads: int) -> None:
+        self.name = name
+        self.concurrency = concurrency
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+        # Idle threads that spin would take the cores from the decoding of the next photograph.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.log_severity_level = 3
+        try:
+            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # ONNX Runtime's exceptions share no base but this one; they end here
+            raise EngineFailedError(f"{name}: ONNX Runtime does not load {path.name}: {_first_line(error)}") from error
+        outputs = {output.name for output in self._session.get_outputs()}
+        if "logits" not in outputs:
+            raise EngineFailedError(f"{name}: {path.name} has no output named logits; export it again")
+        self._outputs = [output for output in _OUTPUTS if output in outputs]
+        self._input = self._session.get_inputs()[0].name
+
+    def infer(self, batch: NDArray[np.float32]) -> Output:
+        """Run the model; see Engine.infer."""
+        try:
+            found = self._session.run(self._outputs, {self._input: batch})
+        except Exception as error:  # as above
+            raise EngineFailedError(f"{self.name}: inference failed: {_first_line(error)}") from error
+        return Output(found[0], found[1] if len(found) > 1 else None, None)
+
+    def close(self) -> None:
+        """Let the session go; its memory follows when the last caller has returned."""
+        del self._session
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

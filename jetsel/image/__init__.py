@@ -1,0 +1,9 @@
+"""From bytes to photograph to model input: the only such code, bounded in bytes, pixels and memory."""
+
+from jetsel.image.decode import decode
+from jetsel.image.limits import Limits
+from jetsel.image.model_input import InputSpec, model_input
+from jetsel.image.photograph import Photograph
+from jetsel.image.pixels import Pixels, from_pixels
+
+__all__ = ["InputSpec", "Limits", "Photograph", "Pixels", "decode", "from_pixels", "model_input"]

@@ -1,0 +1,88 @@
+"""Decode a JPEG, PNG, WebP or BMP file into a photograph; its header and length are checked first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import cv2
+import numpy as np
+
+from jetsel.errors import BadImageError
+from jetsel.image import bmp, jpeg, png, webp
+from jetsel.image.exif import swaps_sides, upright
+from jetsel.image.header import Header, damaged
+from jetsel.image.limits import Limits, check_bytes
+from jetsel.image.photograph import Photograph
+
+# The sender is told what is wrong with an image; OpenCV's own line on stderr for each of them would flood the log.
+cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_FATAL)
+
+_FLAGS = {
+    1: cv2.IMREAD_COLOR,
+    2: cv2.IMREAD_REDUCED_COLOR_2,
+    4: cv2.IMREAD_REDUCED_COLOR_4,
+    8: cv2.IMREAD_REDUCED_COLOR_8,
+}
+"""How OpenCV is asked for 8-bit BGR at 1/n of the size: libjpeg-turbo decodes a JPEG straight to it."""
+
+_Reader = Callable[[memoryview, Limits], Header]
+
+
+def decode(data: bytes | memoryview, limits: Limits, needed_px: int) -> Photograph:
+    """Return the photograph in `data`, a whole JPEG, PNG, WebP or BMP file, upright, in 8-bit BGR.
+
+    A JPEG is decoded at 1/8, 1/4 or 1/2 of its size where its shorter side then still has `needed_px` pixels; that is
+    the largest input side of the family, never of one request, so that a photograph has the same pixels each time.
+    Other formats are always decoded whole: OpenCV would only shrink them afterwards. Grey becomes BGR, 16 bits become 8
+    (the upper ones), an alpha channel is dropped, not blended, and an embedded colour profile is ignored.
+    Raises BadImageError (another format, empty, truncated, damaged, animated) or ImageTooLargeError.
+    """
+    view = memoryview(data).cast("B")
+    check_bytes(len(view), limits)
+    kind, read = _format(view)
+    header = read(view, limits)
+    reduction = _reduction(header, needed_px) if kind == jpeg.KIND else 1
+    bgr = _pixels(view, kind, reduction)
+    expected = (-(-header.height // reduction), -(-header.width // reduction), 3)
+    if bgr.shape != expected:
+        raise damaged(kind, f"its header says {header.width} x {header.height} pixels and its content another size")
+    width, height = header.width, header.height
+    if swaps_sides(header.orientation):
+        width, height = height, width
+    return Photograph(upright(bgr, header.orientation), width, height)
+
+
+def _format(data: memoryview) -> tuple[str, _Reader]:
+    start = bytes(data[:12])
+    if start.startswith(b"\xff\xd8\xff"):
+        return jpeg.KIND, jpeg.read
+    if start.startswith(png.SIGNATURE):
+        return png.KIND, png.read
+    if start.startswith(b"RIFF") and start.endswith(b"WEBP"):
+        return webp.KIND, webp.read
+    if start.startswith(b"BM"):
+        return bmp.KIND, bmp.read
+    raise BadImageError(
+        f"the image begins with {start[:4]!r}: it is no JPEG, PNG, WebP or BMP file, which are what is read"
+    )
+
+
+def _reduction(header: Header, needed_px: int) -> int:
+    """Return the largest of 8, 4, 2 and 1 that leaves the shorter side `needed_px` pixels (libjpeg rounds sides up)."""
+    shorter = min(header.width, header.height)
+    return next((n for n in (8, 4, 2) if -(-shorter // n) >= needed_px), 1)
+
+
+def _pixels(data: memoryview, kind: str, reduction: int) -> np.ndarray:
+    """Return (height, width, 3) uint8 as stored: OpenCV's versions differ in what EXIF they apply, so we do."""
+    try:
+        bgr = cv2.imdecode(np.frombuffer(data, np.uint8), _FLAGS[reduction] | cv2.IMREAD_IGNORE_ORIENTATION)
+    except cv2.error as error:
+        raise _undecodable(kind) from error
+    if bgr is None:  # what the stubs of OpenCV leave out
+        raise _undecodable(kind)
+    return bgr
+
+
+def _undecodable(kind: str) -> BadImageError:
+    return damaged(kind, "it cannot be decoded, or it is of a rare variant that OpenCV does not read")

@@ -1,0 +1,44 @@
+"""How large an image may be, and the errors that say which setting allows a larger one."""
+
+from __future__ import annotations
+
+import msgspec
+
+from jetsel.errors import BadImageError, ImageTooLargeError
+
+MAX_SIDE_PX = 65_535
+"""JPEG's own largest side (ITU-T T.81, B.2.2); it bounds the tables, as long as a side, that OpenCV's resize makes."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """The largest image that is accepted, in bytes as sent and in pixels as its header states them."""
+
+    max_bytes: int
+    max_pixels: int
+
+
+def check_bytes(n_bytes: int, limits: Limits) -> None:
+    """Raise BadImageError where there are no bytes, ImageTooLargeError where there are too many."""
+    if n_bytes == 0:
+        raise BadImageError("the image is empty: 0 bytes; send a whole JPEG, PNG, WebP or BMP file, or raw pixels")
+    if n_bytes > limits.max_bytes:
+        raise ImageTooLargeError(
+            f"the image has {n_bytes} bytes and at most {limits.max_bytes} are accepted;"
+            " send a smaller one or raise [server] max_image_mb"
+        )
+
+
+def check_pixels(width: int, height: int, limits: Limits) -> None:
+    """Raise BadImageError where the image has no area, ImageTooLargeError where it has too much."""
+    if width <= 0 or height <= 0:
+        raise BadImageError(f"the image is damaged: its header says {width} x {height} pixels")
+    if width * height > limits.max_pixels:
+        raise ImageTooLargeError(
+            f"the image has {width} x {height} = {width * height} pixels and at most {limits.max_pixels} are accepted;"
+            " send a smaller one or raise [server] max_image_megapixels"
+        )
+    if max(width, height) > MAX_SIDE_PX:
+        raise ImageTooLargeError(
+            f"the image has {width} x {height} pixels and no side may have more than {MAX_SIDE_PX}, whatever"
+            " [server] max_image_megapixels says; send a smaller one"
+        )

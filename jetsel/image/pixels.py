@@ -1,0 +1,78 @@
+"""Turn raw frames, as cameras have them, into photographs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import cv2
+import msgspec
+import numpy as np
+
+from jetsel.errors import BadImageError
+from jetsel.image.limits import Limits, check_bytes, check_pixels
+from jetsel.image.photograph import Photograph
+
+_BYTES_PER_PIXEL = {"bgr8": 3, "rgb8": 3, "gray8": 1, "nv12": 1}  # of one row; nv12's second plane is counted apart
+
+
+class Pixels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How raw pixels lie in memory; `stride` is the bytes from one row to the next, padding included.
+
+    nv12 is a plane of luma, `height` rows, and below it one of interleaved U and V, `height` / 2 rows as long.
+    """
+
+    format: Literal["bgr8", "rgb8", "gray8", "nv12"]
+    width: int
+    height: int
+    stride: int
+
+
+def from_pixels(data: bytes | memoryview, pixels: Pixels, limits: Limits) -> Photograph:
+    """Return the photograph that raw pixels are; nv12 is read as BT.601 in video range, as OpenCV does.
+
+    The length must be exactly that of all rows, the last one's padding included. bgr8 without padding is not copied:
+    the photograph is then a read-only view of `data`, which must stay unchanged for as long as that is used.
+    Raises BadImageError naming the field that is wrong, or ImageTooLargeError.
+    """
+    view = memoryview(data).cast("B")
+    check_bytes(len(view), limits)
+    _check(pixels, len(view), limits)
+    rows = np.frombuffer(view, np.uint8).reshape(-1, pixels.stride)[:, : pixels.width * _BYTES_PER_PIXEL[pixels.format]]
+    return Photograph(_bgr(rows, pixels), pixels.width, pixels.height)
+
+
+def _check(pixels: Pixels, n_bytes: int, limits: Limits) -> None:
+    for field in ("width", "height", "stride"):
+        if getattr(pixels, field) <= 0:
+            raise BadImageError(f"{field} is {getattr(pixels, field)}; it must be at least 1")
+    check_pixels(pixels.width, pixels.height, limits)
+    row_bytes = pixels.width * _BYTES_PER_PIXEL[pixels.format]
+    if pixels.stride < row_bytes:
+        raise BadImageError(
+            f"stride is {pixels.stride}; {pixels.width} pixels of {pixels.format} take {row_bytes} bytes"
+        )
+    n_rows = pixels.height
+    if pixels.format == "nv12":
+        for field in ("width", "height"):
+            if getattr(pixels, field) % 2:
+                raise BadImageError(f"{field} is {getattr(pixels, field)}; nv12 needs an even one")
+        n_rows += pixels.height // 2
+    if n_bytes != pixels.stride * n_rows:
+        raise BadImageError(
+            f"the pixels have {n_bytes} bytes; {n_rows} rows of stride {pixels.stride} are {pixels.stride * n_rows}"
+        )
+
+
+def _bgr(rows: np.ndarray, pixels: Pixels) -> np.ndarray:
+    """Return (height, width, 3) uint8, C-contiguous, from (rows, bytes of a row without padding) uint8."""
+    height, width = pixels.height, pixels.width
+    if pixels.format == "gray8":
+        return cv2.cvtColor(rows, cv2.COLOR_GRAY2BGR)
+    if pixels.format == "nv12":
+        chroma = rows[height:].reshape(height // 2, width // 2, 2)
+        return cv2.cvtColorTwoPlane(rows[:height], chroma, cv2.COLOR_YUV2BGR_NV12)
+    if pixels.format == "rgb8":
+        return cv2.cvtColor(rows.reshape(height, width, 3), cv2.COLOR_RGB2BGR)
+    bgr = np.ascontiguousarray(rows.reshape(height, width, 3))
+    bgr.flags.writeable = False
+    return bgr

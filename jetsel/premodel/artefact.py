@@ -1,0 +1,110 @@
+"""The calibration artefact: everything that choosing for one family needs, and which models it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import numpy as np
+from msgspec import Meta, Struct
+from numpy.typing import NDArray
+
+from jetsel.errors import CalibrationError
+
+Name = Annotated[str, Meta(min_length=1)]
+Positive = Annotated[float, Meta(gt=0)]
+
+
+class Rung(Struct, frozen=True, forbid_unknown_fields=True):
+    """One rung of a cascade: its answer is taken where its confidence reaches the threshold; the last rung's is 0.0."""
+
+    model: Name
+    threshold: Annotated[float, Meta(ge=0)]
+
+
+class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=True):
+    """What a calibration says beside its arrays; stored as JSON."""
+
+    family: Name
+    labels_sha256: Name  # the family's identity
+    model_sha256: dict[Name, Name]  # model -> hash of its ONNX file, cheapest first
+    feature_table: Name  # hash of the table of features that these were computed with
+    features: tuple[Name, ...]  # those the premodel uses, in vector order
+    k: Annotated[int, Meta(ge=1)]  # neighbours asked
+    temperatures: dict[Name, Positive]  # model -> what divides its logits
+    costs_ms: dict[Name, Positive]  # model -> its measured mean latency when the votes were made
+    cascades: dict[Name, tuple[Rung, ...]]  # criterion -> rungs, cheapest first
+    default_policy: dict[Name, Name]  # criterion -> 'cascade', 'chain', 'single:<model>', ...
+    because: str  # why that default, one sentence with figures
+    figures: dict[str, Any]  # what was measured on the calibration set; whatever JSON can say
+    created: str  # ISO date
+
+
+class Calibration(Facts, frozen=True, eq=False, kw_only=True):
+    """One family's calibration; n calibration photographs, f features, m models."""
+
+    minimum: NDArray[np.float32]  # (f,) of each feature on the calibration photographs
+    maximum: NDArray[np.float32]  # (f,)
+    points: NDArray[np.float32]  # (n, f) scaled features
+    right: dict[str, NDArray[np.bool_]]  # criterion -> (n, m), which model was right on which, in the models' order
+
+
+def verify(calibration: Calibration) -> None:
+    """Raise CalibrationError that names the first part of a calibration that does not fit the others."""
+    models = tuple(calibration.model_sha256)
+    n, f = len(calibration.points), len(calibration.features)
+    criteria = set(calibration.right)
+    _require(len(models) > 0, "it names no model")
+    _require(0 < f == len(set(calibration.features)), "it needs at least one feature, and none twice")
+    _require(set(calibration.temperatures) == set(models), "temperatures must name exactly its models")
+    _require(set(calibration.costs_ms) == set(models), "costs_ms must name exactly its models")
+    _require(1 <= calibration.k <= n, f"k is {calibration.k}, but it has {n} photographs")
+    _require(calibration.minimum.shape == (f,) == calibration.maximum.shape, f"minimum and maximum must be ({f},)")
+    _require(bool((calibration.minimum <= calibration.maximum).all()), "a minimum is above its maximum, or no number")
+    _require(calibration.points.shape == (n, f), f"points must be (n, {f}), not {calibration.points.shape}")
+    _require(all(np.isfinite(a).all() for a in _float_arrays(calibration)), "an array holds a value that is not finite")
+    _require(len(criteria) > 0, "it was made for no criterion")
+    _require(set(calibration.cascades) == criteria, "cascades must name exactly the criteria of right")
+    _require(set(calibration.default_policy) == criteria, "default_policy must name exactly the criteria of right")
+    for criterion, table in calibration.right.items():
+        _require(table.shape == (n, len(models)), f"right[{criterion!r}] must be {(n, len(models))}, not {table.shape}")
+    for criterion, rungs in calibration.cascades.items():
+        _require(bool(rungs) and rungs[-1].threshold == 0.0, f"the last rung of {criterion}'s cascade must accept all")
+        unknown = {rung.model for rung in rungs} - set(models)
+        _require(not unknown, f"{criterion}'s cascade names {', '.join(sorted(unknown))}, which it does not know")
+
+
+def check(calibration: Calibration, labels_sha256: str, model_sha256: Mapping[str, str], feature_table: str) -> None:
+    """Refuse a calibration that was made for other labels, models or features than those served.
+
+    model_sha256: model -> hash of its ONNX file, as served. A served model that the calibration does not know is no
+    fault: the premodel never chooses it. Raises CalibrationError that names each difference and the repair.
+    """
+    differences = []
+    if calibration.labels_sha256 != labels_sha256:
+        differences.append(_differ("its labels", calibration.labels_sha256, labels_sha256))
+    if calibration.feature_table != feature_table:
+        differences.append(_differ("its table of features", calibration.feature_table, feature_table))
+    for model, made_for in calibration.model_sha256.items():
+        if model not in model_sha256:
+            differences.append(f"model {model} is not there")
+        elif model_sha256[model] != made_for:
+            differences.append(_differ(f"model {model}", made_for, model_sha256[model]))
+    if differences:
+        raise CalibrationError(
+            f"the calibration of family {calibration.family} does not belong to what is served: "
+            f"{'; '.join(differences)}. Recalibrate, or put back what it was made for"
+        )
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise CalibrationError(f"the calibration contradicts itself: {otherwise}; recalibrate")
+
+
+def _float_arrays(calibration: Calibration) -> tuple[NDArray[np.float32], ...]:
+    return calibration.minimum, calibration.maximum, calibration.points
+
+
+def _differ(what: str, made_for: str, served: str) -> str:
+    return f"{what} had hash {made_for[:12]}, now {served[:12]}"

@@ -1,0 +1,91 @@
+"""The premodel of Taylor et al.: one nearest-neighbour link for each model, all reading the same neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.premodel.neighbours import Neighbours
+from jetsel.premodel.scaling import Scaling
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the chain says of one photograph.
+
+    model: the first whose link votes yes, or None where none does. distance: the mean Euclidean distance to the k
+    neighbours in scaled features (section 6 takes it for a confidence). votes: for each link, how many of the k
+    neighbours voted for its model.
+    """
+
+    model: str | None
+    distance: float
+    votes: tuple[int, ...]
+
+
+class Chain:
+    """Arrays in, choice out: no input or output, clock or randomness (sections 3.1 and 3.3)."""
+
+    def __init__(
+        self, models: Sequence[str], votes: NDArray[np.bool_], neighbours: Neighbours, scaling: Scaling, k: int
+    ) -> None:
+        """Keep the links.
+
+        models: one a link, in the order in which they are asked. votes: (points, links), whether the photograph behind
+        each point of `neighbours` votes for the link's model. k: neighbours asked, at most the number of points (the
+        paper: 5). Raises ValueError where these do not fit one another.
+        """
+        self.models = tuple(models)
+        self.k = k
+        self._votes = np.ascontiguousarray(votes, np.bool_)
+        self._neighbours = neighbours
+        self._scaling = scaling
+        n, features = neighbours.points.shape
+        if self._votes.shape != (n, len(self.models)):
+            raise ValueError(f"votes are {self._votes.shape}; {n} points and {len(self.models)} models need that shape")
+        if scaling.minimum.shape != (features,):
+            raise ValueError(f"scaling knows {scaling.minimum.size} features, the points have {features}")
+        if not 1 <= k <= n:
+            raise ValueError(f"k is {k}; it must be from 1 to the {n} photographs fitted on")
+
+    def choose(self, features: NDArray[np.float32]) -> Choice:
+        """Choose for one photograph; features: (features,) float32, not scaled, finite. Raises ValueError otherwise."""
+        near, distances = self._neighbours.nearest(self._scaling.apply(features), self.k)
+        votes = tuple(self._votes[near].sum(axis=0).tolist())
+        model = next((name for name, yes in zip(self.models, votes, strict=True) if yes * 2 > self.k), None)
+        return Choice(model, float(distances.mean()), votes)
+
+    def choose_many(self, features: NDArray[np.float32]) -> NDArray[np.int64]:
+        """Return for each photograph the index of the chosen link, (photographs,) int64, -1 where none votes yes.
+
+        features: (photographs, features) float32, not scaled, finite. Raises ValueError otherwise.
+        """
+        near, _ = self._neighbours.nearest_many(self._scaling.apply(features), self.k)
+        yes = self._votes[near].sum(axis=1) * 2 > self.k
+        return np.where(yes.any(axis=1), yes.argmax(axis=1), -1)
+
+
+def optimum_votes(right: NDArray[np.bool_], costs_ms: Sequence[float]) -> NDArray[np.bool_]:
+    """Return, for each photograph, True for its optimum alone: the cheapest model that is right (section 3.3).
+
+    right: (photographs, models), who was right on what. costs_ms: one a model, in any order; of two that cost the same,
+    the first counts as cheaper. A photograph that no model gets right votes for none. Returns (photographs, models) bool. Raises ValueError
+    where the shapes do not fit or a cost is no number.
+    """
+    right = np.asarray(right, np.bool_)
+    costs = np.asarray(costs_ms, np.float64)
+    if right.ndim != 2 or costs.shape != right.shape[1:] or np.isnan(costs).any():
+        raise ValueError(f"right is {right.shape}, costs are {costs_ms}: one finite cost is needed for each column")
+    cheapest_first = costs.argsort(kind="stable")
+    ordered = right[:, cheapest_first]
+    votes = np.zeros_like(right)
+    votes[:, cheapest_first] = ordered & (ordered.cumsum(axis=1) == 1)  # the first that is right, and only it
+    return votes
+
+
+def right_votes(right: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the votes of `chain-right`: a photograph votes for every model that is right on it, which is `right`."""
+    return np.asarray(right, np.bool_)

@@ -1,0 +1,146 @@
+"""A calibration to and from its two files: a JSON manifest that vouches for itself and for an .npz of arrays."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+from numpy.typing import NDArray
+
+from jetsel.errors import CalibrationError
+from jetsel.premodel.arrays import MAX_BYTES, DamagedError, Kind, pack, unpack
+from jetsel.premodel.artefact import Calibration, Facts, verify
+
+FORMAT = "jetsel-calibration"
+VERSION = 1
+MANIFEST, ARRAYS = "manifest.json", "arrays.npz"
+MAX_MANIFEST_BYTES = 4 * 2**20
+RESTORE = "recalibrate, or put back a whole copy"
+
+Criterion = Annotated[str, Meta(pattern="^[a-z0-9]+$")]  # it names an array in the .npz
+
+
+class Header(Struct, frozen=True):
+    """What every version of the manifest begins with, read before anything else is believed."""
+
+    format: str
+    version: int
+
+
+class Envelope(Header, frozen=True, forbid_unknown_fields=True):
+    """The manifest: its body as written, and the body's hash, so that an edited or damaged one is noticed."""
+
+    sha256: str
+    body: msgspec.Raw
+
+
+class Body(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the manifest vouches for."""
+
+    arrays_sha256: str
+    arrays_bytes: Annotated[int, Meta(ge=1, le=MAX_BYTES)]
+    photographs: Annotated[int, Meta(ge=1)]
+    criteria: tuple[Criterion, ...]
+    facts: Facts
+
+
+def encode(calibration: Calibration) -> dict[str, bytes]:
+    """Return the content of each file by its name. Raises CalibrationError for what `read` would refuse."""
+    verify(calibration)
+    facts = Facts(**{name: getattr(calibration, name) for name in Facts.__struct_fields__})
+    criteria, n = tuple(calibration.right), len(calibration.points)
+    tables = {f"right_{criterion}": table for criterion, table in calibration.right.items()}
+    floats = {name: getattr(calibration, name) for name in ("minimum", "maximum", "points")}
+    arrays = pack(floats | tables, _kinds(facts, n, criteria))
+    if len(arrays) > MAX_BYTES:
+        raise CalibrationError(
+            f"the calibration takes {len(arrays)} bytes; {MAX_BYTES} are allowed: use fewer photographs"
+        )
+    body = Body(hashlib.sha256(arrays).hexdigest(), len(arrays), n, criteria, facts)
+    try:
+        written = msgspec.json.format(msgspec.json.encode(body, enc_hook=_plain), indent=1)
+    except (TypeError, NotImplementedError) as fault:
+        raise CalibrationError(f"the calibration's figures hold what JSON cannot say: {fault}") from fault
+    envelope = Envelope(FORMAT, VERSION, hashlib.sha256(written).hexdigest(), msgspec.Raw(written))
+    return {MANIFEST: msgspec.json.encode(envelope) + b"\n", ARRAYS: arrays}
+
+
+def _plain(value: Any) -> Any:
+    """Turn numpy's scalars and arrays, which figures are often made of, into what JSON knows."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise NotImplementedError(f"{type(value).__name__}")
+
+
+def _kinds(facts: Facts, photographs: int, criteria: tuple[str, ...]) -> dict[str, Kind]:
+    """Return what each array must be."""
+    f, m = len(facts.features), len(facts.model_sha256)
+    kinds = {"minimum": Kind("<f4", (f,)), "maximum": Kind("<f4", (f,)), "points": Kind("<f4", (photographs, f))}
+    return kinds | {f"right_{criterion}": Kind("|u1", (photographs, m)) for criterion in criteria}
+
+
+def read(folder: Path) -> Calibration:
+    """Read the two files of a calibration; its arrays are read-only. Raises CalibrationError that says what is wrong."""
+    body = _read_manifest(folder / MANIFEST)
+    arrays = _read_bounded(folder / ARRAYS, body.arrays_bytes)
+    if len(arrays) != body.arrays_bytes or hashlib.sha256(arrays).hexdigest() != body.arrays_sha256:
+        raise CalibrationError(f"{folder / ARRAYS}: not the arrays that its manifest was written for; {RESTORE}")
+    try:
+        found = unpack(arrays, _kinds(body.facts, body.photographs, body.criteria))
+    except DamagedError as fault:
+        raise CalibrationError(f"{folder / ARRAYS}: {fault}; {RESTORE}") from fault
+    facts: dict[str, Any] = {name: getattr(body.facts, name) for name in Facts.__struct_fields__}
+    right = {criterion: _bools(found.pop(f"right_{criterion}")) for criterion in body.criteria}
+    calibration = Calibration(**(facts | found), right=right)
+    try:
+        verify(calibration)
+    except CalibrationError as fault:
+        raise CalibrationError(f"{folder}: {fault}") from fault
+    return calibration
+
+
+def _bools(table: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    bools: NDArray[np.bool_] = table != 0
+    bools.flags.writeable = False
+    return bools
+
+
+def _read_manifest(path: Path) -> Body:
+    data = _read_bounded(path, MAX_MANIFEST_BYTES)
+    try:
+        header = msgspec.json.decode(data, type=Header)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as fault:
+        raise CalibrationError(f"{path}: not a calibration's manifest, or damaged ({fault}); {RESTORE}") from fault
+    if header.format != FORMAT:
+        raise CalibrationError(
+            f"{path}: is of format {header.format[:80]!r}, not {FORMAT!r}; name a calibration's directory"
+        )
+    if header.version > VERSION:
+        raise CalibrationError(
+            f"{path}: too new: of format version {header.version}, this jetsel reads {VERSION}; update it, or recalibrate"
+        )
+    try:
+        envelope = msgspec.json.decode(data, type=Envelope)
+        if envelope.version != VERSION or hashlib.sha256(envelope.body).hexdigest() != envelope.sha256:
+            raise CalibrationError(f"{path}: altered or damaged since it was written; {RESTORE}")
+        return msgspec.json.decode(envelope.body, type=Body)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as fault:
+        raise CalibrationError(f"{path}: cannot be understood ({fault}); {RESTORE}") from fault
+
+
+def _read_bounded(path: Path, limit: int) -> bytes:
+    """Return a file's bytes, at most `limit`. Raises CalibrationError."""
+    if not path.is_file():
+        raise CalibrationError(f"{path}: no such file; recalibrate, or name a calibration's directory")
+    try:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as fault:
+        raise CalibrationError(f"{path}: cannot be read ({fault.strerror}); check its owner and mode") from fault
+    if len(data) > limit:
+        raise CalibrationError(f"{path}: larger than the {limit} bytes expected; {RESTORE}")
+    return data

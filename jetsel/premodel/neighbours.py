@@ -1,0 +1,81 @@
+"""The nearest points of a fixed set by Euclidean distance: brute force, exact, and fast for one query at a time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+EPSILON = float(np.finfo(np.float32).eps)
+TINY = float(np.finfo(np.float32).tiny)
+FLOAT32_SAFE = 1e37  # scores below it cannot overflow float32, the margin included
+
+
+class Neighbours:
+    """Up to some 50,000 points of some 30 features, prepared for queries.
+
+    One matrix-vector product in float32 ranks all points by |p|^2 - 2 p.x, which differs from the squared distance by
+    |x|^2 alone. It serves only to discard points: whatever its rounding could have hidden stays a candidate, and the
+    candidates are measured again in float64. The answer is therefore exact, and equal distances go to the lower row.
+    """
+
+    def __init__(self, points: NDArray[np.float32]) -> None:
+        """Prepare points: (n, features) float32, n >= 1, finite. Raises ValueError otherwise."""
+        self.points = np.ascontiguousarray(points, np.float32)
+        if self.points.ndim != 2 or len(self.points) == 0:
+            raise ValueError(f"points must be (n, features) with at least one point, not {self.points.shape}")
+        wide = self.points.astype(np.float64)
+        squares = (wide * wide).sum(axis=1)
+        largest = float(squares.max())
+        if not largest < FLOAT32_SAFE:  # also true for NaN
+            raise ValueError("points must be finite and of a scale whose square fits float32: scale the features first")
+        # (features + 1, n): a query with a 1 appended times this table is one score for each point
+        self._table = np.concatenate([-2 * wide.T, squares[None]]).astype(np.float32)
+        self._largest_norm = math.sqrt(largest)
+
+    def nearest(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the k nearest points' rows, (k,) int64 by distance and then row, and their distances, (k,) float64.
+
+        x: (features,) float32, finite; 1 <= k <= n. Raises ValueError otherwise.
+        """
+        n, features = self.points.shape
+        wide = np.asarray(x, np.float32).astype(np.float64)
+        if wide.shape != (features,) or not 1 <= k <= n:
+            raise ValueError(f"x is {wide.shape} and k {k}; they must be ({features},) and from 1 to {n}")
+        norm = math.sqrt(float(wide @ wide))
+        if not math.isfinite(norm):
+            raise ValueError("x must be finite")
+        rows = self._candidates(wide, norm, k)
+        offsets = self.points[rows] - wide
+        offsets *= offsets
+        squared = offsets.sum(axis=1)
+        best = squared.argsort(kind="stable")[
+            :k
+        ]  # candidates stand in row order, so a stable sort keeps the lower first
+        return rows[best], np.sqrt(squared[best])
+
+    def nearest_many(self, xs: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return what `nearest` returns for each row of xs, (queries, features): rows and distances, (queries, k)."""
+        rows = np.empty((len(xs), k), np.int64)
+        distances = np.empty((len(xs), k), np.float64)
+        for i, x in enumerate(xs):
+            rows[i], distances[i] = self.nearest(x, k)
+        return rows, distances
+
+    def _candidates(self, x: NDArray[np.float64], norm: float, k: int) -> NDArray[np.int64]:
+        """Return, in order, every row that may be among the k nearest as far as float32 can tell."""
+        n, features = self.points.shape
+        scale = self._largest_norm * (self._largest_norm + 2 * norm)
+        if not scale < FLOAT32_SAFE:
+            return np.arange(n)
+        query = np.empty(features + 1, np.float32)
+        query[:-1] = x
+        query[-1] = 1
+        scores = query @ self._table
+        # A sum of m float32 products is off by at most m/2 eps times the sum of their sizes (Higham, Accuracy and
+        # Stability of Numerical Algorithms, section 3.1), here with m = features + 1 and sizes of at most `scale`.
+        # Taken twice over, it also covers the rounding of the squares, of the bound itself and of float64 below.
+        error = (features + 2) * EPSILON * (scale + TINY) + features * TINY
+        bound = float(np.partition(scores, k - 1)[k - 1]) + 2 * error
+        return np.flatnonzero(scores <= bound)

@@ -1,0 +1,138 @@
+"""A calibration as one directory: read only if whole and ours, replaced whole or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from jetsel.errors import CalibrationError
+from jetsel.premodel.artefact import Calibration
+from jetsel.premodel.coding import encode, read
+
+
+def save(calibration: Calibration, directory: str | os.PathLike[str]) -> None:
+    """Write the calibration as `directory`, replacing the one there, if any, only once the new one is whole on disk.
+
+    It is written beside the directory, flushed, read back and then renamed into place; at every moment, a kill or a
+    power cut included, `load` finds either the old or the new one. A directory that holds anything else is refused.
+    Raises CalibrationError, and then the old one stays.
+    """
+    target = Path(directory).resolve()
+    files = encode(calibration)
+    new, old = _asides(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _only_saver(target.parent) as parent:
+            _clear_up(target)
+            _refuse_foreign(target, set(files))
+            try:
+                _write_aside(new, files)
+                read(new)  # nothing is installed that would be refused
+                _swap(new, target, old, parent)
+            finally:
+                shutil.rmtree(new, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)  # what stays of it, the next save removes
+    except OSError as fault:
+        raise CalibrationError(f"{target}: not installed ({fault}); what was installed before stays") from fault
+
+
+def load(directory: str | os.PathLike[str]) -> Calibration:
+    """Read a calibration; its arrays are read-only.
+
+    Raises CalibrationError that says why it is refused: missing, foreign, too new, truncated, altered or contradictory.
+    """
+    target = Path(directory).resolve()
+    seen = _identity(target)
+    try:
+        return read(_standing(target))
+    except CalibrationError:
+        if _identity(target) == seen:
+            raise
+        return read(_standing(target))  # it was replaced while being read
+
+
+def _asides(target: Path) -> tuple[Path, Path]:
+    """Return where the new one is written and where the old one waits during a save."""
+    return target.with_name(f".{target.name}.jetsel-new"), target.with_name(f".{target.name}.jetsel-old")
+
+
+def _standing(target: Path) -> Path:
+    """Return the directory to read: the old one where a save was cut off between its two renames."""
+    old = _asides(target)[1]
+    return old if not target.exists() and old.exists() else target
+
+
+def _identity(target: Path) -> tuple[int, int] | None:
+    try:
+        found = target.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+@contextmanager
+def _only_saver(parent: Path) -> Iterator[int]:
+    """Hold the parent directory's lock, which the kernel frees if we die; gives its descriptor."""
+    descriptor = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _clear_up(target: Path) -> None:
+    """Finish what a save that was cut off left: the old one comes back, or goes if the new one is in place."""
+    new, old = _asides(target)
+    if new.exists():
+        shutil.rmtree(new)
+    if old.exists():
+        if target.exists():
+            shutil.rmtree(old)
+        else:
+            old.rename(target)
+
+
+def _refuse_foreign(target: Path, ours: set[str]) -> None:
+    """Refuse to replace what is not a calibration, damaged or not: it would be deleted."""
+    if not target.exists():
+        return
+    others = sorted(set(os.listdir(target)) - {MANIFEST, ARRAYS}) if target.is_dir() else [target.name]
+    if others:
+        raise CalibrationError(
+            f"{target}: holds {others[0]}, which is no part of a calibration; name another directory"
+        )
+
+
+def _write_aside(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files into a new folder and flush them and it to the disk."""
+    folder.mkdir()
+    for name, data in files.items():
+        with (folder / name).open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _swap(new: Path, target: Path, old: Path, parent: int) -> None:
+    """Put the new one in the old one's place; on any fault the old one is put back."""
+    if target.exists():
+        target.rename(old)
+    try:
+        new.rename(target)
+        os.fsync(parent)
+    except BaseException:
+        if target.exists():
+            target.rename(new)
+        if old.exists():
+            old.rename(target)
+        raise

@@ -1,0 +1,62 @@
+"""The confidence cascade: cheapest model first, the next one while the last is not sure enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jetsel.errors import ModelUnavailableError
+from jetsel.selection.policy import Decision, Evidence, Prediction, Run, Steps
+
+
+@dataclass(frozen=True)
+class CascadeRung:
+    """One model, and the confidence from which its answer is taken; the last rung's is not read."""
+
+    model: str
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """Rungs cheapest first. The strongest simple baseline (Wang et al. 2020, 'Wisdom of Committees', section 3)."""
+
+    name: str
+    rungs: tuple[CascadeRung, ...]
+    needs_features: bool = False
+
+    @classmethod
+    def of(cls, name: str, models: Sequence[str], thresholds: Sequence[float]) -> Cascade:
+        """Build from models and the thresholds of all but the last."""
+        return cls(name, tuple(CascadeRung(m, t) for m, t in zip(models, (*thresholds, 0.0), strict=True)))
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Every model that it may run."""
+        return tuple(rung.model for rung in self.rungs)
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """The model that always runs."""
+        return self.models[:1]
+
+    def __call__(self, photo: Evidence) -> Steps:
+        """Climb until a model is sure. An unavailable rung is passed over; the last good answer stands in for the last."""
+        best: Prediction | None = None
+        why = "first rung"
+        for rung in self.rungs:
+            last = rung is self.rungs[-1]
+            try:
+                (best,) = yield Run((rung.model,), why)
+            except ModelUnavailableError:
+                if last and best is None:
+                    raise
+                why = f"{rung.model} is unavailable"
+                continue
+            if last:
+                return Decision(best, f"{rung.model} is the last rung")
+            if best.confidence >= rung.threshold:
+                return Decision(best, f"{rung.model} is sure: {best.confidence:.2f} of at least {rung.threshold:.2f}")
+            why = f"{rung.model} was not sure: {best.confidence:.2f} of {rung.threshold:.2f}"
+        assert best is not None
+        return Decision(best, f"{why}; {best.model} is the best that ran")

@@ -1,0 +1,203 @@
+"""The one driver of every policy: it alone knows engines, time and failure, and it alone batches.
+
+Whoever has a thread to give calls `take` and `execute`; no thread ever waits inside. A flight that asked for a model
+stands in that model's lane; whoever takes the lane next takes all that wait there, up to a limit and no deadline's harm.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.engines import EngineFailedError
+from jetsel.errors import DeadlineError, InternalError, JetselError, ModelUnavailableError
+from jetsel.selection.flight import Flight, best
+from jetsel.selection.lane import Lane
+from jetsel.selection.policy import Decision, OutOfTime, Policy, Prediction, Run
+from jetsel.wire import Criterion, Ran
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Flights whose runs of one model go out together."""
+
+    lane: Lane
+    flights: list[Flight]
+
+
+class Driver:
+    """Runs policies over a family's lanes. Every method may be called from any thread."""
+
+    def __init__(self, lanes: Mapping[str, Lane], max_batch: int = 8, now: Callable[[], float] = time.monotonic) -> None:
+        self.lanes = dict(lanes)
+        self._max_batch = max_batch
+        self._now = now
+        self._lock = threading.Lock()
+
+    def floor_ms(self, policy: Policy) -> float:
+        """The least time that any path of this policy needs, by the median of recent runs; 0 where none was measured."""
+        known = [self.lanes[model].percentile_ms(0.5) for model in policy.first if self.lanes[model].unavailable is None]
+        return min((ms for ms in known if ms is not None), default=0.0)
+
+    def begin(self, flight: Flight) -> bool:
+        """Start the flight's policy; return whether it has ended already."""
+        flight.steps = flight.policy(flight.photo)
+        return self._advance(flight, lambda steps: next(steps))
+
+    def take(self) -> Batch | None:
+        """Return the waiting runs of one model that may go out now, oldest lane first; None where nothing can run."""
+        with self._lock:
+            free = [
+                lane
+                for lane in self.lanes.values()
+                if lane.waiting and lane.engine is not None and lane.running < lane.engine.concurrency
+            ]
+            if not free:
+                return None
+            lane = min(free, key=lambda lane: lane.waiting[0].waiting_since_s)  # no lane starves behind a cheaper one
+            lane.running += 1
+            return Batch(lane, self._gather(lane))
+
+    def execute(self, batch: Batch) -> list[Flight]:
+        """Run the batch and move its flights on; return those that have ended."""
+        lane, flights = batch.lane, batch.flights
+        results: list[Prediction | JetselError]
+        try:
+            results = list(self._infer(lane, flights))
+        except JetselError as error:
+            results = [ModelUnavailableError(f"{lane.model} failed: {error}")] * len(flights)
+        finally:
+            with self._lock:
+                lane.running -= 1
+        return [flight for flight, result in zip(flights, results, strict=True) if self._land(flight, lane.model, result)]
+
+    def finish(self, flight: Flight) -> Decision | JetselError:
+        """Run one flight to its end on this thread: for evaluation, tests, and whoever has no pool of threads."""
+        ended = self.begin(flight)
+        while not ended:
+            batch = self.take()
+            if batch is None:
+                raise InternalError("another thread holds every engine that this flight waits for")
+            ended = flight in self.execute(batch)
+        assert flight.outcome is not None
+        return flight.outcome
+
+    def _gather(self, lane: Lane) -> list[Flight]:
+        """Take the lane's first flights as one batch that no deadline among them is hurt by."""
+        one_ms = lane.percentile_ms(0.95) or 0.0
+        taken: list[Flight] = []
+        soonest = float("inf")
+        while lane.waiting and len(taken) < self._max_batch:
+            deadline = lane.waiting[0].deadline_s
+            soonest = min(soonest, deadline if deadline is not None else soonest)
+            if taken and self._now() + one_ms * (len(taken) + 1) / 1e3 > soonest:
+                break
+            taken.append(lane.waiting.popleft())
+        return taken
+
+    def _infer(self, lane: Lane, flights: list[Flight]) -> list[Prediction]:
+        assert lane.engine is not None
+        inputs = [flight.model_input(lane.model) for flight in flights]
+        began = time.perf_counter()
+        output = lane.engine.infer(inputs[0] if len(inputs) == 1 else np.concatenate(inputs))
+        took_ms = (time.perf_counter() - began) * 1e3
+        if not np.isfinite(output.logits).all():
+            raise EngineFailedError("it answered numbers that are not finite")
+        with self._lock:
+            lane.runs += len(flights)
+            lane.times_ms.append(took_ms / len(flights))
+        seen = []
+        for flight, logits in zip(flights, output.logits, strict=True):
+            prediction = predict(lane.model, logits, lane.temperature, flight.criterion)
+            because = flight.asked.because if flight.asked else ""
+            flight.ran.append(Ran(lane.model, because, round(prediction.confidence, 6), took_ms, len(flights)))
+            seen.append(prediction)
+        return seen
+
+    def _land(self, flight: Flight, model: str, result: Prediction | JetselError) -> bool:
+        """Hand a run's result to its flight; return whether the flight has ended with it."""
+        with self._lock:
+            asked = flight.asked
+            if asked is None or model not in asked.models or flight.outcome is not None:
+                return False  # the first of several has answered already
+            flight.landed[model] = result
+            if isinstance(result, Prediction):
+                flight.predictions.append(result)
+            enough = asked.until == "first" and isinstance(result, Prediction)
+            if not enough and len(flight.landed) < len(asked.models):
+                return False
+            flight.asked = None
+            landed = [flight.landed[name] for name in asked.models if name in flight.landed]
+        good = tuple(found for found in landed if isinstance(found, Prediction))
+        if asked.until == "first" and good:
+            return self._advance(flight, lambda steps: steps.send(good))
+        failed = next((found for found in landed if isinstance(found, JetselError)), None)
+        if failed is not None:
+            return self._advance(flight, lambda steps: steps.throw(failed))
+        return self._advance(flight, lambda steps: steps.send(good))
+
+    def _advance(self, flight: Flight, move: Callable[..., Run]) -> bool:
+        """Let the policy go on until it waits for a model; return whether it has ended instead."""
+        while True:
+            began = time.perf_counter()
+            try:
+                asked = move(flight.steps)
+            except StopIteration as stop:
+                flight.outcome = stop.value
+            except OutOfTime:
+                self._cut_short(flight)
+            except JetselError as error:
+                flight.outcome = error
+            flight.choice_ms += (time.perf_counter() - began) * 1e3
+            if flight.outcome is not None:
+                return True
+            refused = self._refuse(flight, asked)
+            if refused is None:
+                with self._lock:
+                    flight.landed = {}
+                    flight.asked = asked
+                    flight.waiting_since_s = self._now()
+                    for model in asked.models:
+                        self.lanes[model].waiting.append(flight)
+                return False
+            error_now: Exception = refused
+            move = lambda steps, error=error_now: steps.throw(error)  # noqa: E731  # the next move, bound to this error
+
+    def _refuse(self, flight: Flight, asked: Run) -> Exception | None:
+        """Why this run cannot be had: a model is unavailable, or the time left is too short for it."""
+        for model in asked.models:
+            lane = self.lanes.get(model)
+            if lane is None or lane.engine is None or lane.unavailable is not None:
+                reason = lane.unavailable if lane else "it is not loaded"
+                return ModelUnavailableError(f"{model} is unavailable: {reason}")
+        if flight.deadline_s is not None:
+            needed_ms = max(self.lanes[model].percentile_ms(0.95) or 0.0 for model in asked.models)
+            if self._now() + needed_ms / 1e3 > flight.deadline_s:
+                return OutOfTime(f"{asked.models} need {needed_ms:.1f} ms")
+        return None
+
+    def _cut_short(self, flight: Flight) -> None:
+        if flight.predictions:
+            seen = best(flight.predictions)
+            flight.cut_short = True
+            flight.outcome = Decision(seen, f"time ran out; {seen.model} is the best that ran")
+        else:
+            flight.outcome = DeadlineError("too little time was left for any model: allow more in deadline_ms")
+
+
+def predict(model: str, logits: NDArray[np.float32], temperature: float, criterion: Criterion) -> Prediction:
+    """Turn logits (classes,) into probabilities at the model's temperature, and read the criterion's confidence."""
+    scaled = logits / temperature
+    scaled -= scaled.max()
+    probabilities = np.exp(scaled)
+    probabilities /= probabilities.sum()
+    if criterion == "top1":
+        confidence = float(probabilities.max())
+    else:
+        confidence = float(np.partition(probabilities, -5)[-5:].sum())
+    return Prediction(model, probabilities, confidence)

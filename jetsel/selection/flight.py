@@ -1,0 +1,43 @@
+"""One request's policy on its way: what it waits for, what ran, and how it ended. The driver alone moves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.errors import JetselError
+from jetsel.selection.policy import Decision, Evidence, Policy, Prediction, Run, Steps
+from jetsel.wire import Criterion, Ran
+
+
+@dataclass(eq=False)
+class Flight:
+    """A policy at work on one photograph.
+
+    model_input: gives the (1, 3, height, width) float32 input of a model by its name; asked once for each run.
+    deadline_s: on the driver's clock, or None. `outcome` is None until the flight has ended.
+    """
+
+    policy: Policy
+    photo: Evidence
+    criterion: Criterion
+    model_input: Callable[[str], NDArray[np.float32]]
+    deadline_s: float | None = None
+    outcome: Decision | JetselError | None = None
+    cut_short: bool = False
+    choice_ms: float = 0.0
+    ran: list[Ran] = field(default_factory=list)
+    # The driver's own bookkeeping.
+    steps: Steps | None = None
+    asked: Run | None = None
+    waiting_since_s: float = 0.0
+    landed: dict[str, Prediction | JetselError] = field(default_factory=dict)
+    predictions: list[Prediction] = field(default_factory=list)
+
+
+def best(predictions: list[Prediction]) -> Prediction:
+    """The prediction to answer when time runs out: the last, since policies climb from cheap to good."""
+    return predictions[-1]

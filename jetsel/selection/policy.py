@@ -1,0 +1,85 @@
+"""What a policy is: a generator that yields the models to run, is sent their predictions, and returns its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What one model said: probabilities (classes,) float32 at its calibrated temperature, and its confidence.
+
+    The confidence is the largest probability, or the sum of the five largest where the criterion is top5.
+    """
+
+    model: str
+    probabilities: NDArray[np.float32]
+    confidence: float
+
+    @property
+    def label(self) -> int:
+        """The index of the most probable class."""
+        return int(self.probabilities.argmax())
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a policy may know of a photograph before any model ran."""
+
+    features: NDArray[np.float32] | None  # (features,), as the family's calibration orders them; None where not needed
+    fallback: str | None  # the model to use in doubt; None: refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Asks for one or several models; `until` says whether all are waited for or the first to finish is enough."""
+
+    models: tuple[str, ...]
+    because: str
+    until: Literal["all", "first"] = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A policy's answer. `distance` is that of the neighbours it was read from, where there were any."""
+
+    seen: Prediction
+    because: str
+    in_doubt: bool = False
+    distance: float | None = None
+
+
+class OutOfTime(Exception):  # noqa: N818  # a signal to the policy, not an error: by default the best so far is the answer
+    """Thrown at a policy's yield when too little time is left for what it asked for."""
+
+
+Steps = Generator[Run, tuple[Prediction, ...], Decision]
+
+
+class Policy(Protocol):
+    """One way to choose; called once for each photograph."""
+
+    @property
+    def name(self) -> str:
+        """How requests name it."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Every model that it may run."""
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """The models of which it runs one before anything else: the cheapest of them bounds its time from below."""
+
+    @property
+    def needs_features(self) -> bool:
+        """Whether it reads the photograph's features."""
+
+    def __call__(self, photo: Evidence) -> Steps:
+        """Start choosing for one photograph."""

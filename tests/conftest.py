@@ -1,0 +1,65 @@
+"""What all tests get: no daemon of the user's, steady property tests, marks by folder, skips that may be forbidden."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+TESTS = Path(__file__).parent
+MARKED_FOLDERS = ("root", "export")  # tests/root/ and tests/export/ carry these marks without saying so
+
+# Examples may be slow on a busy machine: that is no failure of theirs.
+settings.register_profile("jetsel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("jetsel"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "jetsel")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--forbid-skips", action="store_true", help="a test that skips, for want of a tool, fails instead")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for mark in MARKED_FOLDERS:
+            if (TESTS / mark) in item.path.parents:
+                item.add_marker(mark)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("root") is not None and os.geteuid() != 0:
+        pytest.skip("needs root: run make test-system as root")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if not hasattr(report, "wasxfail"):
+        _fail_if_skipped(report, item.config)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _fail_if_skipped(report, collector.config)
+    return report
+
+
+def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport, config: pytest.Config) -> None:
+    if report.skipped and config.getoption("forbid_skips"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid} was skipped where every test must run: {reason}"
+
+
+@pytest.fixture(autouse=True)
+def _nobody_elses_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client in a test finds only the daemon that the test started."""
+    monkeypatch.delenv("JETSEL_ENDPOINT", raising=False)

@@ -1,0 +1,154 @@
+"""Who may import whom inside jetsel: the table, and the check that reads every file against it."""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+LEVELS = (
+    ("__init__", "__main__", "cli"),
+    ("daemon", "calibrate", "client"),
+    ("selection",),
+    ("features", "premodel", "engines", "power", "zoo"),
+    ("wire", "image", "config"),
+    ("errors",),
+)
+"""What stands directly under jetsel/, from the top down. A part imports itself and the levels below it, no other.
+
+A new file inside a package needs no line here; a new package or top-level file needs its name on its level.
+"""
+
+SIDEWAYS = {
+    ("__main__", "cli"): "`python -m jetsel` is the command line",
+}
+"""(importer, imported) on one level, and why."""
+
+ONLY: Mapping[str, frozenset[str]] = {
+    "client": frozenset({"wire", "errors"}),  # so that an application carries nothing of the daemon
+    "engines.host": frozenset(),  # runs under the board's own Python 3.6, where nothing of ours is installed
+}
+"""Modules that import less than their level allows: all that each may import of ours."""
+
+ONLY_FROM: Mapping[str, frozenset[str]] = {
+    "engines.host": frozenset({"engines.hosted"}),
+}
+"""Modules with named importers: all who may import each."""
+
+NOT_IN_THE_DAEMON = frozenset({"torch", "torchvision", "sklearn", "scipy", "skimage"})
+"""Libraries too heavy for the daemon's memory and start-up; training, calibration and the demo may use them."""
+
+_LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
+
+
+def findings(package: Path) -> list[str]:
+    """One line for each import under `package` (the folder jetsel/) that breaks the table, and each unplaced file."""
+    imports = read_imports(package)
+    unplaced = [
+        f"{module}: nobody placed it; give `{_part(module)}` a level in tests/layers.py"
+        for module in imports
+        if _part(module) not in _LEVEL_OF
+    ]
+    forbidden = [
+        f"{module or '__init__'} imports {target or '__init__'}: {why}"
+        for module, targets in imports.items()
+        for target in sorted(targets)
+        if (why := _forbidden(module, target)) is not None
+    ]
+    return unplaced + forbidden + _heavy_in_the_daemon(package, imports)
+
+
+def read_imports(package: Path) -> dict[str, set[str]]:
+    """What each module under `package` imports of the package itself, in functions too: dotted names, "" the root."""
+    modules = {_name(package, path): path for path in sorted(package.rglob("*.py"))}
+    return {
+        module: {
+            target
+            for name in _imported_names(path, module, package.name)
+            if (target := _ours(name, package.name, modules)) is not None
+        }
+        for module, path in modules.items()
+    }
+
+
+def _forbidden(module: str, target: str) -> str | None:
+    """Why `module` may not import `target`, or None where it may."""
+    if module in ONLY and target not in ONLY[module]:
+        return f"it may import only {', '.join(sorted(ONLY[module])) or 'nothing'} of ours"
+    if target in ONLY_FROM and module not in ONLY_FROM[target]:
+        return f"only {', '.join(sorted(ONLY_FROM[target]))} may"
+    importer, imported = _part(module), _part(target)
+    if importer == imported or (importer, imported) in SIDEWAYS:
+        return None
+    if importer not in _LEVEL_OF or imported not in _LEVEL_OF:
+        return None  # reported as unplaced
+    if _LEVEL_OF[importer] == _LEVEL_OF[imported]:
+        return f"{importer} and {imported} stand on one level"
+    if _LEVEL_OF[importer] > _LEVEL_OF[imported]:
+        return f"{imported} stands above {importer}"
+    return None
+
+
+def _heavy_in_the_daemon(package: Path, imports: Mapping[str, Iterable[str]]) -> list[str]:
+    """The heavy libraries imported by a module that the daemon reaches, each with the path of imports to it."""
+    found = []
+    for module, path in _reached_from("daemon", imports).items():
+        source = package.joinpath(*module.split(".")) if module else package
+        file = source / "__init__.py" if source.is_dir() else source.with_suffix(".py")
+        roots = {name.split(".")[0] for name in _imported_names(file, module, package.name)}
+        found += [
+            f"the daemon reaches {heavy}: {' -> '.join([*path, heavy])}" for heavy in sorted(roots & NOT_IN_THE_DAEMON)
+        ]
+    return found
+
+
+def _reached_from(part: str, imports: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Every module that `part` imports, directly or not, with a shortest path of modules to it."""
+    paths = {module: [module] for module in imports if _part(module) == part}
+    waiting = deque(paths)
+    while waiting:
+        module = waiting.popleft()
+        for target in sorted(imports[module]):
+            if target not in paths:
+                paths[target] = [*paths[module], target or "__init__"]
+                waiting.append(target)
+    return paths
+
+
+def _part(module: str) -> str:
+    """The part of the package that a module belongs to: the first name under jetsel/."""
+    return module.split(".")[0] or "__init__"
+
+
+def _name(package: Path, path: Path) -> str:
+    parts = path.relative_to(package).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imported_names(path: Path, module: str, root: str) -> Iterator[str]:
+    """Every absolute dotted name that the file imports; `from a import b` gives a.b, which may be a name inside a."""
+    here = [root, *module.split(".")] if module else [root]
+    if path.name != "__init__.py":
+        here.pop()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = here[: len(here) - node.level + 1] if node.level else []
+            source = ".".join([*base, node.module] if node.module else base)
+            yield from (f"{source}.{alias.name}" for alias in node.names)
+
+
+def _ours(name: str, root: str, modules: Mapping[str, Path]) -> str | None:
+    """The module of ours that holds `name`, the longest that exists; None where the name is another library's.
+
+    The package's own version is no import: it is set before anything else of ours runs.
+    """
+    first, *rest = name.split(".")
+    if first != root or rest == ["__version__"]:
+        return None
+    held = list(rest)
+    while held and ".".join(held) not in modules:
+        held.pop()
+    return ".".join(held or rest[:-1][:1])  # a part without a file of its own still has its level

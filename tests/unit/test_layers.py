@@ -1,0 +1,129 @@
+"""Imports inside jetsel point down only, and the check that says so can fail."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jetsel
+from tests import layers
+
+PACKAGE = Path(jetsel.__file__).parent
+
+DAEMON_LOADS = """
+import importlib, pkgutil, sys
+import jetsel.daemon
+for module in pkgutil.walk_packages(jetsel.daemon.__path__, "jetsel.daemon."):
+    importlib.import_module(module.name)
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def tree(folder: Path, files: dict[str, str]) -> Path:
+    """A package `jetsel` under `folder` with these files."""
+    package = folder / "jetsel"
+    for name, text in {"__init__.py": "", **files}.items():
+        path = package / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return package
+
+
+def test_every_import_points_down() -> None:
+    assert layers.findings(PACKAGE) == []
+
+
+def test_the_check_reads_the_real_package() -> None:
+    assert {"", "errors", "wire"} <= layers.read_imports(PACKAGE).keys()
+
+
+def test_the_running_daemon_loads_no_heavy_library() -> None:
+    done = subprocess.run([sys.executable, "-c", DAEMON_LOADS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.split())
+    assert "zmq" in loaded  # the daemon itself was there
+    assert loaded & layers.NOT_IN_THE_DAEMON == set()
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        pytest.param(
+            {"wire.py": "from jetsel.selection import driver", "selection/driver.py": ""},
+            "wire imports selection.driver: selection stands above wire",
+            id="upward",
+        ),
+        pytest.param(
+            {"selection/driver.py": "def run():\n    import jetsel.daemon.server\n", "daemon/server.py": ""},
+            "selection.driver imports daemon.server: daemon stands above selection",
+            id="upward inside a function",
+        ),
+        pytest.param(
+            {"premodel/knn.py": "from ..features import table", "features/__init__.py": "table = ()"},
+            "premodel.knn imports features: premodel and features stand on one level",
+            id="from island to island, relative",
+        ),
+        pytest.param(
+            {"calibrate/record.py": "import jetsel.daemon", "daemon/__init__.py": ""},
+            "calibrate.record imports daemon: calibrate and daemon stand on one level",
+            id="sideways",
+        ),
+        pytest.param(
+            {"errors.py": "from . import wire", "wire.py": ""},
+            "errors imports wire: wire stands above errors",
+            id="the bottom imports nothing",
+        ),
+        pytest.param(
+            {"helpers.py": ""},
+            "helpers: nobody placed it; give `helpers` a level in tests/layers.py",
+            id="unplaced",
+        ),
+        pytest.param(
+            {"client.py": "import jetsel.image", "image.py": ""},
+            "client imports image: it may import only errors, wire of ours",
+            id="the client's short list",
+        ),
+        pytest.param(
+            {"engines/host.py": "from jetsel.errors import BusyError", "errors.py": "BusyError = 1"},
+            "engines.host imports errors: it may import only nothing of ours",
+            id="the host imports nothing of ours",
+        ),
+        pytest.param(
+            {"engines/host.py": "", "engines/onnx.py": "from . import host"},
+            "engines.onnx imports engines.host: only engines.hosted may",
+            id="the host's importers",
+        ),
+        pytest.param(
+            {
+                "daemon/server.py": "import jetsel.zoo",
+                "zoo/__init__.py": "from .torch import x",
+                "zoo/torch.py": "import torch.onnx",
+            },
+            "the daemon reaches torch: daemon.server -> zoo -> zoo.torch -> torch",
+            id="a heavy library at two removes",
+        ),
+    ],
+)
+def test_what_breaks_the_table_is_named(tmp_path: Path, files: dict[str, str], expected: str) -> None:
+    assert layers.findings(tree(tmp_path, files)) == [expected]
+
+
+def test_what_the_table_allows_passes(tmp_path: Path) -> None:
+    package = tree(
+        tmp_path,
+        {
+            "__init__.py": "def __getattr__(name):\n    from jetsel.client import Client\n    return Client\n",
+            "__main__.py": "from jetsel.cli import main",
+            "cli/__init__.py": "from jetsel.daemon import server\nimport skimage.data\nmain = server",
+            "client.py": "import numpy\nfrom jetsel import wire\nfrom jetsel.errors import BusyError",
+            "daemon/server.py": "from jetsel import __version__, wire\nfrom jetsel.engines.hosted import Hosted",
+            "engines/hosted.py": "from jetsel.engines import host\nHosted = host",
+            "engines/host.py": "import socket",
+            "wire.py": "from jetsel.errors import BusyError",
+            "errors.py": "BusyError = 1",
+        },
+    )
+    assert layers.findings(package) == []

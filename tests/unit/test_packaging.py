@@ -1,0 +1,74 @@
+"""pyproject.toml agrees with the pinned versions, and the wheel holds every file of the package."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def lower_bounds(*extras: str) -> dict[str, str]:
+    """The oldest accepted version of each requirement of these extras; "" names the project's own dependencies."""
+    lines = [
+        line
+        for extra in extras
+        for line in (PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"])
+    ]
+    bounds = {}
+    for requirement in map(Requirement, lines):
+        (bounds[requirement.name],) = (
+            bound.version for bound in requirement.specifier if bound.operator in {">=", "=="}
+        )
+    return bounds
+
+
+def pins(name: str) -> dict[str, str]:
+    """The versions pinned in constraints/`name` for Python 3.10."""
+    text = re.sub(r"#.*", "", (ROOT / "constraints" / name).read_text())
+    requirements = [Requirement(line) for line in text.splitlines() if line.strip()]
+    old = {"python_version": "3.10", "python_full_version": "3.10.13"}
+    return {
+        r.name: str(r.specifier).removeprefix("==") for r in requirements if r.marker is None or r.marker.evaluate(old)
+    }
+
+
+def test_the_lowest_versions_tested_are_the_lower_bounds() -> None:
+    assert pins("lowest.txt") == lower_bounds("", "demo", "dev")
+
+
+def test_the_lower_bounds_of_export_and_bench_are_the_versions_they_run_with() -> None:
+    tested = pins("tests.txt") | pins("export.txt")
+    bounds = lower_bounds("export", "bench")
+    assert bounds == {name: tested[name] for name in bounds}
+
+
+def test_every_direct_requirement_is_pinned() -> None:
+    assert lower_bounds("", "demo", "dev", "bench").keys() <= pins("tests.txt").keys()
+
+
+@pytest.mark.parametrize("name", ["tests.txt", "lowest.txt", "export.txt"])
+def test_every_pin_is_one_exact_version(name: str) -> None:
+    assert all(re.fullmatch(r"[0-9][0-9a-z.]*", version) for version in pins(name).values())
+
+
+def test_the_wheel_holds_every_file_of_the_package(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("jetsel/")}
+    files = (path for path in (ROOT / "jetsel").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    assert packed == {path.relative_to(ROOT).as_posix() for path in files}
