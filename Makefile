@@ -12,7 +12,7 @@ asked := $(if $(filter file,$(origin PYTHON)),,yes)
 environment = @ASKED=$(asked) .ci/environment
 
 # An environment whose interpreter is gone, or is not the one that was asked for, is noticed although its stamp is fresh.
-gone = $(if $(wildcard $(1)/bin/python),,FORCE)
+gone = $(if $(realpath $(1)/bin/python),,FORCE)
 chosen := $(if $(asked),| same-python)
 
 .DEFAULT_GOAL := help
@@ -63,9 +63,11 @@ clean:  ## remove the environments and everything that was built
 
 .venv/.test: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
 	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev]'
+	@touch .venv/.demo
 
 .venv/.bench: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
 	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev,bench]'
+	@touch .venv/.demo .venv/.test
 
 .venv-export/.test: pyproject.toml $(LOCKED) constraints/export.txt $(call gone,.venv-export)
 	$(environment) .venv-export $@ -c $(LOCKED) -c constraints/export.txt -e '.[demo,dev,export]'

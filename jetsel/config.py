@@ -1,4 +1,4 @@
-"""What jetsel.toml may say: frozen values, decoded once; a typo fails with the key's name, what is wrong and an example."""
+"""What jetsel.toml may say: frozen values, decoded once; a typo fails with the key, what is wrong and an example."""
 
 from __future__ import annotations
 

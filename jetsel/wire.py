@@ -1,4 +1,4 @@
-"""The messages on the socket: one class each, their JSON derived from the class; docs/protocol.md describes every field."""
+"""The messages on the socket: one class each, their JSON derived from it; docs/protocol.md describes every field."""
 
 from __future__ import annotations
 
@@ -230,13 +230,17 @@ def decode_request(frame: bytes) -> Request:
     Raises BadRequestError, UnsupportedVersionError or UnknownKindError, each with the repair.
     """
     if len(frame) > MAX_JSON_BYTES:
-        raise BadRequestError(f"frame one has {len(frame)} bytes; at most {MAX_JSON_BYTES} are read: put the image in frame two")
+        raise BadRequestError(
+            f"frame one has {len(frame)} bytes; at most {MAX_JSON_BYTES} are read: put the image in frame two"
+        )
     try:
         header = _header.decode(frame)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise BadRequestError(f"frame one is not a JSON object: {error}") from None
     if header.v != PROTOCOL_VERSION or isinstance(header.v, bool):
-        raise UnsupportedVersionError(f'this daemon speaks version {PROTOCOL_VERSION}: send "v": {PROTOCOL_VERSION}, not {header.v!r}')
+        raise UnsupportedVersionError(
+            f'this daemon speaks version {PROTOCOL_VERSION}: send "v": {PROTOCOL_VERSION}, not {header.v!r}'
+        )
     decoder = _requests.get(header.type) if isinstance(header.type, str) else None
     if decoder is None:
         raise UnknownKindError(f'"type" is {header.type!r}: use one of {", ".join(_requests)}')

@@ -12,7 +12,7 @@ LEVELS = (
     ("daemon", "calibrate", "client"),
     ("selection",),
     ("features", "premodel", "engines", "power", "zoo"),
-    ("wire", "image", "config"),
+    ("wire", "image", "config", "endpoint"),
     ("errors",),
 )
 """What stands directly under jetsel/, from the top down. A part imports itself and the levels below it, no other.
@@ -26,10 +26,10 @@ SIDEWAYS = {
 """(importer, imported) on one level, and why."""
 
 ONLY: Mapping[str, frozenset[str]] = {
-    "client": frozenset({"wire", "errors"}),  # so that an application carries nothing of the daemon
+    "client": frozenset({"wire", "endpoint", "errors"}),  # so that an application carries nothing of the daemon
     "engines.host": frozenset(),  # runs under the board's own Python 3.6, where nothing of ours is installed
 }
-"""Modules that import less than their level allows: all that each may import of ours."""
+"""Parts, and single modules, that import less than their level allows: the other parts that each may import."""
 
 ONLY_FROM: Mapping[str, frozenset[str]] = {
     "engines.host": frozenset({"engines.hosted"}),
@@ -74,11 +74,13 @@ def read_imports(package: Path) -> dict[str, set[str]]:
 
 def _forbidden(module: str, target: str) -> str | None:
     """Why `module` may not import `target`, or None where it may."""
-    if module in ONLY and target not in ONLY[module]:
-        return f"it may import only {', '.join(sorted(ONLY[module])) or 'nothing'} of ours"
+    importer, imported = _part(module), _part(target)
+    narrow = module if module in ONLY else importer
+    within = narrow == importer == imported
+    if narrow in ONLY and imported not in ONLY[narrow] and not within:
+        return f"of ours, {narrow} may import {', '.join(sorted(ONLY[narrow])) or 'nothing'}"
     if target in ONLY_FROM and module not in ONLY_FROM[target]:
         return f"only {', '.join(sorted(ONLY_FROM[target]))} may"
-    importer, imported = _part(module), _part(target)
     if importer == imported or (importer, imported) in SIDEWAYS:
         return None
     if importer not in _LEVEL_OF or imported not in _LEVEL_OF:
@@ -94,6 +96,8 @@ def _heavy_in_the_daemon(package: Path, imports: Mapping[str, Iterable[str]]) ->
     """The heavy libraries imported by a module that the daemon reaches, each with the path of imports to it."""
     found = []
     for module, path in _reached_from("daemon", imports).items():
+        if module not in imports:  # a part without a file of its own
+            continue
         source = package.joinpath(*module.split(".")) if module else package
         file = source / "__init__.py" if source.is_dir() else source.with_suffix(".py")
         roots = {name.split(".")[0] for name in _imported_names(file, module, package.name)}
@@ -109,7 +113,7 @@ def _reached_from(part: str, imports: Mapping[str, Iterable[str]]) -> dict[str, 
     waiting = deque(paths)
     while waiting:
         module = waiting.popleft()
-        for target in sorted(imports[module]):
+        for target in sorted(imports.get(module, ())):
             if target not in paths:
                 paths[target] = [*paths[module], target or "__init__"]
                 waiting.append(target)

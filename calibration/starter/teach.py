@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from calibration.starter.data import SIDE_PX, Labels, Views, read_tar, split
-from calibration.starter.nets import SHAPES, Net
+from calibration.starter.nets import SHAPES
+from calibration.starter.published import net_of
+from jetsel.zoo import STARTER
 
 TEACHER_VIEW_SEED = 7
 TEACHER_SMALLEST_AREA = 0.4
@@ -33,7 +35,9 @@ class Lessons:
         """Open the views that `teach` wrote for these teachers; raises SystemExit that names the command where none are."""
         files = sorted(work.glob(f"lessons-{'+'.join(teachers)}-*.npy"))
         if not files:
-            raise SystemExit(f"no lessons of {'+'.join(teachers)} in {work}: run python -m calibration.starter.teach first")
+            raise SystemExit(
+                f"no lessons of {'+'.join(teachers)} in {work}: run python -m calibration.starter.teach first"
+            )
         return cls([np.load(file, mmap_mode="r") for file in files])
 
     def views(self, epoch: int) -> Views:
@@ -51,7 +55,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("teachers", nargs="+", choices=sorted(SHAPES))
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--work", type=Path, default=Path("build/starter"))
+    parser.add_argument("--work", type=Path, default=Path("build/starter"), help="lessons (default: %(default)s)")
+    parser.add_argument(
+        "--published", type=Path, default=STARTER, help="the teachers' ONNX files (default: the starter family)"
+    )
     options = parser.parse_args()
     labels = Labels.read(options.data / "tiny100-classes.tsv")
     pixels, classes = read_tar(options.data / "tiny100-train.tar", labels)
@@ -59,9 +66,8 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     nets = []
     for name in options.teachers:
-        net = Net(SHAPES[name], len(labels.wnids))
-        net.load_state_dict(torch.load(options.work / f"{name}.pt", weights_only=True)["average"])
-        nets.append(net.eval().to(device, memory_format=torch.channels_last))
+        net = net_of(name, options.published / f"{name}.onnx")
+        nets.append(net.to(device, memory_format=torch.channels_last))
     for view in range(VIEWS):
         target = options.work / f"lessons-{'+'.join(options.teachers)}-{view:02d}.npy"
         if target.exists():

@@ -39,7 +39,9 @@ class Crew:
         self._working = 0
         self._sleeping = 0
         self._stopping = False
-        self._threads = [threading.Thread(target=self._serve, name=f"crew-{i}", daemon=True) for i in range(workers + 1)]
+        self._threads = [
+            threading.Thread(target=self._serve, name=f"crew-{i}", daemon=True) for i in range(workers + 1)
+        ]
 
     def start(self) -> None:
         """Start the threads."""

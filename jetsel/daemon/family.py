@@ -1,4 +1,4 @@
-"""One family as it is served: its models' lanes and driver, its policies, and what decides where a request does not say."""
+"""One family as it is served: its models' lanes and driver, its policies, and what decides unless a request does."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ServedFamily:
             lane.engine, lane.unavailable = engine, None
 
     def policy_for(self, request: Classify) -> Policy:
-        """The policy that this request asks for, or the family's default; raises UnknownModelError or UnknownPolicyError."""
+        """The policy that this request asks for, or the default; raises UnknownModelError or UnknownPolicyError."""
         offered = self.policies[request.criterion]
         if request.model is not None:
             if request.policy is not None:
@@ -90,7 +90,7 @@ class ServedFamily:
                 for name, model in self.models.items()
             ],
             policies=list(self.policies["top1"]),
-            default_policy=dict(self.default_policy),
+            default_policy={criterion: name for criterion, name in self.default_policy.items()},
             because=self.because,
             fallback=self.fallback if self.on_doubt == "use" else None,
             calibration=self.calibration,
@@ -111,13 +111,17 @@ def serve_family(family: Family, config: Config) -> ServedFamily:
     best = list(models)[-1]
     fallback = config.policy.fallback or best
     if fallback not in models:
-        raise ConfigError(f"policy.fallback: family {family.name} has no model {fallback!r}; it has {', '.join(models)}")
+        raise ConfigError(
+            f"policy.fallback: family {family.name} has no model {fallback!r}; it has {', '.join(models)}"
+        )
     if config.policy.default is not None:
         defaults: dict[Criterion, str] = {"top1": config.policy.default, "top5": config.policy.default}
         because = "the configuration says so"
         if config.policy.default not in policies["top1"]:
             known = ", ".join(policies["top1"])
-            raise ConfigError(f"policy.default: family {family.name} has no policy {config.policy.default!r}; it has {known}")
+            raise ConfigError(
+                f"policy.default: family {family.name} has no policy {config.policy.default!r}; it has {known}"
+            )
     elif calibration is not None:
         defaults = {"top1": calibration.default_policy["top1"], "top5": calibration.default_policy["top5"]}
         because = calibration.because

@@ -47,7 +47,11 @@ class Generation:
 
     def close(self, successor: Generation | None = None) -> None:
         """Free the engines that no successor has taken over."""
-        kept = {id(lane.engine) for f in (successor.families.values() if successor else ()) for lane in f.driver.lanes.values()}
+        kept = {
+            id(lane.engine)
+            for f in (successor.families.values() if successor else ())
+            for lane in f.driver.lanes.values()
+        }
         for family in self.families.values():
             for lane in family.driver.lanes.values():
                 if lane.engine is not None and id(lane.engine) not in kept:
@@ -95,7 +99,9 @@ def build(config: Config) -> Generation:
         if not config.models.only or set(names[name]) & set(config.models.only)
     }
     if not families:
-        raise ConfigError(f"models.paths: no model in {', '.join(map(str, folders)) or 'no folder'}; {'; '.join(broken)}")
+        raise ConfigError(
+            f"models.paths: no model in {', '.join(map(str, folders)) or 'no folder'}; {'; '.join(broken)}"
+        )
     megabyte = 1_000_000
     return Generation(
         config=config,

@@ -28,7 +28,9 @@ class Listener:
     def __init__(self, path: Path, group: str | None) -> None:
         """Take the path over; raises ConfigError where another daemon, a foreign file or a permission is in the way."""
         if len(os.fsencode(path)) > LONGEST_PATH:
-            raise ConfigError(f"server.endpoint: {path} is longer than the {LONGEST_PATH} bytes that a socket's path may have")
+            raise ConfigError(
+                f"server.endpoint: {path} is longer than the {LONGEST_PATH} bytes that a socket's path may have"
+            )
         self.path = path
         self._lock_fd: int | None = None
         passed = _passed_socket(path)
@@ -41,7 +43,9 @@ class Listener:
             self.fd = _listen(path, group)
         except OSError as error:
             self.close()
-            raise ConfigError(f"server.endpoint: cannot listen at {path}: {error.strerror}; is the folder yours?") from None
+            raise ConfigError(
+                f"server.endpoint: cannot listen at {path}: {error.strerror}; is the folder yours?"
+            ) from None
         except ConfigError:
             self.close()
             raise
@@ -102,7 +106,9 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise ConfigError(f"server.endpoint: {path} is there and is no socket: move it away, or choose another endpoint")
+        raise ConfigError(
+            f"server.endpoint: {path} is there and is no socket: move it away, or choose another endpoint"
+        )
     path.unlink()
 
 

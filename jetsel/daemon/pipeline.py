@@ -17,7 +17,7 @@ from jetsel.wire import PROTOCOL_VERSION, Answer, Explanation, Ranked, Stages
 
 
 def prepare(job: Job, limits: image.Limits) -> bool:
-    """Decode the photograph, compute what its policy reads of it, and start the policy; return whether it ended at once.
+    """Decode the photograph, compute what its policy reads, and start the policy; return whether it ended at once.
 
     Raises the JetselError that answers the request instead.
     """

@@ -6,6 +6,8 @@ import contextlib
 import os
 import select
 import threading
+import time
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +16,9 @@ import zmq
 from jetsel.daemon.listener import Listener
 
 HIGH_WATER_MARK = 8  # messages for each peer and direction: libzmq holds them before we see anything
+MOST_DELAYED = 1024  # replies that wait for their peer to read on, of all peers together
+PATIENCE_S = 2.0  # how long such a reply waits before it is lost
+RETRY_MS = 5
 LARGEST_IMAGES_PER_MESSAGE = 2  # the socket's message limit, in units of the image limit; a larger message disconnects
 
 
@@ -57,17 +62,21 @@ class Port:
             self.endpoints.append(f"ipc://{listener.path}")
         if tcp is not None:
             self._socket.bind(tcp)
-            self.endpoints.append(self._socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode())
+            self.endpoints.append(str(self._socket.get_string(zmq.LAST_ENDPOINT)))
         self._lock = threading.Lock()
         self._closed = False
         self._wake = _Wake()
         self._poll = select.poll()
-        self._poll.register(self._socket.getsockopt(zmq.FD), select.POLLIN)
+        self._poll.register(int(self._socket.getsockopt(zmq.FD)), select.POLLIN)
         self._poll.register(self._wake.fd, select.POLLIN)
+        self._delayed: deque[tuple[float, list[bytes]]] = deque()
         self.lost_replies = 0
 
     def wait(self, timeout_ms: int) -> None:
-        """Sleep until a message may have come, somebody calls `wake`, or the time is over."""
+        """Retry late replies, then sleep until a message may have come, somebody wakes us, or the time is over."""
+        if self._delayed:
+            self._retry()
+            timeout_ms = RETRY_MS if self._delayed else timeout_ms
         for descriptor, _ in self._poll.poll(timeout_ms):
             if descriptor == self._wake.fd:
                 self._wake.clear()
@@ -77,7 +86,7 @@ class Port:
         self._wake.set()
 
     def receive(self, limit: int) -> list[Message]:
-        """Return up to `limit` messages that have come, without waiting. Where more may be left, the next wait is none."""
+        """Return up to `limit` messages that have come, without waiting; where more are left, the next wait is none."""
         messages: list[Message] = []
         with self._lock:
             while not self._closed:
@@ -92,16 +101,50 @@ class Port:
         return messages
 
     def send(self, route: Route, frame: bytes) -> None:
-        """Send one reply without waiting; a peer that is gone or does not read loses it, and it is counted."""
+        """Send one reply without waiting for the peer.
+
+        A peer at its high-water mark may only be slow to be scheduled: its reply is tried again for a while. What
+        a peer that is gone, or does not read, loses is counted.
+        """
+        frames = [route.peer, b"", frame] if route.delimited else [route.peer, frame]
         with self._lock:
             if self._closed:
                 return
-            frames = [route.peer, b"", frame] if route.delimited else [route.peer, frame]
-            try:
-                self._socket.send_multipart(frames, zmq.NOBLOCK)
-            except zmq.ZMQError:  # EAGAIN: it does not read; EHOSTUNREACH: it is gone
-                self.lost_replies += 1
-            if self._socket.getsockopt(zmq.EVENTS) & zmq.POLLIN:
+            if not self._try(frames):
+                if len(self._delayed) < MOST_DELAYED:
+                    self._delayed.append((time.monotonic() + PATIENCE_S, frames))
+                    self._wake.set()
+                else:
+                    self.lost_replies += 1
+            if self._readable():
+                self._wake.set()
+
+    def _readable(self) -> bool:
+        return bool(int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
+
+    def _try(self, frames: list[bytes]) -> bool:
+        """Send without waiting; return False where the peer is at its high-water mark."""
+        try:
+            self._socket.send_multipart(frames, zmq.NOBLOCK)
+        except zmq.Again:
+            return False
+        except zmq.ZMQError:  # EHOSTUNREACH: it is gone
+            self.lost_replies += 1
+        return True
+
+    def _retry(self) -> None:
+        """Try each late reply once more, and give up on those that have waited long enough."""
+        with self._lock:
+            now = time.monotonic()
+            late, self._delayed = self._delayed, deque()
+            for give_up_s, frames in late:
+                if self._closed or self._try(frames):
+                    continue
+                if now < give_up_s:
+                    self._delayed.append((give_up_s, frames))
+                else:
+                    self.lost_replies += 1
+            if not self._closed and self._readable():
                 self._wake.set()
 
     def close(self) -> None:

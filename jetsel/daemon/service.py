@@ -256,7 +256,11 @@ class Service:
 
 def _changes(before: Generation, following: Generation) -> list[str]:
     """Name what a reload made different."""
-    changed = [f"[{key}]" for key in ("models", "policy", "policies", "log") if getattr(before.config, key) != getattr(following.config, key)]
+    changed = [
+        f"[{key}]"
+        for key in ("models", "policy", "policies", "log")
+        if getattr(before.config, key) != getattr(following.config, key)
+    ]
     for name, family in following.families.items():
         known = before.families.get(name)
         if known is None:

@@ -26,7 +26,7 @@ class Tally:
         self.started_s = time.monotonic()
 
     def admit(self, size_bytes: int, deadline_ms: float | None, floor_ms: float) -> None:
-        """Count a request in. Raises BusyError where the queue is full, DeadlineError where no path can be in time.
+        """Count a request in; raises BusyError where the queue is full, DeadlineError where no path can be in time.
 
         floor_ms: the least inference time of any path that the request's policy may take.
         """
@@ -34,8 +34,8 @@ class Tally:
             limit_bytes = self._limits.queue_mb * 1e6
             if self.in_queue >= self._limits.queue_requests or self.queued_bytes + size_bytes > limit_bytes:
                 raise BusyError(
-                    f"the queue is full ({self.in_queue} requests, {self.queued_bytes / 1e6:.1f} MB): send again later, or "
-                    "raise server.queue_requests or server.queue_mb"
+                    f"the queue is full ({self.in_queue} requests, {self.queued_bytes / 1e6:.1f} MB): send again, "
+                    "or raise server.queue_requests or server.queue_mb"
                 )
             if deadline_ms is not None:
                 # What is queued before it is spread over the workers; its own work comes after.

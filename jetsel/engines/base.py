@@ -18,7 +18,7 @@ class EngineFailedError(JetselError):
 
 
 class Output(NamedTuple):
-    """One run. logits: (n, classes) float32; embedding: (n, width) float32 or None; device_ms: the device's own time or None."""
+    """One run. logits: (n, classes) float32; embedding: (n, width) float32 or None; device_ms: its own time or None."""
 
     logits: NDArray[np.float32]
     embedding: NDArray[np.float32] | None

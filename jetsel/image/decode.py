@@ -15,7 +15,9 @@ from jetsel.image.limits import Limits, check_bytes
 from jetsel.image.photograph import Photograph
 
 # The sender is told what is wrong with an image; OpenCV's own line on stderr for each of them would flood the log.
-cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_FATAL)
+_LOG_FATAL_ONLY = 1
+_set_log_level = getattr(cv2, "setLogLevel", None) or cv2.utils.logging.setLogLevel  # it moved after OpenCV 4.10
+_set_log_level(_LOG_FATAL_ONLY)
 
 _FLAGS = {
     1: cv2.IMREAD_COLOR,

@@ -103,6 +103,5 @@ def _ends_with_its_only_scan(data: memoryview, scan_at: int, segment: memoryview
 
     This spares nearly every photograph the search through its scan.
     """
-    return (
-        bool(segment) and segment[0] == frame.components_at_once and data[max(scan_at, len(data) - 2) :] == b"\xff\xd9"
-    )
+    is_only_scan = len(segment) > 0 and segment[0] == frame.components_at_once
+    return is_only_scan and bytes(data[max(scan_at, len(data) - 2) :]) == bytes((0xFF, _EOI))

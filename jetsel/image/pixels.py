@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Protocol
 
 import cv2
-import msgspec
 import numpy as np
 
 from jetsel.errors import BadImageError
@@ -15,16 +14,23 @@ from jetsel.image.photograph import Photograph
 _BYTES_PER_PIXEL = {"bgr8": 3, "rgb8": 3, "gray8": 1, "nv12": 1}  # of one row; nv12's second plane is counted apart
 
 
-class Pixels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How raw pixels lie in memory; `stride` is the bytes from one row to the next, padding included.
+class Pixels(Protocol):
+    """How raw pixels lie in memory; the wire's message of this name is one. `stride`: bytes from one row to the next.
 
     nv12 is a plane of luma, `height` rows, and below it one of interleaved U and V, `height` / 2 rows as long.
     """
 
-    format: Literal["bgr8", "rgb8", "gray8", "nv12"]
-    width: int
-    height: int
-    stride: int
+    @property
+    def format(self) -> Literal["bgr8", "rgb8", "gray8", "nv12"]: ...  # noqa: D102
+
+    @property
+    def width(self) -> int: ...  # noqa: D102
+
+    @property
+    def height(self) -> int: ...  # noqa: D102
+
+    @property
+    def stride(self) -> int: ...  # noqa: D102
 
 
 def from_pixels(data: bytes | memoryview, pixels: Pixels, limits: Limits) -> Photograph:

@@ -63,6 +63,8 @@ def verify(calibration: Calibration) -> None:
     _require(bool((calibration.minimum <= calibration.maximum).all()), "a minimum is above its maximum, or no number")
     _require(calibration.points.shape == (n, f), f"points must be (n, {f}), not {calibration.points.shape}")
     _require(all(np.isfinite(a).all() for a in _float_arrays(calibration)), "an array holds a value that is not finite")
+    in_range = calibration.points.min() >= 0 and calibration.points.max() <= 1
+    _require(in_range, "its points must be scaled: each from 0 to 1, since minimum and maximum are their own")
     _require(len(criteria) > 0, "it was made for no criterion")
     _require(set(calibration.cascades) == criteria, "cascades must name exactly the criteria of right")
     _require(set(calibration.default_policy) == criteria, "default_policy must name exactly the criteria of right")

@@ -72,13 +72,13 @@ def optimum_votes(right: NDArray[np.bool_], costs_ms: Sequence[float]) -> NDArra
     """Return, for each photograph, True for its optimum alone: the cheapest model that is right (section 3.3).
 
     right: (photographs, models), who was right on what. costs_ms: one a model, in any order; of two that cost the same,
-    the first counts as cheaper. A photograph that no model gets right votes for none. Returns (photographs, models) bool. Raises ValueError
-    where the shapes do not fit or a cost is no number.
+    the first counts as cheaper. A photograph that no model gets right votes for none.
+    Returns (photographs, models) bool. Raises ValueError where the shapes do not fit or a cost is no number.
     """
     right = np.asarray(right, np.bool_)
     costs = np.asarray(costs_ms, np.float64)
     if right.ndim != 2 or costs.shape != right.shape[1:] or np.isnan(costs).any():
-        raise ValueError(f"right is {right.shape}, costs are {costs_ms}: one finite cost is needed for each column")
+        raise ValueError(f"right is {right.shape}, costs are {costs_ms}: one cost is needed for each column")
     cheapest_first = costs.argsort(kind="stable")
     ordered = right[:, cheapest_first]
     votes = np.zeros_like(right)

@@ -64,7 +64,7 @@ def encode(calibration: Calibration) -> dict[str, bytes]:
     try:
         written = msgspec.json.format(msgspec.json.encode(body, enc_hook=_plain), indent=1)
     except (TypeError, NotImplementedError) as fault:
-        raise CalibrationError(f"the calibration's figures hold what JSON cannot say: {fault}") from fault
+        raise CalibrationError(f"the calibration holds what JSON cannot say: {fault}") from fault
     envelope = Envelope(FORMAT, VERSION, hashlib.sha256(written).hexdigest(), msgspec.Raw(written))
     return {MANIFEST: msgspec.json.encode(envelope) + b"\n", ARRAYS: arrays}
 
@@ -84,7 +84,7 @@ def _kinds(facts: Facts, photographs: int, criteria: tuple[str, ...]) -> dict[st
 
 
 def read(folder: Path) -> Calibration:
-    """Read the two files of a calibration; its arrays are read-only. Raises CalibrationError that says what is wrong."""
+    """Read the two files of a calibration; its arrays are read-only. Raises CalibrationError that names the fault."""
     body = _read_manifest(folder / MANIFEST)
     arrays = _read_bounded(folder / ARRAYS, body.arrays_bytes)
     if len(arrays) != body.arrays_bytes or hashlib.sha256(arrays).hexdigest() != body.arrays_sha256:
@@ -117,11 +117,11 @@ def _read_manifest(path: Path) -> Body:
         raise CalibrationError(f"{path}: not a calibration's manifest, or damaged ({fault}); {RESTORE}") from fault
     if header.format != FORMAT:
         raise CalibrationError(
-            f"{path}: is of format {header.format[:80]!r}, not {FORMAT!r}; name a calibration's directory"
+            f"{path}: of format {header.format[:80]!r}, not {FORMAT!r}; name a calibration's directory"
         )
     if header.version > VERSION:
         raise CalibrationError(
-            f"{path}: too new: of format version {header.version}, this jetsel reads {VERSION}; update it, or recalibrate"
+            f"{path}: too new: of version {header.version}, this jetsel reads {VERSION}; update it, or recalibrate"
         )
     try:
         envelope = msgspec.json.decode(data, type=Envelope)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 EPSILON = float(np.finfo(np.float32).eps)
 TINY = float(np.finfo(np.float32).tiny)
 FLOAT32_SAFE = 1e37  # scores below it cannot overflow float32, the margin included
+PRODUCT = 2**18  # multiply-adds at once: OpenBLAS gives larger ones to threads, and waits for them on a busy machine
 
 
 class Neighbours:
@@ -50,9 +51,7 @@ class Neighbours:
         offsets = self.points[rows] - wide
         offsets *= offsets
         squared = offsets.sum(axis=1)
-        best = squared.argsort(kind="stable")[
-            :k
-        ]  # candidates stand in row order, so a stable sort keeps the lower first
+        best = squared.argsort(kind="stable")[:k]  # candidates stand in row order: of equals, the lower comes first
         return rows[best], np.sqrt(squared[best])
 
     def nearest_many(self, xs: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -72,7 +71,10 @@ class Neighbours:
         query = np.empty(features + 1, np.float32)
         query[:-1] = x
         query[-1] = 1
-        scores = query @ self._table
+        scores = np.empty(n, np.float32)
+        block = max(1, PRODUCT // (features + 1))
+        for start in range(0, n, block):
+            np.matmul(query, self._table[:, start : start + block], out=scores[start : start + block])
         # A sum of m float32 products is off by at most m/2 eps times the sum of their sizes (Higham, Accuracy and
         # Stability of Numerical Algorithms, section 3.1), here with m = features + 1 and sizes of at most `scale`.
         # Taken twice over, it also covers the rounding of the squares, of the bound itself and of float64 below.

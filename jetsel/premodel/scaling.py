@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 
 class Scaling:
@@ -20,16 +20,16 @@ class Scaling:
         self.maximum = np.asarray(maximum, np.float32)
         if self.minimum.ndim != 1 or self.minimum.shape != self.maximum.shape:
             raise ValueError(f"minimum {self.minimum.shape} and maximum {self.maximum.shape} must both be (features,)")
-        # float64, so that the difference of two float32 values neither overflows nor rounds
-        span = self.maximum.astype(np.float64) - self.minimum
-        if not (np.isfinite(span).all() and (span >= 0).all()):
+        if not (np.isfinite([self.minimum, self.maximum]).all() and (self.minimum <= self.maximum).all()):
             raise ValueError("minimum and maximum must be finite, and no minimum above its maximum")
+        # float64, so that the difference of two float32 values does not overflow and the maximum becomes exactly 1
+        span = np.subtract(self.maximum, self.minimum, dtype=np.float64)
         self._divisor = np.where(span > 0, span, np.inf)
 
-    def apply(self, features: ArrayLike) -> NDArray[np.float32]:
-        """Return the scaled features, float32; features: (features,) or (photographs, features), any real dtype."""
-        scaled: NDArray[np.float32] = ((features - self.minimum) / self._divisor).astype(np.float32)
-        return scaled
+    def apply(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the scaled features, float32; features: (features,) or (photographs, features) float32."""
+        above = np.subtract(features, self.minimum, dtype=np.float64)
+        return (above / self._divisor).astype(np.float32)
 
 
 def fit_scaling(features: NDArray[np.float32]) -> Scaling:

@@ -46,13 +46,13 @@ def load(directory: str | os.PathLike[str]) -> Calibration:
     Raises CalibrationError that says why it is refused: missing, foreign, too new, truncated, altered or contradictory.
     """
     target = Path(directory).resolve()
-    seen = _identity(target)
-    try:
-        return read(_standing(target))
-    except CalibrationError:
-        if _identity(target) == seen:
-            raise
-        return read(_standing(target))  # it was replaced while being read
+    while True:
+        seen = _identity(target)
+        try:
+            return read(_standing(target))
+        except CalibrationError:
+            if _identity(target) == seen:  # otherwise it was replaced while being read
+                raise
 
 
 def _asides(target: Path) -> tuple[Path, Path]:
@@ -66,12 +66,13 @@ def _standing(target: Path) -> Path:
     return old if not target.exists() and old.exists() else target
 
 
-def _identity(target: Path) -> tuple[int, int] | None:
+def _identity(target: Path) -> tuple[int, int, int] | None:
+    """Return what tells one directory from the next in its place; the time too, since inode numbers are used again."""
     try:
         found = target.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 @contextmanager
@@ -101,11 +102,11 @@ def _refuse_foreign(target: Path, ours: set[str]) -> None:
     """Refuse to replace what is not a calibration, damaged or not: it would be deleted."""
     if not target.exists():
         return
-    others = sorted(set(os.listdir(target)) - {MANIFEST, ARRAYS}) if target.is_dir() else [target.name]
+    if not target.is_dir():
+        raise CalibrationError(f"{target}: is no directory; name another place")
+    others = sorted({entry.name for entry in target.iterdir()} - ours)
     if others:
-        raise CalibrationError(
-            f"{target}: holds {others[0]}, which is no part of a calibration; name another directory"
-        )
+        raise CalibrationError(f"{target}: holds {others[0]}, which is no part of a calibration; name another place")
 
 
 def _write_aside(folder: Path, files: Mapping[str, bytes]) -> None:

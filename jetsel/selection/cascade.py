@@ -41,7 +41,7 @@ class Cascade:
         return self.models[:1]
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Climb until a model is sure. An unavailable rung is passed over; the last good answer stands in for the last."""
+        """Climb until a model is sure. An unavailable rung is passed over; the last good answer stands in for it."""
         best: Prediction | None = None
         why = "first rung"
         for rung in self.rungs:

@@ -29,8 +29,8 @@ def catalogue(
         policies: dict[str, Policy] = {f"single:{model}": Single(model) for model in models}
         if calibration is not None:
             rungs = calibration.cascades[criterion]
-            policies["chain"] = ChainPolicy("chain", chain_from(calibration, criterion, "optimum"), tuple(models))
-            policies["chain-right"] = ChainPolicy("chain-right", chain_from(calibration, criterion, "right"), tuple(models))
+            policies["chain"] = ChainPolicy("chain", chain_from(calibration, criterion, "optimum"))
+            policies["chain-right"] = ChainPolicy("chain-right", chain_from(calibration, criterion, "right"))
             policies["cascade"] = Cascade.of("cascade", [r.model for r in rungs], [r.threshold for r in rungs[:-1]])
         for name, policy in own.items():
             if set(policy.models) <= set(models):

@@ -15,8 +15,12 @@ class ChainPolicy:
 
     name: str
     chain: Chain
-    models: tuple[str, ...]
     needs_features: bool = True
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Every model that it may choose."""
+        return self.chain.models
 
     @property
     def first(self) -> tuple[str, ...]:
@@ -41,7 +45,7 @@ class ChainPolicy:
             because = "in doubt: no link's neighbours vote for its model"
             if photo.fallback is None:
                 raise InDoubtError(
-                    f"no model is expected to be right on this photograph (its neighbours are {choice.distance:.3f} away): "
+                    f"no model is expected to be right here (the neighbours are {choice.distance:.3f} away): "
                     'send "on_doubt": "use" for the fallback model\'s answer'
                 )
         (seen,) = yield Run((photo.fallback,), because)

@@ -1,7 +1,7 @@
 """The one driver of every policy: it alone knows engines, time and failure, and it alone batches.
 
 Whoever has a thread to give calls `take` and `execute`; no thread ever waits inside. A flight that asked for a model
-stands in that model's lane; whoever takes the lane next takes all that wait there, up to a limit and no deadline's harm.
+stands in that model's lane; whoever takes the lane next takes all that wait, up to a limit and to no deadline's harm.
 """
 
 from __future__ import annotations
@@ -33,15 +33,19 @@ class Batch:
 class Driver:
     """Runs policies over a family's lanes. Every method may be called from any thread."""
 
-    def __init__(self, lanes: Mapping[str, Lane], max_batch: int = 8, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, lanes: Mapping[str, Lane], max_batch: int = 8, now: Callable[[], float] = time.monotonic
+    ) -> None:
         self.lanes = dict(lanes)
         self._max_batch = max_batch
         self._now = now
         self._lock = threading.Lock()
 
     def floor_ms(self, policy: Policy) -> float:
-        """The least time that any path of this policy needs, by the median of recent runs; 0 where none was measured."""
-        known = [self.lanes[model].percentile_ms(0.5) for model in policy.first if self.lanes[model].unavailable is None]
+        """The least time that any path of the policy needs, by the median of recent runs; 0 where none was measured."""
+        known = [
+            self.lanes[model].percentile_ms(0.5) for model in policy.first if self.lanes[model].unavailable is None
+        ]
         return min((ms for ms in known if ms is not None), default=0.0)
 
     def begin(self, flight: Flight) -> bool:
@@ -74,7 +78,9 @@ class Driver:
         finally:
             with self._lock:
                 lane.running -= 1
-        return [flight for flight, result in zip(flights, results, strict=True) if self._land(flight, lane.model, result)]
+        return [
+            flight for flight, result in zip(flights, results, strict=True) if self._land(flight, lane.model, result)
+        ]
 
     def finish(self, flight: Flight) -> Decision | JetselError:
         """Run one flight to its end on this thread: for evaluation, tests, and whoever has no pool of threads."""

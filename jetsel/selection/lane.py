@@ -15,7 +15,7 @@ RECENT = 256  # runs from which a lane's times are told: a few seconds under loa
 class Lane:
     """A model, its waiting flights and its recent times.
 
-    temperature divides the logits (Guo et al. 2017, section 4.2). unavailable: the reason, or None where the model runs.
+    temperature divides the logits (Guo et al. 2017, section 4.2). unavailable: the reason, or None where it runs.
     """
 
     model: str

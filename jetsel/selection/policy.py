@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """What one model said: probabilities (classes,) float32 at its calibrated temperature, and its confidence.

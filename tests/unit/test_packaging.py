@@ -8,16 +8,12 @@ import sys
 import zipfile
 from pathlib import Path
 
+import msgspec
 import pytest
 from packaging.requirements import Requirement
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PROJECT = msgspec.toml.decode((ROOT / "pyproject.toml").read_bytes())["project"]
 
 
 def lower_bounds(*extras: str) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""Record every model once, fit what chooses among them, and replay any policy against the recording."""

@@ -1,0 +1,78 @@
+"""The `jetsel` command: its subcommands, its version, and the one place that prints errors and chooses exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from jetsel import __version__
+from jetsel.cli.classify import classify
+from jetsel.cli.configuration import config
+from jetsel.cli.demo import demo
+from jetsel.cli.models import models
+from jetsel.cli.serve import serve
+from jetsel.cli.status import reload, status
+from jetsel.errors import ConfigError, JetselError
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2  # as typer itself exits on wrong options
+EXIT_INTERRUPTED = 130
+
+HELP = """For each photograph, the cheapest image classifier that is likely to be right.
+
+To try it: [bold]jetsel demo[/bold]. To use it: [bold]jetsel serve[/bold] in one terminal or as a service, \
+then [bold]jetsel classify cat.jpg[/bold] in another.
+
+Exit status: 0 when all was done and every image answered; 1 when something failed, or no daemon listens; \
+2 when the options or the configuration are wrong.
+"""
+
+
+class Commands(TyperGroup):
+    """The subcommands, whose errors end as one line and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the subcommand that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except JetselError as error:
+            typer.echo(f"jetsel: {' '.join(str(error).split())}", err=True)
+            raise typer.Exit(EXIT_USAGE if isinstance(error, ConfigError) else EXIT_FAILED) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        except BrokenPipeError:  # whoever read our output has enough, as `head` does
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor may the exit's flush complain
+            raise typer.Exit(EXIT_FAILED) from None
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"jetsel {__version__}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    cls=Commands, help=HELP, no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False
+)
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command(rich_help_panel="Use")(classify)
+app.command(rich_help_panel="Use")(demo)
+app.command(rich_help_panel="Operate")(serve)
+app.command(rich_help_panel="Operate")(status)
+app.command(rich_help_panel="Operate")(reload)
+app.command(rich_help_panel="Operate")(config)
+app.add_typer(models, name="models", rich_help_panel="Operate")

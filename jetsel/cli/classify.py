@@ -1,0 +1,149 @@
+"""`jetsel classify`: ask a running daemon about image files, several at a time, in the order given."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jetsel.cli.options import Endpoint, TimeoutMs
+from jetsel.errors import JetselError
+
+if TYPE_CHECKING:
+    from jetsel.cli.answers import Outcome
+    from jetsel.client import AsyncClient
+    from jetsel.wire import Answer
+
+
+class Criterion(str, Enum):
+    """What counts as right."""
+
+    top1 = "top1"
+    top5 = "top5"
+
+
+class OnDoubt(str, Enum):
+    """What to do where no model is expected to be right."""
+
+    use = "use"
+    refuse = "refuse"
+
+
+def classify(
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Image files: JPEG, PNG, WebP or BMP.")],
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, in the order given.")] = False,
+    family: Annotated[str | None, typer.Option(help="The family of models to ask.")] = None,
+    model: Annotated[str | None, typer.Option(help="Run this model and no other.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Who chooses the models; see `jetsel status`.")] = None,
+    top_k: Annotated[int, typer.Option(min=1, max=1000, help="How many labels to return.")] = 5,
+    deadline_ms: Annotated[
+        float | None, typer.Option(min=0, help="Answer each image within this many milliseconds, or say so.")
+    ] = None,
+    criterion: Annotated[Criterion, typer.Option(help="Right is the first label, or one of five.")] = Criterion.top1,
+    on_doubt: Annotated[
+        OnDoubt | None, typer.Option(help="Where no model is expected to be right: use the best, or refuse.")
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Tell how each choice was made.")] = False,
+    endpoint: Endpoint = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=1000, help="Images under way at once.")] = 16,
+    timeout_ms: TimeoutMs = 30_000,
+    max_image_mb: Annotated[float, typer.Option(help="The daemon's [server] max_image_mb.")] = 16,
+) -> None:
+    """Tell what each photograph shows.
+
+    The exit status is 0 only if every image was answered. Where only one image is given, all that is known of its
+    answer is shown.
+    """
+    from jetsel.client import AsyncClient
+
+    settings: dict[str, Any] = {"family": family, "model": model, "policy": policy, "top_k": top_k}
+    settings |= {"deadline_ms": deadline_ms, "criterion": criterion.value, "explain": explain}
+    settings |= {"on_doubt": on_doubt.value if on_doubt else None}
+    client = AsyncClient(endpoint, timeout_ms=timeout_ms, max_image_mb=max_image_mb)
+    show = _lines(explain) if json else _readable(len(images), explain)
+    if asyncio.run(_all(client, images, settings, jobs, show)):
+        raise typer.Exit(1)
+
+
+async def _all(
+    client: AsyncClient, images: list[Path], settings: dict[str, Any], jobs: int, show: Callable[[Outcome | None], None]
+) -> int:
+    """Show every image's outcome in order, then None; return how many failed."""
+    failed = 0
+    async with client:
+        await client.status()  # where nobody listens, one line says so rather than one for each image
+        async for outcome in outcomes(client, images, settings, jobs):
+            failed += isinstance(outcome.result, Exception)
+            show(outcome)
+    show(None)
+    return failed
+
+
+async def outcomes(
+    client: AsyncClient, images: list[Path], settings: dict[str, Any], jobs: int
+) -> AsyncIterator[Outcome]:
+    """Yield the outcome of each image in the order given, `jobs` of them under way at once."""
+    from jetsel.cli.answers import Outcome
+
+    room = asyncio.Semaphore(jobs)
+
+    async def one(path: Path) -> Outcome:
+        name = os.fsencode(path).decode("utf-8", "replace")  # a name that is not UTF-8 could not be printed
+        async with room:
+            began = time.perf_counter()
+            result: Answer | JetselError | OSError
+            try:
+                result = await client.classify(path, **settings)
+            except (JetselError, OSError) as error:
+                result = error
+            return Outcome(name, (time.perf_counter() - began) * 1e3, result)
+
+    tasks = [asyncio.create_task(one(path)) for path in images]
+    try:
+        for task in tasks:
+            yield await task
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _lines(explain: bool) -> Callable[[Outcome | None], None]:
+    """Print each outcome as soon as it is its turn."""
+    import msgspec
+
+    from jetsel.cli.answers import as_plain
+
+    def show(outcome: Outcome | None) -> None:
+        if outcome is not None:
+            print(msgspec.json.encode(as_plain(outcome, explain)).decode(), flush=True)
+
+    return show
+
+
+def _readable(count: int, explain: bool) -> Callable[[Outcome | None], None]:
+    """Tell all about one photograph, or where `explain` asks for it about each; gather many into a table."""
+    from jetsel.cli.answers import add_row, answers_table, details, reason
+    from jetsel.cli.terminal import console
+
+    out = console()
+    shown = answers_table()
+
+    def show(outcome: Outcome | None) -> None:
+        if outcome is None:
+            if shown.row_count:
+                out.print(shown)
+        elif count > 1 and not explain:
+            add_row(shown, outcome)
+        elif isinstance(outcome.result, Exception):
+            typer.echo(f"jetsel: {outcome.path}: {reason(outcome.result)}", err=True)
+        else:
+            for line in details(outcome):
+                out.print(line, markup=False, soft_wrap=True)
+
+    return show

@@ -1,0 +1,45 @@
+"""`jetsel config`: the effective configuration, as a jetsel.toml that could be read back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from jetsel.cli.options import ConfigFile
+
+if TYPE_CHECKING:
+    from jetsel.config import Config
+
+
+def config(config: ConfigFile = None) -> None:
+    """Print the effective configuration as TOML: the file's values, and the defaults of all that it leaves out.
+
+    To begin a file of your own: jetsel config > jetsel.toml
+    """
+    from jetsel.cli import settings
+
+    path = settings.locate(config)
+    values = settings.read(path)
+    typer.echo(f"# {path}" if path else "# Built-in defaults: no configuration file was given or found.")
+    typer.echo(as_toml(values), nl=False)
+
+
+def as_toml(config: Config) -> str:
+    """Return the configuration as TOML; keys that are left to jetsel stand as comments with an example."""
+    import tomli_w
+
+    from jetsel.config import EXAMPLES, effective, user_socket
+
+    text = ""
+    for section, values in effective(config).items():
+        text += "\n" + tomli_w.dumps({section: values}) if values else f"\n# [{section}] example: {EXAMPLES[section]}\n"
+        for key, value in ((name, getattr(getattr(config, section), name, "")) for name in _keys(config, section)):
+            if value is None:
+                chosen = f", which takes ipc://{user_socket()}" if (section, key) == ("server", "endpoint") else ""
+                text += f"# {key} is left to jetsel{chosen}; example: {EXAMPLES[f'{section}.{key}']}\n"
+    return text
+
+
+def _keys(config: Config, section: str) -> tuple[str, ...]:
+    return tuple(getattr(getattr(config, section), "__struct_fields__", ()))

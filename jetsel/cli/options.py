@@ -1,0 +1,30 @@
+"""The options that several commands share, each described once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="The jetsel.toml to read. Left out: /etc/jetsel/jetsel.toml where it exists, else built-in defaults.",
+    ),
+]
+Endpoint = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Where the daemon listens: ipc:///path/of/the.sock or tcp://127.0.0.1:5555. Left out: $JETSEL_ENDPOINT, "
+        "your own daemon's socket, or /run/jetsel/jetsel.sock, whichever is there first.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
+TimeoutMs = Annotated[
+    float, typer.Option(min=1, help="Give up on a call after this many milliseconds, retries included.")
+]

@@ -1,0 +1,79 @@
+"""A daemon on a socket of its own for as long as a `with` lasts, of which nothing is left behind."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from jetsel.client import Client
+from jetsel.errors import InternalError, NoDaemonError, NoReplyError
+
+START_S = 60.0  # a board that reads its models from a slow card for the first time
+STOP_S = 15.0  # the daemon itself gives accepted requests 10 s
+LOOK_EVERY_S = 0.02
+
+
+@contextmanager
+def daemon() -> Iterator[Client]:
+    """Start a daemon with the built-in defaults, and give a client of it once it is ready.
+
+    It is stopped, and its folder removed, however the block is left: SIGTERM and SIGHUP included.
+    Raises InternalError with the daemon's last words where it does not come up.
+    """
+    before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with tempfile.TemporaryDirectory(prefix="jetsel-") as folder, _started(Path(folder)) as client:
+            yield client
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _started(folder: Path) -> Iterator[Client]:
+    endpoint = f"ipc://{folder / 'jetsel.sock'}"
+    config = folder / "jetsel.toml"
+    config.write_text(f'[server]\nendpoint = "{endpoint}"\n', encoding="utf-8")
+    command = [sys.executable, "-m", "jetsel", "serve", "--config", str(config)]
+    log = folder / "log"
+    with log.open("wb") as words:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=words, stderr=words)
+    try:
+        with Client(endpoint) as client:
+            _wait_until_ready(client, process, log)
+            yield client
+    finally:
+        _stop(process)
+
+
+def _wait_until_ready(client: Client, process: subprocess.Popen[bytes], log: Path) -> None:
+    give_up = time.monotonic() + START_S
+    while process.poll() is None and time.monotonic() < give_up:
+        try:
+            if client.status(timeout_ms=1000).state == "ready":
+                return
+        except (NoDaemonError, NoReplyError):
+            pass  # its socket is not there yet
+        time.sleep(LOOK_EVERY_S)
+    said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    raise InternalError(f"the daemon did not come up: {said[-1] if said else 'it said nothing'}")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)

@@ -1,0 +1,6 @@
+"""Clients of the daemon, blocking and asyncio; they import the protocol, its errors and the endpoint rule, no more."""
+
+from jetsel.client.asynchronous import AsyncClient
+from jetsel.client.blocking import Client
+
+__all__ = ["AsyncClient", "Client"]

@@ -1,0 +1,146 @@
+"""The blocking client: one call, one answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Literal
+
+from jetsel.client.link import Link
+from jetsel.client.patience import Patience
+from jetsel.client.photograph import Channels, Photograph, payload_of
+from jetsel.client.replies import R, result
+from jetsel.client.settings import Settings, end_of, too_late
+from jetsel.errors import JetselError, NoReplyError
+from jetsel.wire import (
+    PROTOCOL_VERSION,
+    Answer,
+    Classify,
+    Criterion,
+    Reload,
+    Reloaded,
+    Request,
+    Status,
+    StatusReply,
+    decode_reply,
+)
+
+
+@dataclass(eq=False)
+class Client(Settings):
+    """Asks a daemon and waits for its answer: `jetsel.Client().classify("cat.jpg").label`.
+
+    Threads may share one; their calls then wait for each other, so give each thread its own, or use AsyncClient, where
+    they should overlap. Every call raises NoDaemonError where nobody listens, NoReplyError when its timeout is over,
+    and what the daemon refuses with in the classes of jetsel.errors.
+    """
+
+    _link: Link | None = field(init=False, repr=False, default=None)
+    _turn: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up. A later call connects again."""
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+    def classify(
+        self,
+        image: Photograph,
+        *,
+        family: str | None = None,
+        top_k: int = 5,
+        policy: str | None = None,
+        model: str | None = None,
+        deadline_ms: float | None = None,
+        criterion: Criterion = "top1",
+        on_doubt: Literal["use", "refuse"] | None = None,
+        explain: bool = False,
+        channels: Channels = "bgr",
+        timeout_ms: float | None = None,
+    ) -> Answer:
+        """Return what the photograph shows.
+
+        image: a path; an encoded image as bytes; or pixels, (height, width, 3) uint8 in the order `channels` says, or
+        gray (height, width) uint8. What is None is decided by the daemon's configuration; docs/protocol.md describes
+        every setting. Raises OSError where a path cannot be read, BadImageError and ImageTooLargeError before sending,
+        and what every call raises.
+        """
+        payload = payload_of(image, channels, self.max_image_mb)
+        request = Classify(
+            PROTOCOL_VERSION,
+            "",
+            family,
+            top_k,
+            policy,
+            model,
+            deadline_ms,
+            criterion,
+            on_doubt,
+            explain,
+            payload.pixels,
+        )
+        return self._ask(request, payload.data, timeout_ms, Answer)
+
+    def status(self, *, timeout_ms: float | None = None) -> StatusReply:
+        """Return what the daemon serves and how it fares; it answers while it loads, too."""
+        return self._ask(Status(PROTOCOL_VERSION, ""), None, timeout_ms, StatusReply)
+
+    def reload(self, *, timeout_ms: float | None = None) -> Reloaded:
+        """Have the daemon read its configuration, models and calibrations again; for its administrators, over ipc."""
+        return self._ask(Reload(PROTOCOL_VERSION, ""), None, timeout_ms, Reloaded)
+
+    def _ask(self, request: Request, image: bytes | memoryview | None, timeout_ms: float | None, kind: type[R]) -> R:
+        patience = self._patience(request, timeout_ms)
+        if not self._turn.acquire(timeout=max(patience.left_ms, 0) / 1e3):
+            raise NoReplyError("another thread's call had this client for the whole timeout: give each thread its own")
+        try:
+            while True:
+                try:
+                    return self._attempt(request, image, patience, kind)
+                except JetselError as error:
+                    pause_s = patience.pause_s(error) if self.retry else None
+                    if pause_s is None:
+                        raise
+                time.sleep(pause_s)
+        finally:
+            self._turn.release()
+
+    def _attempt(self, request: Request, image: bytes | memoryview | None, patience: Patience, kind: type[R]) -> R:
+        """Send once and wait for the reply under this attempt's id; those of calls that gave up are dropped."""
+        link = self._open()
+        request_id, message = self._write(request, patience)
+        is_sent = link.send(message, image)
+        while True:
+            frame = link.receive()
+            if frame is not None:
+                reply = decode_reply(frame)
+                if reply.id in (request_id, None):
+                    return result(reply, kind)
+            elif link.end is not None:
+                self.close()
+                raise end_of(link)
+            elif patience.left_ms <= 0:
+                raise too_late(link, patience)
+            else:
+                link.wait(patience.left_ms, to_send=not is_sent)
+                is_sent = is_sent or link.send(message, image)
+
+    def _open(self) -> Link:
+        """Return a link that stands: the one from before, or a new one where that has ended meanwhile."""
+        if self._link is not None and self._link.end is not None:
+            self.close()
+        if self._link is None:
+            self._link = self._connect()
+        return self._link

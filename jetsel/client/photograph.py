@@ -1,0 +1,121 @@
+"""From what a caller holds to frame two: a path, encoded bytes or an array becomes bytes and, if raw, their layout."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from jetsel.errors import BadImageError, ImageTooLargeError
+from jetsel.wire import Pixels
+
+MEGABYTE = 1_000_000  # as the daemon counts its server.max_image_mb
+
+Channels = Literal["bgr", "rgb"]
+
+
+class ArrayLike(Protocol):
+    """An array that numpy can see without copying: its own, Pillow's images, and others'."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """Shape, type and address, as numpy's array interface describes them."""
+
+
+Photograph = str | os.PathLike[str] | bytes | bytearray | memoryview | ArrayLike
+"""A path; a whole JPEG, PNG, WebP or BMP; or pixels, (height, width, 3) or gray (height, width), uint8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """Frame two, and what frame one says of it. `pixels` is None where the image is encoded."""
+
+    data: bytes | memoryview
+    pixels: Pixels | None
+
+
+def payload_of(image: Photograph, channels: Channels, max_image_mb: float) -> Payload:
+    """Return frame two; raises OSError where a path cannot be read, BadImageError and ImageTooLargeError."""
+    if isinstance(image, str | os.PathLike):
+        return from_file(image, max_image_mb)
+    return from_memory(image, channels, max_image_mb)
+
+
+def from_file(path: str | os.PathLike[str], max_image_mb: float) -> Payload:
+    """Read an encoded image, never more of it than may be sent.
+
+    Raises OSError where it cannot be read, and ImageTooLargeError.
+    """
+    most = int(max_image_mb * MEGABYTE)
+    with Path(path).open("rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise _too_large(str(path), size, max_image_mb)
+        data = file.read(size + 1) or b""
+        while chunk := file.read(most + 1 - len(data)):  # a pipe has no size, and a file may grow
+            data += chunk
+    if len(data) > most:
+        raise _too_large(str(path), len(data), max_image_mb)
+    return Payload(data, None)
+
+
+def from_memory(image: bytes | bytearray | memoryview | ArrayLike, channels: Channels, max_image_mb: float) -> Payload:
+    """Take an encoded image, (n,) bytes, or raw pixels, (height, width[, 3]) uint8 in the order that `channels` says.
+
+    Contiguous memory is not copied: it must stay as it is until the answer has come. Raises BadImageError where the
+    array is no photograph, and ImageTooLargeError.
+    """
+    view = _view(image)
+    if 0 in (view.shape or ()):
+        raise BadImageError(f"the image is empty: its shape is {view.shape}")
+    if view.format not in ("B", "c"):
+        raise BadImageError(f"the array holds {view.format!r} values: convert it to uint8, 0 to 255")
+    if view.nbytes > max_image_mb * MEGABYTE:
+        raise _too_large("the image", view.nbytes, max_image_mb)
+    if view.ndim == 1:
+        return Payload(view, None)
+    return Payload(view.cast("B"), _layout(view.shape or (), _order(image, channels)))
+
+
+def _view(image: Any) -> memoryview:
+    """Return the memory, rows one after another; what lies otherwise, such as a crop or a flipped view, is copied."""
+    if not isinstance(image, bytes | bytearray | memoryview) and not hasattr(image, "__array_interface__"):
+        raise BadImageError(f"a {type(image).__name__} is no image: give a path, encoded bytes or a uint8 array")
+    try:
+        view = memoryview(image)
+        if view.c_contiguous:
+            return view
+    except (TypeError, ValueError):
+        pass  # an array of a kind that offers no buffer
+    import numpy as np  # only here: whoever sends paths and bytes need not load it
+
+    return np.ascontiguousarray(image).data
+
+
+def _order(image: object, channels: Channels) -> Channels:
+    """Return the order of the channels: an image that names its own, as Pillow's do, is believed."""
+    bands = getattr(image, "getbands", None)
+    if bands is not None:
+        if bands() not in (("R", "G", "B"), ("L",)):
+            raise BadImageError(f"the image's bands are {', '.join(bands())}: convert it first, image.convert('RGB')")
+        return "rgb"
+    if channels not in ("bgr", "rgb"):
+        raise BadImageError(f"channels is {channels!r}: use 'bgr' or 'rgb'")
+    return channels
+
+
+def _layout(shape: tuple[int, ...], channels: Channels) -> Pixels:
+    """Describe contiguous rows of pixels: (height, width), (height, width, 1) or (height, width, 3)."""
+    if len(shape) == 2 or (len(shape) == 3 and shape[2] == 1):
+        return Pixels("gray8", width=shape[1], height=shape[0], stride=shape[1])
+    if len(shape) == 3 and shape[2] == 3:
+        return Pixels("rgb8" if channels == "rgb" else "bgr8", width=shape[1], height=shape[0], stride=shape[1] * 3)
+    raise BadImageError(f"the array has the shape {shape}: (height, width, 3) or (height, width) is a photograph")
+
+
+def _too_large(what: str, size: int, max_image_mb: float) -> ImageTooLargeError:
+    return ImageTooLargeError(
+        f"{what} has {size / MEGABYTE:.1f} MB, and {max_image_mb:g} MB is the most that is sent: send a smaller "
+        "one, or raise [server] max_image_mb of the daemon and max_image_mb of the client"
+    )

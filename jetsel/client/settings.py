@@ -1,0 +1,67 @@
+"""What both clients share: their settings, how each attempt is written, and why there was no answer."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field
+
+import msgspec
+
+from jetsel.client.link import Link
+from jetsel.client.patience import Patience
+from jetsel.endpoint import find, why_absent
+from jetsel.errors import NoDaemonError, NoReplyError
+from jetsel.wire import Classify, Request, encode
+
+
+@dataclass(eq=False)
+class Settings:
+    """Where a client connects, how long it waits, and what it sends at most. Nothing is opened before the first call.
+
+    endpoint: ipc:///path or tcp://host:port; None: $JETSEL_ENDPOINT, the user's socket, /run/jetsel/jetsel.sock.
+    timeout_ms: of a whole call, attempts and pauses included, where the call names no other.
+    max_image_mb: the daemon's [server] max_image_mb; past it an image is refused here, before it is sent.
+    retry: whether failures that say `retry` (busy, loading, a restart) are tried again within the timeout.
+    """
+
+    endpoint: str | None = None
+    _: KW_ONLY
+    timeout_ms: float = 30_000.0
+    max_image_mb: float = 16.0
+    retry: bool = True
+    _prefix: str = field(init=False, repr=False, default_factory=lambda: f"{os.getpid()}-{os.urandom(3).hex()}")
+    _count: Iterator[int] = field(init=False, repr=False, default_factory=lambda: itertools.count(1))
+
+    def _patience(self, request: Request, timeout_ms: float | None) -> Patience:
+        deadline_ms = request.deadline_ms if isinstance(request, Classify) else None
+        return Patience(self.timeout_ms if timeout_ms is None else timeout_ms, deadline_ms)
+
+    def _write(self, request: Request, patience: Patience) -> tuple[str, bytes]:
+        """Return frame one and its id, a new one for each attempt: a late reply is never taken for a later one's."""
+        request_id = f"{self._prefix}-{next(self._count)}"
+        if isinstance(request, Classify) and request.deadline_ms is not None:
+            left_ms = patience.deadline_left_ms
+            return request_id, encode(msgspec.structs.replace(request, id=request_id, deadline_ms=left_ms))
+        return request_id, encode(msgspec.structs.replace(request, id=request_id))
+
+    def _connect(self) -> Link:
+        return Link(find(self.endpoint))
+
+
+def end_of(link: Link) -> NoDaemonError | NoReplyError:
+    """Return why a link that has ended did so."""
+    absent = why_absent(link.endpoint) if link.end == "refused" else None
+    return absent or NoReplyError(
+        f"the daemon at {link.endpoint} hung up before it answered: it was stopped, "
+        "or the message is larger than it takes"
+    )
+
+
+def too_late(link: Link, patience: Patience) -> NoReplyError:
+    """Return the error of a call whose time is over."""
+    return NoReplyError(
+        f"the daemon at {link.endpoint} did not answer within {patience.timeout_ms:g} ms: "
+        "see `jetsel status`, or allow more time"
+    )

@@ -1,0 +1,107 @@
+"""Where a daemon's socket is, by the rule that the daemon and its clients share, and why nobody answers there."""
+
+from __future__ import annotations
+
+import grp
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from jetsel.errors import ConfigError, NoDaemonError
+
+SYSTEM_SOCKET = "/run/jetsel/jetsel.sock"
+VARIABLE = "JETSEL_ENDPOINT"
+HOW_TO_START = "start one with: jetsel serve"
+PROBE_S = 1.0  # a listener on this machine accepts or refuses at once; only its full backlog takes longer
+
+
+def user_socket(environment: Mapping[str, str] | None = None) -> str:
+    """Return the path of the socket in the user's runtime directory: $XDG_RUNTIME_DIR, or a private one under /tmp."""
+    environment = os.environ if environment is None else environment
+    runtime = environment.get("XDG_RUNTIME_DIR")
+    return f"{runtime}/jetsel/jetsel.sock" if runtime else f"/tmp/jetsel-{os.getuid()}/jetsel.sock"
+
+
+def find(endpoint: str | None = None, environment: Mapping[str, str] | None = None) -> str:
+    """Return the endpoint to connect to: the argument, $JETSEL_ENDPOINT, the user's socket, the system's.
+
+    Of the two sockets the first that exists is taken. Raises NoDaemonError where neither does, and ConfigError where
+    the argument or the variable names no endpoint.
+    """
+    environment = os.environ if environment is None else environment
+    given = endpoint or environment.get(VARIABLE)
+    if given:
+        return _checked(given, "the endpoint" if endpoint else f"${VARIABLE}")
+    places = (user_socket(environment), SYSTEM_SOCKET)
+    for place in places:
+        if _stands(Path(place)):
+            return f"ipc://{place}"
+    raise NoDaemonError(f"no daemon listens at {' or '.join(places)}: {HOW_TO_START}")
+
+
+def why_absent(endpoint: str) -> NoDaemonError | None:
+    """Connect once and hang up; return why nobody can be reached there, or None where somebody listens."""
+    if endpoint.startswith("ipc://"):
+        return _why_no_file_answers(endpoint.removeprefix("ipc://"))
+    where = urlsplit(endpoint)
+    try:
+        socket.create_connection((where.hostname or "", where.port or 0), PROBE_S).close()
+    except (OSError, ValueError) as error:
+        return NoDaemonError(f"no daemon listens at {endpoint} ({error}): {HOW_TO_START}")
+    return None
+
+
+def _checked(given: str, source: str) -> str:
+    endpoint = f"ipc://{given}" if given.startswith("/") else given
+    if not endpoint.startswith(("ipc://", "tcp://")):
+        raise ConfigError(f"{source} is {given!r}: use ipc:///path/of/the.sock or tcp://127.0.0.1:5555")
+    return endpoint
+
+
+def _stands(path: Path) -> bool:
+    """Whether a socket is there; in a folder under /tmp that somebody else made first, none counts."""
+    try:
+        is_foreign = path.parts[1] == "tmp" and path.parent.stat().st_uid != os.getuid()
+        return not is_foreign and path.is_socket()
+    except PermissionError:
+        return True  # it may be there: connecting says why it cannot be used
+    except OSError:
+        return False
+
+
+def _why_no_file_answers(path: str) -> NoDaemonError | None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(PROBE_S)
+        try:
+            probe.connect(path)
+        except FileNotFoundError:
+            return NoDaemonError(f"no daemon listens at {path}: {HOW_TO_START}")
+        except ConnectionRefusedError:
+            return NoDaemonError(f"the daemon that made {path} is gone: {HOW_TO_START}")
+        except PermissionError:
+            return NoDaemonError(_who_may(path))
+        except TimeoutError:
+            return None  # it listens, and its backlog is full
+        except OSError as error:
+            return NoDaemonError(f"{path} cannot be connected to ({error}): {HOW_TO_START}")
+    return None
+
+
+def _who_may(path: str) -> str:
+    """Say which group may use the socket, as far as this user may see."""
+    for seen in (Path(path), *Path(path).parents):
+        try:
+            group_id = seen.stat().st_gid
+        except OSError:
+            continue
+        try:
+            group = grp.getgrgid(group_id).gr_name
+        except KeyError:
+            group = str(group_id)
+        return (
+            f"this user may not use {path}: {seen} belongs to the group {group}; "
+            f"join it with: sudo usermod -aG {group} $USER, then log in again"
+        )
+    return f"this user may not use {path}: ask who runs the daemon for its group"

@@ -1,0 +1,101 @@
+"""What one model says of itself: a JSON manifest beside its weights, checked as it is read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from jetsel.errors import ManifestError
+from jetsel.image import InputSpec
+
+Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_.-]*\Z", max_length=64)]
+FileName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z", max_length=255)]  # so no folder, up or down
+Version = Annotated[str, Meta(pattern=r"^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?\Z")]
+Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Count = Annotated[int, Meta(ge=1)]
+Sentence = Annotated[str, Meta(min_length=1)]
+
+
+class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One model: its weights, what it takes, what it answers, what it costs, and where it came from.
+
+    sha256: of the weights, in hexadecimal. multiply_accumulates: of one photograph. parameters: numbers in the weights.
+    outputs: what the weights name them; logits (n, classes) always, embedding (n, embedding_width) where there is one.
+    source: where the model came from; notice: what whoever uses it must know, None where there is nothing.
+    """
+
+    name: Name
+    version: Version
+    family: Name
+    file: FileName
+    sha256: Sha256
+    labels: FileName
+    input: InputSpec
+    outputs: tuple[Literal["logits", "embedding"], ...]
+    embedding_width: Count | None
+    multiply_accumulates: Count
+    parameters: Count
+    source: Sentence
+    notice: Sentence | None
+
+    def __post_init__(self) -> None:
+        if "logits" not in self.outputs or len(set(self.outputs)) != len(self.outputs):
+            raise ValueError(f"outputs: {list(self.outputs)} must hold logits, and no name twice")
+        if ("embedding" in self.outputs) != (self.embedding_width is not None):
+            raise ValueError("embedding_width: a number where outputs hold embedding, and null where they do not")
+
+
+EXAMPLES = {
+    "name": '"name": "xs" (small letters, digits, _ . -)',
+    "version": '"version": "1.0.0"',
+    "family": '"family": "starter" (small letters, digits, _ . -)',
+    "file": '"file": "xs.onnx" (a file in the manifest\'s own folder)',
+    "sha256": '"sha256": the 64 digits that sha256sum prints for the weights',
+    "labels": '"labels": "labels.tsv" (a file in the manifest\'s own folder)',
+    "input": '"input": {"width_px": 224, "height_px": 224, "resize": "shorter-side", "interpolation": "area", '
+    '"crop": "center", "channels": "rgb", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}',
+    "outputs": '"outputs": ["logits", "embedding"]',
+    "embedding_width": '"embedding_width": 512 (or null)',
+    "multiply_accumulates": '"multiply_accumulates": 1800000000',
+    "parameters": '"parameters": 11689512',
+    "source": '"source": "torchvision resnet18, IMAGENET1K_V1"',
+    "notice": '"notice": "for research only" (or null)',
+}
+
+_FIELD = re.compile(r"^Object (?:contains unknown|missing required) field `(?P<field>[^`]+)`")
+_PATH = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
+_PATTERN = re.compile(r"matching regex .*$")
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read one manifest; raises ManifestError that names the file, the key, what is wrong and an example."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except OSError as error:
+        raise ManifestError(
+            f"{path}: cannot be read: {error.strerror}; make it a file that the daemon may read"
+        ) from error
+    except msgspec.ValidationError as error:
+        raise ManifestError(f"{path}: {_explain(str(error))}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ManifestError(
+            f'{path}: not JSON: {error}; a manifest begins {{"name": "xs", "version": "1.0.0",'
+        ) from None
+
+
+def _explain(message: str) -> str:
+    """Turn msgspec's words into: key, what is wrong, an example."""
+    place = _PATH.search(message)
+    what = _PATH.sub("", message)
+    field = _FIELD.match(what)
+    keys = [key for key in (place["path"] if place else "", field["field"] if field else "") if key]
+    if not keys:  # a rule of Manifest's own: it begins with the key
+        keys, what = list(what.partition(": ")[::2])[:1], what.partition(": ")[2] or what
+    key = ".".join(keys)
+    example = EXAMPLES.get(re.split(r"[.\[]", key)[0])
+    what = _PATTERN.sub("of another form", what)
+    return f"{key}: {what}; example: {example}" if example else f"{key}: {what}; its keys are {', '.join(EXAMPLES)}"

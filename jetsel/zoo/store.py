@@ -1,0 +1,167 @@
+"""Find the models on this device, and group those whose labels hash alike into families."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from jetsel.errors import ManifestError
+from jetsel.zoo.labels import Labels
+from jetsel.zoo.manifest import Manifest, read_manifest
+from jetsel.zoo.onnx_file import has_external_data
+
+STARTER = Path(__file__).parent / "starter"
+"""The family that ships with jetsel."""
+
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model: what its manifest says, and the folder that manifest and weights lie in."""
+
+    manifest: Manifest
+    directory: Path
+
+    @property
+    def path(self) -> Path:
+        """The weights; `verify` before opening them."""
+        return self.directory / self.manifest.file
+
+
+@dataclass(frozen=True)
+class Family:
+    """Models that answer alike at several costs, cheapest first by multiply-accumulates."""
+
+    name: str
+    labels: Labels
+    models: tuple[Model, ...]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A manifest or a folder that is not used, and why."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True)
+class Zoo:
+    """Every family that was found, by name, and what was refused."""
+
+    families: dict[str, Family]
+    broken: tuple[Broken, ...]
+
+
+def scan(directories: Iterable[Path]) -> Zoo:
+    """Read every `*.json` of these folders, in the order given and then by file name.
+
+    What cannot be used is listed as broken and hides nothing else. Where two manifests contradict each other (one model
+    name twice in a family, one family name for two sets of labels, or two for one) the one read first stands: list the
+    folders that you trust first.
+    """
+    claims = _Claims()
+    broken: list[Broken] = []
+    for directory in directories:
+        try:
+            paths = sorted(path for path in directory.iterdir() if path.suffix == ".json")
+        except OSError as error:
+            reason = f"{directory}: cannot be read: {error.strerror}; make the folder, or take it out of models.paths"
+            broken.append(Broken(directory, reason))
+            continue
+        refused = (claims.refusal(path) for path in paths)
+        broken.extend(found for found in refused if found is not None)
+    return Zoo(claims.families(), tuple(broken))
+
+
+def verify(model: Model) -> None:
+    """Read the weights once; raises ManifestError unless they are those the manifest means, whole and in one file."""
+    digest = hashlib.sha256()
+    try:
+        with model.path.open("rb") as handle:
+            while chunk := handle.read(_CHUNK_BYTES):
+                digest.update(chunk)
+        if digest.hexdigest() != model.manifest.sha256:
+            raise ManifestError(
+                f"{model.path}: sha256 is {digest.hexdigest()} where the manifest of {model.manifest.name} says "
+                f"{model.manifest.sha256}; copy the file again, or write the new sha256 into the manifest"
+            )
+        external = has_external_data(model.path)
+    except OSError as error:
+        raise ManifestError(f"{model.path}: cannot be read: {error.strerror}; put the weights there") from error
+    except ValueError as error:
+        raise ManifestError(f"{model.path}: no ONNX file: {error}; export the model again") from None
+    if external:  # sha256 would say nothing of the weights, and ONNX Runtime would open whatever path the file names
+        raise ManifestError(
+            f"{model.path}: its weights lie in another file, which sha256 does not cover; put them into one: "
+            'onnx.save(onnx.load("model.onnx"), "whole.onnx")'
+        )
+
+
+class _Claims:
+    """The models read so far, and which manifest was first to claim each family name and each set of labels."""
+
+    def __init__(self) -> None:
+        self._labels: dict[str, tuple[Labels, Path]] = {}  # by family
+        self._family: dict[str, str] = {}  # by the labels' sha256
+        self._models: dict[str, dict[str, tuple[Model, Path]]] = {}  # by family and name
+
+    def refusal(self, path: Path) -> Broken | None:
+        """Read one manifest and take its model in, or change nothing and say why not."""
+        try:
+            self._add(path)
+        except ManifestError as error:
+            return Broken(path, str(error))
+        return None
+
+    def _add(self, path: Path) -> None:
+        manifest = read_manifest(path)
+        labels = Labels.read(_beside(path, "labels", manifest.labels))
+        model = Model(manifest, path.parent)
+        _beside(path, "file", manifest.file)
+        self._check(path, manifest, labels)
+        self._labels.setdefault(manifest.family, (labels, path))
+        self._family.setdefault(labels.sha256, manifest.family)
+        self._models.setdefault(manifest.family, {})[manifest.name] = (model, path)
+
+    def _check(self, path: Path, manifest: Manifest, labels: Labels) -> None:
+        family = manifest.family
+        if family in self._labels and self._labels[family][0].sha256 != labels.sha256:
+            raise ManifestError(
+                f"{path}: family: {family!r} has other labels in {self._labels[family][1]}; models of one family share "
+                "their labels file, byte for byte: give this one another family name, or the same labels"
+            )
+        known = self._family.get(labels.sha256, family)
+        if known != family:
+            raise ManifestError(
+                f"{path}: family: the same labels are called {known!r} in {self._labels[known][1]}; models of the same "
+                f"labels are one family: write {known!r} here"
+            )
+        if manifest.name in self._models.get(family, {}):
+            first = self._models[family][manifest.name][1]
+            raise ManifestError(
+                f"{path}: name: family {family!r} has {manifest.name!r} in {first}; choose another name"
+            )
+
+    def families(self) -> dict[str, Family]:
+        found = {}
+        for name, models in self._models.items():
+            ordered = sorted(
+                (model for model, _ in models.values()),
+                key=lambda m: (m.manifest.multiply_accumulates, m.manifest.name),
+            )
+            found[name] = Family(name, self._labels[name][0], tuple(ordered))
+        return found
+
+
+def _beside(manifest: Path, key: str, name: str) -> Path:
+    """Return the file in the manifest's folder; raises ManifestError where there is none, or a link out of there."""
+    path = manifest.parent / name
+    if path.resolve().parent != manifest.parent.resolve():
+        raise ManifestError(f"{manifest}: {key}: {name} is a link out of its folder; put the file itself there")
+    if not path.is_file():
+        raise ManifestError(f"{manifest}: {key}: there is no file {name} beside the manifest; put it there")
+    return path

@@ -1,0 +1,117 @@
+"""What is exported answers as torch does, is half as large, and costs nothing more to run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx import TensorProto, helper, numpy_helper
+
+from calibration.starter.export import casts_after_load, outputs_of, put_labels, store_half, to_onnx
+from calibration.starter.nets import SHAPES, Net, multiply_accumulates
+from jetsel.zoo.onnx_file import has_external_data
+
+
+def untrained(name: str) -> Net:
+    """A network of 100 classes, its normalisations not at their defaults: folding those would prove nothing."""
+    torch.manual_seed(0)
+    net = Net(SHAPES[name], 100)
+    with torch.no_grad():
+        for key, tensor in net.state_dict().items():
+            if "running" in key or tensor.ndim == 1:
+                tensor.uniform_(0.3, 0.7)
+    return net.eval()
+
+
+@pytest.fixture(params=sorted(SHAPES))
+def net(request: pytest.FixtureRequest) -> Net:
+    return untrained(request.param)
+
+
+def test_onnx_runtime_answers_as_torch_does(net: Net, tmp_path: Path) -> None:
+    model = to_onnx(net, tmp_path / "whole.onnx")
+    (tmp_path / "half.onnx").write_bytes(store_half(model).SerializeToString())
+    batch = np.random.default_rng(1).standard_normal((3, 3, 64, 64)).astype(np.float32)
+    with torch.no_grad():
+        expected = [outputs.numpy() for outputs in net(torch.from_numpy(batch))]
+    for ours, theirs in zip(outputs_of(tmp_path / "whole.onnx", batch), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+    for ours, theirs in zip(outputs_of(tmp_path / "half.onnx", batch), expected, strict=True):
+        # float16 keeps 11 bits: a weight is off by 2**-11 of itself at most, and the sums by less than 1 %.
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=0.01 * float(np.abs(theirs).max()))
+
+
+def test_the_file_is_small_plain_and_cast_once(net: Net, tmp_path: Path) -> None:
+    model = to_onnx(net, tmp_path / "whole.onnx")
+    path = tmp_path / "half.onnx"
+    path.write_bytes(store_half(model).SerializeToString())
+    onnx.checker.check_model(str(path), full_check=True)
+    half = onnx.load(str(path))
+    assert [(entry.domain, entry.version) for entry in half.opset_import] == [("", 13)]
+    assert half.ir_version <= 8  # what ONNX Runtime 1.10 knows
+    assert not any(node.doc_string for node in half.graph.node)  # torch can put the paths of its sources there
+    assert path.stat().st_size < 0.55 * (tmp_path / "whole.onnx").stat().st_size
+    assert casts_after_load(path, tmp_path) == 0
+    assert not has_external_data(path)
+
+
+def test_a_cast_of_what_is_known_only_at_the_run_is_counted(tmp_path: Path) -> None:
+    image = helper.make_tensor_value_info("image", TensorProto.FLOAT16, ["n", 4])
+    logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", 4])
+    graph = helper.make_graph(
+        [helper.make_node("Cast", ["image"], ["logits"], to=TensorProto.FLOAT)], "g", [image], [logits]
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    onnx.save(model, str(tmp_path / "cast.onnx"))
+    assert casts_after_load(tmp_path / "cast.onnx", tmp_path) == 1
+
+
+def test_the_same_network_exports_to_the_same_bytes(tmp_path: Path) -> None:
+    once, again = (
+        store_half(to_onnx(untrained("xs"), tmp_path / name)).SerializeToString(deterministic=True) for name in "ab"
+    )
+    assert once == again
+
+
+def test_a_weight_that_float16_cannot_hold_is_refused(tmp_path: Path) -> None:
+    model = to_onnx(untrained("xs"), tmp_path / "whole.onnx")
+    tensor = next(tensor for tensor in model.graph.initializer if len(tensor.dims) > 1)
+    values = numpy_helper.to_array(tensor).copy()
+    values.flat[0] = 70_000  # float16 ends at 65,504
+    tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+    with pytest.raises(SystemExit, match="too large for float16"), np.errstate(over="ignore"):
+        store_half(model)
+
+
+def test_weights_that_the_onnx_package_puts_elsewhere_are_noticed(tmp_path: Path) -> None:
+    model = to_onnx(untrained("xs"), tmp_path / "whole.onnx")
+    onnx.save(model, str(tmp_path / "parted.onnx"), save_as_external_data=True, location="w.data", size_threshold=0)
+    assert (tmp_path / "w.data").exists()
+    assert has_external_data(tmp_path / "parted.onnx")
+    onnx.save(onnx.load(str(tmp_path / "parted.onnx")), str(tmp_path / "again.onnx"))  # the repair that the error names
+    assert not has_external_data(tmp_path / "again.onnx")
+
+
+def test_labels_of_another_family_are_never_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "source.tsv").write_text("a\tone\n")
+    (tmp_path / "out").mkdir()
+    put_labels(tmp_path / "source.tsv", tmp_path / "out")
+    put_labels(tmp_path / "source.tsv", tmp_path / "out")
+    assert (tmp_path / "out" / "labels.tsv").read_text() == "a\tone\n"
+    (tmp_path / "source.tsv").write_text("a\ttwo\n")
+    with pytest.raises(SystemExit, match="a family has one set of labels"):
+        put_labels(tmp_path / "source.tsv", tmp_path / "out")
+
+
+def test_multiply_accumulates_worked_by_hand() -> None:
+    # xs at 64 x 64: stem 3 -> 8 at 32 x 32; three blocks, each 3 x 3 strided, 3 x 3, and a 1 x 1 shortcut at half the
+    # side; the last layer 56 -> 100.
+    stem = 32 * 32 * 3 * 8 * 9
+    blocks = sum(
+        side * side * (wide_in * wide_out * 9 + wide_out * wide_out * 9 + wide_in * wide_out)
+        for side, wide_in, wide_out in [(16, 8, 14), (8, 14, 24), (4, 24, 56)]
+    )
+    assert multiply_accumulates(untrained("xs"), 64, 64) == stem + blocks + 56 * 100

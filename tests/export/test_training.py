@@ -1,0 +1,137 @@
+"""The commands from photographs to a published family, on a miniature: train, resume, teach, export, measure."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from calibration.starter import export, measure, teach, train
+from calibration.starter.train import Recipe
+from jetsel.zoo import scan, verify
+
+TINY = Recipe(epochs=3, seed=1, sides_px=((0.5, 48), (0.5, 64)), cutmix_share=0.5)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Run a command's main with these arguments."""
+
+    def call(main: Callable[[], None], *arguments: object) -> None:
+        monkeypatch.setattr(sys, "argv", ["command", *map(str, arguments)])
+        main()
+
+    return call
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether two checkpoints hold the same, to the last bit."""
+    if isinstance(a, Tensor):
+        return torch.equal(a, b)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(equal, a, b))
+    return bool(a == b)
+
+
+def without_times(checkpoint: Path) -> dict[str, Any]:
+    state: dict[str, Any] = torch.load(checkpoint, weights_only=True)
+    del state["seconds"]
+    for line in state["log"]:
+        del line["seconds"]
+    return state
+
+
+def test_an_interrupted_training_resumes_to_the_same_weights(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[..., None]
+) -> None:
+    monkeypatch.setitem(train.RECIPES, "xs", TINY)
+    run(train.main, "xs", "--data", data, "--work", tmp_path / "at once")
+
+    whole_epoch, passed = train.run_epoch, []
+
+    def interrupted(*arguments: Any) -> float:
+        loss = whole_epoch(*arguments)
+        passed.append(loss)
+        if len(passed) == 2:
+            raise KeyboardInterrupt  # weights have moved, nothing is saved
+        return loss
+
+    monkeypatch.setattr(train, "run_epoch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(train.main, "xs", "--data", data, "--work", tmp_path / "in two")
+    assert torch.load(tmp_path / "in two" / "xs.pt", weights_only=True)["epoch"] == 1
+    run(train.main, "xs", "--data", data, "--work", tmp_path / "in two")
+
+    at_once, in_two = (without_times(tmp_path / folder / "xs.pt") for folder in ("at once", "in two"))
+    assert len(passed) == 4  # the second epoch ran twice
+    assert at_once["epoch"] == 3
+    assert equal(at_once, in_two)
+
+
+def test_from_photographs_to_a_measured_family(
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    run: Callable[..., None],
+) -> None:
+    monkeypatch.setitem(train.RECIPES, "s", Recipe(epochs=8, seed=2))
+    monkeypatch.setitem(train.RECIPES, "xs", Recipe(epochs=4, seed=3, teachers=("s",)))
+    monkeypatch.setattr(teach, "VIEWS", 3)  # fewer than the student's epochs, so that it sees one again
+    work, out, trained = tmp_path / "work", tmp_path / "out", tmp_path / "trained"
+    where = ("--data", data, "--work", work)
+    run(train.main, "s", *where)
+    with pytest.raises(SystemExit, match=r"run python -m calibration\.starter\.teach first"):
+        run(train.main, "xs", *where)
+    run(teach.main, "s", *where)
+    run(train.main, "xs", *where)
+    for name in ("xs", "s"):
+        export.main([name, *map(str, where), "--out", str(out), "--trained", str(trained), "--version", "2.1.0"])
+
+    zoo = scan([out])
+    assert zoo.broken == ()
+    models = zoo.families["starter"].models
+    assert [model.manifest.name for model in models] == ["xs", "s"]
+    for model in models:
+        verify(model)
+    assert models[0].manifest.version == "2.1.0"
+    assert "320 photographs of 4 classes, distilled from s: 4 epochs, seed 3" in models[0].manifest.source
+
+    capsys.readouterr()
+    options = ["--held-out", "--data", data, "--models", out, "--trained", trained, "--rounds", 2]
+    measure.main([str(option) for option in options])
+    printed = capsys.readouterr().out
+    cells = {line.split(" | ")[0].strip("| "): line.strip("| ").split(" | ") for line in printed.splitlines()[2:4]}
+    assert list(cells) == ["xs", "s"]
+    assert "80 photographs (held out of training)" in printed
+    for name, row in cells.items():
+        log = json.loads((trained / f"{name}.json").read_text())["log"]
+        # The training read the photographs by another decoder, and float32 weights: two of 80 answers may differ.
+        assert float(row[1]) == pytest.approx(100 * log[-1]["held_out_top1"], abs=2.5)
+
+
+def test_an_unfinished_training_is_published_only_if_asked_and_says_so(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[..., None]
+) -> None:
+    monkeypatch.setitem(train.RECIPES, "xs", Recipe(epochs=1, seed=4))
+    options = ["xs", "--data", data, "--work", tmp_path, "--out", tmp_path / "out", "--trained", tmp_path / "trained"]
+    arguments = [str(option) for option in options]
+    with pytest.raises(SystemExit, match=r"no checkpoint; run python -m calibration\.starter\.train xs"):
+        export.main(arguments)
+    run(train.main, "xs", "--data", data, "--work", tmp_path)
+    monkeypatch.setitem(train.RECIPES, "xs", Recipe(epochs=5, seed=4))
+    with pytest.raises(SystemExit, match="xs has trained 1 of 5 epochs"):
+        export.main(arguments)
+    assert not (tmp_path / "out").exists()
+    export.main([*arguments, "--unfinished"])
+    (model,) = scan([tmp_path / "out"]).families["starter"].models
+    assert model.manifest.version == "1.0.0-unfinished.1"
+    assert "1 of 5 epochs" in model.manifest.source

@@ -1,0 +1,70 @@
+"""Daemons and peers that end with the test that asked for them."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zmq
+from daemons import Connect, Daemon, Peer, Start, drawn, encoded, free_port, launch, wait_until_ready
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start daemons that end with the test."""
+    running: list[Daemon] = []
+
+    def begin(config: str = "", *, ready: bool = True, **options: Any) -> Daemon:
+        daemon = launch(tmp_path, config, **options)
+        running.append(daemon)
+        if ready:
+            wait_until_ready(daemon)
+        return daemon
+
+    yield begin
+    for daemon in running:
+        with contextlib.suppress(ProcessLookupError):
+            daemon.process.send_signal(signal.SIGCONT)
+            daemon.process.kill()
+        daemon.process.wait(10)
+
+
+@pytest.fixture(scope="session")
+def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """One daemon with the defaults, for tests that leave it as it was."""
+    daemon = launch(
+        tmp_path_factory.mktemp("daemon"), '[server]\ntcp = "tcp://127.0.0.1:*"\n'.replace("*", free_port())
+    )
+    wait_until_ready(daemon)
+    yield daemon
+    assert daemon.stop() == 0, daemon.log.read_text()
+
+
+@pytest.fixture
+def connect() -> Iterator[Connect]:
+    """Open peers that close with the test."""
+    peers: list[Peer] = []
+
+    def begin(daemon: Daemon | str, kind: int = zmq.DEALER) -> Peer:
+        peers.append(Peer(daemon if isinstance(daemon, str) else daemon.endpoint, kind))
+        return peers[-1]
+
+    yield begin
+    for peer in peers:
+        peer.close()
+
+
+@pytest.fixture
+def peer(shared_daemon: Daemon, connect: Connect) -> Peer:
+    """A peer of the shared daemon."""
+    return connect(shared_daemon)
+
+
+@pytest.fixture(scope="session")
+def jpeg() -> bytes:
+    """A small JPEG file."""
+    return encoded(drawn())

@@ -1,0 +1,238 @@
+"""Starting, stopping, reloading, and the socket's file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import zmq
+from daemons import Connect, Daemon, Start, wait_until_ready
+
+from jetsel.zoo import STARTER
+
+
+def test_ready_then_stopped_leaves_nothing_behind(start: Start) -> None:
+    daemon = start()
+    assert stat.S_IMODE(daemon.path.stat().st_mode) == 0o660
+    assert daemon.stop() == 0
+    assert not list(daemon.path.parent.glob("*.sock*")), daemon.log.read_text()
+
+
+def test_classify_while_the_models_load_is_told_to_retry(start: Start, connect: Connect, jpeg: bytes) -> None:
+    daemon = start(ready=False)
+    while not daemon.path.exists():
+        assert daemon.process.poll() is None, daemon.log.read_text()
+        time.sleep(0.001)
+    peer = connect(daemon)
+    seen = []
+    while not seen or seen[-1] != "answer":
+        reply = peer.classify(jpeg)
+        seen.append(reply["type"] if reply["type"] == "answer" else reply["code"])
+        assert reply["type"] == "answer" or reply["retry"] is True
+    assert seen[0] == "loading"
+    assert set(seen) == {"loading", "answer"}
+
+
+def test_what_was_accepted_is_answered_before_the_end(start: Start, connect: Connect, jpeg: bytes) -> None:
+    daemon = start()
+    peer = connect(daemon)
+    for number in range(40):
+        peer.send({"type": "classify", "id": str(number), "model": "l"}, jpeg)
+    first = peer.receive()
+    daemon.process.send_signal(signal.SIGTERM)
+    replies = [first, *(peer.receive() for _ in range(39))]
+    assert len({reply["id"] for reply in replies}) == 40
+    assert all(r["type"] == "answer" or (r["code"] == "shutting-down" and r["retry"]) for r in replies)
+    assert daemon.process.wait(30) == 0
+
+
+def test_a_second_daemon_on_the_path_refuses_and_harms_nothing(start: Start, connect: Connect, jpeg: bytes) -> None:
+    daemon = start()
+    second = subprocess.run(
+        [sys.executable, "-m", "jetsel", "serve", "--config", str(daemon.config)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert second.returncode == 2
+    assert f"process {daemon.process.pid}" in second.stderr
+    assert len(second.stderr.splitlines()) == 1
+    assert connect(daemon).classify(jpeg)["type"] == "answer"
+
+
+def test_killed_it_starts_again_at_once(start: Start, connect: Connect, jpeg: bytes) -> None:
+    daemon = start()
+    daemon.stop(signal.SIGKILL)
+    assert daemon.path.exists(), "a killed process cannot tidy up"
+    wait_until_ready(again := start(ready=False))
+    assert connect(again).classify(jpeg)["type"] == "answer"
+
+
+def test_a_file_that_is_no_socket_is_never_removed(start: Start, tmp_path: Path) -> None:
+    precious = tmp_path / "jetsel.sock"
+    precious.write_text("dear diary")
+    daemon = start(ready=False)
+    assert daemon.process.wait(60) == 2
+    assert "no socket" in daemon.log.read_text()
+    assert precious.read_text() == "dear diary"
+
+
+def test_a_socket_passed_by_a_service_manager_is_used_and_left(tmp_path: Path, connect: Connect, jpeg: bytes) -> None:
+    path = tmp_path / "passed.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(path))
+        listening.listen(16)
+        config = tmp_path / "passed.toml"
+        config.write_text(f'[server]\nendpoint = "ipc://{path}"\n')
+        # exec keeps the process id that LISTEN_PID must hold; descriptor 3 is the first that is passed
+        script = (
+            f'exec 3<&{listening.fileno()}; export LISTEN_PID=$$ LISTEN_FDS=1; exec "$0" -m jetsel serve --config "$1"'
+        )
+        log = tmp_path / "passed.log"
+        with log.open("w") as handle:
+            process = subprocess.Popen(
+                ["/bin/bash", "-c", script, sys.executable, str(config)],
+                pass_fds=[listening.fileno()],
+                stdout=handle,
+                stderr=handle,
+                text=True,
+            )
+        daemon = Daemon(process, path, config, log)
+        try:
+            wait_until_ready(daemon)
+            assert connect(daemon).classify(jpeg)["type"] == "answer"
+            assert daemon.stop() == 0
+        finally:
+            process.kill()
+        assert path.exists(), "the service manager made it and removes it"
+        assert not path.with_name("passed.sock.lock").exists()
+
+
+def test_a_wrong_configuration_stops_the_start_with_one_line(start: Start) -> None:
+    daemon = start("[server]\nworkes = 2\n", ready=False)
+    assert daemon.process.wait(60) == 2
+    lines = daemon.log.read_text().splitlines()
+    assert len(lines) == 1
+    assert "server.workes" in lines[0]
+    assert "example" in lines[0]
+    assert not daemon.path.exists()
+
+
+def test_a_policy_that_mixes_families_is_refused(start: Start, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    copy_family(other, "other", label="a thing of another kind")
+    text = f'[models]\npaths = ["{other}"]\n[policies.mixed]\nmodels = ["xs", "other-s"]\nthresholds = [0.5]\n'
+    daemon = start(text, ready=False)
+    assert daemon.process.wait(60) == 2
+    assert "mixes families" in daemon.log.read_text()
+
+
+def copy_family(folder: Path, family: str, label: str) -> None:
+    """A family of one model: the starter's `s`, under other labels and another name."""
+    folder.mkdir()
+    labels = (STARTER / "labels.tsv").read_text().splitlines()
+    labels[0] = f"n00000000\t{label}"
+    (folder / "labels.tsv").write_text("\n".join(labels) + "\n")
+    shutil.copy(STARTER / "s.onnx", folder / f"{family}-s.onnx")
+    manifest = (STARTER / "s.json").read_text()
+    for before, after in (
+        ('"starter"', f'"{family}"'),
+        ('"name": "s"', f'"name": "{family}-s"'),
+        ('"s.onnx"', f'"{family}-s.onnx"'),
+    ):
+        assert before in manifest
+        manifest = manifest.replace(before, after)
+    (folder / f"{family}-s.json").write_text(manifest)
+
+
+def test_two_families_are_served_side_by_side(start: Start, connect: Connect, jpeg: bytes, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    copy_family(other, "other", label="a thing of another kind")
+    peer = connect(start(f'[models]\npaths = ["{other}"]\ndefault_family = "starter"\n'))
+    assert peer.classify(jpeg)["family"] == "starter"
+    assert peer.classify(jpeg, family="other")["model"] == "other-s"
+    assert peer.classify(jpeg, family="starter", model="other-s")["code"] == "unknown-model"
+
+
+def damaged_copy(folder: Path, *broken: str) -> Path:
+    """The starter family with the weights of some models cut short."""
+    shutil.copytree(STARTER, folder)
+    for name in broken:
+        path = folder / f"{name}.onnx"
+        path.write_bytes(path.read_bytes()[:-100])
+    return folder
+
+
+def test_a_damaged_model_is_unavailable_and_the_rest_serve(
+    start: Start, connect: Connect, jpeg: bytes, tmp_path: Path
+) -> None:
+    folder = damaged_copy(tmp_path / "models", "xs")
+    peer = connect(start(f'[models]\nstarter = false\npaths = ["{folder}"]\n'))
+    states = {model["name"]: model for model in peer.status()["families"][0]["models"]}
+    assert states["xs"]["state"] == "unavailable"
+    assert "sha256" in states["xs"]["reason"]
+    assert states["xl"]["state"] == "ready"
+    assert peer.classify(jpeg, model="xs")["code"] == "model-unavailable"
+    assert peer.classify(jpeg, policy="cascade")["type"] == "answer"
+
+
+def test_no_model_left_means_the_start_fails(start: Start, tmp_path: Path) -> None:
+    names = [path.stem for path in STARTER.glob("*.onnx")]
+    folder = damaged_copy(tmp_path / "models", *names)
+    daemon = start(f'[models]\nstarter = false\npaths = ["{folder}"]\n', ready=False)
+    assert daemon.process.wait(60) == 2
+    assert "no model of the default family" in daemon.log.read_text()
+    assert not daemon.path.exists()
+
+
+def test_reload_takes_up_what_changed(start: Start, connect: Connect, jpeg: bytes) -> None:
+    daemon = start('[policy]\ndefault = "single:xs"\n')
+    peer = connect(daemon)
+    assert peer.classify(jpeg)["model"] == "xs"
+    daemon.config.write_text(daemon.config.read_text().replace("single:xs", "single:m"))
+    reply = peer.ask({"type": "reload"})
+    assert (reply["type"], reply["changed"]) == ("reloaded", ["[policy]"])
+    assert peer.classify(jpeg)["model"] == "m"
+
+
+def test_a_reload_that_cannot_be_changes_nothing(start: Start, connect: Connect, jpeg: bytes) -> None:
+    daemon = start('[policy]\ndefault = "single:xs"\n')
+    peer = connect(daemon)
+    daemon.config.write_text(daemon.config.read_text().replace("single:xs", "single:giant"))
+    reply = peer.ask({"type": "reload"})
+    assert reply["code"] == "reload-failed"
+    assert "giant" in reply["message"]
+    assert peer.classify(jpeg)["model"] == "xs"
+
+
+def test_no_request_fails_while_reloading(start: Start, connect: Connect, jpeg: bytes) -> None:
+    daemon = start()
+    load, admin = connect(daemon), connect(daemon, zmq.REQ)
+    for round_number in range(4):
+        for number in range(20):
+            load.send({"type": "classify", "id": f"{round_number}-{number}", "policy": "cascade"}, jpeg)
+        assert admin.ask({"type": "reload"})["type"] == "reloaded"
+        assert {load.receive()["type"] for _ in range(20)} == {"answer"}
+
+
+def test_sighup_reloads_too(start: Start, connect: Connect, jpeg: bytes) -> None:
+    daemon = start('[policy]\ndefault = "single:xs"\n')
+    peer = connect(daemon)
+    daemon.config.write_text(daemon.config.read_text().replace("single:xs", "single:m"))
+    os.kill(daemon.process.pid, signal.SIGHUP)
+    give_up = time.monotonic() + 20
+    while peer.classify(jpeg)["model"] != "m":
+        assert time.monotonic() < give_up, daemon.log.read_text()
+
+
+def test_two_daemons_on_two_paths_live_together(tmp_path: Path, start: Start, connect: Connect, jpeg: bytes) -> None:
+    first, second = start(name="one"), start(name="two")
+    for daemon in (first, second):
+        assert connect(daemon).classify(jpeg)["type"] == "answer"

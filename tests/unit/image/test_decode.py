@@ -1,0 +1,242 @@
+"""Every format that is read, the pixels that come out, and the scale they come out at."""
+
+from __future__ import annotations
+
+import struct
+from concurrent.futures import ThreadPoolExecutor
+
+import cv2
+import numpy as np
+import pytest
+
+from jetsel.errors import BadImageError
+from jetsel.image import Photograph, decode
+from tests.unit.image.files import (
+    LIMITS,
+    bmp,
+    canvas,
+    drawing,
+    encoded,
+    flat_jpeg,
+    jpeg_segment,
+    noise,
+    png,
+    png_chunk,
+    riff,
+    tiff,
+    webp_chunk,
+    with_app1,
+)
+
+WHOLE = 1_000_000  # a family that needs this many pixels gets every photograph at full size
+
+
+def assert_is(photograph: Photograph, bgr: np.ndarray, tolerance: int = 0) -> None:
+    assert photograph.bgr.dtype == np.uint8
+    assert photograph.bgr.flags.c_contiguous
+    assert photograph.bgr.shape == bgr.shape
+    assert (photograph.width_px, photograph.height_px) == (bgr.shape[1], bgr.shape[0])
+    assert np.abs(photograph.bgr.astype(int) - bgr).max() <= tolerance
+
+
+@pytest.mark.parametrize("wrap", [bytes, memoryview, lambda data: memoryview(bytearray(data))])
+@pytest.mark.parametrize("extension", [".png", ".webp", ".bmp"])
+def test_lossless_formats_give_back_every_pixel(extension, wrap):
+    bgr = noise(37, 23)
+    assert_is(decode(wrap(encoded(extension, bgr)), LIMITS, WHOLE), bgr)
+
+
+@pytest.mark.parametrize(
+    ("extension", "params"),
+    [
+        (".jpg", (cv2.IMWRITE_JPEG_QUALITY, 95)),
+        (".jpg", (cv2.IMWRITE_JPEG_QUALITY, 95, cv2.IMWRITE_JPEG_PROGRESSIVE, 1)),
+        (".jpg", (cv2.IMWRITE_JPEG_QUALITY, 95, cv2.IMWRITE_JPEG_RST_INTERVAL, 2)),
+        (".webp", (cv2.IMWRITE_WEBP_QUALITY, 95)),
+    ],
+)
+def test_lossy_formats_come_close(extension, params):
+    bgr = cv2.GaussianBlur(drawing(120, 90), (0, 0), 3)
+    assert_is(decode(encoded(extension, bgr, *params), LIMITS, WHOLE), bgr, tolerance=12)
+
+
+@pytest.mark.parametrize("components", [1, 3, 4])  # grey, YCbCr, and CMYK as OpenCV turns it into BGR
+def test_a_jpeg_built_by_hand_is_one_flat_colour(components):
+    photograph = decode(flat_jpeg(components), LIMITS, WHOLE)
+    assert photograph.bgr.shape == (8, 8, 3)
+    assert len(np.unique(photograph.bgr.reshape(-1, 3), axis=0)) == 1
+    if components < 4:
+        assert photograph.bgr[0, 0].tolist() == [128, 128, 128]
+
+
+def test_a_grey_jpeg_and_a_grey_png_have_three_equal_channels():
+    grey = drawing(40, 30)[:, :, 0]
+    for data in (encoded(".jpg", grey), encoded(".png", grey)):
+        bgr = decode(data, LIMITS, WHOLE).bgr
+        assert bgr.shape == (30, 40, 3)
+        assert (bgr[:, :, 0] == bgr[:, :, 1]).all()
+        assert (bgr[:, :, 0] == bgr[:, :, 2]).all()
+
+
+PALETTE = png_chunk(b"PLTE", bytes((200, 100, 50, 1, 2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("data", "pixels"),
+    [
+        (png(2, 1, 8, 2, b"\0" + bytes((200, 100, 50, 1, 2, 3))), [[50, 100, 200], [3, 2, 1]]),
+        (
+            png(2, 1, 16, 2, b"\0" + struct.pack(">6H", 51_200, 25_600, 12_800, 0, 256, 65_535)),
+            [[50, 100, 200], [255, 1, 0]],
+        ),
+        (png(2, 1, 8, 3, b"\0\0\1", before=PALETTE), [[50, 100, 200], [3, 2, 1]]),
+        (png(2, 1, 8, 3, b"\0\0\1", before=PALETTE + png_chunk(b"tRNS", b"\0\x80")), [[50, 100, 200], [3, 2, 1]]),
+        (png(2, 1, 8, 4, b"\0" + bytes((200, 0, 7, 255))), [[200, 200, 200], [7, 7, 7]]),
+        (png(2, 1, 8, 6, b"\0" + bytes((200, 100, 50, 0, 1, 2, 3, 128))), [[50, 100, 200], [3, 2, 1]]),
+        (png(8, 1, 1, 0, b"\0\xf0"), [[255] * 3] * 4 + [[0] * 3] * 4),
+    ],
+    ids=["rgb", "16 bits", "palette", "palette with alpha", "grey with alpha", "alpha is dropped", "1 bit"],
+)
+def test_every_png_becomes_8_bit_bgr(data, pixels):
+    assert decode(data, LIMITS, WHOLE).bgr[0].tolist() == pixels
+
+
+def test_the_alpha_of_a_webp_is_dropped():
+    bgra = np.dstack([noise(16, 16), np.full((16, 16), 128, np.uint8)])
+    assert_is(decode(encoded(".webp", bgra), LIMITS, WHOLE), bgra[:, :, :3])
+
+
+@pytest.mark.parametrize(
+    ("data", "rows"),
+    [
+        (bmp(1, 2, 24, b"\1\2\3\0\4\5\6\0"), [[[4, 5, 6]], [[1, 2, 3]]]),
+        (bmp(1, -2, 24, b"\1\2\3\0\4\5\6\0"), [[[1, 2, 3]], [[4, 5, 6]]]),
+        (bmp(2, 1, 8, b"\1\0\0\0", palette=bytes((1, 2, 3, 0, 4, 5, 6, 0))), [[[4, 5, 6], [1, 2, 3]]]),
+        (bmp(1, 1, 32, b"\1\2\3\0"), [[[1, 2, 3]]]),
+        (b"BM" + struct.pack("<IHHIIHHHH", 30, 0, 0, 26, 12, 1, 1, 1, 24) + b"\1\2\3\0", [[[1, 2, 3]]]),
+    ],
+    ids=["bottom row first", "top row first", "palette", "32 bits", "OS/2"],
+)
+def test_every_bmp_becomes_8_bit_bgr(data, rows):
+    assert decode(data, LIMITS, WHOLE).bgr.tolist() == rows
+
+
+ORIENTED = {
+    1: lambda bgr: bgr,
+    2: lambda bgr: bgr[:, ::-1],
+    3: lambda bgr: bgr[::-1, ::-1],
+    4: lambda bgr: bgr[::-1],
+    5: lambda bgr: bgr.transpose(1, 0, 2),
+    6: lambda bgr: bgr.transpose(1, 0, 2)[:, ::-1],
+    7: lambda bgr: bgr.transpose(1, 0, 2)[::-1, ::-1],
+    8: lambda bgr: bgr.transpose(1, 0, 2)[::-1],
+}
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("orientation", ORIENTED)
+def test_exif_orientation_is_applied_to_every_format_that_has_it(orientation, order):
+    bgr, block = noise(6, 4), tiff(orientation, order)
+    rgb_rows = b"".join(b"\0" + row[:, ::-1].tobytes() for row in bgr)
+    webp = encoded(".webp", bgr)[12:]
+    files = (
+        png(6, 4, 8, 2, rgb_rows, before=png_chunk(b"eXIf", block)),
+        png(6, 4, 8, 2, rgb_rows, after=png_chunk(b"eXIf", block)),
+        riff(canvas(6, 4, flags=8) + webp + webp_chunk(b"EXIF", block)),
+        riff(canvas(6, 4, flags=8) + webp + webp_chunk(b"EXIF", b"Exif\0\0" + block)),
+    )
+    for data in files:
+        assert_is(decode(data, LIMITS, WHOLE), ORIENTED[orientation](bgr))
+
+
+@pytest.mark.parametrize("orientation", ORIENTED)
+@pytest.mark.parametrize("needed_px", [WHOLE, 40])
+def test_a_jpeg_is_turned_at_full_and_at_reduced_scale_as_opencv_turns_it(orientation, needed_px):
+    data = with_app1(encoded(".jpg", drawing(161, 120)), b"Exif\0\0" + tiff(orientation))
+    photograph = decode(data, LIMITS, needed_px)
+    flag = cv2.IMREAD_COLOR if needed_px == WHOLE else cv2.IMREAD_REDUCED_COLOR_2
+    np.testing.assert_array_equal(photograph.bgr, cv2.imdecode(np.frombuffer(data, np.uint8), flag))
+    upright = (120, 161) if orientation >= 5 else (161, 120)
+    assert (photograph.width_px, photograph.height_px) == upright
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        b"",
+        b"MM\0*",
+        b"MM\0*\xff\xff\xff\xff",
+        tiff(6)[:-8],
+        tiff(0),
+        tiff(9),
+        b"XX" + tiff(6)[2:],
+        b"MM\0*\0\0\0\x08\xff\xff",
+    ],
+)
+def test_a_damaged_exif_block_leaves_the_photograph_as_it_is(block):
+    data = with_app1(encoded(".jpg", drawing(30, 20)), b"Exif\0\0" + block)
+    assert decode(data, LIMITS, WHOLE).bgr.shape == (20, 30, 3)
+
+
+@pytest.mark.parametrize(
+    ("needed_px", "shape"),
+    # 161 x 120: halves 81 x 60, quarters 41 x 30, eighths 21 x 15 (libjpeg rounds up)
+    [(1, (15, 21)), (15, (15, 21)), (16, (30, 41)), (30, (30, 41)), (31, (60, 81)), (60, (60, 81)), (61, (120, 161))],
+)
+def test_a_jpeg_is_reduced_as_far_as_its_shorter_side_allows(needed_px, shape):
+    data = encoded(".jpg", drawing(161, 120))
+    photograph = decode(data, LIMITS, needed_px)
+    assert photograph.bgr.shape == (*shape, 3)
+    assert (photograph.width_px, photograph.height_px) == (161, 120)
+
+
+def test_the_scale_depends_on_the_file_and_the_family_alone():
+    data = encoded(".jpg", drawing(400, 300))
+    first = decode(data, LIMITS, 64)
+    assert first.bgr.shape == (75, 100, 3)
+    for again in (decode(memoryview(data), LIMITS, 64), decode(data, type(LIMITS)(len(data), 120_000), 64)):
+        np.testing.assert_array_equal(again.bgr, first.bgr)
+
+
+def test_only_jpeg_is_reduced():
+    for extension in (".png", ".webp", ".bmp"):
+        assert decode(encoded(extension, drawing(160, 120)), LIMITS, 8).bgr.shape == (120, 160, 3)
+
+
+def test_what_follows_a_whole_picture_is_not_looked_at():
+    for extension in (".jpg", ".png", ".webp", ".bmp"):
+        data = encoded(extension, drawing(40, 30))
+        assert decode(data + b"trailer of a phone" + data, LIMITS, WHOLE).bgr.shape == (30, 40, 3)
+
+
+def test_bytes_between_the_segments_of_a_jpeg_are_passed_over():
+    data = flat_jpeg(3)
+    with_fill = data[:2] + b"\xff\x01" + b"\xff\xff" + data[2:]
+    assert decode(with_fill, LIMITS, WHOLE).bgr[0, 0].tolist() == [128, 128, 128]
+
+
+def test_threads_decode_at_once_and_alike():
+    files = [
+        encoded(extension, drawing(200, 150, seed)) for seed in range(4) for extension in (".jpg", ".png", ".webp")
+    ]
+    alone = [decode(data, LIMITS, 64).bgr for data in files]
+    with ThreadPoolExecutor(8) as threads:
+        for _ in range(4):
+            for mine, theirs in zip(alone, threads.map(lambda data: decode(data, LIMITS, 64).bgr, files), strict=True):
+                np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_jpeg_whose_thumbnail_is_whole_is_still_seen_to_be_truncated():
+    thumbnail = encoded(".jpg", drawing(16, 12))
+    data = with_app1(encoded(".jpg", drawing(160, 120)), b"Exif\0\0" + tiff(1) + thumbnail)
+    assert decode(data, LIMITS, WHOLE).bgr.shape == (120, 160, 3)
+    with pytest.raises(BadImageError, match="JPEG is truncated"):
+        decode(data[:-40], LIMITS, WHOLE)
+
+
+def test_a_comment_that_looks_like_an_end_of_image_ends_nothing():
+    data = flat_jpeg(1)
+    commented = data[:2] + jpeg_segment(0xFE, b"\xff\xd9") + data[2:]
+    assert decode(commented, LIMITS, WHOLE).bgr.shape == (8, 8, 3)
+    with pytest.raises(BadImageError, match="truncated"):
+        decode(commented[:-1], LIMITS, WHOLE)

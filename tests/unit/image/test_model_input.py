@@ -1,0 +1,222 @@
+"""The arithmetic of resizing, cropping and normalising, by hand and against plain formulas."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import cv2
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jetsel.image import InputSpec, Photograph, decode, model_input
+from tests.unit.image.files import LIMITS, encoded, noise
+
+SPEC = InputSpec(
+    width_px=64,
+    height_px=64,
+    resize="shorter-side",
+    interpolation="area",
+    crop="center",
+    channels="rgb",
+    mean=(0.485, 0.456, 0.406),
+    std=(0.229, 0.224, 0.225),
+)
+LEVELS = msgspec.structs.replace(SPEC, channels="bgr", mean=(0.0, 0.0, 0.0), std=(1 / 255, 1 / 255, 1 / 255))
+"""Leaves each level as it is, so that geometry can be read off."""
+
+
+def spec(base: InputSpec = LEVELS, **changes: object) -> InputSpec:
+    return msgspec.structs.replace(base, **changes)
+
+
+def photo(bgr: np.ndarray) -> Photograph:
+    return Photograph(np.ascontiguousarray(bgr, dtype=np.uint8), bgr.shape[1], bgr.shape[0])
+
+
+def grey(rows: list[list[int]]) -> Photograph:
+    return photo(np.repeat(np.array(rows, np.uint8)[:, :, np.newaxis], 3, axis=2))
+
+
+def plain(bgr: np.ndarray, of: InputSpec) -> np.ndarray:
+    """(level / 255 - mean) / std, channel by channel, in double precision."""
+    ordered = bgr[:, :, ::-1] if of.channels == "rgb" else bgr
+    return ((ordered / 255 - np.array(of.mean)) / np.array(of.std)).transpose(2, 0, 1)[np.newaxis]
+
+
+def test_one_pixel_by_hand():
+    one = spec(SPEC, width_px=1, height_px=1)
+    got = model_input(photo(np.array([[[0, 51, 255]]])), one)
+    assert (got.shape, got.dtype) == ((1, 3, 1, 1), np.float32)
+    # red 255 is 1, green 51 is 0.2, blue is 0
+    np.testing.assert_allclose(got.ravel(), [(1 - 0.485) / 0.229, (0.2 - 0.456) / 0.224, -0.406 / 0.225], atol=1e-6)
+    got = model_input(photo(np.array([[[0, 51, 255]]])), spec(one, channels="bgr"))
+    np.testing.assert_allclose(got.ravel(), [-0.485 / 0.229, (0.2 - 0.456) / 0.224, (1 - 0.406) / 0.225], atol=1e-6)
+
+
+@pytest.mark.parametrize("channels", ["rgb", "bgr"])
+def test_every_level_is_normalised_as_the_formula_says(channels):
+    bgr = np.stack(
+        [np.arange(4096).reshape(64, 64) % 256, np.arange(4096).reshape(64, 64) // 16, noise(64, 64)[:, :, 0]], 2
+    )
+    of = spec(SPEC, channels=channels)
+    got = model_input(photo(bgr), of)
+    assert got.flags.c_contiguous
+    np.testing.assert_allclose(got, plain(bgr, of), rtol=0, atol=1e-6)
+
+
+def test_area_averages_what_a_pixel_covers():
+    got = model_input(grey([[0, 10, 100, 110], [20, 30, 120, 130]]), spec(width_px=2, height_px=1))
+    assert got[0, 0].round(3).tolist() == [[15, 115]]
+
+
+def test_area_is_not_rounded_to_whole_levels_where_it_need_not_be():
+    got = model_input(grey([[0, 1, 5, 5], [0, 0, 5, 6]]), spec(width_px=2, height_px=1))
+    np.testing.assert_allclose(got[0, 0], [[0.25, 5.25]], atol=1e-5)
+
+
+def test_large_photographs_are_averaged_in_whole_levels_and_alike():
+    bgr = cv2.GaussianBlur(noise(900, 600), (0, 0), 5)  # over 512 x 512
+    got = model_input(photo(bgr), spec(SPEC, width_px=90, height_px=60))
+    averages = bgr.reshape(60, 10, 90, 10, 3).mean(axis=(1, 3))
+    assert np.abs(got - plain(averages, SPEC)).max() <= 0.51 / 255 / min(SPEC.std)
+
+
+def test_enlarging_is_bilinear_where_the_rule_is_area():
+    source = grey([[0, 100], [0, 100]])
+    for interpolation in ("area", "bilinear"):
+        got = model_input(source, spec(width_px=4, height_px=4, interpolation=interpolation))
+        # centres of the four pixels lie at -0.25, 0.25, 0.75 and 1.25 of the source's
+        np.testing.assert_allclose(got[0, 0], [[0, 25, 75, 100]] * 4, atol=1e-4)
+
+
+def test_stretching_one_side_up_and_one_down_averages_only_the_one_that_shrinks():
+    got = model_input(grey([[0, 10, 100, 110]]), spec(width_px=2, height_px=3, resize="stretch", crop="none"))
+    np.testing.assert_allclose(got[0, 0], [[5, 105]] * 3, atol=1e-4)
+
+
+def test_bicubic_overshoots_where_bilinear_does_not():
+    source = grey([[50] * 4 + [200] * 4] * 8)
+    smooth = model_input(source, spec(width_px=16, height_px=16, interpolation="bilinear"))
+    sharp = model_input(source, spec(width_px=16, height_px=16, interpolation="bicubic"))
+    assert (smooth.min(), smooth.max()) == (pytest.approx(50, abs=1e-3), pytest.approx(200, abs=1e-3))
+    assert sharp.min() < 50
+    assert sharp.max() > 200
+
+
+def test_the_centre_is_kept_and_the_spare_pixel_left_over_at_the_right_and_the_bottom():
+    row = [[1, 2, 3, 4, 5, 6, 7]]
+    assert model_input(grey(row), spec(width_px=1, height_px=1))[0, 0].round(3).tolist() == [[4]]
+    assert model_input(grey(row * 2), spec(width_px=2, height_px=2))[0, 0].round(3).tolist() == [[3, 4]] * 2
+    column = [[value] for value in row[0]]
+    assert model_input(grey([c * 2 for c in column]), spec(width_px=2, height_px=2))[0, 0].round(3).tolist() == [
+        [3, 3],
+        [4, 4],
+    ]
+
+
+def test_a_wide_input_is_covered_and_cropped():
+    # 4 x 4 to 4 x 2: the scale is 1, the two rows in the middle stay
+    rows = [[10 * y + x for x in range(4)] for y in range(4)]
+    got = model_input(grey(rows), spec(width_px=4, height_px=2))
+    assert got[0, 0].round(3).tolist() == [[10, 11, 12, 13], [20, 21, 22, 23]]
+    got = model_input(grey(rows), spec(width_px=2, height_px=4))
+    assert got[0, 0].round(3).tolist() == [[1, 2], [11, 12], [21, 22], [31, 32]]
+
+
+def test_a_circle_stays_round():
+    canvas = np.zeros((300, 500, 3), np.uint8)
+    cv2.circle(canvas, (250, 150), 100, (255, 255, 255), -1)
+    got = model_input(photo(canvas), spec(width_px=64, height_px=48))[0, 0] > 127
+    wide, high = got.any(axis=0).sum(), got.any(axis=1).sum()
+    assert abs(int(wide) - int(high)) <= 1
+    assert abs(int(wide) - 200 * 48 / 300) <= 1
+
+
+def test_stretching_keeps_everything():
+    rows = [[0] * 4 + [200] * 4] * 4
+    got = model_input(grey(rows), spec(width_px=2, height_px=2, resize="stretch", crop="none"))
+    assert got[0, 0].round(3).tolist() == [[0, 200], [0, 200]]
+
+
+@given(
+    st.integers(1, 90),
+    st.integers(1, 90),
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.sampled_from(["area", "bilinear", "bicubic"]),
+    st.sampled_from([("shorter-side", "center"), ("stretch", "none"), ("stretch", "center")]),
+    st.sampled_from(["rgb", "bgr"]),
+)
+def test_any_size_gives_the_shape_asked_for_and_a_flat_picture_stays_flat(
+    width, height, to_width, to_height, how, rule, order
+):
+    of = spec(
+        SPEC, width_px=to_width, height_px=to_height, interpolation=how, resize=rule[0], crop=rule[1], channels=order
+    )
+    flat = np.full((height, width, 3), (10, 120, 250), np.uint8)
+    got = model_input(photo(flat), of)
+    assert got.shape == (1, 3, to_height, to_width)
+    assert got.dtype == np.float32
+    assert got.flags.c_contiguous
+    expected = np.broadcast_to(plain(flat[:1, :1], of), got.shape)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-4)  # averages of areas are added up in float32
+
+
+@pytest.mark.parametrize("shape", [(1, 5000), (5000, 1), (1, 65_535), (65_535, 1), (3, 20_000), (1, 1)])
+@pytest.mark.parametrize("rule", ["shorter-side", "stretch"])
+@pytest.mark.parametrize("interpolation", ["area", "bilinear", "bicubic"])
+def test_extreme_shapes_take_little_memory(shape, rule, interpolation):
+    bgr = np.full((*shape, 3), 77, np.uint8)
+    of = spec(width_px=64, height_px=32, resize=rule, interpolation=interpolation)
+    tracemalloc.start()
+    try:
+        got = model_input(photo(bgr), of)
+        _, peak_bytes = tracemalloc.get_traced_memory()  # numpy's arrays, which OpenCV's results are
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_allclose(got, 77, atol=2e-3)  # averages of up to 1,024 levels, added up in float32
+    assert peak_bytes < 2_000_000
+
+
+def test_the_result_is_the_callers_own_and_the_same_each_time():
+    source = photo(noise(125, 94))
+    first = model_input(source, SPEC)
+    kept = first.copy()
+    first += 1
+    np.testing.assert_array_equal(model_input(source, SPEC), kept)
+    np.testing.assert_array_equal(model_input(photo(source.bgr.copy()), spec(SPEC)), kept)
+
+
+def test_a_read_only_photograph_is_taken_as_it_is():
+    bgr = noise(125, 94)
+    expected = model_input(photo(bgr), SPEC)
+    bgr.flags.writeable = False
+    np.testing.assert_array_equal(model_input(Photograph(bgr, 125, 94), SPEC), expected)
+
+
+def test_a_reduced_jpeg_gives_nearly_the_input_that_a_whole_one_gives():
+    data = encoded(".jpg", cv2.GaussianBlur(noise(500, 375), (0, 0), 6))
+    reduced, whole = decode(data, LIMITS, 64), decode(data, LIMITS, 10**6)
+    assert reduced.bgr.shape == (94, 125, 3)
+    assert np.abs(model_input(reduced, LEVELS) - model_input(whole, LEVELS)).max() < 12
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"width_px": 0}, "width_px and height_px are 0 and 64"),
+        ({"height_px": -1}, "width_px and height_px are 64 and -1"),
+        ({"std": (0.2, 0.0, 0.2)}, "each must be over 0"),
+        ({"crop": "none"}, 'crop is "none"'),
+    ],
+)
+def test_a_spec_that_no_model_can_have_is_refused_where_it_is_read(changes, message):
+    fields = msgspec.to_builtins(SPEC) | changes
+    with pytest.raises(msgspec.ValidationError, match=message):
+        msgspec.convert(fields, InputSpec)
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(fields | {"widht_px": 64}, InputSpec)
+    assert msgspec.convert(msgspec.to_builtins(SPEC), InputSpec) == SPEC

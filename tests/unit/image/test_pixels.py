@@ -1,0 +1,106 @@
+"""Raw frames in every layout, padded and not, and every way in which they can be stated wrongly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jetsel.errors import BadImageError, ImageTooLargeError
+from jetsel.image import Limits, from_pixels
+from jetsel.wire import Pixels
+from tests.unit.image.files import LIMITS
+
+
+def padded(rows: np.ndarray, stride: int) -> bytes:
+    """The rows with 0xEE between them, which must never show in a photograph."""
+    framed = np.full((len(rows), stride), 0xEE, np.uint8)
+    framed[:, : rows.shape[1]] = rows
+    return framed.tobytes()
+
+
+sizes = st.tuples(st.integers(1, 33), st.integers(1, 33), st.integers(0, 40), st.integers(0, 2**32))
+
+
+@given(sizes)
+def test_bgr8_rgb8_and_gray8_round_trip_at_every_stride(size):
+    width, height, padding, seed = size
+    bgr = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    cases = {"bgr8": (bgr, bgr), "rgb8": (bgr[:, :, ::-1], bgr), "gray8": (bgr[:, :, 0], np.dstack([bgr[:, :, 0]] * 3))}
+    for name, (sent, expected) in cases.items():
+        rows = sent.reshape(height, -1)
+        stride = rows.shape[1] + padding
+        photograph = from_pixels(padded(rows, stride), Pixels(name, width, height, stride), LIMITS)
+        np.testing.assert_array_equal(photograph.bgr, expected)
+        assert photograph.bgr.flags.c_contiguous
+        assert (photograph.width_px, photograph.height_px) == (width, height)
+
+
+@given(sizes)
+def test_nv12_is_bt601_in_video_range_at_every_stride(size):
+    width, height, padding, seed = size[0] * 2, size[1] * 2, size[2], size[3]
+    levels = np.random.default_rng(seed).integers(0, 256, (height * 3 // 2, width), dtype=np.uint8)
+    data = padded(levels, width + padding)
+    bgr = from_pixels(data, Pixels("nv12", width, height, width + padding), LIMITS).bgr
+    y = 1.164 * np.maximum(levels[:height].astype(float) - 16, 0)
+    u, v = (levels[height:, i::2].astype(float).repeat(2, axis=0).repeat(2, axis=1) - 128 for i in range(2))
+    expected = np.dstack([y + 2.018 * u, y - 0.813 * v - 0.391 * u, y + 1.596 * v]).clip(0, 255)
+    assert bgr.shape == (height, width, 3)
+    assert bgr.flags.c_contiguous
+    assert np.abs(bgr - expected).max() <= 1.5
+
+
+def test_nv12_by_hand():
+    # one block of 2 x 2: black, white, and two greys in video range, without colour
+    data = bytes((16, 235, 126, 126, 128, 128))
+    bgr = from_pixels(data, Pixels("nv12", 2, 2, 2), LIMITS).bgr
+    assert bgr.tolist() == [[[0] * 3, [255] * 3], [[128] * 3, [128] * 3]]
+
+
+def test_bgr8_without_padding_is_a_read_only_view_and_everything_else_a_copy():
+    data = bytearray(range(24))
+    view = from_pixels(memoryview(data), Pixels("bgr8", 4, 2, 12), LIMITS).bgr
+    with pytest.raises(ValueError, match="read-only"):
+        view[0, 0, 0] = 9
+    data[0] = 200
+    assert view[0, 0, 0] == 200
+    for pixels in (Pixels("rgb8", 4, 2, 12), Pixels("bgr8", 3, 2, 12), Pixels("gray8", 12, 2, 12)):
+        copy = from_pixels(memoryview(data), pixels, LIMITS).bgr
+        before = copy.copy()
+        data[1] += 1
+        np.testing.assert_array_equal(copy, before)
+
+
+@pytest.mark.parametrize(
+    ("pixels", "n_bytes", "message"),
+    [
+        (Pixels("bgr8", 0, 2, 12), 24, "width is 0; it must be at least 1"),
+        (Pixels("bgr8", 4, -2, 12), 24, "height is -2; it must be at least 1"),
+        (Pixels("bgr8", 4, 2, -12), 24, "stride is -12; it must be at least 1"),
+        (Pixels("bgr8", 4, 2, 11), 22, "stride is 11; 4 pixels of bgr8 take 12 bytes"),
+        (Pixels("gray8", 4, 2, 3), 6, "stride is 3; 4 pixels of gray8 take 4 bytes"),
+        (Pixels("rgb8", 4, 2, 12), 23, "23 bytes; 2 rows of stride 12 are 24"),
+        (Pixels("rgb8", 4, 2, 12), 25, "25 bytes; 2 rows of stride 12 are 24"),
+        (Pixels("rgb8", 4, 2, 13), 25, "25 bytes; 2 rows of stride 13 are 26"),
+        (Pixels("nv12", 4, 2, 4), 8, "8 bytes; 3 rows of stride 4 are 12"),
+        (Pixels("nv12", 3, 2, 4), 12, "width is 3; nv12 needs an even one"),
+        (Pixels("nv12", 4, 3, 4), 16, "height is 3; nv12 needs an even one"),
+        (Pixels("gray8", 1, 1, 2**70), 1, "the pixels have 1 bytes"),
+        (Pixels("gray8", 1, 1, 1), 0, "empty: 0 bytes"),
+    ],
+)
+def test_what_is_wrong_is_named(pixels, n_bytes, message):
+    with pytest.raises(BadImageError, match=message):
+        from_pixels(bytes(n_bytes), pixels, LIMITS)
+
+
+def test_the_limits_hold_for_raw_pixels_too():
+    pixels = Pixels("gray8", 10, 10, 10)
+    assert from_pixels(bytes(100), pixels, Limits(100, 100)).bgr.shape == (10, 10, 3)
+    with pytest.raises(ImageTooLargeError, match=r"100 bytes and at most 99 .*max_image_mb"):
+        from_pixels(bytes(100), pixels, Limits(99, 100))
+    with pytest.raises(ImageTooLargeError, match=r"10 x 10 = 100 pixels and at most 99 .*max_image_megapixels"):
+        from_pixels(bytes(100), pixels, Limits(100, 99))
+    with pytest.raises(ImageTooLargeError, match="no side"):
+        from_pixels(bytes(70_000), Pixels("gray8", 70_000, 1, 70_000), LIMITS)

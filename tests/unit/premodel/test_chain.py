@@ -1,0 +1,140 @@
+"""The chain by hand, and level by level against scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from jetsel.premodel import Chain, Choice, Neighbours, Scaling, fit_chain, optimum_votes, right_votes
+
+MODELS = ("small", "middle", "large")
+
+
+def line(votes: list[list[int]], k: int) -> Chain:
+    """A chain over points at 0, 1, 2, ... on a line, whose scaling changes nothing."""
+    points = np.arange(len(votes), dtype=np.float32)[:, None]
+    scaling = Scaling(np.zeros(1, np.float32), np.ones(1, np.float32))
+    return Chain(MODELS, np.array(votes, bool), Neighbours(points), scaling, k)
+
+
+def at(x: float) -> NDArray[np.float32]:
+    return np.array([x], np.float32)
+
+
+def test_the_first_link_with_a_majority_is_chosen() -> None:
+    chain = line([[1, 0, 0], [1, 0, 0], [0, 1, 1], [0, 1, 1], [0, 0, 0], [0, 0, 1], [0, 0, 0]], k=3)
+    assert chain.choose(at(0)) == Choice("small", 1.0, (2, 1, 1))  # points 0, 1, 2; (0 + 1 + 2) / 3 away
+    assert chain.choose(at(2)) == Choice("middle", 2 / 3, (1, 2, 2))  # points 2, 1, 3: large has a majority as well
+
+
+def test_a_later_link_and_none() -> None:
+    chain = line([[1, 0, 0], [1, 0, 0], [0, 1, 1], [0, 1, 1], [0, 0, 0], [0, 0, 1], [0, 0, 0]], k=3)
+    assert chain.choose(at(4)) == Choice("large", 2 / 3, (0, 1, 2))  # points 4, 3, 5: one of three votes for middle
+    assert chain.choose(at(6)) == Choice(None, 1.0, (0, 0, 1))  # points 6, 5, 4
+    assert chain.choose_many(np.array([[0], [2], [4], [6]], np.float32)).tolist() == [0, 1, 2, -1]
+
+
+def test_half_of_an_even_k_is_no_majority() -> None:
+    assert line([[1, 0, 0], [0, 0, 0]], k=2).choose(at(0)) == Choice(None, 0.5, (1, 0, 0))
+
+
+def test_features_are_scaled_inside() -> None:
+    # Unscaled, the second feature would decide: 100 is nearer to 90 than to 0. Scaled: (0, 1) is 0.1 from (0, 0.9).
+    features = np.array([[0, 90], [1, 100], [0, 0], [1, 0]], np.float32)
+    right = np.array([[1, 0], [0, 1], [0, 0], [0, 0]], bool)
+    chain = fit_chain(("a", "b"), features, right, [1, 2], 1, "optimum")
+    choice = chain.choose(np.array([0, 100], np.float32))
+    assert choice.model == "a"
+    assert choice.distance == pytest.approx(0.1)
+    # 0.9 is nearer to 1 than to 0, and 80 is 0.2 and 0.1 from 100 and 90: hypot(0.1, 0.2) < hypot(0.9, 0.1)
+    choice = chain.choose(np.array([0.9, 80], np.float32))
+    assert choice.model == "b"
+    assert choice.distance == pytest.approx(np.hypot(0.1, 0.2))
+
+
+def test_optimum_votes_by_hand() -> None:
+    right = np.array([[1, 1, 1], [0, 1, 1], [0, 0, 1], [1, 0, 1], [0, 0, 0]], bool)
+    assert optimum_votes(right, [1, 2, 3]).tolist() == [
+        [True, False, False],
+        [False, True, False],
+        [False, False, True],
+        [True, False, False],
+        [False, False, False],  # nobody is right: no vote
+    ]
+
+
+def test_optimum_votes_follow_the_costs_and_not_the_columns() -> None:
+    right = np.array([[1, 1, 1], [1, 0, 1], [1, 0, 0]], bool)
+    assert optimum_votes(right, [9, 5, 7]).argmax(axis=1).tolist() == [1, 2, 0]
+    assert optimum_votes(right, [9, 5, 7]).sum(axis=1).tolist() == [1, 1, 1]
+
+
+def test_of_equal_costs_the_first_column_is_the_optimum() -> None:
+    right = np.array([[1, 1, 1], [0, 1, 1]], bool)
+    assert optimum_votes(right, [4, 4, 4]).tolist() == [[True, False, False], [False, True, False]]
+
+
+def test_right_votes_are_the_table_itself() -> None:
+    right = np.array([[1, 0, 1], [0, 0, 0]], bool)
+    assert right_votes(right) is right
+
+
+@pytest.mark.parametrize("costs", [[1, 2], [1, 2, 3, 4], [1, 2, np.nan]])
+def test_costs_that_do_not_fit_are_refused(costs: list[float]) -> None:
+    with pytest.raises(ValueError, match="one cost is needed for each column"):
+        optimum_votes(np.ones((2, 3), bool), costs)
+
+
+def test_parts_that_do_not_fit_are_refused() -> None:
+    neighbours = Neighbours(np.zeros((4, 2), np.float32))
+    scaling = Scaling(np.zeros(2, np.float32), np.ones(2, np.float32))
+    with pytest.raises(ValueError, match=r"votes are \(4, 2\)"):
+        Chain(MODELS, np.zeros((4, 2), bool), neighbours, scaling, 3)
+    with pytest.raises(ValueError, match="k is 5"):
+        Chain(MODELS, np.zeros((4, 3), bool), neighbours, scaling, 5)
+    with pytest.raises(ValueError, match="scaling knows 1"):
+        Chain(
+            MODELS,
+            np.zeros((4, 3), bool),
+            neighbours,
+            Scaling(np.zeros(1, np.float32), np.ones(1, np.float32)),
+            3,
+        )
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(12, 120),
+    features=st.integers(1, 7),
+    models=st.integers(1, 4),
+    k=st.integers(1, 11),
+    votes=st.sampled_from(["optimum", "right"]),
+)
+def test_every_link_equals_scikit_learn(seed: int, n: int, features: int, models: int, k: int, votes: str) -> None:
+    sklearn = pytest.importorskip("sklearn.neighbors")
+    random = np.random.default_rng(seed)
+    train = random.random((n, features), dtype=np.float32) * 50  # continuous: no two distances are equal
+    queries = random.random((20, features), dtype=np.float32) * 60 - 5
+    right = random.random((n, models)) < 0.6
+    costs = random.permutation(models) + 1.0
+    names = tuple("abcd"[:models])
+    chain = fit_chain(names, train, right, costs.tolist(), k, votes)  # type: ignore[arg-type]
+
+    low, high = train.min(axis=0).astype(float), train.max(axis=0).astype(float)
+    table = optimum_votes(right, costs.tolist()) if votes == "optimum" else right
+    levels = []
+    for column in range(models):
+        classifier = sklearn.KNeighborsClassifier(n_neighbors=k, algorithm="brute")
+        classifier.fit(((train - low) / (high - low)).astype(np.float32), table[:, column])
+        levels.append(classifier.predict(((queries - low) / (high - low)).astype(np.float32)))
+
+    choices = [chain.choose(x) for x in queries]
+    for column, level in enumerate(levels):
+        assert [choice.votes[column] * 2 > k for choice in choices] == level.tolist()
+    first = [next((name for name, level in zip(names, levels, strict=True) if level[i]), None) for i in range(20)]
+    assert [choice.model for choice in choices] == first
+    assert [names[i] if i >= 0 else None for i in chain.choose_many(queries)] == first

@@ -1,0 +1,108 @@
+"""Nearest neighbours by hand, and against a search of everything in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from jetsel.premodel import Neighbours
+from jetsel.premodel import neighbours as module
+
+
+def f32(values: object) -> NDArray[np.float32]:
+    return np.array(values, np.float32)
+
+
+def exhaustive(points: NDArray[np.float32], x: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    offsets = points.astype(np.float64) - x.astype(np.float64)
+    return np.lexsort((np.arange(len(points)), (offsets * offsets).sum(axis=1)))[:k]
+
+
+def test_one_dimension_by_hand() -> None:
+    rows, distances = Neighbours(f32([[0], [10], [4], [7]])).nearest(f32([5]), 3)
+    assert rows.tolist() == [2, 3, 0]  # 1, 2 and 5 away; row 1 is 5 away too, and comes after row 0
+    assert distances.tolist() == [1, 2, 5]
+    assert (rows.dtype.str, distances.dtype.str) == ("<i8", "<f8")
+
+
+def test_two_dimensions_by_hand_with_ties_to_the_lower_row() -> None:
+    # 5 away: rows 0 (5, 0), 2 (3, 4), 3 (0, -5), 5 (-4, 3); the origin's own twin, row 4, is 0 away; row 1 is 13 away
+    points = f32([[5, 0], [5, 12], [3, 4], [0, -5], [0, 0], [-4, 3]])
+    rows, distances = Neighbours(points).nearest(f32([0, 0]), 4)
+    assert rows.tolist() == [4, 0, 2, 3]
+    assert distances.tolist() == [0, 5, 5, 5]
+
+
+def test_all_rows_in_order_where_all_points_are_the_same() -> None:
+    rows, distances = Neighbours(np.full((50, 3), 0.3, np.float32)).nearest(f32([0.3, 0.3, 0.3]), 50)
+    assert rows.tolist() == list(range(50))
+    assert distances.tolist() == [0] * 50
+
+
+def test_differences_that_float32_scores_cannot_see_still_decide() -> None:
+    # Squares near 1e6 leave float32 steps of 0.06: the scores of these points are one and the same
+    points = f32([[1000 + 3 * 2**-14], [1000 + 2 * 2**-14], [1000 + 1 * 2**-14], [0]])
+    rows, distances = Neighbours(points).nearest(f32([1000]), 3)
+    assert rows.tolist() == [2, 1, 0]
+    assert distances.tolist() == [2**-14, 2 * 2**-14, 3 * 2**-14]
+
+
+@pytest.mark.parametrize("far", [1e6, 1e20, 3e38])
+def test_a_query_far_away_is_still_exact(far: float) -> None:
+    rows, _ = Neighbours(f32([[0, 0], [1, 0], [0, 1]])).nearest(f32([far, 0]), 3)
+    # where float64 itself cannot tell the points apart from so far, they tie
+    assert rows.tolist() == ([1, 0, 2] if far < 1e10 else [0, 1, 2])
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 300),
+    features=st.integers(1, 8),
+    scale=st.sampled_from([1e-20, 1e-3, 1.0, 1e3, 1e13]),
+    shift=st.sampled_from([0.0, 1.0, 1e4]),
+    grid=st.booleans(),
+    block=st.sampled_from([1, 64, module.PRODUCT]),
+)
+def test_equals_the_search_of_everything(
+    seed: int, n: int, features: int, scale: float, shift: float, grid: bool, block: int
+) -> None:
+    random = np.random.default_rng(seed)
+    points = (random.integers(0, 4, (n, features)) if grid else random.random((n, features))) + shift
+    queries = np.concatenate([points[:3], random.random((3, features)) + shift])
+    points, queries = (points * scale).astype(np.float32), (queries * scale).astype(np.float32)
+    k = int(random.integers(1, n + 1))
+    neighbours = Neighbours(points)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PRODUCT", block)
+        rows, distances = neighbours.nearest_many(queries, k)
+    for x, row, distance in zip(queries, rows, distances, strict=True):
+        expected = exhaustive(points, x, k)
+        assert row.tolist() == expected.tolist()
+        np.testing.assert_allclose(distance, np.linalg.norm(points[expected].astype(float) - x, axis=1), rtol=1e-12)
+
+
+def test_many_queries_give_what_each_gives_alone() -> None:
+    points = np.random.default_rng(1).random((200, 5), dtype=np.float32)
+    neighbours = Neighbours(points)
+    rows, distances = neighbours.nearest_many(points[:20] + np.float32(0.01), 7)
+    assert rows.shape == distances.shape == (20, 7)
+    for i in range(20):
+        alone = neighbours.nearest(points[i] + np.float32(0.01), 7)
+        assert rows[i].tolist() == alone[0].tolist()
+        assert distances[i].tolist() == alone[1].tolist()
+
+
+@pytest.mark.parametrize("points", [np.zeros((0, 2)), np.zeros(3), [[np.nan]], [[np.inf]], [[1e30]]])
+def test_points_that_cannot_be_searched_are_refused(points: object) -> None:
+    with pytest.raises(ValueError, match="points must be"):
+        Neighbours(f32(points))
+
+
+@pytest.mark.parametrize(("x", "k"), [([0], 1), ([0, 0], 0), ([0, 0], 4), ([0, np.nan], 1), ([0, np.inf], 1)])
+def test_queries_that_make_no_sense_are_refused(x: list[float], k: int) -> None:
+    with pytest.raises(ValueError, match="x "):
+        Neighbours(f32([[0, 0], [1, 1], [2, 2]])).nearest(f32(x), k)

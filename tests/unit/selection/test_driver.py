@@ -1,0 +1,198 @@
+"""The driver: what it runs, what it batches, and what it does about time and failure. Engines here compute by table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from jetsel.engines import EngineFailedError, Output
+from jetsel.errors import DeadlineError, JetselError, ModelUnavailableError
+from jetsel.selection import Decision, Driver, Evidence, Flight, Lane, Prediction, Run
+from jetsel.selection.cascade import Cascade
+from jetsel.selection.driver import predict
+from jetsel.selection.policy import Policy, Steps
+from jetsel.selection.single import Single
+
+
+class TableEngine:
+    """Answers logits that say class 0 by the margin it was given; counts its batches."""
+
+    def __init__(self, name: str, margin: float, concurrency: int = 1) -> None:
+        self.name = name
+        self.concurrency = concurrency
+        self.margin = margin
+        self.batches: list[int] = []
+        self.failure: JetselError | None = None
+
+    def infer(self, batch: NDArray[np.float32]) -> Output:
+        self.batches.append(len(batch))
+        if self.failure is not None:
+            raise self.failure
+        return Output(np.tile(np.array([self.margin, 0.0], np.float32), (len(batch), 1)), None, None)
+
+    def close(self) -> None:
+        pass
+
+
+class Clock:
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+ODD = np.log(0.9 / 0.1)  # the margin at which two classes stand 0.9 to 0.1
+
+
+@pytest.fixture
+def engines() -> dict[str, TableEngine]:
+    return {"s": TableEngine("s", 0.1), "m": TableEngine("m", float(ODD)), "l": TableEngine("l", 5.0)}
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def driver(engines: dict[str, TableEngine], clock: Clock) -> Driver:
+    return Driver({name: Lane(name, engine) for name, engine in engines.items()}, max_batch=3, now=clock)
+
+
+def flight(policy: Policy, deadline_s: float | None = None) -> Flight:
+    pixels: Callable[[str], NDArray[np.float32]] = lambda _: np.zeros((1, 3, 2, 2), np.float32)  # noqa: E731
+    return Flight(policy, Evidence(None, None), "top1", pixels, deadline_s)
+
+
+CASCADE = Cascade.of("cascade", ["s", "m", "l"], [0.8, 0.8])
+
+
+def test_a_cascade_runs_until_a_model_is_sure(driver: Driver) -> None:
+    request = flight(CASCADE)
+    outcome = driver.finish(request)
+    assert isinstance(outcome, Decision)
+    assert outcome.seen.model == "m"
+    assert outcome.seen.confidence == pytest.approx(0.9)
+    assert [run.model for run in request.ran] == ["s", "m"]
+    assert request.ran[1].because == "s was not sure: 0.52 of 0.80"
+
+
+def test_waiting_runs_of_one_model_go_out_together_up_to_the_limit(
+    driver: Driver, engines: dict[str, TableEngine]
+) -> None:
+    flights = [flight(Single("m")) for _ in range(5)]
+    assert not any([driver.begin(f) for f in flights])
+    first = driver.take()
+    assert first is not None
+    assert first.flights == flights[:3]
+    assert driver.take() is None, "the engine serves one caller at a time"
+    assert driver.execute(first) == flights[:3]
+    second = driver.take()
+    assert second is not None
+    assert driver.execute(second) == flights[3:]
+    assert engines["m"].batches == [3, 2]
+    assert flights[0].ran[0].batch == 3
+
+
+def test_the_longest_waiting_lane_goes_first(driver: Driver, clock: Clock) -> None:
+    driver.begin(flight(Single("l")))
+    clock.now_s += 1
+    driver.begin(flight(Single("s")))
+    batches = [driver.take(), driver.take()]
+    assert [batch.lane.model for batch in batches if batch] == ["l", "s"]
+
+
+def test_a_batch_stops_growing_before_it_hurts_a_deadline(driver: Driver, clock: Clock) -> None:
+    driver.lanes["m"].times_ms.extend([10.0] * 20)
+    hurried, patient = flight(Single("m"), clock.now_s + 0.015), flight(Single("m"))
+    driver.begin(hurried)
+    driver.begin(patient)
+    batch = driver.take()
+    assert batch is not None
+    assert batch.flights == [hurried]
+
+
+def test_a_failing_model_fails_its_requests_alone(driver: Driver, engines: dict[str, TableEngine]) -> None:
+    engines["s"].failure = EngineFailedError("out of memory")
+    outcome = driver.finish(flight(Single("s")))
+    assert isinstance(outcome, ModelUnavailableError)
+    assert "out of memory" in str(outcome)
+    cascaded = driver.finish(flight(CASCADE))
+    assert isinstance(cascaded, Decision)
+    assert cascaded.seen.model == "m"
+
+
+def test_numbers_that_are_not_finite_are_no_prediction(driver: Driver, engines: dict[str, TableEngine]) -> None:
+    engines["s"].margin = float("nan")
+    assert isinstance(driver.finish(flight(Single("s"))), ModelUnavailableError)
+
+
+def test_a_model_that_did_not_load_is_unavailable_with_its_reason(driver: Driver) -> None:
+    driver.lanes["s"].unavailable = "damaged file"
+    outcome = driver.finish(flight(Single("s")))
+    assert isinstance(outcome, ModelUnavailableError)
+    assert "damaged file" in str(outcome)
+
+
+def test_time_that_runs_out_between_two_models_leaves_the_best_so_far(driver: Driver, clock: Clock) -> None:
+    driver.lanes["m"].times_ms.extend([50.0] * 20)
+    request = flight(CASCADE, clock.now_s + 0.02)
+    outcome = driver.finish(request)
+    assert isinstance(outcome, Decision)
+    assert outcome.seen.model == "s"
+    assert request.cut_short
+
+
+def test_no_time_for_any_model_is_a_deadline_error(driver: Driver, clock: Clock) -> None:
+    driver.lanes["s"].times_ms.extend([50.0] * 20)
+    assert isinstance(driver.finish(flight(CASCADE, clock.now_s + 0.02)), DeadlineError)
+
+
+def test_the_floor_is_the_cheapest_first_step(driver: Driver) -> None:
+    driver.lanes["s"].times_ms.extend([1.0, 2.0, 3.0])
+    assert driver.floor_ms(CASCADE) == 2.0
+    assert driver.floor_ms(Single("l")) == 0.0, "nothing measured yet"
+
+
+class Duel:
+    """Asks for two models at once and answers with the first to come, or the surer of both."""
+
+    name, models, first, needs_features = "duel", ("s", "m"), ("s", "m"), False
+
+    def __init__(self, until: str) -> None:
+        self.until = until
+
+    def __call__(self, photo: Evidence) -> Steps:
+        seen: tuple[Prediction, ...] = yield Run(("s", "m"), "a duel", until=self.until)  # type: ignore[arg-type]
+        return Decision(max(seen, key=lambda p: p.confidence), f"of {len(seen)}")
+
+
+def test_all_of_several_models_are_waited_for(driver: Driver) -> None:
+    outcome = driver.finish(flight(Duel("all")))
+    assert isinstance(outcome, Decision)
+    assert (outcome.seen.model, outcome.because) == ("m", "of 2")
+
+
+def test_the_first_of_several_models_is_enough(driver: Driver) -> None:
+    request = flight(Duel("first"))
+    driver.begin(request)
+    batches = [driver.take(), driver.take()]
+    assert [driver.execute(b) for b in batches if b] == [[request], []]
+    assert isinstance(request.outcome, Decision)
+    assert (request.outcome.seen.model, request.outcome.because) == ("s", "of 1")
+
+
+def test_predict_by_hand() -> None:
+    logits = np.log(np.array([8, 4, 2, 1, 1], np.float32))
+    assert predict("m", logits, 1.0, "top1").probabilities == pytest.approx([0.5, 0.25, 0.125, 0.0625, 0.0625])
+    cooler = predict("m", logits, 0.5, "top1")  # squares the odds: 64, 16, 4, 1, 1 of 86
+    assert cooler.confidence == pytest.approx(64 / 86)
+    assert cooler.label == 0
+
+
+def test_the_confidence_under_top5_is_that_of_five_labels() -> None:
+    logits = np.log(np.array([4, 3, 3, 2, 2, 1, 1], np.float32))
+    assert predict("m", logits, 1.0, "top5").confidence == pytest.approx(14 / 16)

@@ -1,0 +1,116 @@
+"""A manifest is read whole or refused with its file, its key, what is wrong and an example."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jetsel.errors import ManifestError
+from jetsel.image import InputSpec
+from jetsel.zoo.manifest import EXAMPLES, Manifest, read_manifest
+from tests.unit.zoo.making import described
+
+
+def read(tmp_path: Path, **changes: Any) -> Manifest:
+    path = tmp_path / "small.json"
+    path.write_text(json.dumps(described(**changes)), encoding="utf-8")
+    return read_manifest(path)
+
+
+def test_every_key_arrives(tmp_path: Path) -> None:
+    manifest = read(tmp_path)
+    assert (manifest.name, manifest.version, manifest.family) == ("small", "1.2.0", "pets")
+    assert manifest.input == InputSpec(
+        width_px=64,
+        height_px=48,
+        resize="shorter-side",
+        interpolation="area",
+        crop="center",
+        channels="rgb",
+        mean=(0.5, 0.25, 0.125),
+        std=(0.25, 0.5, 1.0),
+    )
+    assert manifest.outputs == ("logits", "embedding")
+    assert (manifest.embedding_width, manifest.multiply_accumulates, manifest.parameters) == (56, 2_000_000, 60_000)
+    assert (manifest.source, manifest.notice) == ("made by a test", None)
+
+
+def test_a_model_without_an_embedding(tmp_path: Path) -> None:
+    assert read(tmp_path, outputs=["logits"], embedding_width=None).embedding_width is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("name", "Small"),
+        ("name", "small/er"),
+        ("name", ""),
+        ("name", "small\n"),
+        ("name", "a" * 65),
+        ("family", ".hidden"),
+        ("version", "1.0"),
+        ("version", "1.0.0; rm"),
+        ("file", "../small.onnx"),
+        ("file", "/etc/passwd"),
+        ("file", ".."),
+        ("file", "weights/small.onnx"),
+        ("labels", "..\\labels.tsv"),
+        ("labels", 7),
+        ("sha256", "ABC"),
+        ("sha256", "0" * 63),
+        ("outputs", ["embedding"]),
+        ("outputs", ["logits", "logits"]),
+        ("outputs", ["logits", "boxes"]),
+        ("embedding_width", None),
+        ("embedding_width", 0),
+        ("multiply_accumulates", 0),
+        ("multiply_accumulates", 1.5),
+        ("parameters", -1),
+        ("parameters", True),
+        ("source", ""),
+        ("notice", ...),
+        ("input", {"width_px": 64}),
+        ("input", described()["input"] | {"std": [0.0, 1.0, 1.0]}),
+        ("input", described()["input"] | {"resize": "squeeze"}),
+        ("input", described()["input"] | {"width": 64}),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(tmp_path: Path, key: str, value: object) -> None:
+    with pytest.raises(ManifestError) as error:
+        read(tmp_path, **{key: value})
+    message = str(error.value)
+    assert message.startswith(f"{tmp_path / 'small.json'}: {key}")
+    assert EXAMPLES[key] in message
+    assert "\n" not in message
+
+
+def test_an_unknown_key_is_refused_with_the_keys_there_are(tmp_path: Path) -> None:
+    with pytest.raises(
+        ManifestError, match=r"flops: Object contains unknown field `flops`; its keys are name, version"
+    ):
+        read(tmp_path, flops=12)
+
+
+def test_the_key_inside_input_is_named_with_its_path(tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match=r"input\.mean\[1\]: Expected `float`, got `str`"):
+        read(tmp_path, input=described()["input"] | {"mean": [0.5, "0.5", 0.5]})
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"name": "small"} trailing'])
+def test_what_is_no_manifest_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "odd.json"
+    path.write_bytes(content)
+    with pytest.raises(ManifestError, match=r"odd\.json: "):
+        read_manifest(path)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match=r"none\.json: cannot be read: No such file"):
+        read_manifest(tmp_path / "none.json")
+
+
+def test_every_key_has_an_example() -> None:
+    assert tuple(EXAMPLES) == Manifest.__struct_fields__

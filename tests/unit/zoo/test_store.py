@@ -1,0 +1,157 @@
+"""Folders of manifests become families, and nothing that is wrong with one model hides another."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from jetsel.errors import ManifestError
+from jetsel.zoo import Zoo, scan, verify
+from tests.unit.zoo.making import EXTERNAL, LABELS, described, field, onnx_file, put_model
+
+OTHER_LABELS = "n01855672\tgoose\n"
+
+
+def reasons(zoo: Zoo) -> list[str]:
+    return [broken.reason for broken in zoo.broken]
+
+
+def test_a_family_stands_cheapest_first_whatever_the_files_are_called(tmp_path: Path) -> None:
+    put_model(tmp_path, name="a", multiply_accumulates=300)
+    put_model(tmp_path, name="c", multiply_accumulates=20)
+    put_model(tmp_path, name="b", multiply_accumulates=300)
+    zoo = scan([tmp_path])
+    assert zoo.broken == ()
+    family = zoo.families["pets"]
+    assert [model.manifest.name for model in family.models] == ["c", "a", "b"]
+    assert family.labels.names == ("tabby", "espresso")
+    assert family.models[0].path == tmp_path / "small.onnx"
+
+
+def test_families_of_several_folders(tmp_path: Path) -> None:
+    put_model(tmp_path / "one", name="a")
+    put_model(tmp_path / "two", name="b", multiply_accumulates=1)
+    put_model(tmp_path / "two" / "below", name="unseen")
+    put_model(tmp_path / "three", name="a", family="birds", labels=OTHER_LABELS)
+    zoo = scan([tmp_path / "one", tmp_path / "two", tmp_path / "three"])
+    assert zoo.broken == ()
+    assert {name: [m.manifest.name for m in f.models] for name, f in zoo.families.items()} == {
+        "pets": ["b", "a"],
+        "birds": ["a"],
+    }
+
+
+def test_one_broken_manifest_hides_no_other(tmp_path: Path) -> None:
+    put_model(tmp_path, name="good")
+    put_model(tmp_path, name="bad", parameters=0)
+    (tmp_path / "odd.json").write_text("{")
+    (tmp_path / "readme.txt").write_text("not a manifest")
+    zoo = scan([tmp_path])
+    assert [model.manifest.name for model in zoo.families["pets"].models] == ["good"]
+    assert [broken.path.name for broken in zoo.broken] == ["bad.json", "odd.json"]
+
+
+def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
+    put_model(tmp_path, name="good")
+    zoo = scan([tmp_path / "none", tmp_path])
+    assert list(zoo.families) == ["pets"]
+    repair = "make the folder, or take it out of models.paths"
+    assert reasons(zoo) == [f"{tmp_path / 'none'}: cannot be read: No such file or directory; {repair}"]
+
+
+def test_a_family_name_with_other_labels_is_refused(tmp_path: Path) -> None:
+    first = put_model(tmp_path / "first", name="a")
+    put_model(tmp_path / "second", name="b", labels=OTHER_LABELS)
+    zoo = scan([tmp_path / "first", tmp_path / "second"])
+    assert [model.manifest.name for model in zoo.families["pets"].models] == ["a"]
+    (reason,) = reasons(zoo)
+    assert f"family: 'pets' has other labels in {first}" in reason
+
+
+def test_a_second_name_for_the_same_labels_is_refused(tmp_path: Path) -> None:
+    first = put_model(tmp_path / "first", name="a")
+    put_model(tmp_path / "second", name="b", family="animals")
+    zoo = scan([tmp_path / "first", tmp_path / "second"])
+    assert list(zoo.families) == ["pets"]
+    (reason,) = reasons(zoo)
+    assert f"family: the same labels are called 'pets' in {first}" in reason
+    assert "write 'pets' here" in reason
+
+
+def test_a_model_name_twice_in_a_family_is_refused(tmp_path: Path) -> None:
+    first = put_model(tmp_path / "first", name="a", parameters=1)
+    put_model(tmp_path / "second", name="a", parameters=2)
+    zoo = scan([tmp_path / "first", tmp_path / "second"])
+    assert [model.manifest.parameters for model in zoo.families["pets"].models] == [1]
+    assert f"family 'pets' has 'a' in {first}; choose another name" in reasons(zoo)[0]
+
+
+@pytest.mark.parametrize("key", ["file", "labels"])
+def test_a_link_out_of_the_folder_is_refused(tmp_path: Path, key: str) -> None:
+    put_model(tmp_path / "models", name="a")
+    target = tmp_path / "models" / described()[key]
+    target.rename(tmp_path / "outside")
+    target.symlink_to("../outside")
+    zoo = scan([tmp_path / "models"])
+    assert zoo.families == {}
+    assert f"{key}: {target.name} is a link out of its folder" in reasons(zoo)[0]
+
+
+def test_a_link_inside_the_folder_and_a_link_to_the_folder_are_followed(tmp_path: Path) -> None:
+    put_model(tmp_path / "models", name="a")
+    (tmp_path / "models" / "small.onnx").rename(tmp_path / "models" / "v1.onnx")
+    (tmp_path / "models" / "small.onnx").symlink_to("v1.onnx")
+    (tmp_path / "current").symlink_to("models")
+    zoo = scan([tmp_path / "current"])
+    assert zoo.broken == ()
+    verify(zoo.families["pets"].models[0])
+
+
+@pytest.mark.parametrize("key", ["file", "labels"])
+def test_a_missing_file_is_refused(tmp_path: Path, key: str) -> None:
+    put_model(tmp_path, name="a")
+    (tmp_path / described()[key]).unlink()
+    assert f"{key}: there is no file {described()[key]} beside the manifest" in reasons(scan([tmp_path]))[0]
+
+
+def test_verify_accepts_the_weights_that_the_manifest_means(tmp_path: Path) -> None:
+    put_model(tmp_path)
+    verify(scan([tmp_path]).families["pets"].models[0])
+
+
+def test_verify_refuses_one_changed_bit_and_what_is_missing(tmp_path: Path) -> None:
+    put_model(tmp_path)
+    (model,) = scan([tmp_path]).families["pets"].models
+    content = bytearray(model.path.read_bytes())
+    content[-1] ^= 1
+    model.path.write_bytes(content)
+    with pytest.raises(ManifestError, match=r"small\.onnx: sha256 is [0-9a-f]{64} where the manifest of small says"):
+        verify(model)
+    model.path.unlink()
+    with pytest.raises(ManifestError, match=r"small\.onnx: cannot be read"):
+        verify(model)
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def test_verify_refuses_weights_in_another_file(tmp_path: Path) -> None:
+    weights = onnx_file(field(5, EXTERNAL))
+    put_model(tmp_path, weights=weights, sha256=sha256(weights))
+    with pytest.raises(ManifestError, match="its weights lie in another file, which sha256 does not cover"):
+        verify(scan([tmp_path]).families["pets"].models[0])
+
+
+def test_verify_refuses_what_is_no_onnx_file(tmp_path: Path) -> None:
+    put_model(tmp_path, weights=b"weights", sha256=sha256(b"weights"))
+    with pytest.raises(ManifestError, match=r"small\.onnx: no ONNX file"):
+        verify(scan([tmp_path]).families["pets"].models[0])
+
+
+def test_labels_that_differ_in_one_byte_are_other_labels(tmp_path: Path) -> None:
+    put_model(tmp_path / "one", name="a")
+    put_model(tmp_path / "two", name="b", labels=LABELS + "n01855672\tgoose\n")
+    assert len(scan([tmp_path / "one", tmp_path / "two"]).broken) == 1
