@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Annotated, Any, Literal
 
@@ -12,7 +11,6 @@ from msgspec import Meta, Struct
 from jetsel.errors import ConfigError
 
 SYSTEM_CONFIG = "/etc/jetsel/jetsel.toml"
-SYSTEM_SOCKET = "/run/jetsel/jetsel.sock"
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 
@@ -154,10 +152,3 @@ def effective(config: Config) -> dict[str, Any]:
     return {
         section: {key: value for key, value in values.items() if value is not None} for section, values in plain.items()
     }
-
-
-def user_socket(environment: dict[str, str] | None = None) -> str:
-    """Return the path of the socket in the user's runtime directory: $XDG_RUNTIME_DIR, or a private one under /tmp."""
-    environment = dict(os.environ) if environment is None else environment
-    runtime = environment.get("XDG_RUNTIME_DIR")
-    return f"{runtime}/jetsel/jetsel.sock" if runtime else f"/tmp/jetsel-{os.getuid()}/jetsel.sock"

@@ -28,6 +28,7 @@ class Labels:
 
     @classmethod
     def read(cls, tsv: Path) -> Labels:
+        """Read lines of identifier, tab, names."""
         rows = [line.split("\t") for line in tsv.read_text(encoding="utf-8").splitlines() if line]
         return cls(tuple(row[0] for row in rows), tuple(row[1] for row in rows))
 
@@ -95,7 +96,7 @@ class Views:
 
 
 def cutmix(batch: Tensor, draw: torch.Generator) -> tuple[Tensor, Tensor, float]:
-    """Paste one box from a shuffled copy into the batch (Yun et al. 2019); return it, the shuffle and the kept share."""
+    """Paste a box from a shuffled copy into the batch (Yun et al. 2019); return it, the shuffle, the kept share."""
     side = batch.shape[-1]
     keep = float(torch.rand(1, generator=draw))
     box = round(side * (1 - keep) ** 0.5)

@@ -35,6 +35,7 @@ class Block(nn.Module):
         self.shortcut = nn.Sequential(*shortcut)
 
     def forward(self, x: Tensor) -> Tensor:
+        """(n, wide_in, h, w) -> (n, wide_out, h / stride, w / stride)."""
         y = F.relu(self.first(x), inplace=True)
         return F.relu(self.second(y) + self.shortcut(x), inplace=True)
 
@@ -74,6 +75,7 @@ class Net(nn.Module):
         self.head = nn.Linear(width, classes)
 
     def forward(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+        """(n, 3, h, w) normalised -> logits and embedding."""
         embedding = self.body(batch).mean((2, 3))
         return self.head(embedding), embedding
 

@@ -22,7 +22,9 @@ def net_of(name: str, file: Path) -> Net:
     if not file.exists():
         raise SystemExit(f"{file}: not published; run python -m calibration.starter.train {name}, then export it")
     graph = onnx.load(str(file)).graph
-    stored = {tensor.name: torch.from_numpy(numpy_helper.to_array(tensor).astype(np.float32)) for tensor in graph.initializer}
+    stored = {
+        tensor.name: torch.from_numpy(numpy_helper.to_array(tensor).astype(np.float32)) for tensor in graph.initializer
+    }
     for node in graph.node:
         if node.op_type == "Cast":
             stored[node.output[0]] = stored[node.input[0]]

@@ -1,4 +1,4 @@
-"""A teacher's answers to the random views, written once and read by every student: `python -m calibration.starter.teach`."""
+"""A teacher's answers to the random views, written once for all students: `python -m calibration.starter.teach`."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ class Lessons:
 
     @classmethod
     def read(cls, work: Path, teachers: tuple[str, ...]) -> Lessons:
-        """Open the views that `teach` wrote for these teachers; raises SystemExit that names the command where none are."""
+        """Open the views that `teach` wrote for these teachers; raises SystemExit where any is missing."""
         files = sorted(work.glob(f"lessons-{'+'.join(teachers)}-*.npy"))
-        if not files:
+        if len(files) < VIEWS:  # fewer would train, and differently: views are taken by turns
             raise SystemExit(
-                f"no lessons of {'+'.join(teachers)} in {work}: run python -m calibration.starter.teach first"
+                f"{len(files)} of {VIEWS} lessons of {'+'.join(teachers)} in {work}: "
+                f"run python -m calibration.starter.teach {' '.join(teachers)} first"
             )
         return cls([np.load(file, mmap_mode="r") for file in files])
 

@@ -28,7 +28,7 @@ TEACHER_SHARE = 0.9  # of the loss; the rest is the label's
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one model is trained. `sides_px`: (share of the epochs, side), small pictures first because they are cheap."""
+    """How one model is trained. `sides_px`: (share of the epochs, side); small pictures come first, being cheap."""
 
     epochs: int
     seed: int
@@ -49,12 +49,13 @@ class Recipe:
 
 
 GROWING = ((0.3, 40), (0.3, 48), (0.2, 56), (0.2, 64))
+GROWING_FROM_32 = ((0.25, 32), (0.35, 40), (0.2, 48), (0.2, 64))
 RECIPES = {
     "xs": Recipe(epochs=32, seed=11, teachers=("l",)),
     "s": Recipe(epochs=32, seed=12, teachers=("l",)),
     "m": Recipe(epochs=24, seed=13, teachers=("l",)),
     "l": Recipe(epochs=34, seed=14, sides_px=GROWING, cutmix_share=0.3),
-    "xl": Recipe(epochs=28, seed=15, sides_px=GROWING, cutmix_share=0.5),
+    "xl": Recipe(epochs=22, seed=15, sides_px=GROWING_FROM_32, cutmix_share=0.3),
 }
 
 
@@ -66,7 +67,7 @@ def rate(recipe: Recipe, progress: float) -> float:
 
 
 def loss_of(logits: Tensor, classes: Tensor, other: Tensor | None, kept: float, taught: Tensor | None) -> Tensor:
-    """Cross-entropy with the labels (of both photographs where two were mixed), and the teacher's share if there is one."""
+    """Cross-entropy with the labels (of both photographs where two were mixed), and the teacher's share."""
     smoothing = 0.0 if taught is not None else LABEL_SMOOTHING
     loss = F.cross_entropy(logits, classes, label_smoothing=smoothing)
     if other is not None:
@@ -207,7 +208,7 @@ def main() -> None:
         left = state.seconds / state.epoch * (state.recipe.epochs - state.epoch)
         print(
             f"\r{options.name} epoch {state.epoch}/{state.recipe.epochs} loss {loss:.3f} "
-            f"held-out top-1 {100 * seen:.1f} % after {state.seconds / 60:.1f} min, at this rate {left / 60:.0f} min more",
+            f"held-out top-1 {100 * seen:.1f} % after {state.seconds / 60:.1f} min, {left / 60:.0f} min left",
             flush=True,
         )
     print(json.dumps({"name": options.name, "held_out_top1": state.log[-1]["held_out_top1"], "seconds": state.seconds}))

@@ -31,7 +31,8 @@ class Recording:
         """Which model was right on which photograph, (n, m): the class is the first, or among the first five."""
         true = np.take_along_axis(self.logits, self.classes[None, :, None], axis=2)
         above = (self.logits > true).sum(axis=2)
-        return np.asarray(above < (1 if criterion == "top1" else 5)).T
+        right: NDArray[np.bool_] = above < (1 if criterion == "top1" else 5)
+        return right.T
 
     def confidences(self, criterion: Criterion, temperatures: Mapping[str, float]) -> NDArray[np.float32]:
         """Each model's confidence in each photograph, (n, m) float32; the driver's own formula, all at once."""

@@ -52,7 +52,7 @@ def fit_cascades(
     confidences, right: (n, m), columns cheapest first; costs_ms: (m,).
     """
     m = right.shape[1]
-    grid = np.quantile(confidences, QUANTILES, axis=0)  # (quantiles, m)
+    grid = np.asarray(np.quantile(confidences, QUANTILES, axis=0), np.float64)  # (quantiles, m)
     found: list[Front] = []
     for length in range(1, min(m, 4) + 1):
         for rungs in itertools.combinations(range(m), length):

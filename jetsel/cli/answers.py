@@ -86,9 +86,7 @@ def details(outcome: Outcome) -> list[str]:
 
 def _run(run: Ran) -> str:
     batch = f" in a batch of {run.batch}" if run.batch > 1 else ""
-    return (
-        f"{run.model}: {run.because}; confidence {run.confidence:.1%}, {milliseconds(run.latency_ms)} ms{batch}"
-    )
+    return f"{run.model}: {run.because}; confidence {run.confidence:.1%}, {milliseconds(run.latency_ms)} ms{batch}"
 
 
 def _explained(answer: Answer) -> list[str]:

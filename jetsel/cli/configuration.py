@@ -29,7 +29,8 @@ def as_toml(config: Config) -> str:
     """Return the configuration as TOML; keys that are left to jetsel stand as comments with an example."""
     import tomli_w
 
-    from jetsel.config import EXAMPLES, effective, user_socket
+    from jetsel.config import EXAMPLES, effective
+    from jetsel.endpoint import user_socket
 
     text = ""
     for section, values in effective(config).items():

@@ -90,7 +90,7 @@ class ServedFamily:
                 for name, model in self.models.items()
             ],
             policies=list(self.policies["top1"]),
-            default_policy={criterion: name for criterion, name in self.default_policy.items()},
+            default_policy=dict(self.default_policy.items()),
             because=self.because,
             fallback=self.fallback if self.on_doubt == "use" else None,
             calibration=self.calibration,

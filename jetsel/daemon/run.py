@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from jetsel.config import Config, user_socket
+from jetsel.config import Config
 from jetsel.daemon.crew import Crew
 from jetsel.daemon.generation import Generation, build
 from jetsel.daemon.listener import Listener, make_private_folder
 from jetsel.daemon.port import Port
 from jetsel.daemon.service import Service
+from jetsel.endpoint import user_socket
 from jetsel.errors import ConfigError, JetselError
 
 log = logging.getLogger("jetsel.daemon")

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-import jetsel
+from jetsel import __version__
 from jetsel.config import Config
 from jetsel.daemon import pipeline
 from jetsel.daemon.generation import Generation, build
@@ -199,7 +199,7 @@ class Service:
             v=PROTOCOL_VERSION,
             id=request.id,
             state="stopping" if self._stopping else "ready" if generation.ready else "loading",
-            version=jetsel.__version__,
+            version=__version__,
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._tally.started_s, 3),
             endpoints=self._port.endpoints,

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import zmq
-from daemons import Connect, Daemon, Peer, Start, drawn, encoded, free_port, launch, wait_until_ready
+
+from tests.system.daemons import Connect, Daemon, Peer, Start, drawn, encoded, free_port, launch, wait_until_ready
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 import zmq
-from daemons import Connect, Daemon, Start, wait_until_ready
 
 from jetsel.zoo import STARTER
+from tests.system.daemons import Connect, Daemon, Start, wait_until_ready
 
 
 def test_ready_then_stopped_leaves_nothing_behind(start: Start) -> None:

@@ -8,7 +8,8 @@ import time
 import numpy as np
 import pytest
 import zmq
-from daemons import Connect, Peer, Start, drawn, encoded
+
+from tests.system.daemons import Connect, Peer, Start, drawn, encoded
 
 
 def test_past_the_queue_requests_are_told_busy_at_once(start: Start, connect: Connect, jpeg: bytes) -> None:

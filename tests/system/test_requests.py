@@ -9,7 +9,8 @@ import cv2
 import numpy as np
 import pytest
 import zmq
-from daemons import Connect, Daemon, Peer, drawn, encoded
+
+from tests.system.daemons import Connect, Daemon, Peer, drawn, encoded
 
 
 def test_an_answer_has_every_field_and_they_agree(peer: Peer, jpeg: bytes) -> None:

@@ -84,7 +84,8 @@ def test_waiting_runs_of_one_model_go_out_together_up_to_the_limit(
     driver: Driver, engines: dict[str, TableEngine]
 ) -> None:
     flights = [flight(Single("m")) for _ in range(5)]
-    assert not any([driver.begin(f) for f in flights])
+    began = [driver.begin(f) for f in flights]
+    assert not any(began)
     first = driver.take()
     assert first is not None
     assert first.flights == flights[:3]
