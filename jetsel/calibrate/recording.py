@@ -31,8 +31,8 @@ class Recording:
         """Which model was right on which photograph, (n, m): the class is the first, or among the first five."""
         true = np.take_along_axis(self.logits, self.classes[None, :, None], axis=2)
         above = (self.logits > true).sum(axis=2)
-        right: NDArray[np.bool_] = above < (1 if criterion == "top1" else 5)
-        return right.T
+        right: NDArray[np.bool_] = np.less(above, 1 if criterion == "top1" else 5)
+        return np.transpose(right)
 
     def confidences(self, criterion: Criterion, temperatures: Mapping[str, float]) -> NDArray[np.float32]:
         """Each model's confidence in each photograph, (n, m) float32; the driver's own formula, all at once."""
