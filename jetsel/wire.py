@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -206,6 +207,8 @@ _requests: dict[str, msgspec.json.Decoder[Any]] = {
 }
 _reply: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 _encoder = msgspec.json.Encoder()
+_QUOTED = 150
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)  # msgspec raises the last two as they are
 
 
 def encode(message: Request | Reply) -> bytes:
@@ -219,7 +222,7 @@ def read_id(frame: bytes) -> str | None:
         return None
     try:
         found = _header.decode(frame).id
-    except (msgspec.MsgspecError, RecursionError):
+    except _UNREADABLE:
         return None
     return found if isinstance(found, str) and len(found) <= 128 else None
 
@@ -235,19 +238,19 @@ def decode_request(frame: bytes) -> Request:
         )
     try:
         header = _header.decode(frame)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise BadRequestError(f"frame one is not a JSON object: {error}") from None
+    except _UNREADABLE as error:
+        raise BadRequestError(f"frame one is not a JSON object: {_brief(error)}") from None
     if header.v != PROTOCOL_VERSION or isinstance(header.v, bool):
         raise UnsupportedVersionError(
-            f'this daemon speaks version {PROTOCOL_VERSION}: send "v": {PROTOCOL_VERSION}, not {header.v!r}'
+            f'this daemon speaks version {PROTOCOL_VERSION}: send "v": {PROTOCOL_VERSION}, not {reprlib.repr(header.v)}'
         )
     decoder = _requests.get(header.type) if isinstance(header.type, str) else None
     if decoder is None:
-        raise UnknownKindError(f'"type" is {header.type!r}: use one of {", ".join(_requests)}')
+        raise UnknownKindError(f'"type" is {reprlib.repr(header.type)}: use one of {", ".join(_requests)}')
     try:
         request: Request = decoder.decode(frame)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise BadRequestError(f"the {header.type} request is wrong: {error}") from None
+    except _UNREADABLE as error:
+        raise BadRequestError(f"the {header.type} request is wrong: {_brief(error)}") from None
     return request
 
 
@@ -255,10 +258,18 @@ def decode_reply(frame: bytes) -> Reply:
     """Read frame one of a reply; raises BadRequestError where the peer does not speak the protocol."""
     try:
         return _reply.decode(frame)
-    except msgspec.MsgspecError as error:
-        raise BadRequestError(f"the peer's reply is not of protocol version {PROTOCOL_VERSION}: {error}") from None
+    except _UNREADABLE as error:
+        raise BadRequestError(
+            f"the peer's reply is not of protocol version {PROTOCOL_VERSION}: {_brief(error)}"
+        ) from None
 
 
 def failure(request_id: str | None, error: JetselError) -> Failure:
     """Return the reply that carries this error."""
     return Failure(PROTOCOL_VERSION, request_id, error.code, error.retry, str(error))
+
+
+def _brief(error: Exception) -> str:
+    """What was wrong; a long value that it quotes is cut, and its end kept, which says where."""
+    text = str(error)
+    return text if len(text) <= 2 * _QUOTED else f"{text[:_QUOTED]} ... {text[-_QUOTED:]}"

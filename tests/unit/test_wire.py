@@ -1,0 +1,241 @@
+"""The messages on the socket: all round-trip, and whatever else arrives raises an error of ours and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from jetsel import wire
+from jetsel.errors import BadRequestError, BusyError, JetselError, UnknownKindError, UnsupportedVersionError
+from tests.unit.messages import COUNTS, IDS, REPLIES, REQUESTS, TEXT
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=10,
+)
+FIELDS = sorted({name for kind in get_args(wire.Request) for name in kind.__struct_fields__} | {"type"})
+NEARLY = st.dictionaries(st.sampled_from(FIELDS) | TEXT, JSON, max_size=8).flatmap(
+    lambda fields: st.sampled_from(
+        [{}, {"v": 1}, {"v": 1, "type": "classify"}, {"v": 1, "id": "a", "type": "status"}]
+    ).map(lambda right: fields | right)
+)
+"""Objects with some of a request's fields, few of them right; Python writes NaN, Infinity and integers of any size."""
+
+BREAK_UTF8 = b'{"v": 1, "id": "a\xff", "type": "status"}'
+NESTED = b'{"v": 1, "id": "a", "type": "status", "x": %s}' % (b"[" * 30_000 + b"]" * 30_000)
+HUGE = b'{"v": %s, "id": "a", "type": "status"}' % (b"9" * 5000)
+
+
+@given(REQUESTS)
+def test_every_request_comes_back_as_it_was(request_: wire.Request) -> None:
+    frame = wire.encode(request_)
+    assert wire.decode_request(frame) == request_
+    assert wire.read_id(frame) == request_.id
+
+
+@given(REPLIES)
+def test_every_reply_comes_back_as_it_was(reply: wire.Reply) -> None:
+    assert wire.decode_reply(wire.encode(reply)) == reply
+
+
+def reads_or_refuses(frame: bytes) -> None:
+    """Give the frame to every reader; anything that they raise beside our own errors fails the test."""
+    found = wire.read_id(frame)
+    assert found is None or (isinstance(found, str) and len(found) <= 128)
+    for read, kinds in ((wire.decode_request, wire.Request), (wire.decode_reply, wire.Reply)):
+        message, error = outcome(read, frame)
+        assert isinstance(message, get_args(kinds)) or error is not None
+        if error is not None:
+            assert error.code in {"bad-request", "unsupported-version", "unknown-kind"}
+            assert len(str(error)) < 1000, "what a stranger sends is not sent back at length"
+
+
+def outcome(read: Callable[[bytes], Any], frame: bytes) -> tuple[Any, JetselError | None]:
+    try:
+        return read(frame), None
+    except JetselError as error:
+        return None, error
+
+
+@given(st.binary(max_size=200))
+@example(b"")
+@example(BREAK_UTF8)
+@example(NESTED)
+@example(HUGE)
+@example(b'{"v": "%s"}' % (b"x" * 60_000))
+@example(b'{"v": 1, "id": "a", "type": "classify", "criterion": "%s"}' % (b"x" * 60_000))
+@example(b'{"v": 1, "type": "%s"}' % (b"x" * 60_000))
+def test_arbitrary_bytes_raise_our_errors_and_nothing_else(frame: bytes) -> None:
+    reads_or_refuses(frame)
+
+
+@given(NEARLY)
+def test_objects_that_are_nearly_requests_raise_our_errors_and_nothing_else(fields: dict[str, Any]) -> None:
+    reads_or_refuses(json.dumps(fields).encode())
+
+
+@given(st.one_of(REQUESTS, REPLIES), st.integers(0), st.binary(min_size=1, max_size=3))
+def test_a_message_damaged_in_one_place_raises_our_errors_and_nothing_else(
+    message: wire.Request | wire.Reply, place: int, damage: bytes
+) -> None:
+    frame = wire.encode(message)
+    place %= len(frame)
+    reads_or_refuses(frame[:place] + damage + frame[place + 1 :])
+    reads_or_refuses(frame[:place])
+
+
+@given(REQUESTS, TEXT, JSON)
+def test_one_unknown_field_is_refused_by_name(request_: wire.Request, name: str, value: Any) -> None:
+    fields = msgspec.to_builtins(request_)
+    if name in fields:
+        name = f"not {name}"
+    frame = msgspec.json.encode({**fields, name: value})
+    with pytest.raises(BadRequestError, match="unknown field") as caught:
+        wire.decode_request(frame)
+    assert name in str(caught.value)
+    assert wire.read_id(frame) == request_.id
+
+
+def test_one_unknown_field_of_the_pixels_is_refused() -> None:
+    pixels = {"format": "bgr8", "width": 1, "height": 1, "stride": 3, "offset": 0}
+    with pytest.raises(BadRequestError, match=r"unknown field `offset` - at `\$.pixels`"):
+        wire.decode_request(asking(pixels=pixels))
+
+
+@given(REPLIES, TEXT, JSON)
+def test_a_reply_may_have_fields_that_a_client_does_not_know(reply: wire.Reply, name: str, value: Any) -> None:
+    fields = msgspec.to_builtins(reply)
+    if name in fields:
+        name = f"not {name}"
+    assert wire.decode_reply(msgspec.json.encode({**fields, name: value})) == reply
+
+
+def asking(**fields: Any) -> bytes:
+    """A classify request with these fields changed; written by Python, which writes NaN and lone surrogates too."""
+    return json.dumps({"v": 1, "type": "classify", "id": "a", **fields}).encode()
+
+
+@given(st.integers(-(2**63), 2**63).filter(lambda v: v != 1) | st.booleans() | TEXT | st.lists(COUNTS), JSON)
+def test_another_version_is_reported_as_such_whatever_else_it_says(version: Any, other: Any) -> None:
+    frame = msgspec.json.encode({"v": version, "id": "a", "type": other, "novelty": other})
+    with pytest.raises(UnsupportedVersionError, match='send "v": 1, not '):
+        wire.decode_request(frame)
+    assert wire.read_id(frame) == "a"
+
+
+def test_a_message_without_a_version_is_of_another_version() -> None:
+    with pytest.raises(UnsupportedVersionError, match="not None"):
+        wire.decode_request(b'{"id": "a", "type": "status"}')
+
+
+@pytest.mark.parametrize("kind", ["shutdown", "Classify", "", None, 1, ["classify"], {"classify": 1}])
+def test_an_unknown_kind_is_answered_with_the_known_ones(kind: Any) -> None:
+    frame = asking(type=kind)
+    with pytest.raises(UnknownKindError, match="use one of classify, status, reload"):
+        wire.decode_request(frame)
+    assert wire.read_id(frame) == "a"
+
+
+@given(IDS, st.dictionaries(TEXT, JSON, max_size=4))
+def test_a_readable_id_is_read_whatever_surrounds_it(request_id: str, fields: dict[str, Any]) -> None:
+    assert wire.read_id(msgspec.json.encode({**fields, "id": request_id})) == request_id
+
+
+@pytest.mark.parametrize("found", [None, 1, 1.5, True, ["a"], {"a": 1}, "x" * 129])
+def test_an_id_of_another_kind_or_too_long_is_null(found: Any) -> None:
+    frame = asking(id=found)
+    assert wire.read_id(frame) is None
+    with pytest.raises(BadRequestError, match=r"\$\.id"):
+        wire.decode_request(frame)
+
+
+@pytest.mark.parametrize("frame", [b"", b"\0", b"[]", b'"a"', b"1", b"null", b'{"v": 1', BREAK_UTF8, NESTED, HUGE])
+def test_what_is_no_json_object_is_refused_as_such(frame: bytes) -> None:
+    with pytest.raises(BadRequestError, match="frame one is not a JSON object"):
+        wire.decode_request(frame)
+    assert wire.read_id(frame) is None
+
+
+def test_nesting_too_deep_for_a_reply_is_refused() -> None:
+    with pytest.raises(BadRequestError, match="recursion"):
+        wire.decode_reply(b'{"type": "reloaded", "v": 1, "id": "a", "changed": [], "x": %s}' % (b"[" * 90_000))
+
+
+def test_the_largest_frame_is_read_and_one_byte_more_is_not() -> None:
+    small = b'{"v":1,"id":"a","type":"status"}'
+    whole = small + b" " * (wire.MAX_JSON_BYTES - len(small))
+    assert len(whole) == 65_536
+    assert wire.decode_request(whole) == wire.Status(1, "a")
+    assert wire.read_id(whole) == "a"
+    with pytest.raises(BadRequestError, match="65537 bytes"):
+        wire.decode_request(whole + b" ")
+    assert wire.read_id(whole + b" ") is None
+
+
+def test_an_image_in_frame_one_is_told_where_it_belongs() -> None:
+    with pytest.raises(BadRequestError, match="put the image in frame two"):
+        wire.decode_request(b"\xff\xd8" * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({"top_k": 0}, "top_k"),
+        ({"top_k": 1001}, "top_k"),
+        ({"top_k": 2.5}, "top_k"),
+        ({"top_k": True}, "top_k"),
+        ({"top_k": "5"}, "top_k"),
+        ({"deadline_ms": 0}, "deadline_ms"),
+        ({"deadline_ms": -1}, "deadline_ms"),
+        ({"deadline_ms": 3_600_001}, "deadline_ms"),
+        ({"deadline_ms": True}, "deadline_ms"),
+        ({"criterion": "top3"}, "criterion"),
+        ({"on_doubt": "guess"}, "on_doubt"),
+        ({"explain": "false"}, "explain"),
+        ({"explain": 0}, "explain"),
+        ({"family": ""}, "family"),
+        ({"model": "x" * 129}, "model"),
+        ({"policy": 1}, "policy"),
+        ({"id": ""}, "id"),
+        ({"pixels": []}, "pixels"),
+        ({"pixels": {"format": "yuyv", "width": 1, "height": 1, "stride": 2}}, "pixels.format"),
+        ({"pixels": {"format": "bgr8", "width": 1.5, "height": 1, "stride": 2}}, "pixels.width"),
+        ({"pixels": {"format": "bgr8", "width": 1, "height": 1}}, "pixels"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_its_field(fields: dict[str, Any], place: str) -> None:
+    with pytest.raises(BadRequestError, match=rf"\$\.{place}`$"):
+        wire.decode_request(asking(**fields))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"deadline_ms": float("nan")},
+        {"deadline_ms": float("inf")},
+        {"deadline_ms": 10**400},
+        {"top_k": 10**400},
+        {"id": "\ud800"},
+        {"family": "a\udfff"},
+    ],
+)
+def test_what_json_or_utf8_cannot_say_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(BadRequestError):
+        wire.decode_request(asking(**fields))
+
+
+def test_true_is_no_version() -> None:
+    with pytest.raises(UnsupportedVersionError, match="not True"):
+        wire.decode_request(asking(v=True))
+
+
+def test_a_failure_carries_the_errors_code_and_whether_to_retry() -> None:
+    assert wire.failure("a", BusyError("the queue is full")) == wire.Failure(1, "a", "busy", True, "the queue is full")
+    assert wire.failure(None, BadRequestError("no JSON")) == wire.Failure(1, None, "bad-request", False, "no JSON")
