@@ -24,8 +24,8 @@ EXIT_INTERRUPTED = 130
 
 HELP = """For each photograph, the cheapest image classifier that is likely to be right.
 
-To try it: [bold]jetsel demo[/bold]. To use it: [bold]jetsel serve[/bold] in one terminal or as a service, \
-then [bold]jetsel classify cat.jpg[/bold] in another.
+To try it: **jetsel demo**. To use it: **jetsel serve** in one terminal or as a service, \
+then **jetsel classify cat.jpg** in another.
 
 Exit status: 0 when all was done and every image answered; 1 when something failed, or no daemon listens; \
 2 when the options or the configuration are wrong.
@@ -56,7 +56,7 @@ def _version(wanted: bool) -> None:
 
 
 app = typer.Typer(
-    cls=Commands, help=HELP, no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False
+    cls=Commands, help=HELP, no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False
 )
 
 

@@ -47,13 +47,12 @@ class Client(Settings):
         self.close()
 
     def __del__(self) -> None:
-        self.close()
+        self._hang_up()  # nobody else has it any more, so nobody has the turn
 
     def close(self) -> None:
-        """Hang up. A later call connects again."""
-        if self._link is not None:
-            self._link.close()
-            self._link = None
+        """Hang up, once the call that another thread has under way is over. A later call connects again."""
+        with self._turn:
+            self._hang_up()
 
     def classify(
         self,
@@ -129,7 +128,7 @@ class Client(Settings):
                 if reply.id in (request_id, None):
                     return result(reply, kind)
             elif link.end is not None:
-                self.close()
+                self._hang_up()
                 raise end_of(link)
             elif patience.left_ms <= 0:
                 raise too_late(link, patience)
@@ -140,7 +139,12 @@ class Client(Settings):
     def _open(self) -> Link:
         """Return a link that stands: the one from before, or a new one where that has ended meanwhile."""
         if self._link is not None and self._link.end is not None:
-            self.close()
+            self._hang_up()
         if self._link is None:
             self._link = self._connect()
         return self._link
+
+    def _hang_up(self) -> None:
+        if self._link is not None:
+            self._link.close()
+            self._link = None

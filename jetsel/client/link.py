@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Literal
 
 import zmq
@@ -33,6 +34,7 @@ class Link:
 
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
+        self._pid = os.getpid()
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
         try:
             self._socket = context.socket(zmq.DEALER)
@@ -85,7 +87,13 @@ class Link:
 
     @property
     def end(self) -> Literal["refused", "lost"] | None:
-        """How the connection ended: it never came about, or was hung up; None while it stands or is being made."""
+        """How the connection ended: it never came about, or was hung up; None while it stands or is being made.
+
+        To a process that was forked off it is lost: ZeroMQ's threads stay with the one that made it, and any use of
+        the socket here would wait for them for ever.
+        """
+        if self._pid != os.getpid():
+            return "lost"
         if self._end is None and _number(self._monitor, zmq.EVENTS) & zmq.POLLIN:
             event = recv_monitor_message(self._monitor, zmq.NOBLOCK)["event"]
             self._end = "refused" if event == zmq.EVENT_CLOSED else "lost"
@@ -98,7 +106,7 @@ class Link:
 
     def close(self) -> None:
         """Hang up. What was not sent yet is dropped."""
-        if not self._socket.closed:
+        if not self._socket.closed and self._pid == os.getpid():
             self._socket.disable_monitor()
             self._monitor.close()
             self._socket.close()

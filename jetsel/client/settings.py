@@ -12,8 +12,8 @@ import msgspec
 from jetsel.client.link import Link
 from jetsel.client.patience import Patience
 from jetsel.endpoint import find, why_absent
-from jetsel.errors import NoDaemonError, NoReplyError
-from jetsel.wire import Classify, Request, encode
+from jetsel.errors import BadRequestError, DeadlineError, NoDaemonError, NoReplyError
+from jetsel.wire import MAX_JSON_BYTES, Classify, Request, encode
 
 
 @dataclass(eq=False)
@@ -39,12 +39,21 @@ class Settings:
         return Patience(self.timeout_ms if timeout_ms is None else timeout_ms, deadline_ms)
 
     def _write(self, request: Request, patience: Patience) -> tuple[str, bytes]:
-        """Return frame one and its id, a new one for each attempt: a late reply is never taken for a later one's."""
+        """Return frame one and its id, a new one for each attempt: a late reply is never taken for a later one's.
+
+        Raises DeadlineError where the time for the answer is over, and BadRequestError where the daemon would not read
+        frame one, and could not tell whose it is.
+        """
         request_id = f"{self._prefix}-{next(self._count)}"
-        if isinstance(request, Classify) and request.deadline_ms is not None:
+        if isinstance(request, Classify) and request.deadline_ms is not None and request.deadline_ms > 0:
             left_ms = patience.deadline_left_ms
-            return request_id, encode(msgspec.structs.replace(request, id=request_id, deadline_ms=left_ms))
-        return request_id, encode(msgspec.structs.replace(request, id=request_id))
+            if left_ms is not None and left_ms <= 0:
+                raise DeadlineError(f"{request.deadline_ms:g} ms were over before the photograph could be sent")
+            request = msgspec.structs.replace(request, deadline_ms=left_ms)
+        message = encode(msgspec.structs.replace(request, id=request_id))
+        if len(message) > MAX_JSON_BYTES:
+            raise BadRequestError(f"the request has {len(message)} bytes beside its image; {MAX_JSON_BYTES} are read")
+        return request_id, message
 
     def _connect(self) -> Link:
         return Link(find(self.endpoint))

@@ -7,9 +7,13 @@ the socket is read, and a full queue answered, while all of them compute.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Protocol
+
+
+log = logging.getLogger("jetsel.daemon")
 
 
 class Work(Protocol):
@@ -67,7 +71,10 @@ class Crew:
             piece = self._next()
             if piece is None:
                 return
-            piece()
+            try:
+                piece()
+            except Exception:  # a defect of ours in reading one message: the thread must live to read the next
+                log.exception("a thread of the crew met a defect and goes on")
 
     def _next(self) -> Callable[[], None] | None:
         """Return what this thread does next: a piece of work, or the turn at the socket; None when it is over."""

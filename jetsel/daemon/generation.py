@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jetsel.config import Config
@@ -29,6 +30,27 @@ class Generation:
     limits: Limits
     workers: int
     ready: bool = False
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _requests: int = 0
+    _retired: bool = False
+
+    def enter(self) -> bool:
+        """Count a request in; False where a reload has retired this generation meanwhile: ask its successor."""
+        with self._changed:
+            self._requests += not self._retired
+            return not self._retired
+
+    def leave(self) -> None:
+        """Count an answered request out."""
+        with self._changed:
+            self._requests -= 1
+            self._changed.notify_all()
+
+    def retire(self) -> None:
+        """Let no request in any more, and wait until those that are in have been answered."""
+        with self._changed:
+            self._retired = True
+            self._changed.wait_for(lambda: self._requests == 0)
 
     def load(self, before: Generation | None = None) -> None:
         """Load every model, taking over from `before` what is the same bytes on the same backend.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jetsel.daemon.family import ServedFamily
+from jetsel.daemon.generation import Generation
 from jetsel.daemon.port import Route
 from jetsel.image import Photograph
 from jetsel.selection import Flight, Policy
@@ -18,6 +19,7 @@ class Job:
     route: Route
     request: Classify
     data: memoryview
+    generation: Generation
     family: ServedFamily
     policy: Policy
     fallback: str | None

@@ -16,14 +16,14 @@ from jetsel.selection import Decision, Evidence, Flight
 from jetsel.wire import PROTOCOL_VERSION, Answer, Explanation, Ranked, Stages
 
 
-def prepare(job: Job, limits: image.Limits) -> bool:
-    """Decode the photograph, compute what its policy reads, and start the policy; return whether it ended at once.
+def prepare(job: Job) -> Flight:
+    """Decode the photograph, compute what its policy reads, and return the flight that its policy is to make.
 
     Raises the JetselError that answers the request instead.
     """
     began = time.monotonic()
     job.queue_ms = (began - job.received_s) * 1e3
-    request, family = job.request, job.family
+    request, family, limits = job.request, job.family, job.generation.limits
     if request.pixels is None:
         photograph = image.decode(job.data, limits, family.needed_px)
     else:
@@ -37,10 +37,10 @@ def prepare(job: Job, limits: image.Limits) -> bool:
         if request.explain:
             job.features = {name: float(value) for name, value in zip(family.features, features, strict=True)}
     job.photograph = photograph
-    job.flight = Flight(
+    flight = job.flight = Flight(
         job.policy, Evidence(features, job.fallback), request.criterion, _inputs(job, photograph), job.deadline_s
     )
-    return family.driver.begin(job.flight)
+    return flight
 
 
 class _inputs:  # noqa: N801  # a function with a memory: the model inputs of one photograph, each made once

@@ -26,7 +26,7 @@ from jetsel.errors import (
     ReloadFailedError,
     ShuttingDownError,
 )
-from jetsel.selection import Flight
+from jetsel.selection import Batch, Driver, Flight
 from jetsel.wire import (
     PROTOCOL_VERSION,
     Classify,
@@ -57,7 +57,7 @@ class Service:
         self._trust = Trust(config.server.admin_group)
         self._tally = Tally(config.server, generation.workers)
         self._generation = generation
-        self._generations = [generation]  # those before are kept until their last request is answered
+        self._generations = (generation,)  # those before are kept until their last request is answered
         self._jobs: deque[Job] = deque()
         self._flying: dict[Flight, Job] = {}
         self._reloading = threading.Lock()
@@ -86,7 +86,7 @@ class Service:
             for family in generation.families.values():
                 batch = family.driver.take()
                 if batch is not None:
-                    return functools.partial(self._infer, family.driver.execute, batch)
+                    return functools.partial(self._infer, family.driver, batch)
         return functools.partial(self._prepare, self._jobs.popleft()) if self._jobs else None
 
     # What the lifecycle calls.
@@ -130,18 +130,23 @@ class Service:
             raise BadRequestError("the image is missing: send it as the frame after the JSON")
         if self._stopping:
             raise ShuttingDownError("the daemon is stopping: send again when it is back")
-        generation = self._generation
-        if not generation.ready:
+        if not self._generation.ready:
             raise LoadingError("the models are still loading: send again in a moment")
-        family = generation.family(request.family)
-        policy = family.policy_for(request)
-        floor_ms = family.driver.floor_ms(policy) if request.deadline_ms is not None else 0.0
-        self._tally.admit(message.frames[1].nbytes, request.deadline_ms, floor_ms)
+        generation = self._enter()
+        try:
+            family = generation.family(request.family)
+            policy = family.policy_for(request)
+            floor_ms = family.driver.floor_ms(policy) if request.deadline_ms is not None else 0.0
+            self._tally.admit(message.frames[1].nbytes, request.deadline_ms, floor_ms)
+        except JetselError:
+            generation.leave()
+            raise
         self._jobs.append(
             Job(
                 route=message.route,
                 request=request,
                 data=message.frames[1],
+                generation=generation,
                 family=family,
                 policy=policy,
                 fallback=family.fallback if (request.on_doubt or family.on_doubt) == "use" else None,
@@ -150,23 +155,33 @@ class Service:
             )
         )
 
+    def _enter(self) -> Generation:
+        """Return the generation that serves now, with this request counted in."""
+        while not (generation := self._generation).enter():
+            pass  # a reload replaced it between the two: its successor stands already
+        return generation
+
     # Work.
 
     def _prepare(self, job: Job) -> None:
         try:
-            ended = pipeline.prepare(job, self._generation.limits)
-        except Exception as error:  # the request loop's one net: whatever one photograph breaks, the next is served
+            flight = pipeline.prepare(job)
+            self._flying[flight] = job  # before it begins: another thread may land it at once
+            ended = job.family.driver.begin(flight)
+        except Exception as error:  # the request loop's net: whatever one photograph breaks, the next is served
             self._finish(job, error)
             return
-        assert job.flight is not None
         if ended:
             self._finish(job, None)
-        else:
-            self._flying[job.flight] = job
 
-    def _infer(self, execute: Callable[..., list[Flight]], batch: object) -> None:
-        for flight in execute(batch):
-            self._finish(self._flying.pop(flight), None)
+    def _infer(self, driver: Driver, batch: Batch) -> None:
+        try:
+            for flight in driver.execute(batch):
+                self._finish(self._flying[flight], None)
+        except Exception as error:  # the net again: a defect of ours fails the batch, and each of it is told
+            for flight in batch.flights:
+                if flight in self._flying:
+                    self._finish(self._flying[flight], error)
 
     def _finish(self, job: Job, error: Exception | None) -> None:
         reply: Reply
@@ -184,6 +199,9 @@ class Service:
             internal = InternalError(f"jetsel failed on this request: its log has the reason under id {job.request.id}")
             outcome, reply = internal.code, failure(job.request.id, internal)
         self._tally.release(job.data.nbytes, outcome, work_ms)
+        job.generation.leave()
+        if job.flight is not None:
+            self._flying.pop(job.flight, None)
         if self._config.log.requests:
             log.info("request %s: %s", job.request.id, outcome)
         self._reply(job.route, reply)
@@ -235,23 +253,14 @@ class Service:
             if config.server != self._config.server:
                 log.warning("changes under [server] take effect at the next start")
             self._config = config
-            self._generations.insert(0, following)
+            self._generations = (following, before)
             self._generation = following
             changed = _changes(before, following)
             log.info("reloaded: %s", ", ".join(changed) or "nothing changed")
-            self._retire(before, following)
+            before.retire()
+            self._generations = (following,)
+            before.close(following)
             return changed
-
-    def _retire(self, before: Generation, following: Generation) -> None:
-        """Let the requests of the generation before end, then free what it alone holds."""
-        while any(self._uses(job, before) for job in [*list(self._jobs), *list(self._flying.values())]):
-            time.sleep(0.02)
-        self._generations.remove(before)
-        before.close(following)
-
-    @staticmethod
-    def _uses(job: Job, generation: Generation) -> bool:
-        return any(job.family is family for family in generation.families.values())
 
 
 def _changes(before: Generation, following: Generation) -> list[str]:

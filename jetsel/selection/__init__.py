@@ -1,9 +1,9 @@
 """Which models run: the policies, and the one driver that runs them."""
 
 from jetsel.selection.catalogue import catalogue
-from jetsel.selection.driver import Driver
+from jetsel.selection.driver import Batch, Driver
 from jetsel.selection.flight import Flight
 from jetsel.selection.lane import Lane
 from jetsel.selection.policy import Decision, Evidence, Policy, Prediction, Run
 
-__all__ = ["Decision", "Driver", "Evidence", "Flight", "Lane", "Policy", "Prediction", "Run", "catalogue"]
+__all__ = ["Batch", "Decision", "Driver", "Evidence", "Flight", "Lane", "Policy", "Prediction", "Run", "catalogue"]

@@ -95,14 +95,16 @@ class Driver:
 
     def _gather(self, lane: Lane) -> list[Flight]:
         """Take the lane's first flights as one batch that no deadline among them is hurt by."""
-        one_ms = lane.percentile_ms(0.95) or 0.0
         taken: list[Flight] = []
-        soonest = float("inf")
+        soonest_s: float | None = None
         while lane.waiting and len(taken) < self._max_batch:
-            deadline = lane.waiting[0].deadline_s
-            soonest = min(soonest, deadline if deadline is not None else soonest)
-            if taken and self._now() + one_ms * (len(taken) + 1) / 1e3 > soonest:
-                break
+            deadline_s = lane.waiting[0].deadline_s
+            if deadline_s is not None:
+                soonest_s = deadline_s if soonest_s is None else min(soonest_s, deadline_s)
+            if taken and soonest_s is not None:
+                batch_ms = (lane.percentile_ms(0.95) or 0.0) * (len(taken) + 1)
+                if self._now() + batch_ms / 1e3 > soonest_s:
+                    break
             taken.append(lane.waiting.popleft())
         return taken
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from typing import Any
 
 import cv2
@@ -163,7 +164,8 @@ def test_a_bad_message_is_named_and_the_next_one_answered(peer: Peer, jpeg: byte
 def bombs() -> dict[str, tuple[bytes, str]]:
     jpeg = encoded(drawn(1, 200, 300))
     png = encoded(drawn(1), ".png")
-    huge = png[:16] + (100_000).to_bytes(4, "big") * 2 + png[24:]
+    header = b"IHDR" + (100_000).to_bytes(4, "big") * 2 + png[24:29]
+    huge = png[:12] + header + zlib.crc32(header).to_bytes(4, "big") + png[33:]
     return {
         "a truncated JPEG": (jpeg[: len(jpeg) // 2], "bad-image"),
         "a truncated PNG": (png[: len(png) // 2], "bad-image"),
