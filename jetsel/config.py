@@ -12,14 +12,18 @@ from jetsel.errors import ConfigError
 
 SYSTEM_CONFIG = "/etc/jetsel/jetsel.toml"
 
+_PORT = r"([0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])"  # 0 to 65535
+_IPC = r"^ipc:///[^\x00-\x1f]+\Z"
+_TCP = rf"^tcp://(127\.\d+\.\d+\.\d+|localhost|\[::1\]):{_PORT}\Z"
+
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """The sockets, who may use them, and what is accepted at once."""
 
-    endpoint: Annotated[str, Meta(pattern=r"^ipc:///.+")] | None = None  # None: in the user's runtime directory
-    tcp: Annotated[str, Meta(pattern=r"^tcp://(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+$")] | None = None
+    endpoint: Annotated[str, Meta(pattern=_IPC)] | None = None  # None: in the user's runtime directory
+    tcp: Annotated[str, Meta(pattern=_TCP)] | None = None
     group: str | None = None  # of the socket's file; None: the daemon's own
     admin_group: str | None = None  # may reload, beside root and the daemon's own user
     workers: Annotated[int, Meta(ge=1, le=64)] | None = None  # None: one for each processor
@@ -98,6 +102,7 @@ EXAMPLES = {
     "log.requests": "requests = false",
 }
 
+_ANY_EXAMPLE = "[server] then a line queue_requests = 128"
 _UNKNOWN = re.compile(r"unknown field `(?P<field>[^`]+)`")
 _PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
 
@@ -105,33 +110,61 @@ _PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
 def parse(text: str) -> Config:
     """Read the text of a jetsel.toml; raises ConfigError with one line: the key, what is wrong, an example."""
     try:
-        config = msgspec.toml.decode(text, type=Config)
+        plain = msgspec.toml.decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise ConfigError(_line(f"not TOML: {error}; example: {_ANY_EXAMPLE}")) from None
+    try:
+        config = msgspec.convert(plain, Config)
     except msgspec.ValidationError as error:
-        raise ConfigError(_explain(str(error))) from None
-    except (msgspec.DecodeError, ValueError) as error:
-        raise ConfigError(f"not TOML: {error}; example: [server] then a line queue_requests = 128") from None
+        raise ConfigError(_line(_explain(str(error), plain))) from None
     for name, policy in config.policies.items():
         if len(policy.thresholds) != len(policy.models) - 1:
             raise ConfigError(
-                f"policies.{name}.thresholds: {len(policy.thresholds)} for {len(policy.models)} models, "
-                f"one fewer than the models are needed; example: {EXAMPLES['policies']}"
+                _line(
+                    f"policies.{name}.thresholds: {len(policy.thresholds)} for {len(policy.models)} models, "
+                    f"one fewer than the models are needed; example: {EXAMPLES['policies']}"
+                )
             )
     return config
 
 
-def _explain(message: str) -> str:
+def _line(text: str) -> str:
+    """One line, whatever line ends a quoted key or value of the file holds."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _explain(message: str, plain: dict[str, Any]) -> str:
     where = _PATH.search(message)
     path = where["path"] if where else ""
     what = _PATH.sub("", message)
+    if path.startswith("policies[...]"):
+        path = path.replace("[...]", f".{_wrong_policy(plain['policies'])}", 1)
     unknown = _UNKNOWN.search(message)
     if unknown:
-        section = f"{path}." if path else ""
-        key = f"{section}{unknown['field']}"
-        known = sorted(k.removeprefix(section) for k in EXAMPLES if k.startswith(section)) if section else _sections()
-        return f"{key}: there is no such key; known here: {', '.join(known)}; example: {_example(path)}"
+        key = f"{path}.{unknown['field']}" if path else unknown["field"]
+        return f"{key}: there is no such key; known here: {', '.join(_known(path))}; example: {_example(path)}"
     if "pattern" in what or "regex" in what:
         what = "this value has the wrong form"
     return f"{path or 'jetsel.toml'}: {what[0].lower() + what[1:]}; example: {_example(path)}"
+
+
+def _wrong_policy(policies: dict[str, Any]) -> str:
+    """The name of the first policy that is none: msgspec's path leaves it out."""
+    for name, policy in policies.items():
+        try:
+            msgspec.convert(policy, OwnPolicy)
+        except msgspec.ValidationError:  # noqa: PERF203  # read once, at the start
+            return name
+    return "*"
+
+
+def _known(path: str) -> list[str]:
+    """The keys that may stand in this section."""
+    if not path:
+        return _sections()
+    if path.startswith("policies"):
+        return list(OwnPolicy.__struct_fields__)
+    return sorted(key.removeprefix(f"{path}.") for key in EXAMPLES if key.startswith(f"{path}."))
 
 
 def _sections() -> list[str]:
@@ -143,7 +176,7 @@ def _example(path: str) -> str:
     if path in EXAMPLES:
         return EXAMPLES[path]
     within = [example for key, example in EXAMPLES.items() if path and key.startswith(path.split(".")[0])]
-    return within[0] if within else "[server] then a line queue_requests = 128"
+    return within[0] if within else _ANY_EXAMPLE
 
 
 def effective(config: Config) -> dict[str, Any]:

@@ -1,0 +1,231 @@
+"""The configuration: its defaults, what each mistake is told in one line, and that what is printed reads back."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+import tomli_w
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from jetsel.cli.configuration import as_toml
+from jetsel.config import EXAMPLES, Config, Log, Models, OwnPolicy, Policy, Server, effective, parse
+from jetsel.errors import ConfigError
+
+SECTIONS = ("server", "models", "policy", "policies", "log")
+
+
+def keys() -> list[str]:
+    """Every key that a jetsel.toml may set, `policies` as one."""
+    sections = {"server": Server, "models": Models, "policy": Policy, "log": Log}
+    return [f"{section}.{key}" for section, kind in sections.items() for key in kind.__struct_fields__] + ["policies"]
+
+
+def said(text: str) -> str:
+    """The one line that this configuration is refused with."""
+    with pytest.raises(ConfigError) as caught:
+        parse(text)
+    line = str(caught.value)
+    assert len(line.splitlines()) == 1
+    assert "; example: " in line
+    return line
+
+
+def test_an_empty_file_is_the_defaults() -> None:
+    config = parse("")
+    assert config == Config()
+    assert (config.server.endpoint, config.server.tcp, config.server.workers) == (None, None, None)
+    assert (config.server.queue_requests, config.server.queue_mb) == (128, 64.0)
+    assert (config.server.max_image_mb, config.server.max_image_megapixels) == (16.0, 50.0)
+    assert (config.models.starter, config.models.paths, config.models.backend) == (True, [], "onnxruntime")
+    assert (config.policy.default, config.policy.on_doubt, config.policy.fallback) == (None, "use", None)
+    assert (config.policies, config.log) == ({}, Log("info", False))
+
+
+def test_what_a_file_says_is_taken_and_the_rest_stays() -> None:
+    config = parse('[server]\nworkers = 3\nqueue_mb = 8\n[policies.quick]\nmodels = ["xs", "m"]\nthresholds = [0.8]\n')
+    assert config == Config(server=Server(workers=3, queue_mb=8.0), policies={"quick": OwnPolicy(["xs", "m"], [0.8])})
+
+
+def test_every_key_has_an_example_and_every_example_a_key() -> None:
+    assert set(keys()) == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("key", [key for key in EXAMPLES if key != "policies"])
+def test_an_example_can_be_copied_into_a_file(key: str) -> None:
+    section, _, name = key.partition(".")
+    copied = re.sub(r" \(.*\)$", "", EXAMPLES[key])  # what stands in brackets after it explains it
+    config = parse(f"[{section}]\n{copied}\n")
+    assert copied.startswith(f"{name} = ")
+    assert getattr(getattr(config, section), name) == msgspec.toml.decode(copied)[name]
+
+
+def test_the_example_of_a_policy_can_be_copied_line_by_line() -> None:
+    config = parse(re.sub(r" (models|thresholds) =", r"\n\1 =", EXAMPLES["policies"]))
+    assert config.policies == {"quick": OwnPolicy(["xs", "m"], [0.8])}
+
+
+@pytest.mark.parametrize("section", ["server", "models", "policy", "log"])
+def test_an_unknown_key_is_named_with_those_that_are_known(section: str) -> None:
+    line = said(f"[{section}]\nqueu = 1\n")
+    assert line.startswith(f"{section}.queu: there is no such key; known here: ")
+    known = line.split("known here: ")[1].split(";")[0].split(", ")
+    assert known == sorted(key.partition(".")[2] for key in EXAMPLES if key.startswith(f"{section}."))
+
+
+def test_an_unknown_section_is_named_with_those_that_are_known() -> None:
+    assert said("[sever]\nworkers = 1\n").startswith(f"sever: there is no such key; known here: {', '.join(SECTIONS)};")
+
+
+def test_an_unknown_key_of_a_policy_is_named() -> None:
+    line = said('[policies.quick]\nmodels = ["xs"]\nthreshold = [0.5]\n')
+    assert line.startswith("policies.quick.threshold: there is no such key; known here: models, thresholds; ")
+    assert line.endswith(EXAMPLES["policies"])
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "wrong"),
+    [
+        pytest.param("[server]\nworkers = 0", "server.workers", ">= 1", id="too few"),
+        pytest.param("[server]\nworkers = 65", "server.workers", "<= 64", id="too many"),
+        pytest.param('[server]\nworkers = "2"', "server.workers", "got `str`", id="a string for a number"),
+        pytest.param("[server]\nworkers = 1.5", "server.workers", "got `float`", id="a fraction for a count"),
+        pytest.param("[server]\nworkers = true", "server.workers", "got `bool`", id="a truth for a count"),
+        pytest.param("[server]\nqueue_requests = 0", "server.queue_requests", ">= 1", id="no queue"),
+        pytest.param("[server]\nqueue_mb = 0", "server.queue_mb", "> 0", id="no bytes"),
+        pytest.param("[server]\nqueue_mb = nan", "server.queue_mb", "> 0", id="not a number"),
+        pytest.param("[server]\nqueue_mb = inf", "server.queue_mb", "<= 65536", id="without end"),
+        pytest.param("[server]\nmax_image_mb = -1", "server.max_image_mb", "> 0", id="less than nothing"),
+        pytest.param("[server]\nmax_image_megapixels = 1001", "server.max_image_megapixels", "<= 1000", id="too large"),
+        pytest.param('[server]\nendpoint = "/run/j.sock"', "server.endpoint", "wrong form", id="a path"),
+        pytest.param('[server]\nendpoint = "ipc://j.sock"', "server.endpoint", "wrong form", id="a relative path"),
+        pytest.param('[server]\nendpoint = "ipc:///"', "server.endpoint", "wrong form", id="no path"),
+        pytest.param('[server]\nendpoint = "tcp://127.0.0.1:1"', "server.endpoint", "wrong form", id="tcp as endpoint"),
+        pytest.param('[server]\nendpoint = "ipc:///a\\u0000b"', "server.endpoint", "wrong form", id="a zero byte"),
+        pytest.param('[server]\ntcp = "tcp://0.0.0.0:5555"', "server.tcp", "wrong form", id="every interface"),
+        pytest.param('[server]\ntcp = "tcp://192.168.1.2:5555"', "server.tcp", "wrong form", id="another host"),
+        pytest.param('[server]\ntcp = "tcp://localhost.evil.org:5555"', "server.tcp", "wrong form", id="a longer name"),
+        pytest.param('[server]\ntcp = "tcp://127.0.0.1"', "server.tcp", "wrong form", id="no port"),
+        pytest.param('[server]\ntcp = "tcp://127.0.0.1:70000"', "server.tcp", "wrong form", id="no such port"),
+        pytest.param('[server]\ntcp = "tcp://127.0.0.1:5555\\n"', "server.tcp", "wrong form", id="a line end"),
+        pytest.param('[models]\npaths = "/models"', "models.paths", "got `str`", id="one path for a list"),
+        pytest.param("[models]\npaths = [1]", "models.paths", "got `int`", id="a number for a path"),
+        pytest.param('[models]\nstarter = "false"', "models.starter", "got `str`", id="a string for a truth"),
+        pytest.param("[models]\nthreads = 0", "models.threads", ">= 1", id="no thread"),
+        pytest.param("[models]\nmax_batch = 257", "models.max_batch", "<= 256", id="too large a batch"),
+        pytest.param('[policy]\non_doubt = "guess"', "policy.on_doubt", "guess", id="no such choice"),
+        pytest.param("[policy]\ndefault = 1", "policy.default", "got `int`", id="a number for a name"),
+        pytest.param('[log]\nlevel = "loud"', "log.level", "loud", id="no such level"),
+        pytest.param('[log]\nrequests = "no"', "log.requests", "got `str`", id="no is not false"),
+        pytest.param("server = 1", "server", "got `int`", id="a number for a section"),
+    ],
+)
+def test_a_wrong_value_is_told_by_its_key_with_an_example(text: str, key: str, wrong: str) -> None:
+    line = said(text)
+    assert re.match(rf"{re.escape(key)}(\[\d\])?: ", line), line
+    assert wrong in line
+    section = key.partition(".")[0]
+    expected = EXAMPLES.get(key) or next(e for k, e in EXAMPLES.items() if k.startswith(section))
+    assert line.endswith(f"; example: {expected}")
+
+
+@pytest.mark.parametrize(
+    ("policy", "wrong"),
+    [
+        ("models = []\nthresholds = []", ">= 1"),
+        ("thresholds = []", "models"),
+        ('models = ["xs", "m"]\nthresholds = [1.1]', "<= 1"),
+        ('models = ["xs", "m"]\nthresholds = [-0.1]', ">= 0"),
+        ('models = ["xs", "m"]\nthresholds = "0.5"', "got `str`"),
+        ('models = ["xs", "m"]\nthresholds = [nan]', ">= 0"),
+        ('models = ["xs", "m"]', "policies.quick.thresholds: 0 for 2 models"),
+        ('models = ["xs", "m"]\nthresholds = [0.5, 0.5]', "policies.quick.thresholds: 2 for 2 models"),
+        ('models = ["xs"]\nthresholds = [0.5]', "policies.quick.thresholds: 1 for 1 models"),
+    ],
+)
+def test_a_wrong_policy_is_told_with_an_example(policy: str, wrong: str) -> None:
+    line = said(f'[policies.good]\nmodels = ["xs"]\n[policies.quick]\n{policy}\n')
+    assert line.startswith("policies.quick")
+    assert wrong in line
+    assert line.endswith(EXAMPLES["policies"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[server", "workers: 2", "=", "[server]\nworkers = 1\nworkers = 2", "\0", "\ud800", "a = " + "[" * 5000],
+    ids=["open", "yaml", "bare", "twice", "zero byte", "surrogate", "deep"],
+)
+def test_what_is_no_toml_is_told_so(text: str) -> None:
+    assert said(text).startswith("not TOML: ")
+
+
+@given(
+    st.text(max_size=60) | st.dictionaries(st.sampled_from([*SECTIONS, "x", "a\nb"]), st.integers()).map(tomli_w.dumps)
+)
+@example('[server]\n"a\\nb" = 1')
+@example('[server]\n"a`b" = 1')
+@example('[policies."a\\nb"]\nmodels = ["xs"]\nthresholds = [0.5]')
+@example("policies = 1")
+@example("policies = {a = 1}")
+@example('[policies.""]\nmodels = []')
+@example('[log]\nlevel = "a\\nb"')
+def test_any_text_is_a_configuration_or_is_refused_in_one_line(text: str) -> None:
+    try:
+        assert isinstance(parse(text), Config)
+    except ConfigError as error:
+        line = str(error)
+    else:
+        return
+    assert len(line.splitlines()) == 1
+    assert "example: " in line
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+SHARES = st.floats(0, 1)
+OWN = st.lists(NAMES, min_size=1, max_size=4).flatmap(
+    lambda models: st.lists(SHARES, min_size=len(models) - 1, max_size=len(models) - 1).map(
+        lambda thresholds: OwnPolicy(models, thresholds)
+    )
+)
+CONFIGS = st.builds(
+    Config,
+    server=st.builds(
+        Server,
+        endpoint=st.sampled_from([None, "ipc:///run/jetsel/jetsel.sock", "ipc:///tmp/with space/é.sock"]),
+        tcp=st.sampled_from([None, "tcp://127.0.0.1:5555", "tcp://[::1]:1", "tcp://localhost:65535"]),
+        group=st.none() | NAMES,
+        workers=st.none() | st.integers(1, 64),
+        queue_mb=st.floats(0, 65_536, exclude_min=True),
+    ),
+    models=st.builds(
+        Models, paths=st.lists(NAMES, max_size=3), starter=st.booleans(), only=st.lists(NAMES, max_size=3)
+    ),
+    policy=st.builds(Policy, default=st.none() | NAMES, on_doubt=st.sampled_from(["use", "refuse"])),
+    policies=st.dictionaries(NAMES, OWN, max_size=3),
+    log=st.builds(Log, level=st.sampled_from(["debug", "info", "warning", "error"]), requests=st.booleans()),
+)
+
+
+@given(CONFIGS)
+@example(Config())
+def test_what_is_printed_reads_back_as_the_same_configuration(config: Config) -> None:
+    assert parse(as_toml(config)) == config
+
+
+@given(CONFIGS)
+def test_effective_leaves_out_what_is_left_to_jetsel(config: Config) -> None:
+    plain: dict[str, Any] = effective(config)
+    assert tuple(plain) == SECTIONS
+    for section in ("server", "models", "policy", "log"):
+        values = msgspec.structs.asdict(getattr(config, section))
+        assert plain[section] == {key: value for key, value in values.items() if value is not None}
+
+
+def test_every_key_left_to_jetsel_is_printed_with_its_example() -> None:
+    text = as_toml(Config())
+    for key in ("endpoint", "tcp", "group", "admin_group", "workers"):
+        assert re.search(rf"^# {key} is left to jetsel.*; example: {key} = ", text, re.MULTILINE), key
+    assert f"# [policies] example: {EXAMPLES['policies']}" in text

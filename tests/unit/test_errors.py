@@ -1,0 +1,83 @@
+"""Every error has a code of its own that stays, and docs/protocol.md says of each whether to send again."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import jetsel
+from jetsel import errors
+from jetsel.errors import BY_CODE, JetselError
+
+PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
+
+# Clients in other languages hold these: a code is never renamed, and its `retry` never changes.
+RETRY = {
+    "internal": False,
+    "config": False,
+    "bad-request": False,
+    "unsupported-version": False,
+    "unknown-kind": False,
+    "bad-image": False,
+    "image-too-large": False,
+    "unknown-model": False,
+    "unknown-family": False,
+    "unknown-policy": False,
+    "loading": True,
+    "busy": True,
+    "deadline": False,
+    "in-doubt": False,
+    "model-unavailable": False,
+    "not-allowed": False,
+    "reload-failed": False,
+    "shutting-down": True,
+    "no-daemon": True,
+    "no-reply": True,
+    "bad-model": False,
+    "bad-calibration": False,
+}
+
+
+def every_class(base: type[JetselError] = JetselError) -> list[type[JetselError]]:
+    return [base, *(found for child in base.__subclasses__() for found in every_class(child))]
+
+
+def test_the_codes_and_their_retry_are_those_that_clients_know() -> None:
+    assert {code: kind.retry for code, kind in BY_CODE.items()} == RETRY
+
+
+def test_no_two_errors_of_the_protocol_share_a_code() -> None:
+    kinds = [kind for kind in every_class() if kind.__module__ == errors.__name__ and "code" in vars(kind)]
+    codes = [kind.code for kind in kinds]
+    assert sorted(codes) == sorted(set(codes))
+    assert {kind.code: kind for kind in kinds} == BY_CODE
+
+
+def test_a_code_looks_like_every_other() -> None:
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", code) for code in BY_CODE)
+
+
+def test_an_error_of_another_file_travels_under_a_known_code() -> None:
+    for module in pkgutil.walk_packages(jetsel.__path__, "jetsel."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    for kind in every_class():
+        assert kind.code in BY_CODE, kind
+        if not kind.__module__.startswith("jetsel.client."):  # what a client raises for itself is never sent
+            assert kind.retry is BY_CODE[kind.code].retry, kind
+
+
+@pytest.mark.parametrize("code", sorted(RETRY))
+def test_a_code_gives_back_an_error_that_carries_it(code: str) -> None:
+    error = BY_CODE[code]("why, and what to do")
+    assert (error.code, error.retry, str(error)) == (code, RETRY[code], "why, and what to do")
+
+
+def test_the_protocol_lists_every_code_with_its_retry() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \| (true|false) \|", PROTOCOL.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) == len(dict(rows)), "a code stands there twice"
+    assert {code: retry == "true" for code, retry in rows} == RETRY
