@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-
 log = logging.getLogger("jetsel.daemon")
 
 

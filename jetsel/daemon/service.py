@@ -57,7 +57,9 @@ class Service:
         self._trust = Trust(config.server.admin_group)
         self._tally = Tally(config.server, generation.workers)
         self._generation = generation
-        self._generations = (generation,)  # those before are kept until their last request is answered
+        self._generations: tuple[Generation, ...] = (
+            generation,
+        )  # those before are kept until their last request is answered
         self._jobs: deque[Job] = deque()
         self._flying: dict[Flight, Job] = {}
         self._reloading = threading.Lock()
