@@ -82,8 +82,8 @@ def _why_no_file_answers(path: str) -> NoDaemonError | None:
             return NoDaemonError(f"the daemon that made {path} is gone: {HOW_TO_START}")
         except PermissionError:
             return NoDaemonError(_who_may(path))
-        except TimeoutError:
-            return None  # it listens, and its backlog is full
+        except (BlockingIOError, TimeoutError):
+            return None  # it listens, and its backlog is full (connect(2): EAGAIN of a socket with a timeout)
         except OSError as error:
             return NoDaemonError(f"{path} cannot be connected to ({error}): {HOW_TO_START}")
     return None
