@@ -1,0 +1,192 @@
+"""Where a daemon is looked for, in which order, and what is said where nobody answers."""
+
+from __future__ import annotations
+
+import grp
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jetsel import endpoint
+from jetsel.endpoint import find, user_socket, why_absent
+from jetsel.errors import ConfigError, NoDaemonError
+
+
+@pytest.fixture
+def listen() -> Iterator[list[socket.socket]]:
+    """Sockets that close with the test."""
+    opened: list[socket.socket] = []
+    yield opened
+    for one in opened:
+        one.close()
+
+
+def bound(path: Path, opened: list[socket.socket], *, listening: bool = True) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    opened.append(one)
+    one.bind(str(path))
+    if listening:
+        one.listen(1)
+    return path
+
+
+@pytest.fixture
+def system_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A place of the test's own for the system's socket; nothing stands there yet."""
+    path = tmp_path / "system" / "jetsel.sock"
+    monkeypatch.setattr(endpoint, "SYSTEM_SOCKET", str(path))
+    return path
+
+
+def test_the_system_socket_is_where_the_service_listens() -> None:
+    assert endpoint.SYSTEM_SOCKET == "/run/jetsel/jetsel.sock"
+
+
+def test_each_place_is_asked_only_where_those_before_say_nothing(
+    tmp_path: Path, system_socket: Path, listen: list[socket.socket]
+) -> None:
+    runtime = {"XDG_RUNTIME_DIR": str(tmp_path / "user")}
+    everything = {**runtime, "JETSEL_ENDPOINT": "ipc:///by/variable.sock"}
+    with pytest.raises(NoDaemonError):
+        find(None, runtime)
+    bound(system_socket, listen)
+    assert find(None, runtime) == f"ipc://{system_socket}"
+    users = bound(tmp_path / "user" / "jetsel" / "jetsel.sock", listen)
+    assert find(None, runtime) == f"ipc://{users}"
+    assert find(None, everything) == "ipc:///by/variable.sock"
+    assert find("ipc:///by/argument.sock", everything) == "ipc:///by/argument.sock"
+
+
+def test_the_environment_is_the_process_s_own_where_none_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JETSEL_ENDPOINT", "tcp://127.0.0.1:5555")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/7")
+    assert find() == "tcp://127.0.0.1:5555"
+    assert user_socket() == "/run/user/7/jetsel/jetsel.sock"
+
+
+def test_without_a_runtime_directory_the_socket_is_in_a_folder_of_the_users_own() -> None:
+    assert user_socket({}) == user_socket({"XDG_RUNTIME_DIR": ""}) == f"/tmp/jetsel-{os.getuid()}/jetsel.sock"
+
+
+def test_a_path_is_an_ipc_endpoint() -> None:
+    assert find("/srv/j.sock", {}) == "ipc:///srv/j.sock"
+    assert find(None, {"JETSEL_ENDPOINT": "/srv/j.sock"}) == "ipc:///srv/j.sock"
+
+
+@pytest.mark.parametrize("given", ["j.sock", "http://127.0.0.1", "inproc://a", "IPC:///a", " /a"])
+def test_what_names_no_endpoint_is_refused_with_its_source(given: str) -> None:
+    with pytest.raises(ConfigError, match=r"^the endpoint is .*: use ipc:///"):
+        find(given, {})
+    with pytest.raises(ConfigError, match=r"^\$JETSEL_ENDPOINT is .*: use ipc:///"):
+        find(None, {"JETSEL_ENDPOINT": given})
+
+
+def test_nowhere_at_all_names_both_places_and_how_to_start(tmp_path: Path, system_socket: Path) -> None:
+    with pytest.raises(NoDaemonError) as caught:
+        find(None, {"XDG_RUNTIME_DIR": str(tmp_path)})
+    assert str(caught.value) == (
+        f"no daemon listens at {tmp_path}/jetsel/jetsel.sock or {system_socket}: start one with: jetsel serve"
+    )
+
+
+def test_a_file_that_is_no_socket_is_passed_over(
+    tmp_path: Path, system_socket: Path, listen: list[socket.socket]
+) -> None:
+    users = tmp_path / "user" / "jetsel" / "jetsel.sock"
+    users.parent.mkdir(parents=True)
+    users.write_text("")
+    bound(system_socket, listen)
+    assert find(None, {"XDG_RUNTIME_DIR": str(tmp_path / "user")}) == f"ipc://{system_socket}"
+
+
+def test_somebody_listens(tmp_path: Path, listen: list[socket.socket]) -> None:
+    assert why_absent(f"ipc://{bound(tmp_path / 'j.sock', listen)}") is None
+
+
+def test_a_full_backlog_is_somebody_too(
+    tmp_path: Path, listen: list[socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint, "PROBE_S", 0.05)
+    path = bound(tmp_path / "j.sock", listen)
+    for _ in range(3):
+        waiting = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        waiting.setblocking(False)
+        listen.append(waiting)
+        waiting.connect_ex(str(path))
+    assert why_absent(f"ipc://{path}") is None
+
+
+def absence(where: str | Path) -> str:
+    error = why_absent(f"ipc://{where}" if isinstance(where, Path) else where)
+    assert isinstance(error, NoDaemonError)
+    return str(error)
+
+
+def test_nothing_at_the_path(tmp_path: Path) -> None:
+    path = tmp_path / "j.sock"
+    assert absence(path) == f"no daemon listens at {path}: start one with: jetsel serve"
+
+
+def test_a_socket_whose_daemon_is_gone(tmp_path: Path, listen: list[socket.socket]) -> None:
+    path = bound(tmp_path / "j.sock", listen, listening=False)
+    assert absence(path) == f"the daemon that made {path} is gone: start one with: jetsel serve"
+
+
+def test_a_regular_file(tmp_path: Path) -> None:
+    path = tmp_path / "j.sock"
+    path.write_text("dear diary")
+    said = absence(path)
+    assert str(path) in said
+    assert said.endswith("start one with: jetsel serve")
+    assert path.read_text() == "dear diary"
+
+
+def test_a_path_longer_than_a_socket_s_may_be(tmp_path: Path) -> None:
+    assert "cannot be connected to" in absence(tmp_path / ("x" * 120))
+
+
+FORBIDDEN = """
+import os, sys
+from jetsel.endpoint import why_absent
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+print(why_absent("ipc://" + sys.argv[1]))
+"""
+
+
+def test_a_socket_that_this_user_may_not_use_names_its_group(listen: list[socket.socket]) -> None:
+    # Root may use every socket, so where the tests run as root another user asks, who may not enter tmp_path.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)
+        path = bound(Path(folder) / "j.sock", listen)
+        path.chmod(0o000)
+        done = subprocess.run([sys.executable, "-c", FORBIDDEN, str(path)], capture_output=True, text=True, check=False)
+        group = grp.getgrgid(path.stat().st_gid).gr_name
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"this user may not use {path}: {path} belongs to the group {group}; ")
+    assert f"sudo usermod -aG {group} $USER" in done.stdout
+
+
+def test_tcp_listens_or_does_not(listen: list[socket.socket]) -> None:
+    one = socket.create_server(("127.0.0.1", 0))
+    listen.append(one)
+    where = f"tcp://127.0.0.1:{one.getsockname()[1]}"
+    assert why_absent(where) is None
+    one.close()
+    said = absence(where)
+    assert said.startswith(f"no daemon listens at {where} (")
+    assert said.endswith("start one with: jetsel serve")
+
+
+@pytest.mark.parametrize("where", ["tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:99999", "tcp://127.0.0.1:x"])
+def test_a_tcp_endpoint_that_is_none_is_said_to_be_absent(where: str) -> None:
+    assert absence(where).startswith(f"no daemon listens at {where} (")
