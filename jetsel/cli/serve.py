@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from jetsel.cli.options import ConfigFile
 
 
@@ -11,6 +13,8 @@ def serve(config: ConfigFile = None) -> None:
     Without any configuration it serves the starter family on a socket of your own, which the other commands find by
     themselves.
     """
+    # The neighbours of one photograph are too few to share among threads, each of which would hold memory.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported, which is below
     from jetsel.cli import settings
     from jetsel.daemon.run import run
 

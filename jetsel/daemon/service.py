@@ -15,8 +15,9 @@ from jetsel.config import Config
 from jetsel.daemon import pipeline
 from jetsel.daemon.generation import Generation, build
 from jetsel.daemon.job import Job
+from jetsel.daemon.memory import resident_mb
 from jetsel.daemon.port import Message, Port, Route
-from jetsel.daemon.tally import Tally, resident_mb
+from jetsel.daemon.tally import Tally
 from jetsel.daemon.trust import Trust
 from jetsel.errors import (
     BadRequestError,

@@ -66,14 +66,3 @@ class Tally:
         """Requests so far by `ok` or error code."""
         with self._lock:
             return dict(self._outcomes)
-
-
-def resident_mb() -> float | None:
-    """The process's resident memory in megabytes (proc(5), statm), or None where /proc does not tell."""
-    import resource
-
-    try:
-        with open("/proc/self/statm", encoding="ascii") as handle:  # noqa: PTH123  # read often; no Path is kept
-            return int(handle.read().split()[1]) * resource.getpagesize() / 1e6
-    except (OSError, ValueError, IndexError):
-        return None
