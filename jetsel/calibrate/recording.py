@@ -28,9 +28,14 @@ class Recording:
     costs_ms: Mapping[str, float]
 
     def right(self, criterion: Criterion) -> NDArray[np.bool_]:
-        """Which model was right on which photograph, (n, m): the class is the first, or among the first five."""
-        true = np.take_along_axis(self.logits, self.classes[None, :, None], axis=2)
-        above = (self.logits > true).sum(axis=2)
+        """Which model was right on which photograph, (n, m): the class is the first, or among the first five.
+
+        Of equal logits the lower class number stands first, as in answers.
+        """
+        classes = self.classes[None, :, None]
+        true = np.take_along_axis(self.logits, classes, axis=2)
+        lower = np.arange(self.logits.shape[2]) < classes
+        above = ((self.logits > true) | ((self.logits == true) & lower)).sum(axis=2)
         right: NDArray[np.bool_] = np.less(above, 1 if criterion == "top1" else 5)
         return np.transpose(right)
 
@@ -41,7 +46,8 @@ class Recording:
             scaled = logits / np.float32(temperatures[model])
             odds = np.exp(scaled - scaled.max(axis=1, keepdims=True))
             odds /= odds.sum(axis=1, keepdims=True)
-            columns.append(odds.max(axis=1) if criterion == "top1" else np.partition(odds, -5)[:, -5:].sum(axis=1))
+            first = 1 if criterion == "top1" else min(5, odds.shape[1])
+            columns.append(np.partition(odds, -first)[:, -first:].sum(axis=1))
         return np.stack(columns, axis=1)
 
     def prediction(self, model: str, photograph: int, criterion: Criterion, temperature: float) -> Prediction:

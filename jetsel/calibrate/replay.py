@@ -28,7 +28,7 @@ def replay(
     photograph: int,
     criterion: Criterion,
     temperatures: Mapping[str, float],
-    fallback: str,
+    fallback: str | None,
 ) -> Replayed:
     """Run the policy on one recorded photograph; every model is available and time never runs out."""
     steps = policy(Evidence(recording.features[photograph] if policy.needs_features else None, fallback))
@@ -64,7 +64,7 @@ def judge_policy(
     recording: Recording,
     criterion: Criterion,
     temperatures: Mapping[str, float],
-    fallback: str,
+    fallback: str | None,
     chooser_ms: float = 0.0,
 ) -> Outcome:
     """Replay the policy on every photograph. chooser_ms: the time of its features and choice, added to each."""

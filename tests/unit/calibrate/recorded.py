@@ -1,0 +1,33 @@
+"""Recordings small enough to work their numbers out by hand, and larger ones drawn by a seed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jetsel.calibrate.recording import Recording
+
+COSTS_MS = {"s": 1.0, "m": 3.0, "l": 10.0}
+
+
+def drawn(seed: int, photographs: int = 30, classes: int = 7) -> Recording:
+    """Three models, each surer and more often right than the one before it."""
+    draw = np.random.default_rng(seed)
+    true = draw.integers(0, classes, photographs)
+    logits = draw.normal(size=(3, photographs, classes)).astype(np.float32)
+    for strength, of_model in enumerate(logits, 1):
+        of_model[np.arange(photographs), true] += strength
+    features = draw.random((photographs, 2), dtype=np.float32)
+    return Recording(tuple(COSTS_MS), logits, true, features, COSTS_MS)
+
+
+def of_two_classes(*margins: list[float], classes: list[int]) -> Recording:
+    """Models s, m, ... whose logits are (margin, 0): a margin over 0 says class 0, its confidence grows with it."""
+    logits = np.stack([np.stack([np.array(m, np.float32), np.zeros(len(m), np.float32)], axis=1) for m in margins])
+    models = tuple(COSTS_MS)[: len(margins)]
+    features = np.zeros((len(classes), 1), np.float32)
+    return Recording(models, logits, np.array(classes), features, {model: COSTS_MS[model] for model in models})
+
+
+def margin(probability: float) -> float:
+    """The margin at which class 0 has this probability at temperature 1."""
+    return float(np.log(probability / (1 - probability)))

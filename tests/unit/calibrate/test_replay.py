@@ -1,0 +1,144 @@
+"""A replay answers, runs and costs what the driver would; its summary is worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.replay import judge_policy, replay
+from jetsel.engines import Output
+from jetsel.errors import InDoubtError
+from jetsel.premodel import fit_chain
+from jetsel.selection import Decision, Driver, Evidence, Flight, Lane, Policy
+from jetsel.selection.cascade import Cascade
+from jetsel.selection.chain import ChainPolicy
+from jetsel.selection.single import Single
+from jetsel.wire import Criterion
+from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, of_two_classes
+
+TEMPERATURES = {"s": 0.8, "m": 1.5, "l": 2.0}
+EVEN = dict.fromkeys(TEMPERATURES, 1.0)
+
+
+class RecordedEngine:
+    """Answers what the model said of the photograph whose number is its input."""
+
+    concurrency = 1
+
+    def __init__(self, name: str, logits: NDArray[np.float32]) -> None:
+        self.name = name
+        self._logits = logits
+
+    def infer(self, batch: NDArray[np.float32]) -> Output:
+        return Output(self._logits[batch[:, 0, 0, 0].astype(int)], None, None)
+
+    def close(self) -> None:
+        pass
+
+
+def driven(policy: Policy, recording: Recording, photograph: int, criterion: Criterion, fallback: str | None) -> Flight:
+    """The photograph under the policy, by the driver."""
+    lanes = {
+        model: Lane(model, RecordedEngine(model, logits), TEMPERATURES[model])
+        for model, logits in zip(recording.models, recording.logits, strict=True)
+    }
+    evidence = Evidence(recording.features[photograph] if policy.needs_features else None, fallback)
+    number = np.full((1, 1, 1, 1), photograph, np.float32)
+    flight = Flight(policy, evidence, criterion, lambda _: number)
+    Driver(lanes).finish(flight)
+    return flight
+
+
+def chain(recording: Recording) -> ChainPolicy:
+    right, costs = recording.right("top1"), list(COSTS_MS.values())
+    return ChainPolicy("chain", fit_chain(recording.models, recording.features, right, costs, 3, "optimum"))
+
+
+@pytest.mark.parametrize("criterion", ["top1", "top5"])
+@pytest.mark.parametrize("kind", ["single", "cascade", "chain"])
+@given(seed=st.integers(0, 1000), thresholds=st.lists(st.floats(0, 1), min_size=2, max_size=2))
+def test_a_replay_is_what_the_driver_does(kind: str, criterion: Criterion, seed: int, thresholds: list[float]) -> None:
+    recording = drawn(seed, photographs=12)
+    policy = {
+        "single": Single("m"),
+        "cascade": Cascade.of("cascade", recording.models, thresholds),
+        "chain": chain(recording),
+    }[kind]
+    for photograph in range(12):
+        again = replay(policy, recording, photograph, criterion, TEMPERATURES, "l")
+        flight = driven(policy, recording, photograph, criterion, "l")
+        assert isinstance(flight.outcome, Decision)
+        assert again.decision is not None
+        assert again.ran == tuple(run.model for run in flight.ran)
+        assert again.cost_ms == sum(COSTS_MS[model] for model in again.ran)
+        assert again.decision.seen.model == flight.outcome.seen.model
+        assert again.decision.because == flight.outcome.because
+        assert again.decision.in_doubt == flight.outcome.in_doubt
+        assert np.array_equal(again.decision.seen.probabilities, flight.outcome.seen.probabilities)
+
+
+def of_four() -> Recording:
+    """Model s is sure of 0 and 1, of which it is wrong about 1; model m is right about all but 3."""
+    return of_two_classes(
+        [margin(0.9), margin(0.9), margin(0.6), margin(0.6)],
+        [margin(0.8), margin(0.2), margin(0.8), margin(0.8)],
+        classes=[0, 1, 0, 1],
+    )
+
+
+def test_a_cascade_s_summary_by_hand() -> None:
+    outcome = judge_policy(Cascade.of("c", ["s", "m"], [0.7]), of_four(), "top1", EVEN, "m")
+    assert outcome.accuracy == 2 / 4  # 0 by s, 2 by m
+    assert outcome.mean_ms == pytest.approx((1 + 1 + 4 + 4) / 4)
+    assert outcome.p95_ms == pytest.approx(4.0)
+    assert outcome.runs == {"s": 1.0, "m": 0.5}
+    assert outcome.in_doubt == 0.0
+
+
+def test_the_time_of_the_choice_is_added_to_each() -> None:
+    plain = judge_policy(Single("m"), of_four(), "top1", EVEN, "m")
+    choosing = judge_policy(Single("m"), of_four(), "top1", EVEN, "m", chooser_ms=0.5)
+    assert (plain.mean_ms, plain.p95_ms) == (3.0, 3.0)
+    assert (choosing.mean_ms, choosing.p95_ms) == (3.5, 3.5)
+    assert plain.accuracy == choosing.accuracy == 3 / 4
+
+
+def test_the_95th_percentile_by_hand() -> None:
+    # 21 photographs, two of which cost 4 ms instead of 1: the 95th percentile is the 20th of the sorted, so 4.
+    two = of_two_classes([margin(0.9)] * 19 + [0.1] * 2, [1.0] * 21, classes=[0] * 21)
+    assert judge_policy(Cascade.of("c", ["s", "m"], [0.7]), two, "top1", EVEN, "m").p95_ms == pytest.approx(4.0)
+    one = of_two_classes([margin(0.9)] * 20 + [0.1], [1.0] * 21, classes=[0] * 21)
+    assert judge_policy(Cascade.of("c", ["s", "m"], [0.7]), one, "top1", EVEN, "m").p95_ms == pytest.approx(1.0)
+
+
+def doubtful() -> tuple[ChainPolicy, Recording]:
+    """Features tell apart what s knows (0.0), what only m knows (0.5), and what none does (1.0), two of each."""
+    recording = of_two_classes([1.0, 1.0, -1.0, -1.0, 1.0, 1.0], [1.0] * 6, classes=[0, 0, 0, 0, 1, 1])
+    features = np.array([0, 0, 0.5, 0.5, 1, 1], np.float32)[:, None]
+    told = Recording(recording.models, recording.logits, recording.classes, features, recording.costs_ms)
+    fitted = fit_chain(told.models, features, told.right("top1"), [1.0, 3.0], 1, "optimum")
+    return ChainPolicy("chain", fitted), told
+
+
+def test_a_chain_in_doubt_by_hand() -> None:
+    policy, recording = doubtful()
+    used = judge_policy(policy, recording, "top1", EVEN, "m")
+    assert used.accuracy == pytest.approx(4 / 6)
+    assert used.runs == {"s": pytest.approx(2 / 6), "m": pytest.approx(4 / 6)}
+    assert used.mean_ms == pytest.approx((2 * 1 + 4 * 3) / 6)
+    assert used.in_doubt == pytest.approx(2 / 6)
+
+
+def test_a_refusal_is_no_right_answer_and_runs_nothing() -> None:
+    policy, recording = doubtful()
+    refused = replay(policy, recording, 5, "top1", EVEN, None)
+    assert (refused.decision, refused.ran, refused.cost_ms) == (None, (), 0.0)
+    assert isinstance(driven(policy, recording, 5, "top1", None).outcome, InDoubtError)
+    outcome = judge_policy(policy, recording, "top1", EVEN, None)
+    assert outcome.accuracy == pytest.approx(4 / 6)
+    assert outcome.in_doubt == pytest.approx(2 / 6)
+    assert outcome.mean_ms == pytest.approx((2 * 1 + 2 * 3) / 6)

@@ -1,0 +1,79 @@
+"""Temperatures and calibration errors against numbers worked out by hand and a search by brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jetsel.calibrate.temperature import (
+    HIGHEST,
+    LOWEST,
+    calibration_error,
+    fit_temperature,
+    negative_log_likelihood,
+)
+from tests.unit.calibrate.recorded import drawn, of_two_classes
+
+
+def test_the_likelihood_by_hand() -> None:
+    logits = np.log(np.array([[3, 1], [1, 4]], np.float32))
+    assert negative_log_likelihood(logits, np.array([0, 0]), 1.0) == pytest.approx(-np.log([3 / 4, 1 / 5]).mean())
+    # At half the temperature the odds are squared: 9 to 1 and 1 to 16.
+    assert negative_log_likelihood(logits, np.array([0, 0]), 0.5) == pytest.approx(-np.log([9 / 10, 1 / 17]).mean())
+
+
+def test_large_logits_do_not_overflow() -> None:
+    logits = np.array([[30_000.0, 0.0]], np.float32)
+    assert negative_log_likelihood(logits, np.array([0]), 0.05) == 0.0
+    assert negative_log_likelihood(logits, np.array([1]), 1.0) == pytest.approx(30_000)
+
+
+@pytest.mark.parametrize(("right", "margin"), [(8, 2.0), (8, 0.5), (6, 3.0), (9, 9.0)])
+def test_a_model_that_always_says_the_same_margin(right: int, margin: float) -> None:
+    # Right 8 times of 10, its probability should be 0.8: margin / T = ln(8 / 2).
+    found = of_two_classes([margin] * 10, classes=[0] * right + [1] * (10 - right))
+    expected = margin / np.log(right / (10 - right))
+    assert fit_temperature(found.logits[0], found.classes) == pytest.approx(expected, rel=2e-4)
+
+
+def test_the_ends_of_the_range_are_reached_where_the_best_lies_beyond() -> None:
+    always = of_two_classes([1.0] * 5, classes=[0] * 5)
+    assert fit_temperature(always.logits[0], always.classes) == pytest.approx(LOWEST, rel=1e-3)
+    never = of_two_classes([1.0] * 5, classes=[1] * 5)
+    assert fit_temperature(never.logits[0], never.classes) == pytest.approx(HIGHEST, rel=1e-3)
+
+
+@given(st.integers(0, 1000), st.floats(0.2, 5.0))
+def test_no_temperature_of_a_fine_grid_is_better(seed: int, scale: float) -> None:
+    found = drawn(seed)
+    for logits in found.logits * np.float32(scale):
+        fitted = fit_temperature(logits, found.classes)
+        loss = negative_log_likelihood(logits, found.classes, fitted)
+        others = [negative_log_likelihood(logits, found.classes, t) for t in np.geomspace(LOWEST, HIGHEST, 60)]
+        assert loss <= min(others) + 1e-5  # a best beyond the range is met within the search's precision
+
+
+def test_logits_twice_as_large_take_twice_the_temperature() -> None:
+    found = drawn(3)
+    once = fit_temperature(found.logits[2], found.classes)
+    assert fit_temperature(2 * found.logits[2], found.classes) == pytest.approx(2 * once, rel=1e-3)
+
+
+def test_the_calibration_error_by_hand() -> None:
+    # Two bins: three photographs at 0.2, one of them right; one at 0.9, right. Gaps 2/15 and 0.1, weighed 3 and 1.
+    confidences = np.array([0.2, 0.2, 0.2, 0.9], np.float32)
+    right = np.array([True, False, False, True])
+    assert calibration_error(confidences, right, bins=2) == pytest.approx((3 * (1 / 3 - 0.2) + 0.1) / 4)
+
+
+def test_full_confidence_falls_into_the_last_bin() -> None:
+    assert calibration_error(np.ones(4, np.float32), np.array([True, True, True, False])) == pytest.approx(0.25)
+
+
+def test_over_and_under_confidence_in_one_bin_cancel_and_in_two_do_not() -> None:
+    confidences = np.array([0.4, 0.6], np.float32)
+    right = np.array([True, False])
+    assert calibration_error(confidences, right, bins=1) == pytest.approx(0.0, abs=1e-7)
+    assert calibration_error(confidences, right, bins=2) == pytest.approx(0.6)
