@@ -1,0 +1,159 @@
+"""What the asyncio client alone promises: many calls at once, each cancelled on its own, and one loop after another."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from jetsel import AsyncClient, wire
+from jetsel.errors import BusyError, NoDaemonError, NoReplyError
+from tests.unit.client.peer import Peer, Seen, answer, daemon_like, fail
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "peer.sock"
+
+
+def echo(seen: list[Seen]) -> Sequence[wire.Reply]:
+    return [answer(seen[-1], (seen[-1].image or b"").decode())]
+
+
+def silent(seen: list[Seen]) -> Sequence[wire.Reply]:
+    return []
+
+
+async def until_seen(peer: Peer, count: int) -> None:
+    give_up_s = time.monotonic() + 10
+    while len(peer.seen) < count:
+        assert time.monotonic() < give_up_s
+        await asyncio.sleep(0.005)
+
+
+def test_calls_at_once_are_each_given_their_own_answer(path: Path) -> None:
+    def turned_round(seen: list[Seen]) -> Sequence[wire.Reply]:
+        """Answer ten at a time, the last one first."""
+        if len(seen) % 10:
+            return []
+        return [answer(one, (one.image or b"").decode()) for one in reversed(seen[-10:])]
+
+    async def main(endpoint: str) -> list[str]:
+        async with AsyncClient(endpoint) as client:
+            calls = [client.classify(f"photograph {i}".encode()) for i in range(200)]
+            return [found.label for found in await asyncio.gather(*calls)]
+
+    with Peer(path, turned_round) as peer:
+        assert asyncio.run(main(peer.endpoint)) == [f"photograph {i}" for i in range(200)]
+
+
+def test_one_failure_is_one_calls_own(path: Path) -> None:
+    def picky(seen: list[Seen]) -> Sequence[wire.Reply]:
+        newest = seen[-1]
+        return [fail(newest, "busy", False) if newest.image == b"7" else answer(newest)]
+
+    async def main(endpoint: str) -> list[object]:
+        async with AsyncClient(endpoint) as client:
+            calls = [client.classify(str(i).encode()) for i in range(10)]
+            return list(await asyncio.gather(*calls, return_exceptions=True))
+
+    with Peer(path, picky) as peer:
+        found = asyncio.run(main(peer.endpoint))
+        assert [isinstance(one, BusyError) for one in found] == [i == 7 for i in range(10)]
+        assert sum(isinstance(one, wire.Answer) for one in found) == 9
+
+
+def test_a_call_that_is_cancelled_leaves_the_others_alone(path: Path) -> None:
+    def when_four(seen: list[Seen]) -> Sequence[wire.Reply]:
+        return [answer(one, (one.image or b"").decode()) for one in seen] if len(seen) == 4 else []
+
+    async def main(peer: Peer) -> None:
+        async with AsyncClient(peer.endpoint) as client:
+            tasks = [asyncio.create_task(client.classify(str(i).encode())) for i in range(3)]
+            await until_seen(peer, 3)
+            tasks[1].cancel()
+            assert (await client.classify(b"3")).label == "3"
+            assert [(await tasks[i]).label for i in (0, 2)] == ["0", "2"]
+            with pytest.raises(asyncio.CancelledError):
+                await tasks[1]
+
+    with Peer(path, when_four) as peer:
+        asyncio.run(main(peer))
+
+
+def test_a_timeout_of_asyncios_own_ends_a_call(path: Path) -> None:
+    async def main(endpoint: str) -> None:
+        async with AsyncClient(endpoint) as client:
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(client.status(), 0.1)
+
+    with Peer(path, silent) as peer:
+        asyncio.run(main(peer.endpoint))
+
+
+def test_closing_ends_every_call_and_none_is_tried_again(path: Path) -> None:
+    async def main(peer: Peer) -> list[object]:
+        client = AsyncClient(peer.endpoint)
+        tasks = [asyncio.create_task(client.classify(b"image")) for _ in range(5)]
+        await until_seen(peer, 5)
+        client.close()
+        return list(await asyncio.gather(*tasks, return_exceptions=True))
+
+    with Peer(path, silent) as peer:
+        found = asyncio.run(main(peer))
+        assert all(isinstance(one, NoReplyError) and "closed" in str(one) for one in found)
+        assert len(peer.seen) == 5
+
+
+def test_the_peer_going_away_ends_every_call(path: Path) -> None:
+    async def main() -> list[object]:
+        async with AsyncClient(f"ipc://{path}", retry=False) as client:
+            with Peer(path, silent) as peer:
+                tasks = [asyncio.create_task(client.classify(b"image")) for _ in range(5)]
+                await until_seen(peer, 5)
+            return list(await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 10))
+
+    assert [type(one) for one in asyncio.run(main())] == [NoReplyError] * 5
+
+
+def test_a_restart_under_way_is_waited_for(path: Path) -> None:
+    async def main() -> str:
+        async with AsyncClient(f"ipc://{path}") as client:
+            with Peer(path, silent) as first:
+                call = asyncio.create_task(client.classify(b"tabby"))
+                await until_seen(first, 1)
+            with pytest.raises(NoDaemonError):  # nobody is there now, and another call is told so at once
+                await client.status()
+            with Peer(path, echo):
+                return (await asyncio.wait_for(call, 20)).label
+
+    assert asyncio.run(main()) == "tabby"
+
+
+def test_one_client_serves_one_loop_after_another(path: Path) -> None:
+    with Peer(path, daemon_like) as peer:
+        client = AsyncClient(peer.endpoint)
+
+        async def main() -> str:
+            return (await client.status()).state
+
+        assert [asyncio.run(main()) for _ in range(3)] == ["ready"] * 3
+
+        async def leave() -> None:
+            client.close()
+
+        asyncio.run(leave())
+
+
+def test_many_large_images_wait_for_room_and_all_arrive(path: Path) -> None:
+    async def main(endpoint: str) -> int:
+        async with AsyncClient(endpoint) as client:
+            calls = [client.classify(bytes([i]) * 1_000_000) for i in range(100)]
+            return len(await asyncio.gather(*calls))
+
+    with Peer(path, daemon_like) as peer:
+        assert asyncio.run(main(peer.endpoint)) == 100
+        assert {seen.image for seen in peer.seen} == {bytes([i]) * 1_000_000 for i in range(100)}

@@ -1,0 +1,113 @@
+"""What the blocking client alone promises: threads may share it, and so may a process that was forked off."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import jetsel
+from jetsel import wire
+from jetsel.errors import NoReplyError
+from tests.unit.client.peer import Peer, Seen, answer, daemon_like
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "peer.sock"
+
+
+def echo(seen: list[Seen]) -> Sequence[wire.Reply]:
+    return [answer(seen[-1], (seen[-1].image or b"").decode())]
+
+
+def test_threads_that_share_a_client_get_their_own_answers(path: Path) -> None:
+    with Peer(path, echo) as peer, jetsel.Client(peer.endpoint) as client, ThreadPoolExecutor(8) as threads:
+        names = [f"photograph {i}" for i in range(100)]
+        found = threads.map(lambda name: client.classify(name.encode()).label, names)
+        assert list(found) == names
+
+
+def test_a_thread_that_never_got_its_turn_says_so(path: Path) -> None:
+    begun = threading.Event()
+
+    def silent(seen: list[Seen]) -> Sequence[wire.Reply]:
+        begun.set()
+        return []
+
+    with Peer(path, silent) as peer, jetsel.Client(peer.endpoint) as client, ThreadPoolExecutor(1) as threads:
+        other = threads.submit(client.status, timeout_ms=1000)
+        assert begun.wait(10)
+        with pytest.raises(NoReplyError, match="another thread"):
+            client.status(timeout_ms=50)
+        with pytest.raises(NoReplyError, match="within 1000 ms"):
+            other.result(20)
+
+
+def test_closing_lets_the_call_of_another_thread_end(path: Path) -> None:
+    begun, let_go = threading.Event(), threading.Event()
+
+    def slow(seen: list[Seen]) -> Sequence[wire.Reply]:
+        begun.set()
+        assert let_go.wait(10)
+        return daemon_like(seen)
+
+    with Peer(path, slow) as peer, ThreadPoolExecutor(2) as threads:
+        client = jetsel.Client(peer.endpoint)
+        call = threads.submit(client.status)
+        assert begun.wait(10)
+        closing = threads.submit(client.close)
+        let_go.set()
+        assert call.result(10).state == "ready"
+        closing.result(10)
+
+
+def test_the_context_manager_hangs_up(path: Path) -> None:
+    with Peer(path, daemon_like) as peer:
+        with jetsel.Client(peer.endpoint) as client:
+            client.status()
+            assert client._link is not None
+        assert client._link is None
+
+
+def test_the_peer_going_away_ends_the_wait(path: Path) -> None:
+    begun = threading.Event()
+
+    def silent(seen: list[Seen]) -> Sequence[wire.Reply]:
+        begun.set()
+        return []
+
+    with jetsel.Client(f"ipc://{path}", retry=False) as client, ThreadPoolExecutor(1) as threads:
+        with Peer(path, silent):
+            call = threads.submit(client.status)
+            assert begun.wait(10)
+        began = time.monotonic()
+        with pytest.raises(NoReplyError, match="hung up"):
+            call.result(20)
+        assert time.monotonic() - began < 10, "not the 30 s of the timeout"
+
+
+FORKED = """
+import os, sys, jetsel
+client = jetsel.Client(sys.argv[1], timeout_ms=5000)
+client.status()
+child = os.fork()
+if child == 0:
+    os._exit(0 if client.status().state == "ready" else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+print(client.status().state)
+"""
+
+
+def test_a_forked_process_gets_a_connection_of_its_own(path: Path) -> None:
+    with Peer(path, daemon_like) as peer:
+        command = [sys.executable, "-c", FORKED, peer.endpoint]
+        found = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert found.stdout == "ready\n", found.stderr
+        assert len(peer.seen) == 3

@@ -1,0 +1,248 @@
+"""What both clients do alike against a scripted peer on a real socket: requests, results, refusals, retries, limits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from jetsel import errors, wire
+from jetsel.client.patience import MOST_LOSSES
+from tests.unit.client.conftest import Connect
+from tests.unit.client.peer import Peer, Script, Seen, answer, daemon_like, fail, status
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "peer.sock"
+
+
+def failing(times: int, code: str, retry: bool) -> Script:
+    """Answer only after so many failures."""
+    return lambda seen: [fail(seen[-1], code, retry) if len(seen) <= times else answer(seen[-1])]
+
+
+def silent(seen: list[Seen]) -> Sequence[wire.Reply]:
+    return []
+
+
+def test_every_setting_of_a_call_is_in_its_request(path: Path, connect: Connect) -> None:
+    with Peer(path, daemon_like) as peer:
+        given: dict[str, Any] = {"family": "f", "top_k": 2, "policy": "cascade", "deadline_ms": 5e4}
+        given |= {"criterion": "top5", "on_doubt": "refuse", "explain": True}
+        found = connect(peer.endpoint).classify(b"image", **given)
+        request = peer.seen[0].request
+        assert isinstance(request, wire.Classify)
+        assert peer.seen[0].image == b"image"
+        sent = msgspec.structs.asdict(request)
+        deadline_ms = sent.pop("deadline_ms")
+        assert 0 < deadline_ms <= given.pop("deadline_ms"), "what the client spent is taken off"
+        assert given.items() <= sent.items()
+        assert found == answer(peer.seen[0])
+
+
+def test_what_is_left_out_is_left_to_the_daemon(path: Path, connect: Connect) -> None:
+    with Peer(path, daemon_like) as peer:
+        connect(peer.endpoint).classify(b"image")
+        assert peer.seen[0].request == wire.Classify(1, peer.seen[0].request.id)
+
+
+def test_a_path_and_an_array_arrive_as_bytes(path: Path, connect: Connect, tmp_path: Path) -> None:
+    (tmp_path / "cat.jpg").write_bytes(b"a file")
+    picture = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)
+    with Peer(path, daemon_like) as peer:
+        client = connect(peer.endpoint)
+        client.classify(tmp_path / "cat.jpg", model="m")
+        client.classify(picture[::-1], channels="rgb")
+        large = np.full((300, 400, 3), 7, np.uint8)  # past the size from which memory is lent
+        client.classify(large)
+        assert [seen.image for seen in peer.seen] == [b"a file", picture[::-1].tobytes(), large.tobytes()]
+        layouts = [seen.request.pixels for seen in peer.seen if isinstance(seen.request, wire.Classify)]
+        assert layouts[:2] == [None, wire.Pixels("rgb8", 3, 2, 9)]
+
+
+def test_status_and_reload_are_typed_too(path: Path, connect: Connect) -> None:
+    with Peer(path, daemon_like) as peer:
+        client = connect(peer.endpoint)
+        assert client.status() == status(peer.seen[0])
+        assert client.reload().changed == ["model m"]
+        assert [seen.image for seen in peer.seen] == [None, None]
+
+
+@pytest.mark.parametrize("code", sorted(errors.BY_CODE))
+def test_every_code_is_raised_in_its_own_class(path: Path, connect: Connect, code: str) -> None:
+    kind = errors.BY_CODE[code]
+    with Peer(path, lambda seen: [fail(seen[-1], code, kind.retry)]) as peer:
+        with pytest.raises(kind, match=f"this is {code}") as raised:
+            connect(peer.endpoint, retry=False).classify(b"image")
+        assert type(raised.value) is kind
+        assert (raised.value.code, raised.value.retry) == (code, kind.retry)
+
+
+def test_a_newer_daemons_code_keeps_its_name_and_its_retry(path: Path, connect: Connect) -> None:
+    with Peer(path, failing(2, "too-warm", retry=True)) as peer:
+        assert connect(peer.endpoint).classify(b"image").label == "tabby"
+        assert len(peer.seen) == 3
+    with Peer(path, failing(9, "too-old", retry=False)) as peer:
+        with pytest.raises(errors.JetselError, match="this is too-old") as raised:
+            connect(peer.endpoint).classify(b"image")
+        assert (raised.value.code, raised.value.retry) == ("too-old", False)
+        assert len(peer.seen) == 1
+
+
+def test_the_daemons_word_on_retry_counts_and_not_our_table(path: Path, connect: Connect) -> None:
+    with Peer(path, failing(9, "busy", retry=False)) as peer:
+        with pytest.raises(errors.BusyError):
+            connect(peer.endpoint).classify(b"image")
+        assert len(peer.seen) == 1
+
+
+def test_busy_is_tried_again_under_a_new_id(path: Path, connect: Connect) -> None:
+    with Peer(path, failing(3, "busy", retry=True)) as peer:
+        assert connect(peer.endpoint).classify(b"image").label == "tabby"
+        assert len({seen.request.id for seen in peer.seen}) == 4
+        assert {seen.image for seen in peer.seen} == {b"image"}
+
+
+def test_retries_can_be_turned_off(path: Path, connect: Connect) -> None:
+    with Peer(path, failing(1, "busy", retry=True)) as peer:
+        with pytest.raises(errors.BusyError):
+            connect(peer.endpoint, retry=False).classify(b"image")
+        assert len(peer.seen) == 1
+
+
+def test_retries_end_with_the_timeout_and_say_what_the_daemon_said(path: Path, connect: Connect) -> None:
+    with Peer(path, failing(10**9, "loading", retry=True)) as peer:
+        began = time.monotonic()
+        with pytest.raises(errors.LoadingError):
+            connect(peer.endpoint, timeout_ms=200).classify(b"image")
+        assert len(peer.seen) >= 2
+        assert time.monotonic() - began < 10
+
+
+def test_each_attempt_has_only_what_is_left_of_the_deadline(path: Path, connect: Connect) -> None:
+    with Peer(path, failing(3, "busy", retry=True)) as peer:
+        connect(peer.endpoint).classify(b"image", deadline_ms=20_000)
+        sent = [seen.request.deadline_ms for seen in peer.seen if isinstance(seen.request, wire.Classify)]
+        assert len(sent) == 4
+        assert all(ms is not None and 0 < ms <= 20_000 for ms in sent)
+        assert sent == sorted(set(sent), reverse=True)  # type: ignore[type-var]
+
+
+def test_retries_end_with_the_deadline(path: Path, connect: Connect) -> None:
+    with Peer(path, failing(10**9, "busy", retry=True)) as peer:
+        began = time.monotonic()
+        with pytest.raises((errors.BusyError, errors.DeadlineError)):
+            connect(peer.endpoint).classify(b"image", deadline_ms=100)
+        assert time.monotonic() - began < 10, "not the 30 s of the timeout"
+
+
+def test_a_deadline_that_is_over_before_sending_is_one(path: Path, connect: Connect) -> None:
+    with Peer(path, daemon_like) as peer:
+        with pytest.raises(errors.DeadlineError, match="over before"):
+            connect(peer.endpoint).classify(b"image", deadline_ms=1e-9)
+        assert peer.seen == []
+
+
+def test_no_reply_within_the_timeout(path: Path, connect: Connect) -> None:
+    with Peer(path, silent) as peer, pytest.raises(errors.NoReplyError, match="within 100 ms"):
+        connect(peer.endpoint).classify(b"image", timeout_ms=100)
+
+
+def test_a_late_reply_is_not_taken_for_the_next_ones(path: Path, connect: Connect) -> None:
+    def late(seen: list[Seen]) -> Sequence[wire.Reply]:
+        if len(seen) == 1:
+            return []
+        return [answer(seen[0], "the first"), answer(seen[1], "the second")]
+
+    with Peer(path, late) as peer:
+        client = connect(peer.endpoint)
+        with pytest.raises(errors.NoReplyError):
+            client.classify(b"first", timeout_ms=100)
+        assert client.classify(b"second").label == "the second"
+
+
+def test_a_failure_without_an_id_is_ours(path: Path, connect: Connect) -> None:
+    with (
+        Peer(path, lambda _: [wire.Failure(1, None, "bad-request", False, "no JSON")]) as peer,
+        pytest.raises(errors.BadRequestError, match="no JSON"),
+    ):
+        connect(peer.endpoint).classify(b"image")
+
+
+@pytest.mark.parametrize("frame", [b"HTTP/1.1 400 Bad Request", b'{"type": "hello"}', b'{"type": "answer", "v": 1}'])
+def test_a_peer_that_is_no_daemon_is_named(path: Path, connect: Connect, frame: bytes) -> None:
+    with Peer(path, lambda _: [frame]) as peer, pytest.raises(errors.BadRequestError, match="protocol version 1"):
+        connect(peer.endpoint).classify(b"image")
+
+
+def test_a_reply_of_another_kind_is_refused(path: Path, connect: Connect) -> None:
+    with (
+        Peer(path, lambda seen: [wire.Reloaded(1, seen[-1].request.id, [])]) as peer,
+        pytest.raises(errors.BadRequestError, match="is it a jetsel daemon"),
+    ):
+        connect(peer.endpoint).classify(b"image")
+
+
+def test_a_newer_daemons_fields_are_passed_over(path: Path, connect: Connect) -> None:
+    def newer(seen: list[Seen]) -> Sequence[bytes]:
+        return [msgspec.json.encode(msgspec.to_builtins(answer(seen[-1])) | {"mood": "sunny"})]
+
+    with Peer(path, newer) as peer:
+        assert connect(peer.endpoint).classify(b"image").label == "tabby"
+
+
+def test_what_is_too_large_is_refused_before_it_is_sent(path: Path, connect: Connect) -> None:
+    with Peer(path, daemon_like) as peer:
+        client = connect(peer.endpoint, max_image_mb=0.001)
+        with pytest.raises(errors.ImageTooLargeError):
+            client.classify(bytes(1001))
+        with pytest.raises(errors.BadRequestError, match="65536 are read"):
+            client.classify(b"image", policy="x" * 70_000)
+        assert client.classify(bytes(1000)).label == "tabby"
+        assert len(peer.seen) == 1
+
+
+def test_a_message_that_the_peer_hangs_up_on_is_not_sent_for_ever(path: Path, connect: Connect) -> None:
+    with Peer(path, daemon_like, max_message_bytes=1000) as peer:
+        client = connect(peer.endpoint)
+        began = time.monotonic()
+        with pytest.raises(errors.NoReplyError, match="larger than it takes"):
+            client.classify(bytes(2000))
+        assert time.monotonic() - began < 10, "not the 30 s of the timeout"
+        assert client.classify(bytes(500)).label == "tabby", "the next call connects again"
+        assert MOST_LOSSES == 2
+
+
+def test_nobody_there_is_told_at_once_with_how_to_start_one(path: Path, connect: Connect) -> None:
+    began = time.monotonic()
+    with pytest.raises(errors.NoDaemonError, match="jetsel serve"):
+        connect(f"ipc://{path}").classify(b"image")
+    assert time.monotonic() - began < 10, "not the 30 s of the timeout"
+
+
+def test_after_close_the_next_call_connects_again(path: Path, connect: Connect) -> None:
+    with Peer(path, daemon_like) as peer:
+        client = connect(peer.endpoint)
+        client.status()
+        client.client.close()
+        client.client.close()
+        assert client.status().state == "ready"
+
+
+def test_a_peer_that_starts_again_is_found_again(path: Path, connect: Connect) -> None:
+    client = connect(f"ipc://{path}")
+    for _ in range(2):
+        with Peer(path, daemon_like):
+            assert client.status().state == "ready"
+
+
+def test_an_endpoint_that_is_none_is_the_callers_mistake(connect: Connect) -> None:
+    for endpoint in ("jetsel.sock", "udp://127.0.0.1:5", "ipc://" + "x" * 200, "tcp://nowhere"):
+        with pytest.raises(errors.ConfigError, match=r"ipc:///path/of/the\.sock"):
+            connect(endpoint).status()

@@ -1,0 +1,51 @@
+"""How long a call waits: pauses that double, and the failures that end it."""
+
+from __future__ import annotations
+
+import pytest
+
+from jetsel.client.patience import FIRST_PAUSE_S, LONGEST_PAUSE_S, MOST_LOSSES, Patience
+from jetsel.errors import BadImageError, BusyError, DeadlineError, LoadingError, NoDaemonError, NoReplyError
+
+
+def test_pauses_double_up_to_the_longest_and_none_is_under_half_of_its_own() -> None:
+    patience = Patience(timeout_ms=1e6)
+    for attempt in range(12):
+        expected = min(FIRST_PAUSE_S * 2**attempt, LONGEST_PAUSE_S)
+        pause_s = patience.pause_s(BusyError("full"))
+        assert pause_s is not None
+        assert expected / 2 <= pause_s <= expected
+
+
+@pytest.mark.parametrize("error", [BadImageError("no"), DeadlineError("late")])
+def test_what_does_not_say_retry_is_final(error: Exception) -> None:
+    assert Patience(1e6).pause_s(error) is None  # type: ignore[arg-type]
+
+
+def test_nobody_there_from_the_start_is_final_and_later_it_is_a_restart() -> None:
+    assert Patience(1e6).pause_s(NoDaemonError("gone")) is None
+    patience = Patience(1e6)
+    assert patience.pause_s(LoadingError("wait")) is not None
+    assert patience.pause_s(NoDaemonError("gone")) is not None
+
+
+def test_a_connection_that_is_lost_again_and_again_is_final() -> None:
+    patience = Patience(1e6)
+    for _ in range(MOST_LOSSES):
+        assert patience.pause_s(NoReplyError("lost")) is not None
+    assert patience.pause_s(NoReplyError("lost")) is None
+
+
+@pytest.mark.parametrize("patience", [Patience(FIRST_PAUSE_S * 0.49e3), Patience(1e6, FIRST_PAUSE_S * 0.49e3)])
+def test_no_attempt_begins_past_the_timeout_or_the_deadline(patience: Patience) -> None:
+    assert patience.pause_s(BusyError("full")) is None
+
+
+def test_what_is_left_shrinks_with_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now_s)
+    patience = Patience(timeout_ms=500, deadline_ms=200)
+    now_s = 100.125
+    assert patience.left_ms == 375
+    assert patience.deadline_left_ms == 75
+    assert Patience(500).deadline_left_ms is None

@@ -1,0 +1,138 @@
+"""What a caller holds becomes frame two: every accepted kind, byte by byte, and every refusal."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from jetsel.client.photograph import Channels, Payload, payload_of
+from jetsel.errors import BadImageError, ImageTooLargeError
+from jetsel.wire import Pixels
+
+# Two rows of three pixels whose every byte is different.
+PICTURE = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)
+BYTES = bytes(range(18))
+
+
+def taken(image: Any, channels: Channels = "bgr", max_image_mb: float = 16.0) -> tuple[bytes, Pixels | None]:
+    payload = payload_of(image, channels, max_image_mb)
+    return bytes(payload.data), payload.pixels
+
+
+def test_encoded_bytes_are_sent_as_they_are() -> None:
+    for image in (b"abc", bytearray(b"abc"), memoryview(b"abc"), np.frombuffer(b"abc", np.uint8)):
+        assert taken(image) == (b"abc", None)
+
+
+def test_a_path_is_read_whatever_its_type(tmp_path: Path) -> None:
+    file = tmp_path / "cat.jpg"
+    file.write_bytes(b"abc")
+    assert taken(file) == taken(str(file)) == (b"abc", None)
+
+
+def test_a_file_that_is_not_there_is_the_callers_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        taken(tmp_path / "cat.jpg")
+    with pytest.raises(IsADirectoryError):
+        taken(tmp_path)
+
+
+@pytest.mark.parametrize(("channels", "name"), [("bgr", "bgr8"), ("rgb", "rgb8")])
+def test_an_array_is_sent_raw_in_the_order_that_was_said(channels: Channels, name: Any) -> None:
+    assert taken(PICTURE, channels) == (BYTES, Pixels(name, width=3, height=2, stride=9))
+
+
+@pytest.mark.parametrize("gray", [PICTURE[:, :, 0], PICTURE[:, :, :1]])
+def test_gray_arrays_have_one_byte_for_each_pixel(gray: np.ndarray) -> None:
+    assert taken(gray) == (bytes(range(0, 18, 3)), Pixels("gray8", width=3, height=2, stride=3))
+
+
+def test_memory_that_is_contiguous_is_not_copied() -> None:
+    payload = payload_of(PICTURE, "bgr", 16.0)
+    assert np.shares_memory(np.frombuffer(payload.data, np.uint8), PICTURE)
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        (PICTURE[:, :, ::-1], bytes([2, 1, 0, 5, 4, 3, 8, 7, 6, 11, 10, 9, 14, 13, 12, 17, 16, 15])),
+        (PICTURE[:, 1:], bytes([3, 4, 5, 6, 7, 8, 12, 13, 14, 15, 16, 17])),
+        (PICTURE[::-1], bytes([*range(9, 18), *range(9)])),
+        (np.asfortranarray(PICTURE), BYTES),
+    ],
+    ids=["channels turned round", "a crop", "upside down", "columns first"],
+)
+def test_memory_that_lies_otherwise_is_sent_row_after_row(view: np.ndarray, expected: bytes) -> None:
+    assert not view.flags.c_contiguous
+    data, pixels = taken(view)
+    assert data == expected
+    assert pixels == Pixels("bgr8", width=view.shape[1], height=2, stride=view.shape[1] * 3)
+
+
+def test_an_image_that_names_its_channels_is_believed() -> None:
+    assert taken(Image.fromarray(PICTURE), "bgr") == (BYTES, Pixels("rgb8", width=3, height=2, stride=9))
+    with pytest.raises(BadImageError, match=r"R, G, B, A.*image\.convert"):
+        taken(Image.new("RGBA", (3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("image", "said"),
+    [
+        (PICTURE.astype(np.float32), "uint8"),
+        (PICTURE.astype(np.int8), "uint8"),
+        (np.zeros((2, 3, 4), np.uint8), r"\(2, 3, 4\)"),
+        (np.zeros((1, 2, 3, 3), np.uint8), r"\(1, 2, 3, 3\)"),
+        (np.uint8(7), "shape"),
+        (np.zeros((0, 3, 3), np.uint8), "empty"),
+        (b"", "empty"),
+        (7, "int is no image"),
+        (None, "NoneType is no image"),
+        ([[1, 2], [3, 4]], "list is no image"),
+    ],
+)
+def test_what_is_no_photograph_is_refused(image: Any, said: str) -> None:
+    with pytest.raises(BadImageError, match=said):
+        taken(image)
+
+
+def test_an_unknown_order_of_channels_is_refused() -> None:
+    with pytest.raises(BadImageError, match="'bgr' or 'rgb'"):
+        taken(PICTURE, "gbr")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["path", "bytes", "array"])
+def test_past_the_limit_nothing_is_sent(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "large"
+
+    def image(size: int) -> Any:
+        file.write_bytes(bytes(size))
+        return {"path": file, "bytes": bytes(size), "array": np.zeros((1, size), np.uint8)}[kind]
+
+    assert len(taken(image(1000), max_image_mb=0.001)[0]) == 1000
+    with pytest.raises(ImageTooLargeError, match="max_image_mb"):
+        taken(image(1001), max_image_mb=0.001)
+
+
+def test_a_pipe_is_read_to_its_end_and_no_further_than_the_limit(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert through(pipe, b"x" * 100_000, 0.1) == b"x" * 100_000
+    with pytest.raises(ImageTooLargeError):
+        through(pipe, b"x" * 100_001, 0.1)
+
+
+def through(pipe: Path, data: bytes, max_image_mb: float) -> bytes:
+    """Write to a pipe from a thread while it is read as an image."""
+    writer = threading.Thread(target=lambda: pipe.write_bytes(data))
+    writer.start()
+    try:
+        payload: Payload = payload_of(pipe, "bgr", max_image_mb)
+        return bytes(payload.data)
+    finally:
+        writer.join(10)
