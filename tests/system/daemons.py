@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,8 +75,10 @@ Start = Callable[..., Daemon]
 Connect = Callable[..., Peer]
 
 
-def launch(folder: Path, config: str = "", *, name: str = "jetsel", **options: Any) -> Daemon:
-    """Start a daemon whose socket lies in `folder`; its log goes to a file beside it."""
+def launch(
+    folder: Path, config: str = "", *, name: str = "jetsel", prefix: Sequence[str] = (), **options: Any
+) -> Daemon:
+    """Start a daemon, by way of the command `prefix`; its socket and its log lie in `folder`."""
     path = folder / f"{name}.sock"
     file = folder / f"{name}.toml"
     server = "" if "[server]" in config else "[server]\n"
@@ -86,7 +88,7 @@ def launch(folder: Path, config: str = "", *, name: str = "jetsel", **options: A
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", **options.pop("env", {})}
     with log.open("w") as handle:
         process = subprocess.Popen(
-            [sys.executable, "-m", "jetsel", "serve", "--config", str(file)],
+            [*prefix, sys.executable, "-m", "jetsel", "serve", "--config", str(file)],
             stdout=handle,
             stderr=handle,
             text=True,
