@@ -1,0 +1,1 @@
+"""What jetsel costs, measured beside a bare loop and another server: docs/benchmarks.md says how to read it."""

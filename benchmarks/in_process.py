@@ -1,0 +1,61 @@
+"""The starter family without a daemon: the same policy, driver, decoding and engines, one photograph at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.bare import LIMITS, needed_px
+from jetsel import image, premodel
+from jetsel.engines import open_engine
+from jetsel.errors import JetselError
+from jetsel.features import extract, table_hash
+from jetsel.selection import Driver, Evidence, Flight, Lane, Policy, catalogue
+from jetsel.zoo import Family, verify
+
+
+@dataclass(frozen=True)
+class Said:
+    """What is compared: the label's wnid and the models that ran, in order."""
+
+    wnid: str
+    ran: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.wnid} by {', '.join(self.ran)}"
+
+
+class InProcess:
+    """Answers as the daemon with its defaults should; put together here from the same parts."""
+
+    def __init__(self, family: Family, policy: str | None) -> None:
+        names = [model.manifest.name for model in family.models]
+        found = premodel.load(family.models[0].directory / "calibration")
+        hashes = {model.manifest.name: model.manifest.sha256 for model in family.models}
+        premodel.check(found, family.labels.sha256, hashes, table_hash())
+        self._family = family
+        self._specs = {model.manifest.name: model.manifest.input for model in family.models}
+        self._features = found.features
+        self._policy: Policy = catalogue(names, found, {})["top1"][policy or found.default_policy["top1"]]
+        self._fallback = names[-1]
+        lanes = {}
+        for model in family.models:
+            verify(model)
+            name = model.manifest.name
+            engine = open_engine("onnxruntime", name, model.path, concurrency=1, threads=1)
+            lanes[name] = Lane(name, engine, found.temperatures.get(name, 1.0))
+        self._driver = Driver(lanes, max_batch=1)
+
+    def classify(self, data: bytes) -> Said:
+        """Run the policy on one encoded photograph; raises JetselError where the daemon would answer with it."""
+        photograph = image.decode(data, LIMITS, needed_px(self._family))
+        features = extract(photograph.bgr, self._features) if self._policy.needs_features else None
+        flight = Flight(
+            self._policy,
+            Evidence(features, self._fallback),
+            "top1",
+            lambda model: image.model_input(photograph, self._specs[model]),
+        )
+        outcome = self._driver.finish(flight)
+        if isinstance(outcome, JetselError):
+            raise outcome
+        return Said(self._family.labels.wnids[outcome.seen.label], tuple(run.model for run in flight.ran))

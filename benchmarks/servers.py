@@ -1,0 +1,140 @@
+"""Processes that the benchmarks start and stop: a real daemon with a configuration of its own, and mosec."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.channels import HttpChannel
+from jetsel.client import Client
+from jetsel.errors import NoDaemonError, NoReplyError
+
+ROOT = Path(__file__).parents[1]
+START_S = 60.0
+STOP_S = 20.0
+LOOK_EVERY_S = 0.005
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that answers. pids: of all its processes."""
+
+    address: str
+    pids: list[int]
+    ready_after_s: float  # from the start of the process
+
+
+@contextmanager
+def daemon(folder: Path, settings: str = "") -> Iterator[Server]:
+    """Run `jetsel serve` on a socket in `folder`; settings: lines for its [server] section and what follows it."""
+    endpoint = f"ipc://{folder / 'jetsel.sock'}"
+    config = folder / "jetsel.toml"
+    config.write_text(f'[server]\nendpoint = "{endpoint}"\n{settings}', encoding="utf-8")
+    began_s = time.perf_counter()
+    with _process([sys.executable, "-m", "jetsel", "serve", "--config", str(config)], folder / "jetsel.log") as process:
+        with Client(endpoint, retry=False) as client:
+            while not _is_ready(client):
+                _check(process, folder / "jetsel.log", began_s)
+        yield Server(endpoint, [process.pid], time.perf_counter() - began_s)
+
+
+def has_mosec() -> bool:
+    """Whether mosec is installed."""
+    return importlib.util.find_spec("mosec") is not None
+
+
+@contextmanager
+def mosec(folder: Path, model: str, workers: int, photograph: bytes) -> Iterator[Server]:
+    """Run mosec with this model in so many worker processes, batching off, on a TCP port of the loopback."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    options = ["--address", "127.0.0.1", "--port", str(port), "--log-level", "warning"]
+    log = folder / "mosec.log"
+    address = f"http://127.0.0.1:{port}/inference"
+    settings = {"BENCHMARKS_MODEL": model, "BENCHMARKS_WORKERS": str(workers)}
+    began_s = time.perf_counter()
+    with _process([sys.executable, "-m", "benchmarks.mosec_server", *options], log, settings) as process:
+        while not _answers(address, photograph):
+            _check(process, log, began_s)
+        yield Server(address, _family_of(process.pid), time.perf_counter() - began_s)
+
+
+@contextmanager
+def _process(
+    command: list[str], log: Path, settings: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process in a group of its own, which ends with the block."""
+    environment = {**os.environ, **(settings or {})}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode: so do the servers
+    with log.open("wb") as words:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=words,
+            stderr=words,
+            cwd=ROOT,
+            env=environment,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # whatever it started and left behind
+
+
+def _is_ready(client: Client) -> bool:
+    try:
+        return client.status(timeout_ms=1000).state == "ready"
+    except (NoDaemonError, NoReplyError):
+        return False  # its socket is not there yet
+
+
+def _answers(address: str, photograph: bytes) -> bool:
+    """Whether the HTTP server classifies; while its workers start it refuses or lets the request time out."""
+    try:
+        channel = HttpChannel(address, [photograph])
+    except OSError:
+        return False
+    try:
+        channel.send(0)
+        while not channel.receive():
+            pass
+    except (OSError, RuntimeError):
+        return False
+    finally:
+        channel.close()
+    return True
+
+
+def _check(process: subprocess.Popen[bytes], log: Path, began_s: float) -> None:
+    """Wait a moment; raises RuntimeError with the server's own words where it ended or takes too long."""
+    if process.poll() is not None or time.perf_counter() - began_s > START_S:
+        raise RuntimeError(f"{process.args!r} did not come up: {log.read_text(encoding='utf-8', errors='replace')}")
+    time.sleep(LOOK_EVERY_S)
+
+
+def _family_of(pid: int) -> list[int]:
+    """Return the process and all that descend from it (proc(5), task/<tid>/children)."""
+    found = [pid]
+    for parent in found:
+        for children in Path(f"/proc/{parent}/task").glob("*/children"):
+            found += map(int, children.read_text(encoding="ascii").split())
+    return found
