@@ -1,0 +1,114 @@
+"""Answers in print: the one JSON object that programs read, the rows and the lines that people read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from jetsel import wire
+from jetsel.cli.answers import Outcome, add_row, answers_table, as_plain, details, short
+from jetsel.errors import BusyError
+from tests.unit.client.peer import Seen, answer
+
+DOCUMENTED = [
+    *("path", "label", "wnid", "probability", "top_k", "model", "policy", "ran", "latency_ms", "stages_ms"),
+    "energy_mj",
+]
+
+
+def outcome(result: Any = None, **changes: Any) -> Outcome:
+    explain = changes.pop("explain", False)
+    found = answer(Seen(wire.Classify(1, "x", explain=explain), b""), label="tabby, tabby cat")
+    return Outcome("cat.jpg", 12.34567, result or msgspec.structs.replace(found, **changes))
+
+
+def printed(*outcomes: Outcome) -> str:
+    shown = answers_table()
+    for one in outcomes:
+        add_row(shown, one)
+    console = Console(width=160, highlight=False)
+    with console.capture() as captured:
+        console.print(shown)
+    return captured.get()
+
+
+def test_the_json_object_has_the_documented_fields_in_their_order() -> None:
+    plain = as_plain(outcome(), explain=False)
+    assert list(plain) == DOCUMENTED
+    assert plain["path"] == "cat.jpg"
+    assert plain["latency_ms"] == 12.346
+    assert plain["energy_mj"] is None
+    assert plain["top_k"][1] == {"label": "lion", "wnid": "n02129165", "probability": 0.125}
+    assert plain["stages_ms"]["inference"] == [1.5]
+    assert plain["ran"][0]["model"] == "m"
+    assert msgspec.json.decode(msgspec.json.encode(plain)) == plain
+
+
+def test_the_explanation_is_there_where_it_was_asked_for() -> None:
+    plain = as_plain(outcome(explain=True), explain=True)
+    assert list(plain) == [*DOCUMENTED, "explanation"]
+    assert plain["explanation"]["steps"] == ["m is sure"]
+
+
+def test_a_failure_has_its_code_instead_of_an_answer() -> None:
+    assert as_plain(outcome(BusyError("full:\n  wait")), explain=False) == {
+        "path": "cat.jpg",
+        "error": {"code": "busy", "message": "full:\n  wait", "retry": True},
+    }
+    assert as_plain(outcome(FileNotFoundError(2, "No such file or directory")), explain=True) == {
+        "path": "cat.jpg",
+        "error": {"code": "unreadable", "message": "No such file or directory", "retry": False},
+    }
+
+
+def test_a_row_says_who_answered_and_what_it_took() -> None:
+    row = printed(outcome(energy_mj=12.34)).splitlines()[-2].split()
+    assert row == ["cat.jpg", "tabby", "75%", "m", "m", "12.3", "12.3"]
+    assert printed(outcome(in_doubt=True)).splitlines()[-2].split() == [
+        *("cat.jpg", "tabby", "(in", "doubt)", "75%", "m", "m", "12.3", "-")
+    ]
+
+
+def test_a_row_of_a_failure_says_why_on_one_line() -> None:
+    row = printed(outcome(BusyError("the queue\nis full"))).splitlines()[-2]
+    assert row.split() == ["cat.jpg", "the", "queue", "is", "full", "-", "-", "-", "-", "-"]
+
+
+def test_names_that_look_like_markup_are_printed_as_they_are() -> None:
+    strange = msgspec.structs.replace(outcome().result, label="[bold]x[/]", model="[red]")  # type: ignore[type-var]
+    row = printed(Outcome("[/a].jpg", 1.0, strange))
+    assert "[/a].jpg" in row
+    assert "[bold]x[/]" in row
+    assert "[red]" in row
+
+
+def test_the_details_say_all_there_is() -> None:
+    ran = [wire.Ran("s", "first rung", 0.4, 1.0, 1), wire.Ran("m", "s was not sure", 0.75, 3.0, 4)]
+    stages = wire.Stages(queue=0.5, decode=2.0, features=None, choice=0.25, inference=[1.0, 3.0], total=7.0)
+    found = outcome(explain=True, ran=ran, stages_ms=stages, cut_short=True, in_doubt=True)
+    assert details(found) == [
+        "cat.jpg (4 x 2)",
+        "   75.0%  tabby (n02123045)",
+        "   12.5%  lion (n02129165)",
+        "  answered by m, policy single:m, in doubt, cut short: it is sure",
+        "  ran s: first rung; confidence 40.0%, 1.00 ms",
+        "  ran m: s was not sure; confidence 75.0%, 3.00 ms in a batch of 4",
+        "  12.3 ms here, 7.00 in the daemon: queue 0.50, decode 2.00, choice 0.25, s 1.00, m 3.00",
+        "  energy: not known (no meter)",
+        "  decoded at 4 x 2",
+        "  step: m is sure",
+        "  distance to the nearest photographs of the calibration: 0.250",
+        "  features: contrast 0.5",
+    ]
+
+
+def test_energy_that_was_measured_is_told() -> None:
+    assert "  energy: 12.3 mJ" in details(outcome(energy_mj=12.34))
+
+
+@pytest.mark.parametrize(("label", "expected"), [("orange, orange tree", "orange"), ("bus", "bus")])
+def test_the_first_synonym_stands_for_all(label: str, expected: str) -> None:
+    assert short(label) == expected

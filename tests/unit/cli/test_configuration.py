@@ -1,0 +1,60 @@
+"""`jetsel config` in process: what it prints is a jetsel.toml that means the same; and where one is read from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jetsel.cli import settings
+from jetsel.cli.configuration import as_toml
+from jetsel.config import Config, Log, Models, OwnPolicy, Policy, Server, parse
+from jetsel.errors import ConfigError
+
+FULL = Config(
+    server=Server("ipc:///run/x.sock", "tcp://127.0.0.1:5555", "video", "adm", 2, 3, 4.5, 5.5, 6.5),
+    models=Models(['/a "quoted" folder', "/b\\c"], False, "f", ["m"], "onnxruntime", 2, 3),
+    policy=Policy("quick", "refuse", "m"),
+    policies={"quick": OwnPolicy(["s", "m"], [0.25]), "one by one": OwnPolicy(["m"])},
+    log=Log("debug", True),
+)
+
+
+@pytest.mark.parametrize("config", [Config(), FULL], ids=["the defaults", "every key"])
+def test_what_is_printed_reads_back(config: Config) -> None:
+    assert parse(as_toml(config)) == config
+
+
+def test_every_key_is_told_of_even_where_it_has_no_value() -> None:
+    printed = as_toml(Config())
+    for section in (Server, Models, Policy, Log):
+        for key in section.__struct_fields__:
+            assert f"\n{key} = " in printed or f"\n# {key} is left to jetsel" in printed
+    assert "[policies]" in printed
+
+
+def test_the_file_given_is_read_before_the_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    system = tmp_path / "system.toml"
+    monkeypatch.setattr(settings, "SYSTEM_CONFIG", str(system))
+    assert settings.locate(None) is None
+    system.write_text("")
+    assert settings.locate(None) == system
+    assert settings.locate(tmp_path / "own.toml") == tmp_path / "own.toml"
+
+
+def test_without_a_file_the_defaults_hold() -> None:
+    assert settings.read(None) == Config()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"[server]\nworkes = 1", "server.workes"), (b"\xff", "not UTF-8"), (b"[server", "not TOML"), (None, "write one")],
+)
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: bytes | None, said: str) -> None:
+    path = tmp_path / "jetsel.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError, match=said) as raised:
+        settings.read(path)
+    assert str(raised.value).startswith(f"{path}: ")
+    assert "\n" not in str(raised.value)
