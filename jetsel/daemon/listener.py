@@ -141,6 +141,8 @@ def _passed_socket(path: Path) -> int | None:
     if os.environ.get("LISTEN_PID") != str(os.getpid()):
         return None
     for descriptor in range(FIRST_PASSED_FD, FIRST_PASSED_FD + int(os.environ.get("LISTEN_FDS", "0"))):
+        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            continue  # a service manager may pass files too
         with socket.socket(fileno=os.dup(descriptor)) as passed:
             if passed.family == socket.AF_UNIX and passed.getsockname() == str(path):
                 os.set_inheritable(descriptor, False)

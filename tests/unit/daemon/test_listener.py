@@ -1,0 +1,314 @@
+"""The socket's file by real sockets: who may take a path over, what is removed, and what is left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import grp
+import os
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jetsel.daemon.listener import LONGEST_PATH, Listener, make_private_folder
+from jetsel.errors import ConfigError
+
+OWN_GROUP = grp.getgrgid(os.getgid()).gr_name
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "j.sock"
+
+
+@contextlib.contextmanager
+def listening(path: Path, group: str | None = None) -> Iterator[Listener]:
+    """A listener whose descriptor, ZeroMQ's to close in the daemon, is closed here."""
+    listener = Listener(path, group)
+    try:
+        yield listener
+    finally:
+        os.close(listener.fd)
+        listener.close()
+
+
+def somebody_answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        return caller.connect_ex(str(path)) == 0
+
+
+def refused(path: Path, group: str | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        Listener(path, group)
+    return str(caught.value)
+
+
+def test_it_listens_with_its_mode_until_it_is_closed(path: Path) -> None:
+    with listening(path):
+        assert somebody_answers(path)
+        assert stat.S_IMODE(path.lstat().st_mode) == 0o660
+        assert path.lstat().st_gid == os.getgid()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_closing_twice_removes_nothing_of_a_successor_s(path: Path) -> None:
+    with listening(path) as first:
+        first.close()
+        with listening(path):
+            first.close()
+            assert somebody_answers(path)
+
+
+def test_the_mode_does_not_hang_on_the_umask_and_leaves_it_alone(path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        with listening(path):
+            assert stat.S_IMODE(path.lstat().st_mode) == 0o660
+        assert os.umask(0o077) == 0o077
+    finally:
+        os.umask(before)
+
+
+def test_the_group_is_the_one_that_is_named(path: Path) -> None:
+    named = next((g for g in grp.getgrall() if g.gr_gid != os.getgid()), None) if os.getuid() == 0 else None
+    wanted = named or grp.getgrgid(os.getgid())  # only root may give a file to a group that it is not in
+    with listening(path, wanted.gr_name):
+        assert path.lstat().st_gid == wanted.gr_gid
+
+
+def test_an_unknown_group_is_refused_and_nothing_is_left(path: Path) -> None:
+    said = refused(path, "no-such-group")
+    assert said.startswith("server.group: there is no group 'no-such-group' here; example: ")
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_stale_socket_is_replaced(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as gone:
+        gone.bind(str(path))
+    assert path.is_socket()
+    assert not somebody_answers(path)
+    with listening(path):
+        assert somebody_answers(path)
+
+
+def test_a_live_one_is_refused_by_its_process(path: Path) -> None:
+    with listening(path):
+        said = refused(path)
+        assert f"another jetsel (process {os.getpid()}) serves {path}" in said
+        assert "give this one another endpoint" in said
+        assert somebody_answers(path)
+
+
+def test_a_live_one_of_another_process_is_refused_by_that_process(path: Path) -> None:
+    script = "import sys, pathlib\nfrom jetsel.daemon.listener import Listener\n"
+    script += "Listener(pathlib.Path(sys.argv[1]), None)\nprint('ready', flush=True)\nsys.stdin.read()"
+    holder = [sys.executable, "-c", script, str(path)]
+    with subprocess.Popen(holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        assert f"(process {process.pid})" in refused(path)
+        assert somebody_answers(path)
+        process.kill()
+    assert path.is_socket(), "a killed process cannot tidy up"
+    with listening(path):
+        assert somebody_answers(path)
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "link", "dangling link", "fifo"])
+def test_what_is_no_socket_is_never_removed(path: Path, kind: str) -> None:
+    target = path.with_name("dear-diary")
+    if kind == "file":
+        path.write_text("dear diary")
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(target)
+        if kind == "link":
+            target.write_text("dear diary")
+    before = path.lstat()
+    assert f"{path} is there and is no socket" in refused(path)
+    assert (path.lstat().st_ino, path.lstat().st_mode) == (before.st_ino, before.st_mode)
+    assert not path.with_name("j.sock.lock").exists()
+
+
+def test_what_takes_the_path_while_it_listens_is_left_at_the_end(path: Path) -> None:
+    with listening(path):
+        path.unlink()
+        path.write_text("dear diary")
+    assert path.read_text() == "dear diary"
+
+
+def test_an_old_lock_file_holds_nobody_up(path: Path) -> None:
+    path.with_name("j.sock.lock").write_text("4194304999")
+    with listening(path):
+        assert path.with_name("j.sock.lock").read_text() == str(os.getpid())
+
+
+def test_a_link_in_place_of_the_lock_is_not_followed(path: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("dear diary")
+    path.with_name("j.sock.lock").symlink_to(precious)
+    assert "cannot listen at" in refused(path)
+    assert precious.read_text() == "dear diary"
+
+
+RACER = """
+import os, sys, pathlib
+from jetsel.daemon.listener import Listener
+from jetsel.errors import ConfigError
+path = pathlib.Path(sys.argv[1])
+won = lost = 0
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(150):
+    try:
+        listener = Listener(path, None)
+    except ConfigError as error:
+        assert "another jetsel" in str(error), error
+        lost += 1
+        continue
+    owner = path.with_name(path.name + ".owner")  # whoever owns the path is alone with it
+    os.close(os.open(owner, os.O_CREAT | os.O_EXCL))
+    owner.unlink()
+    os.close(listener.fd)
+    listener.close()
+    won += 1
+print(won, lost)
+"""
+
+
+def test_of_several_that_start_and_stop_at_once_never_two_own_the_path(path: Path) -> None:
+    command = [sys.executable, "-c", RACER, str(path)]
+    racers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    for racer in racers:
+        assert racer.stdout is not None
+        assert racer.stdout.readline() == "ready\n"
+    for racer in racers:
+        assert racer.stdin is not None
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    won = 0
+    for racer in racers:
+        out, err = racer.communicate(timeout=120)
+        assert racer.returncode == 0, err
+        won += int(out.split()[0])
+    assert won >= 1
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_path_longer_than_a_socket_s_may_be_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    room = LONGEST_PATH - len(os.fsencode(tmp_path)) - 1
+    longest = tmp_path / ("x" * room)
+    with listening(longest):
+        assert somebody_answers(longest)
+    assert f"longer than the {LONGEST_PATH} bytes" in refused(tmp_path / ("x" * (room + 1)))
+    assert f"longer than the {LONGEST_PATH} bytes" in refused(tmp_path / ("é" * (room // 2 + 1)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    said = refused(tmp_path / "no" / "j.sock")
+    assert "No such file or directory" in said
+    assert "is the folder yours?" in said
+
+
+PASSED = """
+import os, socket, sys, pathlib
+from jetsel.daemon.listener import Listener
+os.environ["LISTEN_PID"] = str(os.getpid() + int(sys.argv[3]))
+os.environ["LISTEN_FDS"] = sys.argv[2]
+path = pathlib.Path(sys.argv[1])
+listener = Listener(path, None)
+with socket.socket(fileno=listener.fd) as listening:
+    flags = os.get_inheritable(listener.fd), os.get_blocking(listener.fd)
+    print(listener.fd, listening.getsockname(), *flags, flush=True)
+    listening.setblocking(True)
+    listening.accept()
+    listener.close()
+print(path.exists(), path.with_name("j.sock.lock").exists())
+"""
+
+
+def handed_over(path: Path, descriptors: list[int], pid_offset: int = 0) -> subprocess.Popen[str]:
+    """Start a process that finds these descriptors from 3 on, as a service manager passes them (sd_listen_fds(3))."""
+    moves = " ".join(f"{place}<&{fd}" for place, fd in enumerate(descriptors, 3))
+    command = ["/bin/bash", "-c", f'exec "$0" "$@" {moves}', sys.executable, "-c", PASSED]
+    return subprocess.Popen(
+        [*command, str(path), str(len(descriptors)), str(pid_offset)],
+        pass_fds=descriptors,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_socket_that_was_handed_over_is_used_and_left(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as given, path.with_name("log").open("w") as other:
+        given.bind(str(path))
+        given.listen(4)
+        before = path.lstat().st_ino
+        process = handed_over(path, [other.fileno(), given.fileno()])
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line == f"4 {path} False False\n", process.communicate()[1]
+        assert somebody_answers(path)
+        out, err = process.communicate(timeout=60)
+    assert out == "True False\n", err
+    assert path.lstat().st_ino == before
+
+
+def test_what_was_handed_to_another_process_is_not_taken(path: Path) -> None:
+    elsewhere = path.with_name("other.sock")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as given:
+        given.bind(str(elsewhere))
+        given.listen(4)
+        process = handed_over(path, [given.fileno()], pid_offset=1)
+        assert process.stdout is not None
+        number, name, *_ = process.stdout.readline().split()
+        assert (number != "3", name) == (True, str(path))
+        assert somebody_answers(path)
+        assert process.communicate(timeout=60)[0] == "False False\n"
+
+
+def test_a_private_folder_is_made_closed_and_found_again(tmp_path: Path) -> None:
+    folder = tmp_path / "jetsel"
+    make_private_folder(folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    make_private_folder(folder)
+
+
+def test_a_link_or_a_file_is_no_private_folder(tmp_path: Path) -> None:
+    link, file = tmp_path / "link", tmp_path / "file"
+    link.symlink_to(tmp_path)
+    file.write_text("")
+    for place in (link, file, tmp_path / "no" / "folder"):
+        with pytest.raises(ConfigError, match=r"set server\.endpoint or"):
+            make_private_folder(place)
+
+
+AS_ANOTHER_USER = """
+import os, pathlib
+from jetsel.daemon.listener import make_private_folder
+from jetsel.errors import ConfigError
+if os.getuid() == 0:
+    os.setuid(65534)  # to root nearly every folder is its own
+try:
+    make_private_folder(pathlib.Path("/usr"))
+except ConfigError as error:
+    assert "belongs to somebody else" in str(error), error
+    print("refused")
+"""
+
+
+def test_a_folder_of_somebody_else_s_is_refused() -> None:
+    done = subprocess.run([sys.executable, "-c", AS_ANOTHER_USER], capture_output=True, text=True, check=False)
+    assert done.stdout == "refused\n", done.stderr
