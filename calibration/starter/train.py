@@ -170,7 +170,7 @@ def run_epoch(state: Training, pixels: Tensor, classes: Tensor, rows: Tensor, le
         loss.backward()
         state.optimiser.step()
         state.follow(steps)
-        total += float(loss)
+        total += float(loss.detach())
         if step % 20 == 0:
             print(f"\r  epoch {epoch + 1}/{recipe.epochs} {100 * step // steps:3d} %", end="", flush=True)
     return total / steps

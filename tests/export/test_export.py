@@ -13,17 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from calibration.starter.export import casts_after_load, outputs_of, put_labels, store_half, to_onnx
 from calibration.starter.nets import SHAPES, Net, multiply_accumulates
 from jetsel.zoo.onnx_file import has_external_data
-
-
-def untrained(name: str) -> Net:
-    """A network of 100 classes, its normalisations not at their defaults: folding those would prove nothing."""
-    torch.manual_seed(0)
-    net = Net(SHAPES[name], 100)
-    with torch.no_grad():
-        for key, tensor in net.state_dict().items():
-            if "running" in key or tensor.ndim == 1:
-                tensor.uniform_(0.3, 0.7)
-    return net.eval()
+from tests.export.nets import untrained
 
 
 @pytest.fixture(params=sorted(SHAPES))

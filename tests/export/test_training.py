@@ -89,12 +89,15 @@ def test_from_photographs_to_a_measured_family(
     work, out, trained = tmp_path / "work", tmp_path / "out", tmp_path / "trained"
     where = ("--data", data, "--work", work)
     run(train.main, "s", *where)
-    with pytest.raises(SystemExit, match=r"run python -m calibration\.starter\.teach first"):
+    published = ("--out", str(out), "--trained", str(trained), "--version", "2.1.0")
+    with pytest.raises(SystemExit, match=r"run python -m calibration\.starter\.teach s first"):
         run(train.main, "xs", *where)
-    run(teach.main, "s", *where)
+    with pytest.raises(SystemExit, match=r"run python -m calibration\.starter\.train s, then export it"):
+        run(teach.main, "s", *where, "--published", out)
+    export.main(["s", *map(str, where), *published])
+    run(teach.main, "s", *where, "--published", out)
     run(train.main, "xs", *where)
-    for name in ("xs", "s"):
-        export.main([name, *map(str, where), "--out", str(out), "--trained", str(trained), "--version", "2.1.0"])
+    export.main(["xs", *map(str, where), *published])
 
     zoo = scan([out])
     assert zoo.broken == ()
