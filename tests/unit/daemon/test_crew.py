@@ -1,0 +1,245 @@
+"""The daemon's threads: every piece is done once, none waits while a thread sleeps, and no defect thins them out."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from jetsel.daemon.crew import Crew
+
+LIMIT_S = 60.0  # how long a test waits for what must come; it comes at once
+
+Piece = Callable[[], None]
+
+
+class Queue:
+    """Work whose messages are pieces; nothing but a message or a wake ends a wait at its socket."""
+
+    def __init__(self) -> None:
+        self._inbox: deque[Piece] = deque()
+        self._pieces: deque[Piece] = deque()
+        self._arrival = threading.Condition()
+        self._woken = False
+        self.at_socket = 0
+        self.most_at_socket = 0
+
+    def post(self, *pieces: Piece) -> None:
+        """Let one message for each piece arrive, all at once."""
+        with self._arrival:
+            self._inbox.extend(pieces)
+            self._arrival.notify_all()
+
+    def later(self, piece: Piece) -> None:
+        """Add a piece that no message brings, as a decoded photograph waits for its model."""
+        self._pieces.append(piece)
+
+    def wait(self) -> None:
+        with self._arrival:
+            self.at_socket += 1
+            self.most_at_socket = max(self.most_at_socket, self.at_socket)
+            self._arrival.wait_for(lambda: self._inbox or self._woken)
+            self._woken = False
+            self.at_socket -= 1
+
+    def wake(self) -> None:
+        with self._arrival:
+            self._woken = True
+            self._arrival.notify_all()
+
+    def receive(self) -> int:
+        with self._arrival:
+            taken = len(self._inbox)
+            self._pieces.extend(self._inbox)
+            self._inbox.clear()
+            return taken
+
+    def next_piece(self) -> Piece | None:
+        return self._pieces.popleft() if self._pieces else None
+
+
+@contextmanager
+def running(work: Queue, workers: int) -> Iterator[Crew]:
+    crew = Crew(work, workers)
+    crew.start()
+    try:
+        yield crew
+    finally:
+        crew.stop()
+
+
+class Done:
+    """Counts what was done, and waits for it."""
+
+    def __init__(self) -> None:
+        self._change = threading.Condition()
+        self.seen: Counter[object] = Counter()
+
+    def piece(self, name: object) -> Piece:
+        def do() -> None:
+            with self._change:
+                self.seen[name] += 1
+                self._change.notify_all()
+
+        return do
+
+    def wait_for(self, count: int) -> None:
+        with self._change:
+            came = self._change.wait_for(lambda: self.seen.total() >= count, LIMIT_S)
+        assert came, f"{self.seen.total()} of {count} pieces were done"
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_every_piece_is_done_once(workers: int) -> None:
+    work, done = Queue(), Done()
+    with running(work, workers):
+        for burst in range(300):
+            work.post(*(done.piece((burst, i)) for i in range(burst % 7)))
+        done.wait_for(sum(burst % 7 for burst in range(300)))
+    assert set(done.seen.values()) == {1}
+    assert work.most_at_socket == 1, "one thread at a time waits at the socket"
+
+
+def test_one_message_at_a_time_is_never_slept_over() -> None:
+    work, done = Queue(), Done()
+    with running(work, 2):
+        for number in range(500):
+            work.post(done.piece(number))
+            done.wait_for(number + 1)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_as_many_pieces_as_workers_run_at_once(workers: int) -> None:
+    work, done = Queue(), Done()
+    together = threading.Barrier(workers)
+
+    def meet() -> None:
+        together.wait(LIMIT_S)  # breaks where the others do not run at the same time
+        done.piece("met")()
+
+    with running(work, workers):
+        for _ in range(20):
+            work.post(*[meet] * workers)
+        done.wait_for(20 * workers)
+
+
+def test_no_more_pieces_than_workers_run_at_once_and_the_socket_is_read_meanwhile() -> None:
+    work, done = Queue(), Done()
+    release = threading.Event()
+
+    def hold() -> None:
+        done.piece("begun")()
+        release.wait(LIMIT_S)
+
+    with running(work, 2):
+        try:
+            work.post(hold, hold)
+            done.wait_for(2)
+            for number in range(20):
+                received = threading.Event()
+                work.post(done.piece(number), received.set)
+                taken(work)
+                assert not received.is_set(), "both workers are busy"
+        finally:
+            release.set()
+        done.wait_for(22)
+
+
+def taken(work: Queue) -> None:
+    """Wait until what was posted is off the socket."""
+    for _ in range(int(LIMIT_S * 1000)):
+        with work._arrival:
+            if not work._inbox:
+                return
+        threading.Event().wait(0.001)
+    raise AssertionError("nobody stands at the socket")
+
+
+def test_what_a_piece_leaves_behind_is_done_without_a_message() -> None:
+    work, done = Queue(), Done()
+
+    def first(number: int) -> Piece:
+        def do() -> None:
+            work.later(done.piece(number))
+
+        return do
+
+    with running(work, 3):
+        for number in range(200):
+            work.post(first(number))
+        done.wait_for(200)
+    assert set(done.seen.values()) == {1}
+
+
+def test_a_defect_in_a_piece_is_logged_and_costs_no_thread(caplog: pytest.LogCaptureFixture) -> None:
+    work, done = Queue(), Done()
+
+    def fail() -> None:
+        done.piece("failed")()
+        raise RuntimeError("a defect of ours")
+
+    with caplog.at_level(logging.ERROR), running(work, 2):
+        work.post(*[fail] * 10)
+        done.wait_for(10)
+        together = threading.Barrier(2)
+
+        def meet() -> None:
+            together.wait(LIMIT_S)
+            done.piece("met")()
+
+        work.post(meet, meet)
+        done.wait_for(12)
+    assert done.seen == {"failed": 10, "met": 2}
+    assert caplog.text.count("RuntimeError: a defect of ours") == 10
+
+
+class Stumbling(Queue):
+    """A queue whose first five turns at the socket end with a defect, after the messages were taken off it."""
+
+    stumbles = 5
+
+    def receive(self) -> int:
+        made = super().receive()
+        if self.stumbles:
+            self.stumbles -= 1
+            raise RuntimeError("a defect of ours")
+        return made
+
+
+def test_a_defect_at_the_socket_costs_no_thread(caplog: pytest.LogCaptureFixture) -> None:
+    work, done = Stumbling(), Done()
+    with running(work, 2):
+        for number in range(20):
+            work.post(done.piece(number))
+            done.wait_for(number + 1)
+    assert caplog.text.count("RuntimeError: a defect of ours") == 5
+
+
+def test_stop_lets_a_piece_end_and_waits_for_every_thread() -> None:
+    work, done = Queue(), Done()
+    release = threading.Event()
+
+    def hold() -> None:
+        done.piece("begun")()
+        release.wait(LIMIT_S)
+        done.piece("ended")()
+
+    before = threading.active_count()
+    crew = Crew(work, 3)
+    crew.start()
+    assert threading.active_count() == before + 4, "one more than the workers"
+    work.post(hold)
+    done.wait_for(1)
+    stopper = threading.Thread(target=crew.stop)
+    stopper.start()
+    stopper.join(0.05)
+    assert stopper.is_alive(), "the piece has not ended"
+    release.set()
+    stopper.join(LIMIT_S)
+    assert not stopper.is_alive()
+    assert done.seen == {"begun": 1, "ended": 1}
+    assert threading.active_count() == before

@@ -1,0 +1,70 @@
+"""Who may reload: root, the daemon's own user and the admin group; nobody over tcp."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+
+import pytest
+
+from jetsel.daemon.trust import Trust
+from jetsel.errors import ConfigError, NotAllowedError
+
+STRANGER_UID = STRANGER_GID = 4_000_000_000  # no user and no group has this number
+OWN_GROUP = grp.getgrgid(os.getgid())
+
+
+@pytest.mark.parametrize("group", [None, OWN_GROUP.gr_name])
+def test_root_and_the_daemon_s_own_user_may(group: str | None) -> None:
+    for uid in (0, os.getuid()):
+        Trust(group).check((uid, STRANGER_GID, 1))
+
+
+@pytest.mark.parametrize("group", [None, OWN_GROUP.gr_name])
+def test_over_tcp_nobody_may(group: str | None) -> None:
+    with pytest.raises(NotAllowedError, match="never over tcp"):
+        Trust(group).check(None)
+
+
+def test_anybody_else_may_not_and_is_told_who_may() -> None:
+    with pytest.raises(NotAllowedError, match=f"user {STRANGER_UID} .*: be root, the daemon's own user$"):
+        Trust(None).check((STRANGER_UID, OWN_GROUP.gr_gid, 1))
+    with pytest.raises(NotAllowedError, match=f"own user or a member of {OWN_GROUP.gr_name}$"):
+        Trust(OWN_GROUP.gr_name).check((STRANGER_UID, STRANGER_GID, 1))
+
+
+def test_a_process_that_runs_under_the_admin_group_may() -> None:
+    Trust(OWN_GROUP.gr_name).check((STRANGER_UID, OWN_GROUP.gr_gid, 1))
+
+
+def test_a_member_of_the_admin_group_may_from_the_moment_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The peer's credentials hold its first group alone; the others stand in the group file, which is root's to write.
+    member = next(user for user in pwd.getpwall() if user.pw_uid not in (0, os.getuid()))
+    trust = Trust(OWN_GROUP.gr_name)
+    peer = (member.pw_uid, STRANGER_GID, 1)
+    others = [name for name in OWN_GROUP.gr_mem if name != member.pw_name]
+    for members, may in ((others, False), ([*others, member.pw_name], True)):
+        now = grp.struct_group((OWN_GROUP.gr_name, "x", OWN_GROUP.gr_gid, members))
+        monkeypatch.setattr(grp, "getgrnam", lambda _, now=now: now)
+        if may:
+            trust.check(peer)
+        else:
+            with pytest.raises(NotAllowedError):
+                trust.check(peer)
+
+
+def test_a_group_that_is_gone_admits_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    trust = Trust(OWN_GROUP.gr_name)
+
+    def gone(name: str) -> grp.struct_group:
+        raise KeyError(name)
+
+    monkeypatch.setattr(grp, "getgrnam", gone)
+    with pytest.raises(NotAllowedError):
+        trust.check((STRANGER_UID, OWN_GROUP.gr_gid, 1))
+
+
+def test_an_unknown_admin_group_stops_the_start() -> None:
+    with pytest.raises(ConfigError, match=r"^server\.admin_group: there is no group 'no-such-group' here; example: "):
+        Trust("no-such-group")
