@@ -1,0 +1,269 @@
+"""Both clients against the running daemon: they are understood, and notice a daemon that dies or comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from PIL import Image
+
+import jetsel
+from jetsel import errors, wire
+from tests.system.daemons import Daemon, Start, drawn, encoded, free_port, wait_until_ready
+
+
+@pytest.fixture
+def client(shared_daemon: Daemon) -> jetsel.Client:
+    return jetsel.Client(shared_daemon.endpoint)
+
+
+def top(answer: wire.Answer) -> list[wire.Ranked]:
+    assert isinstance(answer, wire.Answer)
+    return answer.top_k
+
+
+def test_a_path_bytes_and_arrays_give_the_same_answer(client: jetsel.Client, tmp_path: Path) -> None:
+    picture = drawn(5)
+    (tmp_path / "drawn.png").write_bytes(encoded(picture, ".png"))
+    wanted = top(client.classify(tmp_path / "drawn.png", model="s"))
+    rgb = np.ascontiguousarray(picture[:, :, ::-1])
+    padded = np.zeros((130, 170, 3), np.uint8)
+    padded[3:123, 4:164] = picture
+    for found in (
+        client.classify(str(tmp_path / "drawn.png"), model="s"),
+        client.classify(encoded(picture, ".png"), model="s"),
+        client.classify(picture, model="s"),
+        client.classify(rgb, channels="rgb", model="s"),
+        client.classify(picture[:, :, ::-1], channels="rgb", model="s"),
+        client.classify(padded[3:123, 4:164], model="s"),
+        client.classify(np.asfortranarray(picture), model="s"),
+        client.classify(Image.fromarray(rgb), model="s"),
+    ):
+        assert top(found) == wanted
+
+
+def test_a_gray_array_is_a_gray_file(client: jetsel.Client) -> None:
+    gray = cv2.cvtColor(drawn(6), cv2.COLOR_BGR2GRAY)
+    assert top(client.classify(gray, model="s")) == top(client.classify(encoded(gray, ".png"), model="s"))
+
+
+def test_every_setting_is_understood(client: jetsel.Client) -> None:
+    answer = client.classify(
+        drawn(),
+        family="starter",
+        top_k=2,
+        policy="chain",
+        deadline_ms=20_000,
+        criterion="top5",
+        on_doubt="use",
+        explain=True,
+    )
+    assert (answer.family, len(answer.top_k), answer.policy, answer.criterion) == ("starter", 2, "chain", "top5")
+    assert answer.explanation is not None
+    assert answer.explanation.features
+
+
+def test_refusals_are_raised_in_their_own_classes(client: jetsel.Client) -> None:
+    for kind, settings in (
+        (errors.UnknownModelError, {"model": "huge"}),
+        (errors.UnknownPolicyError, {"policy": "best"}),
+        (errors.UnknownFamilyError, {"family": "dogs"}),
+        (errors.BadRequestError, {"top_k": 0}),
+        (errors.BadRequestError, {"deadline_ms": -1}),
+    ):
+        with pytest.raises(kind):
+            client.classify(drawn(), **settings)  # type: ignore[arg-type]
+    with pytest.raises(errors.BadImageError):
+        client.classify(b"hello, I am text")
+    with pytest.raises(errors.ImageTooLargeError):
+        client.classify(bytes(16_000_001))
+    assert client.classify(drawn()).label
+
+
+def test_a_deadline_that_cannot_be_met_is_told(client: jetsel.Client) -> None:
+    for _ in range(3):
+        client.classify(drawn(), model="xl")
+    with pytest.raises(errors.DeadlineError):
+        client.classify(drawn(), model="xl", deadline_ms=0.05)
+
+
+def test_status_is_typed(client: jetsel.Client, shared_daemon: Daemon) -> None:
+    status = client.status()
+    assert (status.state, status.pid) == ("ready", shared_daemon.process.pid)
+    assert [model.state for model in status.families[0].models] == ["ready"] * len(status.families[0].models)
+
+
+def test_the_endpoint_is_found_by_the_variable(shared_daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JETSEL_ENDPOINT", shared_daemon.endpoint)
+    with jetsel.Client() as client:
+        assert client.status().pid == shared_daemon.process.pid
+
+
+def test_over_tcp_it_answers_and_does_not_reload(shared_daemon: Daemon, client: jetsel.Client) -> None:
+    tcp = next(endpoint for endpoint in client.status().endpoints if endpoint.startswith("tcp://"))
+    with jetsel.Client(tcp) as over_tcp:
+        assert top(over_tcp.classify(drawn(), model="s")) == top(client.classify(drawn(), model="s"))
+        with pytest.raises(errors.NotAllowedError):
+            over_tcp.reload()
+    with pytest.raises(errors.NoDaemonError):
+        jetsel.Client(f"tcp://127.0.0.1:{free_port()}").status()
+
+
+def test_threads_share_a_client_and_each_gets_its_own_answer(client: jetsel.Client) -> None:
+    pictures = [drawn(seed, 60 + seed, 80) for seed in range(12)]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda picture: client.classify(picture, model="xs"), pictures))
+    assert [answer.height_px for answer in found] == [60 + seed for seed in range(12)]
+
+
+def test_fifty_calls_at_once_and_some_cancelled(shared_daemon: Daemon) -> None:
+    async def main() -> tuple[set[int], list[object]]:
+        async with jetsel.AsyncClient(shared_daemon.endpoint) as client:
+            pictures = [drawn(seed, 60 + seed, 80) for seed in range(50)]
+            tasks = [asyncio.create_task(client.classify(picture, model="xs")) for picture in pictures]
+            await asyncio.sleep(0)
+            cancelled = {i for i in range(0, 50, 7) if tasks[i].cancel()}  # unless it was answered already
+            found = list(await asyncio.gather(*tasks, return_exceptions=True))
+            assert (await client.status()).state == "ready"
+            return cancelled, found
+
+    cancelled, answers = asyncio.run(main())
+    assert cancelled
+    for seed, one in enumerate(answers):
+        if seed in cancelled:
+            assert isinstance(one, asyncio.CancelledError), one
+        else:
+            assert isinstance(one, wire.Answer), one
+            assert one.height_px == 60 + seed
+
+
+def test_busy_is_waited_out(start: Start) -> None:
+    daemon = start("[server]\nqueue_requests = 2\n")
+
+    async def main() -> None:
+        async with jetsel.AsyncClient(daemon.endpoint) as client:
+            calls = [client.classify(drawn(seed), model="xs") for seed in range(30)]
+            assert len({id(answer) for answer in await asyncio.gather(*calls)}) == 30
+            assert (await client.status()).requests["busy"] > 0, "the queue was never full: the test shows nothing"
+
+    asyncio.run(main())
+
+
+def test_loading_is_waited_out(start: Start) -> None:
+    daemon = start(ready=False)
+    give_up_s = time.monotonic() + 60
+    while not daemon.path.exists():
+        assert daemon.process.poll() is None, daemon.log.read_text()
+        assert time.monotonic() < give_up_s
+    with jetsel.Client(daemon.endpoint) as client:
+        assert client.classify(drawn()).label
+
+
+def test_a_message_larger_than_the_daemon_takes_is_given_up(start: Start) -> None:
+    daemon = start("[server]\nmax_image_mb = 0.5\n")
+    with jetsel.Client(daemon.endpoint) as client:
+        began = time.monotonic()
+        with pytest.raises(errors.NoReplyError, match="larger than it takes"):
+            client.classify(bytes(3_000_000))
+        assert time.monotonic() - began < 15, "not the 30 s of the timeout"
+        assert client.classify(drawn()).label
+
+
+def under_way(daemon: Daemon, threads: ThreadPoolExecutor, client: jetsel.Client) -> Future[wire.Answer]:
+    """Stop the daemon's process in its tracks and ask it something."""
+    client.status()
+    daemon.process.send_signal(signal.SIGSTOP)
+    return threads.submit(client.classify, drawn())
+
+
+@pytest.mark.parametrize("kind", [jetsel.Client, jetsel.AsyncClient])
+def test_a_daemon_killed_while_a_call_waits_ends_the_call(start: Start, kind: type) -> None:
+    daemon = start()
+
+    async def main() -> None:
+        async with jetsel.AsyncClient(daemon.endpoint, retry=False) as client:
+            await client.status()
+            daemon.process.send_signal(signal.SIGSTOP)
+            call = asyncio.create_task(client.classify(drawn()))
+            await asyncio.sleep(0.1)
+            daemon.process.kill()
+            await call
+
+    began = time.monotonic()
+    if kind is jetsel.AsyncClient:
+        with pytest.raises(errors.NoReplyError, match="hung up"):
+            asyncio.run(main())
+    else:
+        with jetsel.Client(daemon.endpoint, retry=False) as client, ThreadPoolExecutor(1) as threads:
+            call = under_way(daemon, threads, client)
+            assert wait([call], 0.1).not_done
+            daemon.process.kill()
+            with pytest.raises(errors.NoReplyError, match="hung up"):
+                call.result(20)
+    assert time.monotonic() - began < 20, "not the 30 s of the timeout"
+    daemon.process.wait(10)
+    with pytest.raises(errors.NoDaemonError, match=r"is gone.*jetsel serve"):
+        jetsel.Client(daemon.endpoint).status()
+
+
+def test_a_daemon_that_hangs_ends_the_call_with_its_timeout(start: Start) -> None:
+    daemon = start()
+    with jetsel.Client(daemon.endpoint) as client:
+        client.status()
+        daemon.process.send_signal(signal.SIGSTOP)
+        with pytest.raises(errors.NoReplyError, match="within 300 ms"):
+            client.classify(drawn(), timeout_ms=300)
+        daemon.process.send_signal(signal.SIGCONT)
+        assert client.classify(drawn(), model="xs").ran[-1].model == "xs", "the late answer is not taken for this one"
+
+
+def test_a_daemon_started_again_is_found_by_the_next_call(start: Start) -> None:
+    first = start()
+    with jetsel.Client(first.endpoint) as client:
+        assert client.status().pid == first.process.pid
+        assert first.stop() == 0
+        with pytest.raises(errors.NoDaemonError, match="jetsel serve"):
+            client.status()
+        second = start()
+        assert client.status().pid == second.process.pid
+
+
+def test_a_call_under_way_survives_a_restart(start: Start) -> None:
+    daemon = start()
+    with jetsel.Client(daemon.endpoint) as client, ThreadPoolExecutor(1) as threads:
+        call = under_way(daemon, threads, client)
+        assert wait([call], 0.1).not_done
+        daemon.process.kill()
+        daemon.process.wait(10)
+        wait_until_ready(start(ready=False))
+        assert call.result(60).label
+
+
+def test_use_after_close_connects_again(client: jetsel.Client) -> None:
+    with client:
+        client.status()
+    assert client.status().state == "ready"
+    client.close()
+
+
+def test_clients_leave_no_thread_and_no_descriptor_behind(shared_daemon: Daemon) -> None:
+    def open_now() -> tuple[int, int]:
+        return len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
+
+    with jetsel.Client(shared_daemon.endpoint) as client:
+        client.status()  # ZeroMQ's own threads and descriptors stay for the next client
+    before = open_now()
+    for _ in range(20):
+        with jetsel.Client(shared_daemon.endpoint) as client:
+            client.status()
+        jetsel.Client(shared_daemon.endpoint).status()  # never closed: collected
+    give_up_s = time.monotonic() + 10
+    while open_now() > before:  # ZeroMQ closes them in a thread of its own
+        assert time.monotonic() < give_up_s, (before, open_now())

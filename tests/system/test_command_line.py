@@ -1,0 +1,304 @@
+"""The `jetsel` command as a process: what it prints, on which stream, and the exit status it leaves with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jetsel.config import parse
+from tests.system.daemons import Daemon, Start, drawn, encoded
+from tests.unit.cli.test_answers import DOCUMENTED
+
+COMMAND = [sys.executable, "-m", "jetsel"]
+
+
+def jetsel(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end. No daemon of the user's is found, and nothing depends on the terminal's width."""
+    environment = {**os.environ, "XDG_RUNTIME_DIR": "/nonexistent", "COLUMNS": "200", **(env or {})}
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
+
+
+def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / f"drawn {seed}.jpg" for seed in range(5)]
+    for seed, path in enumerate(paths):
+        path.write_bytes(encoded(drawn(seed)))
+    return paths
+
+
+def test_one_image_is_told_all_about(shared_daemon: Daemon, pictures: list[Path]) -> None:
+    done = jetsel("classify", pictures[0], "--model", "s", "--endpoint", shared_daemon.endpoint)
+    assert done.returncode == 0, done.stderr
+    assert f"{pictures[0]} (160 x 120)" in done.stdout
+    assert "answered by s, policy single:s: the only model of this policy" in done.stdout
+    assert "energy: not known (no meter)" in done.stdout
+
+
+def test_several_images_are_a_table_in_the_order_given(shared_daemon: Daemon, pictures: list[Path]) -> None:
+    paths = [pictures[i] for i in (3, 0, 4)]
+    done = jetsel("classify", *paths, "--model", "s", "--endpoint", shared_daemon.endpoint)
+    assert done.returncode == 0, done.stderr
+    text = "".join(done.stdout.split())  # a long path is folded
+    places = [text.index(path.name.replace(" ", "")) for path in paths]
+    assert places == sorted(places)
+
+
+def test_json_has_the_documented_fields_for_each_image_in_order(shared_daemon: Daemon, pictures: list[Path]) -> None:
+    done = jetsel("classify", *pictures, "--json", "--endpoint", shared_daemon.endpoint)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = lines(done)
+    assert [one["path"] for one in found] == [str(path) for path in pictures]
+    for one in found:
+        assert list(one) == DOCUMENTED
+        assert one["label"] == one["top_k"][0]["label"]
+        assert one["latency_ms"] >= one["stages_ms"]["total"] > 0
+        assert one["energy_mj"] is None
+
+
+def test_every_option_reaches_the_daemon(shared_daemon: Daemon, pictures: list[Path]) -> None:
+    options = ["--json", "--family", "starter", "--policy", "chain", "--top-k", 3, "--deadline-ms", 20_000]
+    options += ["--criterion", "top5", "--on-doubt", "use", "--explain", "--jobs", 2]
+    done = jetsel("classify", *pictures, *options, env={"JETSEL_ENDPOINT": shared_daemon.endpoint})
+    assert done.returncode == 0, done.stderr
+    for one in lines(done):
+        assert list(one) == [*DOCUMENTED, "explanation"]
+        assert one["policy"] == "chain"
+        assert len(one["top_k"]) == 3
+        assert one["explanation"]["features"], "the chain reads features"
+    pinned = jetsel("classify", pictures[0], "--json", "--model", "m", "--endpoint", shared_daemon.endpoint)
+    assert [run["model"] for run in lines(pinned)[0]["ran"]] == ["m"]
+
+
+def test_explain_tells_about_each_of_several_images(shared_daemon: Daemon, pictures: list[Path]) -> None:
+    done = jetsel("classify", *pictures[:2], "--explain", "--policy", "chain", "--endpoint", shared_daemon.endpoint)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("  features: ") == 2
+    assert done.stdout.count("  step: ") >= 2
+
+
+def test_one_missing_file_fails_and_the_others_are_answered(shared_daemon: Daemon, pictures: list[Path]) -> None:
+    paths = [pictures[0], pictures[0].with_name("nowhere.jpg"), pictures[1]]
+    done = jetsel("classify", *paths, "--json", "--endpoint", shared_daemon.endpoint)
+    assert done.returncode == 1
+    found = lines(done)
+    assert [one["path"] for one in found] == [str(path) for path in paths]
+    assert found[1]["error"] == {"code": "unreadable", "message": "No such file or directory", "retry": False}
+    assert found[0]["label"]
+    assert found[2]["label"]
+    table = jetsel("classify", *paths, "--endpoint", shared_daemon.endpoint)
+    assert table.returncode == 1
+    assert "No such file or directory" in table.stdout
+
+
+def test_what_the_daemon_refuses_is_one_line_and_status_1(shared_daemon: Daemon, pictures: list[Path]) -> None:
+    bad = pictures[0].with_name("bad.jpg")
+    bad.write_bytes(b"hello, I am text")
+    for arguments, said in (
+        ([bad], "it is no JPEG, PNG, WebP or BMP"),
+        ([pictures[0], "--model", "huge"], "no model 'huge'"),
+        ([pictures[0], "--policy", "best"], "no policy 'best'"),
+        ([pictures[0], "--family", "dogs"], "no family 'dogs'"),
+        ([pictures[0], "--deadline-ms", "0.000001"], "were over before"),
+    ):
+        done = jetsel("classify", *arguments, "--endpoint", shared_daemon.endpoint)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", [["classify", "cat.jpg"], ["status"], ["reload"]])
+def test_where_no_daemon_listens_one_line_says_how_to_start_one(tmp_path: Path, command: list[str]) -> None:
+    done = jetsel(*command, "--endpoint", f"ipc://{tmp_path}/x.sock")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no daemon listens" in done.stderr
+    assert "jetsel serve" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_wrong_endpoint_is_status_2() -> None:
+    done = jetsel("status", env={"JETSEL_ENDPOINT": "x.sock"})
+    assert done.returncode == 2
+    assert "$JETSEL_ENDPOINT" in done.stderr
+
+
+def test_status_in_words_and_in_json(shared_daemon: Daemon) -> None:
+    words = jetsel("status", "--endpoint", shared_daemon.endpoint)
+    assert words.returncode == 0, words.stderr
+    assert f"is ready: process {shared_daemon.process.pid}" in words.stdout
+    assert "family starter: 100 classes" in words.stdout
+    found = json.loads(jetsel("status", "--json", "--endpoint", shared_daemon.endpoint).stdout)
+    assert (found["type"], found["state"], found["pid"]) == ("status", "ready", shared_daemon.process.pid)
+
+
+def test_reload_says_what_changed_and_what_is_wrong(start: Start) -> None:
+    daemon = start('[policy]\ndefault = "single:xs"\n')
+    text = daemon.config.read_text()
+    assert jetsel("reload", "--endpoint", daemon.endpoint).stdout == "reloaded; nothing is different\n"
+    daemon.config.write_text(text.replace("single:xs", "single:m"))
+    assert jetsel("reload", "--endpoint", daemon.endpoint).stdout == "reloaded; changed: [policy]\n"
+    daemon.config.write_text(text.replace("single:xs", "single:huge"))
+    done = jetsel("reload", "--endpoint", daemon.endpoint)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the running configuration stays" in done.stderr
+    assert "single:huge" in done.stderr
+
+
+def test_the_configuration_that_is_printed_reads_back(tmp_path: Path) -> None:
+    file = tmp_path / "jetsel.toml"
+    file.write_text('[server]\nqueue_requests = 7\n[policies.quick]\nmodels = ["xs", "m"]\nthresholds = [0.8]\n')
+    done = jetsel("config", "--config", file)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"# {file}\n")
+    assert parse(done.stdout) == parse(file.read_text())
+
+
+@pytest.mark.parametrize("command", [["config"], ["serve"], ["models", "list"]])
+def test_a_broken_configuration_is_one_line_and_status_2(tmp_path: Path, command: list[str]) -> None:
+    file = tmp_path / "jetsel.toml"
+    file.write_text('[server]\nqueue_requests = "many"\n')
+    done = jetsel(*command, "--config", file)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    for part in (str(file), "server.queue_requests", "expected `int`", "example: queue_requests = 128"):
+        assert part in done.stderr
+
+
+def test_models_are_listed_with_their_notice() -> None:
+    words = jetsel("models", "list")
+    assert words.returncode == 0, words.stderr
+    assert "family starter: 100 classes" in words.stdout
+    assert "multiply-accumulates" in words.stdout
+    assert "research only" in " ".join(words.stdout.split())
+    found = json.loads(jetsel("models", "list", "--json").stdout)
+    assert [family["name"] for family in found["families"]] == ["starter"]
+    model = found["families"][0]["models"][0]
+    assert {"name", "version", "family", "sha256", "input", "labels", "notice", "source"} <= set(model)
+
+
+COMMANDS = [["classify"], ["serve"], ["status"], ["reload"], ["config"], ["demo"], ["models"], ["models", "list"]]
+
+
+@pytest.mark.parametrize("command", [[], *COMMANDS], ids=" ".join)
+def test_help_says_what_a_command_does_and_names_every_subcommand(command: list[str]) -> None:
+    done = jetsel(*command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"Usage: {' '.join(['jetsel', *command])}" in done.stdout
+    assert "[bold]" not in done.stdout
+    assert all(len(line) <= 200 for line in done.stdout.splitlines())
+    if not command:
+        assert all(f" {name[0]} " in done.stdout for name in COMMANDS)
+        assert "Exit status: 0 when" in done.stdout
+
+
+def test_help_keeps_the_brackets_of_a_section() -> None:
+    assert "The daemon's [server] max_image_mb." in " ".join(jetsel("classify", "--help").stdout.split())
+
+
+def test_wrong_options_are_status_2() -> None:
+    for arguments in (["classify"], ["classify", "x.jpg", "--top-k", "0"], ["clasify"], ["status", "--jsn"]):
+        assert jetsel(*arguments).returncode == 2
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    def completed(words: str) -> list[str]:
+        env = {"_JETSEL_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        return jetsel(env=env).stdout.split()
+
+    assert completed("jetsel cl") == ["classify"]
+    assert completed("jetsel classify --top") == ["--top-k"]
+    assert completed("jetsel models l") == ["list"]
+    script = jetsel(env={"_JETSEL_COMPLETE": "source_bash"})
+    assert script.returncode == 0, script.stderr
+    assert "complete -o default -F _jetsel_completion jetsel" in script.stdout
+
+
+def test_the_reader_of_the_output_may_leave_early(shared_daemon: Daemon, pictures: list[Path]) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "classify", "--json", *map(str, pictures * 40), "--endpoint", shared_daemon.endpoint],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert json.loads(process.stdout.readline())["path"] == str(pictures[0])
+    process.stdout.close()
+    assert process.wait(60) == 1
+    assert process.stderr.read() == ""
+    process.stderr.close()
+
+
+def test_ctrl_c_ends_it_quietly(start: Start, pictures: list[Path]) -> None:
+    daemon = start()
+    process = subprocess.Popen(
+        [*COMMAND, "classify", "--json", *map(str, pictures * 400), "--jobs", "1", "--endpoint", daemon.endpoint],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+
+
+def left_behind(folder: Path) -> tuple[list[Path], list[str]]:
+    """What lies in the folder, and the processes whose command line names it."""
+    commands = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue  # it has ended meanwhile
+        if str(folder) in command:
+            commands.append(command)
+    return list(folder.iterdir()), commands
+
+
+def test_the_demo_runs_to_its_end_and_leaves_nothing(tmp_path: Path) -> None:
+    done = jetsel("demo", env={"TMPDIR": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for part in ("photograph of a cat", "photograph of a cup of coffee", "drawing of a bus", "why", "has stopped"):
+        assert part in done.stdout
+    assert left_behind(tmp_path) == ([], [])
+
+
+def test_the_demo_takes_another_policy_and_says_where_there_is_none(tmp_path: Path) -> None:
+    done = jetsel("demo", "--policy", "cascade", env={"TMPDIR": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    assert "cascade" in done.stdout
+    done = jetsel("demo", "--policy", "best", env={"TMPDIR": str(tmp_path)})
+    assert done.returncode == 1
+    assert "no policy 'best'" in done.stderr
+    assert left_behind(tmp_path) == ([], [])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_the_demo_that_is_told_to_end_leaves_nothing(tmp_path: Path, number: int) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with (tmp_path / "said").open("w") as said:
+        process = subprocess.Popen([*COMMAND, "demo"], stdout=said, stderr=said, env=environment)
+    give_up_s = time.monotonic() + 60
+    while not any(path.is_socket() for path in tmp_path.glob("jetsel-*/jetsel.sock")):  # its daemon is there
+        assert process.poll() is None
+        assert time.monotonic() < give_up_s
+    process.send_signal(number)
+    assert process.wait(60) == 128 + number
+    assert "Traceback" not in (tmp_path / "said").read_text()
+    assert left_behind(tmp_path) == ([tmp_path / "said"], [])
