@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -44,9 +42,6 @@ class Commands(TyperGroup):
             raise typer.Exit(EXIT_USAGE if isinstance(error, ConfigError) else EXIT_FAILED) from None
         except KeyboardInterrupt:
             raise typer.Exit(EXIT_INTERRUPTED) from None
-        except BrokenPipeError:  # whoever read our output has enough, as `head` does
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor may the exit's flush complain
-            raise typer.Exit(EXIT_FAILED) from None
 
 
 def _version(wanted: bool) -> None:
