@@ -27,26 +27,30 @@ class OnnxEngine:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 3
         try:
-            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # ONNX Runtime's exceptions share no base but this one; they end here
             raise EngineFailedError(f"{name}: ONNX Runtime does not load {path.name}: {_first_line(error)}") from error
-        outputs = {output.name for output in self._session.get_outputs()}
+        outputs = {output.name for output in session.get_outputs()}
         if "logits" not in outputs:
             raise EngineFailedError(f"{name}: {path.name} has no output named logits; export it again")
         self._outputs = [output for output in _OUTPUTS if output in outputs]
-        self._input = self._session.get_inputs()[0].name
+        self._input = session.get_inputs()[0].name
+        self._session: onnxruntime.InferenceSession | None = session
 
     def infer(self, batch: NDArray[np.float32]) -> Output:
         """Run the model; see Engine.infer."""
+        session = self._session  # this caller's own: it lives until the run has ended, whoever closes meanwhile
+        if session is None:
+            raise EngineFailedError(f"{self.name}: it was closed")
         try:
-            found = self._session.run(self._outputs, {self._input: batch})
+            found = session.run(self._outputs, {self._input: batch})
         except Exception as error:  # as above
             raise EngineFailedError(f"{self.name}: inference failed: {_first_line(error)}") from error
         return Output(found[0], found[1] if len(found) > 1 else None, None)
 
     def close(self) -> None:
         """Let the session go; its memory follows when the last caller has returned."""
-        del self._session
+        self._session = None
 
 
 def _first_line(error: Exception) -> str:

@@ -16,9 +16,13 @@ OWN_GROUP = grp.getgrgid(os.getgid())
 
 
 @pytest.mark.parametrize("group", [None, OWN_GROUP.gr_name])
-def test_root_and_the_daemon_s_own_user_may(group: str | None) -> None:
-    for uid in (0, os.getuid()):
+def test_root_and_the_daemon_s_own_user_may(group: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    Trust(group).check((os.getuid(), STRANGER_GID, 1))
+    monkeypatch.setattr(os, "getuid", lambda: 1234)  # whoever runs the tests, root and the daemon's user are two
+    for uid in (0, 1234):
         Trust(group).check((uid, STRANGER_GID, 1))
+    with pytest.raises(NotAllowedError):
+        Trust(group).check((1235, STRANGER_GID, 1))
 
 
 @pytest.mark.parametrize("group", [None, OWN_GROUP.gr_name])

@@ -1,0 +1,273 @@
+"""What every backend must do: one suite for each, on a model worked out by hand and on one of the starter family."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from jetsel.engines import BACKENDS, Engine, open_engine, warm_up
+from jetsel.errors import ConfigError, JetselError
+from jetsel.zoo import STARTER
+from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
+
+CLASSES = 4
+WEIGHTS = np.random.default_rng(0).normal(size=(PIXELS, CLASSES)).astype(np.float32)
+STARTER_CLASSES, STARTER_SIDE_PX = 100, 64
+
+Open = Callable[..., Engine]
+
+
+@pytest.fixture(params=sorted(BACKENDS))
+def backend(request: pytest.FixtureRequest) -> str:
+    """Every backend of the table in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def open_model(backend: str) -> Iterator[Open]:
+    """Open models that are closed with the test."""
+    opened: list[Engine] = []
+
+    def begin(path: Path, concurrency: int = 1, threads: int = 1) -> Engine:
+        opened.append(open_engine(backend, path.stem, path, concurrency=concurrency, threads=threads))
+        return opened[-1]
+
+    yield begin
+    for engine in opened:
+        engine.close()
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, open_model: Open) -> Engine:
+    return open_model(tiny_file(tmp_path), concurrency=4)
+
+
+@pytest.fixture
+def starter(open_model: Open) -> Engine:
+    return open_model(STARTER / "l.onnx", concurrency=2)
+
+
+def tiny_file(folder: Path, **changes: object) -> Path:
+    path = folder / "tiny.onnx"
+    path.write_bytes(matrix_model(WEIGHTS, **changes))  # type: ignore[arg-type]
+    return path
+
+
+def images(count: int, seed: int = 0) -> NDArray[np.float32]:
+    """Inputs of the tiny model."""
+    return np.random.default_rng(seed).normal(size=(count, 3, HEIGHT_PX, WIDTH_PX)).astype(np.float32)
+
+
+def photographs(count: int, seed: int = 0) -> NDArray[np.float32]:
+    """Inputs of the starter family, in the range that normalised pixels have."""
+    draw = np.random.default_rng(seed)
+    return draw.uniform(-2, 2, (count, 3, STARTER_SIDE_PX, STARTER_SIDE_PX)).astype(np.float32)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_logits_and_embedding_are_those_worked_out_by_hand(tiny: Engine, count: int) -> None:
+    batch = images(count)
+    output = tiny.infer(batch)
+    flat = batch.reshape(count, PIXELS)
+    assert output.logits == pytest.approx(flat @ WEIGHTS, abs=1e-5)
+    assert output.embedding is not None
+    assert np.array_equal(output.embedding, flat)
+    assert output.logits.dtype == output.embedding.dtype == np.float32
+    assert output.device_ms is None or output.device_ms >= 0
+
+
+def test_a_real_model_gives_finite_logits_and_an_embedding(starter: Engine) -> None:
+    output = starter.infer(photographs(3))
+    assert output.logits.shape == (3, STARTER_CLASSES)
+    assert output.embedding is not None
+    assert output.embedding.shape[0] == 3
+    assert output.logits.dtype == output.embedding.dtype == np.float32
+    assert np.isfinite(output.logits).all()
+    assert np.isfinite(output.embedding).all()
+    assert np.ptp(output.logits, axis=1).min() > 0.1, "it tells classes apart"
+
+
+def test_the_starter_model_passes_its_warm_up(starter: Engine) -> None:
+    warm_up(starter, STARTER_SIDE_PX, STARTER_SIDE_PX, STARTER_CLASSES)
+
+
+def test_a_batch_gives_what_each_image_gives_alone(starter: Engine) -> None:
+    batch = photographs(8)
+    together = starter.infer(batch)
+    assert together.embedding is not None
+    for i in range(8):
+        alone = starter.infer(batch[i : i + 1])
+        assert together.logits[i] == pytest.approx(alone.logits[0], abs=1e-5)
+        assert alone.embedding is not None
+        assert together.embedding[i] == pytest.approx(alone.embedding[0], abs=1e-5)
+
+
+def test_a_part_of_a_larger_array_is_read_as_it_lies(tiny: Engine) -> None:
+    batch = images(6)[::2]
+    assert not batch.flags.c_contiguous
+    assert tiny.infer(batch).logits == pytest.approx(batch.reshape(3, PIXELS) @ WEIGHTS, abs=1e-5)
+
+
+def test_the_caller_owns_what_is_returned(tiny: Engine) -> None:
+    first = tiny.infer(images(2, seed=1))
+    assert first.embedding is not None
+    kept = first.logits.copy(), first.embedding.copy()
+    second = tiny.infer(images(2, seed=2))
+    assert not np.array_equal(second.logits, kept[0])
+    assert np.array_equal(first.logits, kept[0])
+    assert np.array_equal(first.embedding, kept[1])
+    first.logits[:] = 0
+    assert tiny.infer(images(2, seed=1)).logits == pytest.approx(kept[0])
+
+
+def test_the_batch_is_left_as_it_was(tiny: Engine) -> None:
+    batch = images(2)
+    before = batch.copy()
+    output = tiny.infer(batch)
+    assert np.array_equal(batch, before)
+    assert output.embedding is not None
+    output.embedding[:] = 0
+    assert np.array_equal(batch, before), "what is returned is no view of what was given"
+
+
+def test_several_threads_get_what_one_gets(starter: Engine) -> None:
+    batches = [photographs(1 + seed % 3, seed) for seed in range(12)]
+    expected = [starter.infer(batch).logits for batch in batches]
+    found: dict[int, NDArray[np.float32]] = {}
+
+    def infer(numbers: range) -> None:
+        for number in numbers:
+            found[number] = starter.infer(batches[number]).logits
+
+    threads = [threading.Thread(target=infer, args=(range(start, 12, 4),)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 12
+    for number, logits in enumerate(expected):
+        assert found[number] == pytest.approx(logits, abs=1e-5)
+
+
+def test_two_models_at_once_do_not_mix(tmp_path: Path, open_model: Open) -> None:
+    first, second = tmp_path / "first.onnx", tmp_path / "second.onnx"
+    first.write_bytes(matrix_model(WEIGHTS))
+    second.write_bytes(matrix_model(-WEIGHTS))
+    one, other = open_model(first), open_model(second)
+    batch = images(3)
+    assert one.infer(batch).logits == pytest.approx(-other.infer(batch).logits, abs=1e-6)
+    assert (one.name, other.name) == ("first", "second")
+
+
+def test_it_says_how_many_callers_it_serves(tiny: Engine, starter: Engine) -> None:
+    assert (tiny.concurrency, starter.concurrency) == (4, 2)
+
+
+def test_more_threads_change_no_answer(tmp_path: Path, open_model: Open) -> None:
+    path = STARTER / "l.onnx"
+    batch = photographs(2)
+    assert open_model(path, threads=2).infer(batch).logits == pytest.approx(
+        open_model(path).infer(batch).logits, abs=1e-4
+    )
+
+
+def test_a_model_without_an_embedding_has_none(tmp_path: Path, open_model: Open) -> None:
+    engine = open_model(tiny_file(tmp_path, embedding=False))
+    output = engine.infer(images(1))
+    assert output.embedding is None
+    assert output.logits.shape == (1, CLASSES)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 3, HEIGHT_PX, WIDTH_PX + 1), (1, 1, HEIGHT_PX, WIDTH_PX), (3, HEIGHT_PX, WIDTH_PX), (PIXELS,)],
+    ids=["wider", "one channel", "no batch", "flat"],
+)
+def test_a_batch_of_another_shape_is_an_error_of_ours_and_the_next_is_served(
+    tiny: Engine, shape: tuple[int, ...]
+) -> None:
+    with pytest.raises(JetselError, match="tiny: "):
+        tiny.infer(np.zeros(shape, np.float32))
+    assert tiny.infer(images(1)).logits.shape == (1, CLASSES)
+
+
+def test_a_batch_of_another_kind_of_number_is_an_error_of_ours(tiny: Engine) -> None:
+    with pytest.raises(JetselError, match="tiny: "):
+        tiny.infer(images(1).astype(np.float64))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda _: b"", id="empty"),
+        pytest.param(lambda _: b"no model at all", id="another kind of file"),
+        pytest.param(lambda whole: whole[:-1], id="the last byte lost"),
+        pytest.param(lambda whole: whole[: len(whole) // 2], id="half"),
+        pytest.param(lambda _: matrix_model(WEIGHTS, logits_name="scores"), id="no logits"),
+    ],
+)
+def test_a_file_that_is_no_whole_model_is_refused_by_the_model_s_name(
+    tmp_path: Path, open_model: Open, damage: Callable[[bytes], bytes]
+) -> None:
+    path = tiny_file(tmp_path)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(JetselError, match=r"^tiny: ") as caught:
+        open_model(path)
+    assert len(str(caught.value).splitlines()) == 1
+    assert caught.value.code == "model-unavailable"
+
+
+@pytest.mark.parametrize("missing", ["gone.onnx", "folder"])
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path, open_model: Open, missing: str) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(JetselError, match=f"^{Path(missing).stem}: "):
+        open_model(tmp_path / missing)
+
+
+def test_closing_twice_is_closing_once_and_closed_it_answers_nothing(tmp_path: Path, backend: str) -> None:
+    engine = open_engine(backend, "tiny", tiny_file(tmp_path), concurrency=1, threads=1)
+    kept = engine.infer(images(1)).logits
+    before = kept.copy()
+    engine.close()
+    engine.close()
+    with pytest.raises(JetselError, match="tiny: it was closed"):
+        engine.infer(images(1))
+    assert np.array_equal(kept, before), "what was returned outlives the model"
+
+
+def test_closing_lets_a_run_that_is_under_way_end(tmp_path: Path, backend: str) -> None:
+    engine = open_engine(backend, "l", STARTER / "l.onnx", concurrency=1, threads=1)
+    batch = photographs(16)
+    expected = engine.infer(batch).logits
+    outcomes: list[NDArray[np.float32] | JetselError] = []
+    begun = threading.Event()
+
+    def once() -> NDArray[np.float32] | JetselError:
+        try:
+            return engine.infer(batch).logits
+        except JetselError as error:
+            return error
+
+    def infer() -> None:
+        begun.set()
+        for _ in range(5):
+            outcomes.append(once())  # noqa: PERF401  # what was appended before a defect must stay
+
+    thread = threading.Thread(target=infer)
+    thread.start()
+    begun.wait()
+    engine.close()
+    thread.join()
+    assert len(outcomes) == 5, "every run ended, with an answer or an error of ours"
+    for outcome in outcomes:
+        assert isinstance(outcome, JetselError) or np.allclose(outcome, expected, atol=1e-5)
+
+
+def test_an_unknown_backend_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"'abacus' is no backend; known here: {', '.join(BACKENDS)}"):
+        open_engine("abacus", "tiny", tiny_file(tmp_path), concurrency=1, threads=1)

@@ -1,0 +1,52 @@
+"""The check before a model serves: the shape of what it answers, and that its numbers are finite."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from jetsel.engines import EngineFailedError, Output, warm_up
+
+
+class Answering:
+    """An engine that answers what it is given, and keeps what it was asked."""
+
+    name, concurrency = "m", 1
+
+    def __init__(self, classes: int, value: float = 0.0, rows: int | None = None) -> None:
+        self._classes, self._value, self._rows = classes, value, rows
+        self.batches: list[NDArray[np.float32]] = []
+
+    def infer(self, batch: NDArray[np.float32]) -> Output:
+        self.batches.append(batch)
+        rows = len(batch) if self._rows is None else self._rows
+        return Output(np.full((rows, self._classes), self._value, np.float32), None, None)
+
+    def close(self) -> None:
+        pass
+
+
+def test_one_image_and_two_are_tried_with_numbers_of_normalised_pixels() -> None:
+    engine = Answering(10)
+    warm_up(engine, 4, 6, 10)
+    assert [batch.shape for batch in engine.batches] == [(1, 3, 4, 6), (2, 3, 4, 6)]
+    for batch in engine.batches:
+        assert batch.dtype == np.float32
+        assert (batch.min(), batch.max()) == (-2.0, 2.0)
+
+
+def test_another_number_of_classes_than_labels_is_told() -> None:
+    with pytest.raises(EngineFailedError, match=r"m answers \(9,\) numbers .* 10 .*do not belong together"):
+        warm_up(Answering(9), 4, 4, 10)
+
+
+def test_a_batch_that_comes_back_short_is_told() -> None:
+    with pytest.raises(EngineFailedError, match="for each of 1 images where 10 for each of 2 were due"):
+        warm_up(Answering(10, rows=1), 4, 4, 10)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_told(value: float) -> None:
+    with pytest.raises(EngineFailedError, match="not finite"):
+        warm_up(Answering(10, value), 4, 4, 10)
