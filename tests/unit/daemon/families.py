@@ -1,0 +1,80 @@
+"""Folders of families whose models really run: each is one matrix, and its multiply-accumulates order it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+
+from jetsel.features import table_hash
+from jetsel.premodel import Calibration, Rung, save
+from jetsel.zoo import Family, scan
+from tests.contract.tiny import matrix_model
+from tests.unit.zoo.making import put_model
+
+SIDE_PX = 4
+CLASSES = 6
+INPUT = {
+    "width_px": SIDE_PX,
+    "height_px": SIDE_PX,
+    "resize": "stretch",
+    "interpolation": "area",
+    "crop": "none",
+    "channels": "rgb",
+    "mean": [0.5, 0.5, 0.5],
+    "std": [0.25, 0.25, 0.25],
+}
+
+
+def labels(family: str, classes: int = CLASSES) -> str:
+    return "".join(f"n{number:08d}\t{family} {number}\n" for number in range(classes))
+
+
+def put_family(folder: Path, family: str, *models: str, classes: int = CLASSES) -> Path:
+    """Write these models, cheapest first; `classes` is what they answer, whatever the labels say. Return the folder."""
+    for place, name in enumerate(models):
+        draw = np.random.default_rng([place, len(family)])
+        weights = matrix_model(draw.normal(size=(3 * SIDE_PX**2, classes)).astype(np.float32), side_px=SIDE_PX)
+        put_model(
+            folder,
+            labels=labels(family),
+            weights=weights,
+            name=name,
+            family=family,
+            file=f"{name}.onnx",
+            sha256=hashlib.sha256(weights).hexdigest(),
+            input=INPUT,
+            embedding_width=3 * SIDE_PX**2,
+            multiply_accumulates=1000 * (place + 1),
+        )
+    return folder
+
+
+def calibrate(folder: Path, family: str, **changes: object) -> Calibration:
+    """Save a calibration that belongs to the family in this folder, but for the changes; return it."""
+    found: Family = scan([folder]).families[family]
+    names = [model.manifest.name for model in found.models]
+    right = np.arange(6 * len(names)).reshape(6, -1) % 2 == 0
+    fields: dict[str, object] = {
+        "family": family,
+        "labels_sha256": found.labels.sha256,
+        "model_sha256": {model.manifest.name: model.manifest.sha256 for model in found.models},
+        "feature_table": table_hash(),
+        "features": ("contrast", "hue1"),
+        "k": 3,
+        "temperatures": {name: 1.5 + place for place, name in enumerate(names)},
+        "costs_ms": {name: 1.0 + place for place, name in enumerate(names)},
+        "cascades": dict.fromkeys(("top1", "top5"), (Rung(names[0], 0.75), Rung(names[-1], 0.0))),
+        "default_policy": {"top1": "cascade", "top5": f"single:{names[0]}"},
+        "because": "the cascade did best",
+        "figures": {},
+        "created": "2026-11-20",
+        "minimum": np.zeros(2, np.float32),
+        "maximum": np.ones(2, np.float32),
+        "points": np.linspace(0, 1, 12, dtype=np.float32).reshape(6, 2),
+        "right": dict.fromkeys(("top1", "top5"), right),
+    }
+    calibration = Calibration(**{**fields, **changes})  # type: ignore[arg-type]
+    save(calibration, folder / "calibration")
+    return calibration

@@ -1,0 +1,136 @@
+"""One family as it is served: its calibration where it belongs to the models, and the policy that a request gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jetsel.config import Config, Models, OwnPolicy, Policy
+from jetsel.daemon.family import ServedFamily, serve_family
+from jetsel.errors import UnknownModelError, UnknownPolicyError
+from jetsel.wire import Classify
+from jetsel.zoo import scan
+from tests.unit.daemon.families import SIDE_PX, calibrate, put_family
+
+SINGLES = ["single:s", "single:m", "single:l"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return put_family(tmp_path / "cats", "cats", "s", "m", "l")
+
+
+def served(folder: Path, **sections: Any) -> ServedFamily:
+    return serve_family(scan([folder]).families["cats"], Config(**sections))
+
+
+def asked(**fields: Any) -> Classify:
+    return Classify(1, "a", **fields)
+
+
+def test_without_a_calibration_the_most_expensive_model_answers(folder: Path) -> None:
+    family = served(folder)
+    assert family.default_policy == {"top1": "single:l", "top5": "single:l"}
+    assert list(family.policies["top1"]) == list(family.policies["top5"]) == SINGLES
+    assert (family.fallback, family.on_doubt) == ("l", "use")
+    assert {lane.temperature for lane in family.driver.lanes.values()} == {1.0}
+    assert family.because == "without a calibration the most expensive model answers; none was made"
+    assert family.needed_px == SIDE_PX
+
+
+def test_a_calibration_that_belongs_to_the_models_decides(folder: Path) -> None:
+    made = calibrate(folder, "cats")
+    family = served(folder)
+    assert list(family.policies["top1"]) == [*SINGLES, "chain", "chain-right", "cascade"]
+    assert family.default_policy == {"top1": "cascade", "top5": "single:s"}
+    assert family.because == "the cascade did best"
+    assert family.features == ("contrast", "hue1")
+    assert {name: lane.temperature for name, lane in family.driver.lanes.items()} == dict(made.temperatures)
+    assert family.calibration == "of 2026-11-20"
+    assert family.policies["top1"]["cascade"].models == ("s", "l")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"labels_sha256": "a" * 64}, "its labels had hash aaaaaaaaaaaa"),
+        ({"feature_table": "b" * 64}, "its table of features had hash bbbbbbbbbbbb"),
+        ({"model_sha256": {"s": "c" * 64, "m": "d" * 64, "l": "e" * 64}}, "model m had hash dddddddddddd"),
+    ],
+)
+def test_a_calibration_of_other_hashes_is_refused_with_its_reason(
+    folder: Path, changes: dict[str, Any], reason: str
+) -> None:
+    calibrate(folder, "cats", **changes)
+    family = served(folder)
+    assert list(family.policies["top1"]) == SINGLES
+    assert family.default_policy["top1"] == "single:l"
+    for told in (family.calibration, family.because, family.status().calibration):
+        assert told is not None
+        assert "refused: the calibration of family cats does not belong to what is served" in told
+        assert reason in told
+
+
+def test_a_damaged_calibration_is_refused_with_its_reason(folder: Path) -> None:
+    calibrate(folder, "cats")
+    for file in (folder / "calibration").iterdir():
+        file.write_bytes(file.read_bytes()[:-10])
+    family = served(folder)
+    assert family.default_policy["top1"] == "single:l"
+    assert family.calibration is not None
+    assert family.calibration.startswith("refused: ")
+
+
+def test_a_calibration_needs_every_model_that_it_was_made_for(folder: Path) -> None:
+    calibrate(folder, "cats")
+    family = served(folder, models=Models(only=["s", "l"]))
+    assert family.calibration is not None
+    assert "model m is not there" in family.calibration
+    assert list(family.policies["top1"]) == ["single:s", "single:l"]
+
+
+def test_the_configuration_s_choice_stands_above_the_calibration_s(folder: Path) -> None:
+    calibrate(folder, "cats")
+    family = served(folder, policy=Policy(default="chain", on_doubt="refuse", fallback="m"))
+    assert family.default_policy == {"top1": "chain", "top5": "chain"}
+    assert family.because == "the configuration says so"
+    assert (family.fallback, family.on_doubt) == ("m", "refuse")
+    assert family.status().fallback is None, "in doubt it refuses"
+
+
+def test_a_request_gets_the_default_of_its_criterion(folder: Path) -> None:
+    calibrate(folder, "cats")
+    family = served(folder)
+    assert family.policy_for(asked()).name == "cascade"
+    assert family.policy_for(asked(criterion="top5")).name == "single:s"
+
+
+def test_a_request_gets_what_it_names(folder: Path) -> None:
+    calibrate(folder, "cats")
+    family = served(folder, policies={"quick": OwnPolicy(["s", "m"], [0.5])})
+    assert family.policy_for(asked(policy="quick")).models == ("s", "m")
+    assert family.policy_for(asked(policy="chain-right")).name == "chain-right"
+    assert family.policy_for(asked(model="m")).name == "single:m"
+
+
+def test_a_request_for_what_is_not_there_is_told_what_is(folder: Path) -> None:
+    family = served(folder)
+    with pytest.raises(UnknownModelError, match="family cats has no model 'xl': s, m, l"):
+        family.policy_for(asked(model="xl"))
+    with pytest.raises(UnknownPolicyError, match="family cats has no policy 'cascade': single:s, single:m, single:l"):
+        family.policy_for(asked(policy="cascade"))
+    with pytest.raises(UnknownPolicyError, match="send one of them"):
+        family.policy_for(asked(policy="single:s", model="s"))
+
+
+def test_status_tells_what_is_served_before_anything_is_loaded(folder: Path) -> None:
+    calibrate(folder, "cats")
+    told = served(folder).status()
+    assert (told.name, told.classes) == ("cats", 6)
+    assert [(model.name, model.state, model.runs, model.p50_ms) for model in told.models] == [
+        (name, "loading", 0, None) for name in ("s", "m", "l")
+    ]
+    assert told.policies == [*SINGLES, "chain", "chain-right", "cascade"]
+    assert (told.fallback, told.calibration, told.because) == ("l", "of 2026-11-20", "the cascade did best")
