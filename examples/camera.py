@@ -2,6 +2,7 @@
 
 Frames come faster than they can be answered, and an old one is of no use. So one thread reads the camera and keeps only
 the newest frame, and another classifies whatever is newest when it has time. Press q in the window, or Ctrl-C, to stop.
+Without a screen, or with OpenCV's headless build, name a file to draw into: --output answers.avi
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ import argparse
 import contextlib
 import os
 import queue
+import sys
 import threading
 
 import cv2
 import numpy as np
 
 import jetsel
-from jetsel.errors import JetselError
+from jetsel.errors import JetselError, NoDaemonError
+
+Newest = queue.Queue  # of one place: a frame, or None at the end
 
 
-def read(capture: cv2.VideoCapture, newest: queue.Queue[np.ndarray | None], stop: threading.Event) -> None:
-    """Keep the newest frame in a queue of one place; a file is read at its own pace, as a camera would give it."""
+def read(capture: cv2.VideoCapture, newest: Newest[np.ndarray | None], stop: threading.Event) -> None:
+    """Keep the newest frame; a file is read at its own pace, as a camera would give it."""
     is_file = capture.get(cv2.CAP_PROP_FRAME_COUNT) > 0
     pause_s = 1 / (capture.get(cv2.CAP_PROP_FPS) or 30) if is_file else 0
     n_dropped, there_is_one = 0, True
@@ -33,48 +37,71 @@ def read(capture: cv2.VideoCapture, newest: queue.Queue[np.ndarray | None], stop
     print(f"{n_dropped} frames were dropped for newer ones")
 
 
-def show(frame: np.ndarray, text: str, has_window: bool) -> bool:
-    """Draw the answer on the frame, or print it where there is no screen; return whether to go on."""
-    if not has_window:
+def ask(client: jetsel.Client, frame: np.ndarray, deadline_ms: float) -> str:
+    """Return the answer in a few words, or why there is none for this frame."""
+    try:
+        answer = client.classify(frame, deadline_ms=deadline_ms)
+    except NoDaemonError as error:
+        sys.exit(str(error))  # the next frame would fare no better
+    except JetselError as error:
+        return str(error)
+    return f"{answer.label.split(',')[0]} {answer.probability:.0%} ({answer.model})"
+
+
+class Screen:
+    """Draws answers on their frames: into a window where there can be one, and into a video file where one is named."""
+
+    def __init__(self, output: str | None, frame_size: tuple[int, int]) -> None:
+        has_screen = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+        self._has_window = has_screen and "GUI: NONE" not in " ".join(cv2.getBuildInformation().split())
+        code = cv2.VideoWriter.fourcc(*"MJPG")
+        self._file = cv2.VideoWriter(output, code, 10, frame_size) if output else None
+
+    def show(self, frame: np.ndarray, text: str) -> bool:
+        """Draw the text on the frame and print it; return whether to go on."""
         print(text, flush=True)
-        return True
-    cv2.putText(frame, text, (12, 32), cv2.FONT_HERSHEY_SIMPLEX, 0.8, (0, 0, 0), 4, cv2.LINE_AA)
-    cv2.putText(frame, text, (12, 32), cv2.FONT_HERSHEY_SIMPLEX, 0.8, (255, 255, 255), 1, cv2.LINE_AA)
-    cv2.imshow("jetsel", frame)
-    return cv2.waitKey(1) != ord("q")
+        for colour, thickness in (((0, 0, 0), 4), ((255, 255, 255), 1)):  # legible on light and on dark
+            cv2.putText(frame, text, (12, 32), cv2.FONT_HERSHEY_SIMPLEX, 0.8, colour, thickness, cv2.LINE_AA)
+        if self._file is not None:
+            self._file.write(frame)
+        if not self._has_window:
+            return True
+        cv2.imshow("jetsel", frame)
+        return cv2.waitKey(1) != ord("q")
+
+    def close(self) -> None:
+        """Finish the video file."""
+        if self._file is not None:
+            self._file.release()
 
 
 def main() -> None:
-    """Read in one thread, classify and show in this one."""
+    """Read in one thread, classify and draw in this one."""
     parser = argparse.ArgumentParser(description="Classify what a camera sees.")
     parser.add_argument("source", nargs="?", default="0", help="a device number, or a video file (default: 0)")
     parser.add_argument("--deadline-ms", type=float, default=100, help="answer within this, or not at all")
+    parser.add_argument("--output", help="a video file (.avi) to draw into")
     options = parser.parse_args()
     capture = cv2.VideoCapture(int(options.source) if options.source.isdigit() else options.source)
     if not capture.isOpened():
         parser.error(f"cannot open {options.source}")
-    has_screen = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-    has_window = has_screen and "GUI: NONE" not in " ".join(cv2.getBuildInformation().split())
-    newest: queue.Queue[np.ndarray | None] = queue.Queue(1)
+    width, height = (int(capture.get(side)) for side in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT))
+    screen = Screen(options.output, (width, height))
+    newest: Newest[np.ndarray | None] = Newest(1)
     stop = threading.Event()
     reader = threading.Thread(target=read, args=(capture, newest, stop))
     reader.start()
     try:
         with jetsel.Client(retry=False) as client:  # a frame that is refused is out of date before it could be retried
-            while (frame := newest.get()) is not None:
-                try:
-                    answer = client.classify(frame, deadline_ms=options.deadline_ms)
-                    text = f"{answer.label.split(',')[0]} {answer.probability:.0%} ({answer.model})"
-                except JetselError as error:
-                    text = str(error)
-                if not show(frame, text, has_window):
-                    break
+            while (frame := newest.get()) is not None and screen.show(frame, ask(client, frame, options.deadline_ms)):
+                pass
     except KeyboardInterrupt:
         pass
     finally:
         stop.set()
         reader.join()
         capture.release()
+        screen.close()
 
 
 if __name__ == "__main__":

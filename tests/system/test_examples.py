@@ -1,0 +1,105 @@
+"""The examples as a newcomer runs them, against the running daemon."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from jetsel.zoo import STARTER
+from tests.system.daemons import Daemon, drawn
+
+CAMERA = Path(__file__).parents[2] / "examples" / "camera.py"
+
+
+def frames_of(path: Path) -> list[np.ndarray]:
+    capture = cv2.VideoCapture(str(path))
+    found = []
+    while (read := capture.read())[0]:
+        found.append(read[1])
+    capture.release()
+    return found
+
+
+def film(path: Path, n_frames: int, frames_per_second: int) -> Path:
+    """A video of pictures that stand still; `path` is an .avi file."""
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"MJPG"), frames_per_second, (320, 240))
+    assert writer.isOpened()
+    for _ in range(n_frames):
+        writer.write(drawn(1, 240, 320))
+    writer.release()
+    return path
+
+
+def camera(endpoint: str, *arguments: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "JETSEL_ENDPOINT": endpoint, "DISPLAY": "", "WAYLAND_DISPLAY": ""}
+    return subprocess.Popen(
+        [sys.executable, str(CAMERA), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def sorted_out(said: str) -> tuple[list[str], int]:
+    """The answers, and how many frames were dropped; the two are told by two threads, in any order."""
+    ending = " frames were dropped for newer ones"
+    lines = said.splitlines()
+    (dropped,) = [line for line in lines if line.endswith(ending)]
+    return [line for line in lines if line != dropped], int(dropped.removesuffix(ending))
+
+
+def labels() -> set[str]:
+    return {line.split("\t")[1].split(",")[0] for line in (STARTER / "labels.tsv").read_text().splitlines()}
+
+
+def test_the_camera_draws_its_answers(shared_daemon: Daemon, tmp_path: Path) -> None:
+    video = film(tmp_path / "film.avi", 12, 20)
+    drawn_into = tmp_path / "answers.avi"
+    process = camera(shared_daemon.endpoint, str(video), "--output", str(drawn_into), "--deadline-ms", "20000")
+    said, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (0, "")
+    answers, _ = sorted_out(said)
+    assert answers
+    assert all(answer.rsplit(" ", 2)[0] in labels() for answer in answers), answers
+    written = frames_of(drawn_into)
+    assert len(written) == len(answers)
+    before, after = frames_of(video)[0][:45], written[0][:45]  # where the text stands
+    assert np.abs(before.astype(int) - after).max() > 100, "nothing was drawn"
+
+
+def test_the_camera_drops_the_oldest_frames(shared_daemon: Daemon, tmp_path: Path) -> None:
+    process = camera(shared_daemon.endpoint, str(film(tmp_path / "film.avi", 300, 900)), "--deadline-ms", "20000")
+    said, _ = process.communicate(timeout=120)
+    answers, n_dropped = sorted_out(said)
+    # Of 300 frames and the end's sign each was answered or dropped for a newer one; the sign itself is neither.
+    assert len(answers) + n_dropped == 300
+    assert n_dropped > 0, "the film was slower than the daemon: the test shows nothing"
+
+
+def test_the_camera_ends_at_ctrl_c(shared_daemon: Daemon, tmp_path: Path) -> None:
+    process = camera(shared_daemon.endpoint, str(film(tmp_path / "film.avi", 300, 1)))
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("source", "said"), [("film.avi", "jetsel serve"), ("nowhere.avi", "cannot open")], ids=["no daemon", "no film"]
+)
+def test_the_camera_says_what_it_lacks(tmp_path: Path, source: str, said: str) -> None:
+    film(tmp_path / "film.avi", 5, 20)
+    process = camera(f"ipc://{tmp_path}/x.sock", str(tmp_path / source))
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert said in errors
+    assert "Traceback" not in errors
