@@ -106,6 +106,18 @@ def test_a_file_that_is_no_socket_is_passed_over(
     assert find(None, {"XDG_RUNTIME_DIR": str(tmp_path / "user")}) == f"ipc://{system_socket}"
 
 
+def test_a_folder_under_tmp_that_somebody_else_made_is_passed_over(
+    system_socket: Path, listen: list[socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        users = bound(Path(folder) / "jetsel" / "jetsel.sock", listen)
+        assert find(None, {"XDG_RUNTIME_DIR": folder}) == f"ipc://{users}"
+        owner = os.getuid()
+        monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+        with pytest.raises(NoDaemonError):
+            find(None, {"XDG_RUNTIME_DIR": folder})
+
+
 def test_somebody_listens(tmp_path: Path, listen: list[socket.socket]) -> None:
     assert why_absent(f"ipc://{bound(tmp_path / 'j.sock', listen)}") is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,6 @@ from tests.unit.zoo.making import put_model
 SIDE_PX = 4
 CLASSES = 6
 INPUT = {
-    "width_px": SIDE_PX,
-    "height_px": SIDE_PX,
     "resize": "stretch",
     "interpolation": "area",
     "crop": "none",
@@ -31,11 +30,14 @@ def labels(family: str, classes: int = CLASSES) -> str:
     return "".join(f"n{number:08d}\t{family} {number}\n" for number in range(classes))
 
 
-def put_family(folder: Path, family: str, *models: str, classes: int = CLASSES) -> Path:
+def put_family(
+    folder: Path, family: str, *models: str, classes: int = CLASSES, sides_px: Sequence[int] | None = None
+) -> Path:
     """Write these models, cheapest first; `classes` is what they answer, whatever the labels say. Return the folder."""
-    for place, name in enumerate(models):
+    for place, (name, side_px) in enumerate(zip(models, sides_px or [SIDE_PX] * len(models), strict=True)):
         draw = np.random.default_rng([place, len(family)])
-        weights = matrix_model(draw.normal(size=(3 * SIDE_PX**2, classes)).astype(np.float32), side_px=SIDE_PX)
+        matrix = draw.normal(size=(3 * side_px**2, classes)) / side_px  # small enough that no class is certain
+        weights = matrix_model(matrix.astype(np.float32), side_px=side_px)
         put_model(
             folder,
             labels=labels(family),
@@ -44,8 +46,8 @@ def put_family(folder: Path, family: str, *models: str, classes: int = CLASSES) 
             family=family,
             file=f"{name}.onnx",
             sha256=hashlib.sha256(weights).hexdigest(),
-            input=INPUT,
-            embedding_width=3 * SIDE_PX**2,
+            input={**INPUT, "width_px": side_px, "height_px": side_px},
+            embedding_width=3 * side_px**2,
             multiply_accumulates=1000 * (place + 1),
         )
     return folder

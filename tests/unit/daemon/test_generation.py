@@ -213,9 +213,10 @@ def test_the_next_generation_takes_over_what_is_the_same_and_the_last_frees_the_
         kept.infer(BATCH)
 
 
-def test_another_number_of_threads_takes_nothing_over(cats: Path) -> None:
-    first = loaded(config(cats))
-    second = build(config(cats, models={"threads": 2}))
+@pytest.mark.parametrize(("threads", "workers"), [(2, 1), (1, 2)])
+def test_engines_made_for_other_settings_are_not_taken_over(cats: Path, threads: int, workers: int) -> None:
+    first = loaded(config(cats, models={"threads": 1}, server=Server(workers=1)))
+    second = build(config(cats, models={"threads": threads}, server=Server(workers=workers)))
     second.load(first)
     for name, lane in second.families["cats"].driver.lanes.items():
         assert lane.engine is not first.families["cats"].driver.lanes[name].engine

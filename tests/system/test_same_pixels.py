@@ -1,0 +1,249 @@
+"""What calibration records of a photograph is what serving sees of it, large JPEGs and every way to ask included."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from skimage import data
+
+from calibration.starter import calibrate as recipe
+from jetsel.calibrate.recording import Recording
+from jetsel.config import Config, Models, OwnPolicy
+from jetsel.daemon import pipeline
+from jetsel.daemon.generation import Generation, build
+from jetsel.daemon.job import Job
+from jetsel.daemon.port import Route
+from jetsel.features import NAMES, extract
+from jetsel.selection import Decision
+from jetsel.selection.driver import predict
+from jetsel.wire import Classify
+from jetsel.zoo import STARTER, scan
+from tests.system.daemons import Connect, Start, drawn, encoded
+from tests.unit.daemon.families import calibrate, put_family
+
+CLOSE = 1e-5
+ALL = "all"  # a policy of the owner's that runs every model, whatever they say
+
+
+def photographs() -> dict[str, bytes]:
+    """Files of photographs and of drawn pictures; the large JPEGs are decoded at a reduced scale."""
+    cat, coffee = (cv2.cvtColor(picture, cv2.COLOR_RGB2BGR) for picture in (data.cat(), data.coffee()))
+    large = cv2.resize(coffee, (3000, 2000), interpolation=cv2.INTER_CUBIC)
+    _, progressive = cv2.imencode(".jpg", large, [cv2.IMWRITE_JPEG_PROGRESSIVE, 1, cv2.IMWRITE_JPEG_QUALITY, 80])
+    return {
+        "a cat": encoded(cat),
+        "coffee": encoded(coffee),
+        "coffee in a PNG": encoded(coffee, ".png"),
+        "coffee at 3000 x 2000": encoded(large),
+        "coffee at 3000 x 2000, progressive": progressive.tobytes(),
+        "a cat at 1999 x 3001": encoded(cv2.resize(cat, (1999, 3001), interpolation=cv2.INTER_CUBIC)),
+        "a grey cat at 2400 x 1600": encoded(cv2.resize(data.cat()[:, :, 1], (2400, 1600))),
+        "shapes at 3000 x 2000": encoded(drawn(1, 2000, 3000)),
+        "shapes at 511 x 513": encoded(drawn(2, 513, 511)),
+        "shapes of a few pixels": encoded(drawn(3, 9, 700)),
+    }
+
+
+PHOTOGRAPHS = photographs()
+CONFIG = """
+[models]
+starter = false
+paths = ["{folder}"]
+[policies.all]
+models = [{models}]
+thresholds = [{thresholds}]
+"""
+
+
+def recorded(folder: Path, family: str, monkeypatch: pytest.MonkeyPatch) -> Recording:
+    """The photographs as the calibration's own code records them; their classes do not matter here."""
+    monkeypatch.setattr(recipe, "TIMED_PHOTOGRAPHS", 1)
+    found = scan([folder]).families[family]
+    engines = {
+        model.manifest.name: recipe.open_engine(
+            "onnxruntime", model.manifest.name, model.path, concurrency=1, threads=1
+        )
+        for model in found.models
+    }
+    files = list(PHOTOGRAPHS.values())
+    recording = recipe.record(found, engines, files, np.zeros(len(files), np.int64))
+    for engine in engines.values():
+        engine.close()
+    return recording
+
+
+def serving(folder: Path) -> Generation:
+    """The same family as the daemon serves it."""
+    names = [model.manifest.name for family in scan([folder]).families.values() for model in family.models]
+    own = {ALL: OwnPolicy(names, [1.0] * (len(names) - 1))}
+    generation = build(Config(models=Models(starter=False, paths=[str(folder)]), policies=own))
+    generation.load()
+    return generation
+
+
+def prepared(generation: Generation, file: bytes, **fields: Any) -> Job:
+    """A request after the part of the pipeline that decodes and reads features."""
+    family = generation.family(None)
+    request = Classify(1, "a", **fields)
+    job = Job(
+        route=Route(b"", False),
+        request=request,
+        data=memoryview(file),
+        generation=generation,
+        family=family,
+        policy=family.policy_for(request),
+        fallback=family.fallback,
+        received_s=time.monotonic(),
+        deadline_s=None,
+    )
+    pipeline.prepare(job)
+    return job
+
+
+@pytest.fixture(scope="module")
+def starter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The starter family with a calibration of the test's own, whose temperatures are far from 1."""
+    folder = tmp_path_factory.mktemp("models") / "starter"
+    shutil.copytree(STARTER, folder, ignore=shutil.ignore_patterns("calibration"))
+    calibrate(folder, "starter")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A family whose models take 16, 150 and 64 pixels: each alone would have large JPEGs decoded at its own scale."""
+    folder = put_family(tmp_path_factory.mktemp("models") / "mixed", "mixed", "s", "m", "l", sides_px=(16, 150, 64))
+    calibrate(folder, "mixed")
+    return folder
+
+
+@pytest.fixture(scope="module", params=["starter", "mixed"])
+def folder(request: pytest.FixtureRequest) -> Path:
+    found: Path = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="module")
+def recording(folder: Path) -> Iterator[Recording]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield recorded(folder, folder.name, patch)
+
+
+@pytest.fixture(scope="module")
+def generation(folder: Path) -> Iterator[Generation]:
+    made = serving(folder)
+    yield made
+    made.close()
+
+
+WAYS: list[dict[str, Any]] = [
+    {"policy": ALL},
+    {"policy": "cascade"},
+    {"policy": "chain"},
+    {"policy": "chain-right", "explain": True},
+    {"policy": ALL, "criterion": "top5", "top_k": 1},
+    {"policy": ALL, "deadline_ms": 1.0},
+]
+
+
+@pytest.mark.parametrize("name", PHOTOGRAPHS)
+def test_logits_served_are_those_recorded(name: str, recording: Recording, generation: Generation) -> None:
+    number = list(PHOTOGRAPHS).index(name)
+    lanes = generation.family(None).driver.lanes
+    for column, model in enumerate(recording.models):
+        for way in ({"model": model}, *WAYS):
+            job = prepared(generation, PHOTOGRAPHS[name], **way)
+            assert job.flight is not None
+            engine = lanes[model].engine
+            assert engine is not None
+            served = engine.infer(job.flight.model_input(model)).logits[0]
+            assert served == pytest.approx(recording.logits[column, number], abs=CLOSE), (model, way)
+
+
+@pytest.mark.parametrize("name", PHOTOGRAPHS)
+def test_features_served_are_those_recorded(name: str, recording: Recording, generation: Generation) -> None:
+    number = list(PHOTOGRAPHS).index(name)
+    for way in ({"model": recording.models[0]}, *WAYS):
+        job = prepared(generation, PHOTOGRAPHS[name], **way)
+        assert job.photograph is not None
+        assert np.array_equal(extract(job.photograph.bgr), recording.features[number]), way
+        if way.get("policy", "").startswith("chain"):
+            assert job.flight is not None
+            assert np.array_equal(job.flight.photo.features, recording.features[number, used(generation)])
+
+
+def used(generation: Generation) -> list[int]:
+    """The columns of the features that the family's calibration reads."""
+    features = generation.family(None).features
+    assert features, "the calibration is in use"
+    return [NAMES.index(name) for name in features]
+
+
+@pytest.mark.parametrize("name", PHOTOGRAPHS)
+def test_the_driver_s_predictions_are_the_recording_s(name: str, recording: Recording, generation: Generation) -> None:
+    number = list(PHOTOGRAPHS).index(name)
+    driver = generation.family(None).driver
+    temperatures = {model: driver.lanes[model].temperature for model in recording.models}
+    assert min(temperatures.values()) > 1, "the calibration is in use"
+    job = prepared(generation, PHOTOGRAPHS[name], policy=ALL)
+    assert job.flight is not None
+    driver.finish(job.flight)
+    assert [seen.model for seen in job.flight.predictions] == list(recording.models)
+    for model in recording.models:
+        alone = prepared(generation, PHOTOGRAPHS[name], model=model)
+        assert alone.flight is not None
+        outcome = driver.finish(alone.flight)
+        assert isinstance(outcome, Decision)
+        (among,) = (seen for seen in job.flight.predictions if seen.model == model)
+        expected = recording.prediction(model, number, "top1", temperatures[model])
+        for seen in (outcome.seen, among):
+            assert seen.probabilities == pytest.approx(expected.probabilities, abs=CLOSE)
+            assert seen.confidence == pytest.approx(expected.confidence, abs=CLOSE)
+
+
+def test_answers_over_the_socket_are_the_recording_s(
+    folder: Path, recording: Recording, generation: Generation, start: Start, connect: Connect
+) -> None:
+    names = ", ".join(f'"{model}"' for model in recording.models)
+    thresholds = ", ".join(["1.0"] * (len(recording.models) - 1))
+    peer = connect(start(CONFIG.format(folder=folder, models=names, thresholds=thresholds)))
+    family = generation.family(None)
+    for number, (name, file) in enumerate(PHOTOGRAPHS.items()):
+        scales = set()
+        for way in ({"policy": ALL}, {"policy": "chain"}, *({"model": model} for model in recording.models)):
+            answer = peer.classify(file, top_k=1000, explain=True, **way)
+            assert answer["type"] == "answer", answer
+            column = recording.models.index(answer["model"])
+            temperature = family.driver.lanes[answer["model"]].temperature
+            expected = predict(answer["model"], recording.logits[column, number], temperature, "top1").probabilities
+            found = {ranked["wnid"]: ranked["probability"] for ranked in answer["top_k"]}
+            assert [found[wnid] for wnid in family.labels.wnids] == pytest.approx(expected.tolist(), abs=CLOSE), name
+            told = answer["explanation"]
+            scales.add((told["decoded_width_px"], told["decoded_height_px"]))
+            if told["features"] is not None:
+                wanted = recording.features[number, used(generation)]
+                assert list(told["features"].values()) == pytest.approx(wanted.tolist())
+        assert len(scales) == 1, f"{name} was decoded at {scales}"
+
+
+def test_large_jpegs_were_decoded_at_a_reduced_scale(generation: Generation) -> None:
+    job = prepared(generation, PHOTOGRAPHS["coffee at 3000 x 2000"], policy=ALL)
+    assert job.photograph is not None
+    assert (job.photograph.width_px, job.photograph.height_px) == (3000, 2000)
+    assert job.photograph.bgr.shape == (250, 375, 3)
+
+
+def test_the_decode_scale_of_the_mixed_family_is_that_of_its_largest_input(mixed: Path) -> None:
+    generation = serving(mixed)
+    for way in ({"model": "s"}, {"model": "m"}, {"model": "l"}, {"policy": "chain"}):
+        job = prepared(generation, PHOTOGRAPHS["coffee"], **way)
+        assert job.photograph is not None
+        assert job.photograph.bgr.shape == (200, 300, 3), "400 x 600 at 1/2: at 1/4 its shorter side were below 150"
+    generation.close()
