@@ -1,0 +1,106 @@
+"""Replies that find no reader: tried again while there is hope, counted as lost after it, and in nobody else's way."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import zmq
+
+from jetsel.daemon import port as port_module
+from jetsel.daemon.port import Port, Route
+from tests.unit.daemon.ports import LIMIT_S, Connect, received, served
+
+
+def test_replies_to_a_peer_that_is_gone_are_counted(port: Port, connect: Connect) -> None:
+    gone, other = connect(), connect()
+    gone.send(b"{}")
+    (message,) = received(port, 1)
+    gone.close(linger=0)
+    for number in itertools.count():
+        port.send(message.route, b"answer")
+        if port.lost_replies:
+            break
+        other.send(b"{}")  # a round trip of another peer lets ZeroMQ notice
+        port.send(received(port, 1)[0].route, b"answer")
+        assert other.recv() == b"answer"
+        assert number < 10_000
+    other.send(b"{}")
+    port.send(received(port, 1)[0].route, b"answer")
+    assert other.recv() == b"answer"
+
+
+def test_a_route_that_never_was_is_counted(port: Port) -> None:
+    port.send(Route(b"nobody", False), b"answer")
+    assert port.lost_replies == 1
+
+
+LARGE = b"x" * 200_000
+
+
+def slow_peer(port: Port, connect: Connect) -> tuple[zmq.Socket[bytes], Route]:
+    """A peer that has asked, and that takes hardly anything until it reads."""
+    peer = connect(RCVHWM=1, RCVBUF=4096)
+    peer.send(b"{}")
+    return peer, received(port, 1)[0].route
+
+
+def test_a_slow_peer_gets_every_reply_once_it_reads(
+    port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(port_module, "PATIENCE_S", LIMIT_S)
+    peer, route = slow_peer(port, connect)
+    with served(port, lambda message: port.send(message.route, b"pong")):
+        other = connect()
+        other.send(b"ping")
+        assert other.recv() == b"pong"  # the leader sleeps again: nothing but the late replies can rouse it
+        for number in range(100):
+            port.send(route, LARGE + b"%d" % number)
+        seen = {peer.recv()[len(LARGE) :] for _ in range(100)}
+        assert seen == {b"%d" % number for number in range(100)}
+    assert port.lost_replies == 0
+
+
+def test_while_replies_wait_for_one_peer_the_others_are_answered(
+    port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(port_module, "PATIENCE_S", LIMIT_S)
+    _, route = slow_peer(port, connect)
+    for _ in range(100):
+        port.send(route, LARGE)
+    with served(port, lambda message: port.send(message.route, b"pong")):
+        other = connect()
+        for _ in range(50):
+            other.send(b"ping")
+            assert other.recv() == b"pong"
+
+
+def test_patience_ends_and_what_is_lost_is_counted(
+    port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(port_module, "PATIENCE_S", 0.0)
+    peer, route = slow_peer(port, connect)
+    for _ in range(100):
+        port.send(route, LARGE)
+    port.wait(0)
+    lost = port.lost_replies
+    assert 0 < lost < 100
+    for _ in range(100 - lost):
+        assert peer.recv() == LARGE
+    peer.setsockopt(zmq.RCVTIMEO, 0)
+    with pytest.raises(zmq.Again):
+        peer.recv()
+
+
+def test_no_more_replies_are_kept_than_the_limit(port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(port_module, "PATIENCE_S", LIMIT_S)
+    monkeypatch.setattr(port_module, "MOST_DELAYED", 5)
+    peer, route = slow_peer(port, connect)
+    for _ in range(100):
+        port.send(route, LARGE)
+    lost = port.lost_replies
+    assert 0 < lost < 95
+    with served(port, lambda _: None):
+        for _ in range(100 - lost):
+            assert peer.recv() == LARGE
+    assert port.lost_replies == lost
