@@ -1,0 +1,189 @@
+"""docs/protocol.md against the code: its tables name every field, and its two clients work as they are printed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+import zmq
+
+from jetsel import wire
+from jetsel.config import Server
+from jetsel.daemon.port import HIGH_WATER_MARK
+from jetsel.errors import BadRequestError
+from tests.system.daemons import Daemon, drawn, encoded
+
+PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
+TEXT = PROTOCOL.read_text(encoding="utf-8")
+
+TABLES: dict[str, type[msgspec.Struct]] = {
+    "### `classify`": wire.Classify,
+    "#### `pixels`": wire.Pixels,
+    "### `status`": wire.Status,
+    "### `reload`": wire.Reload,
+    "### `answer`": wire.Answer,
+    "#### `top_k[]`": wire.Ranked,
+    "#### `ran[]`": wire.Ran,
+    "#### `stages_ms`": wire.Stages,
+    "#### `explanation`": wire.Explanation,
+    "### `failure`": wire.Failure,
+    "### `status` (the reply)": wire.StatusReply,
+    "#### `families[]`": wire.FamilyStatus,
+    "#### `models[]`": wire.ModelStatus,
+    "### `reloaded`": wire.Reloaded,
+}
+REQUESTS = ("### `classify`", "### `status`", "### `reload`")
+
+
+def table(heading: str) -> dict[str, list[str]]:
+    """The first table below a heading: its other cells by the field that a row begins with."""
+    section = TEXT.split(f"\n{heading}\n")[1]
+    lines = iter(section.splitlines())
+    assert next(line for line in lines if line.startswith("|")).startswith("| field |")
+    rows = {}
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        rows[name.strip("`")] = cells
+    del rows["---"]
+    return rows
+
+
+def fields(kind: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    return {field.name: field for field in msgspec.structs.fields(kind)}
+
+
+@pytest.mark.parametrize("heading", TABLES)
+def test_a_table_names_every_field_and_no_other(heading: str) -> None:
+    tag = {"type"} if TABLES[heading].__struct_config__.tag else set()
+    assert set(table(heading)) == set(fields(TABLES[heading])) | tag
+
+
+def test_every_message_has_its_table() -> None:
+    kinds = {kind for kind in vars(wire).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)}
+    assert set(TABLES.values()) == kinds - {msgspec.Struct, wire.Header}
+
+
+@pytest.mark.parametrize("heading", TABLES)
+def test_a_type_says_null_where_it_may_be_null(heading: str) -> None:
+    rows = table(heading)
+    for name, field in fields(TABLES[heading]).items():
+        may_be_null = type(None) in get_args(field.type)
+        assert ("or null" in rows[name][0]) == may_be_null, name
+
+
+@pytest.mark.parametrize("heading", [*REQUESTS, "#### `pixels`"])
+def test_a_default_is_what_is_taken_where_the_field_is_left_out(heading: str) -> None:
+    rows = table(heading)
+    for name, field in fields(TABLES[heading]).items():
+        default = "required" if field.default is msgspec.NODEFAULT else f"`{json.dumps(field.default)}`"
+        assert rows[name][1] == default, name
+
+
+def test_null_is_a_mistake_where_the_table_does_not_say_so() -> None:
+    whole = {"v": 1, "type": "classify", "id": "x"}
+    for name, cells in table("### `classify`").items():
+        message = json.dumps({**whole, name: None}).encode()
+        if "or null" in cells[0]:
+            wire.decode_request(message)
+        elif name not in whole:
+            with pytest.raises(BadRequestError):
+                wire.decode_request(message)
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    limits = TEXT.split("\n## Limits\n")[1].split("\n## ")[0]
+    server = Server()
+    for said in (
+        f"| frame one | {wire.MAX_JSON_BYTES:,} bytes |",
+        f"`[server] max_image_mb`, {server.max_image_mb:g} MB",
+        f"`[server] max_image_megapixels`, {server.max_image_megapixels:g} million",
+        f"`[server] queue_requests`, {server.queue_requests} |",
+        f"`[server] queue_mb`, {server.queue_mb:g} MB |",
+        f"| {HIGH_WATER_MARK} in each direction |",
+    ):
+        assert said in limits
+
+
+def program(language: str) -> str:
+    """The one fenced block of the document in this language."""
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    assert len(found.splitlines()) < 30
+    return str(found)
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    path = tmp_path / "drawn.jpg"
+    path.write_bytes(encoded(drawn()))
+    return path
+
+
+def run(*command: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_python_client_works(shared_daemon: Daemon, picture: Path, tmp_path: Path) -> None:
+    client = tmp_path / "client.py"
+    client.write_text(program("python"))
+    assert "jetsel" not in client.read_text().replace("jetsel.sock", "")
+    done = run(sys.executable, client, shared_daemon.endpoint, picture)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 3
+    assert re.fullmatch(r"[01]\.\d{3} .+ \(said \w+\)", done.stdout.splitlines()[0])
+    picture.write_bytes(b"hello, I am text")
+    done = run(sys.executable, client, shared_daemon.endpoint, picture)
+    assert done.returncode == 1
+    assert done.stderr.startswith("bad-image: ")
+
+
+# What the C client uses of libzmq, for a machine that has the library and not its header: pyzmq's wheels bring it.
+CONSTANTS = {name: int(getattr(zmq, name)) for name in ("REQ", "RCVTIMEO", "SNDMORE")}
+HEADER = "#include <stddef.h>\n" + "".join(f"#define ZMQ_{name} {value}\n" for name, value in CONSTANTS.items())
+HEADER += """
+void *zmq_ctx_new(void);
+void *zmq_socket(void *context, int type);
+int zmq_setsockopt(void *socket, int option, const void *value, size_t length);
+int zmq_connect(void *socket, const char *endpoint);
+int zmq_send(void *socket, const void *data, size_t length, int flags);
+int zmq_recv(void *socket, void *data, size_t length, int flags);
+int zmq_errno(void);
+const char *zmq_strerror(int number);
+"""
+
+
+@pytest.fixture
+def c_client(tmp_path: Path) -> Path:
+    """The C client, compiled against the libzmq that pyzmq brings."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("the C client needs a compiler: cc")
+    bundled = sorted((Path(zmq.__file__).parents[1] / "pyzmq.libs").glob("libzmq*.so*"))
+    if not bundled:
+        pytest.skip("the C client needs libzmq: this pyzmq was built without one of its own")
+    (tmp_path / "zmq.h").write_text(HEADER)
+    (tmp_path / "client.c").write_text(program("c"))
+    folder = bundled[0].parent
+    options = ["-Wall", "-Wextra", "-Werror", "-O1", f"-I{tmp_path}", f"-Wl,-rpath,{folder}"]
+    client = tmp_path / "client"
+    done = run(compiler, tmp_path / "client.c", *options, bundled[0], f"-Wl,-rpath-link,{folder}", "-o", client)
+    assert done.returncode == 0, done.stderr
+    return client
+
+
+def test_the_c_client_works(shared_daemon: Daemon, picture: Path, c_client: Path) -> None:
+    done = run(c_client, shared_daemon.endpoint, picture)
+    assert (done.returncode, done.stderr) == (0, "")
+    reply: dict[str, Any] = json.loads(done.stdout)
+    assert (reply["type"], reply["id"], len(reply["top_k"])) == ("answer", "1", 3)
+    done = run(c_client, shared_daemon.endpoint, picture.with_name("nowhere.jpg"))
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: ")
