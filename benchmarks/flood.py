@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.conditions import conditions
 from benchmarks.flooder import QUEUED
-from benchmarks.memory import available_mb, memory_mb
+from benchmarks.memory import available_mb, forget_peak, memory_mb
 from benchmarks.photographs import photographs
 from benchmarks.report import table
 from benchmarks.servers import ROOT, daemon
@@ -83,6 +83,7 @@ def _flood(image: bytes, peers: int, seconds: float) -> Result:
         with daemon(folder) as server, Client(server.address) as polite:
             pid = server.pids[0]
             idle_mb = memory_mb(pid)["VmRSS"]
+            forget_peak(pid)
             alone_ms, _ = _ask_politely(polite, path, min(1.0, seconds))
             command = [sys.executable, "-m", "benchmarks.flooder", server.address, str(path), "--seconds", str(seconds)]
             kinds = [["--peers", str(peers - peers // 2), "--reads"], ["--peers", str(peers // 2)]]

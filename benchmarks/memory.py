@@ -11,6 +11,11 @@ def memory_mb(pid: int) -> dict[str, float]:
     return {name: found[name] * 1024 / 1e6 for name in ("VmRSS", "VmHWM", "Pss")}
 
 
+def forget_peak(pid: int) -> None:
+    """Let VmHWM begin again at what is resident now: the peak of the start is over."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
+
+
 def available_mb() -> float:
     """Return what the machine can give out without swapping, in MB."""
     return _fields(Path("/proc/meminfo"))["MemAvailable"] * 1024 / 1e6
