@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jetsel.config import parse
+from tests.system.command import COMMAND, jetsel
 from tests.system.daemons import Daemon, Start, drawn, encoded
 from tests.unit.cli.test_answers import DOCUMENTED
-
-COMMAND = [sys.executable, "-m", "jetsel"]
-
-
-def jetsel(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end. No daemon of the user's is found, and nothing depends on the terminal's width."""
-    environment = {**os.environ, "XDG_RUNTIME_DIR": "/nonexistent", "COLUMNS": "200", **(env or {})}
-    command = [*COMMAND, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
 
 
 def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
@@ -255,50 +244,3 @@ def test_ctrl_c_ends_it_quietly(start: Start, pictures: list[Path]) -> None:
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in said
-
-
-def left_behind(folder: Path) -> tuple[list[Path], list[str]]:
-    """What lies in the folder, and the processes whose command line names it."""
-    commands = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            command = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue  # it has ended meanwhile
-        if str(folder) in command:
-            commands.append(command)
-    return list(folder.iterdir()), commands
-
-
-def test_the_demo_runs_to_its_end_and_leaves_nothing(tmp_path: Path) -> None:
-    done = jetsel("demo", env={"TMPDIR": str(tmp_path)})
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    for part in ("photograph of a cat", "photograph of a cup of coffee", "drawing of a bus", "why", "has stopped"):
-        assert part in done.stdout
-    assert left_behind(tmp_path) == ([], [])
-
-
-def test_the_demo_takes_another_policy_and_says_where_there_is_none(tmp_path: Path) -> None:
-    done = jetsel("demo", "--policy", "cascade", env={"TMPDIR": str(tmp_path)})
-    assert done.returncode == 0, done.stderr
-    assert "cascade" in done.stdout
-    done = jetsel("demo", "--policy", "best", env={"TMPDIR": str(tmp_path)})
-    assert done.returncode == 1
-    assert "no policy 'best'" in done.stderr
-    assert left_behind(tmp_path) == ([], [])
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_the_demo_that_is_told_to_end_leaves_nothing(tmp_path: Path, number: int) -> None:
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    with (tmp_path / "said").open("w") as said:
-        process = subprocess.Popen([*COMMAND, "demo"], stdout=said, stderr=said, env=environment)
-    give_up_s = time.monotonic() + 60
-    while not any(path.is_socket() for path in tmp_path.glob("jetsel-*/jetsel.sock")):  # its daemon is there
-        assert process.poll() is None
-        assert time.monotonic() < give_up_s
-    process.send_signal(number)
-    assert process.wait(60) == 128 + number
-    assert "Traceback" not in (tmp_path / "said").read_text()
-    assert left_behind(tmp_path) == ([tmp_path / "said"], [])
