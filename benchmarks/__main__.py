@@ -9,7 +9,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks.bare import BareLoop, needed_px
+from benchmarks.bare import BareLoop
 from benchmarks.conditions import conditions
 from benchmarks.load import Generator, generator
 from benchmarks.photographs import Photographs, photographs
@@ -45,7 +45,7 @@ def _measured(
 ) -> Measured:
     """Measure one model with all servers up: an idle one costs next to nothing, and rounds can take turns."""
     name = model.manifest.name
-    bare = BareLoop(model, needed_px(family), shown.files, plan.threads)
+    bare = BareLoop(model, family.decode_px, shown.files, plan.threads)
     with ExitStack() as running:
         running.callback(bare.close)
         servers = {"daemon": running.enter_context(daemon(folder))}

@@ -12,16 +12,10 @@ from benchmarks.window import Window
 from jetsel import image
 from jetsel.config import Config
 from jetsel.engines import open_engine
-from jetsel.zoo import Family, Model
+from jetsel.zoo import Model
 
 _SERVER = Config().server
 LIMITS = image.Limits(int(_SERVER.max_image_mb * 1e6), int(_SERVER.max_image_megapixels * 1e6))
-
-
-def needed_px(family: Family) -> int:
-    """Return the side to which the family's photographs are decoded: the largest that one of its models takes."""
-    specs = [model.manifest.input for model in family.models]
-    return max(max(spec.width_px, spec.height_px) for spec in specs)
 
 
 class BareLoop:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.bare import LIMITS, needed_px
+from benchmarks.bare import LIMITS
 from jetsel import image, premodel
 from jetsel.engines import open_engine
 from jetsel.errors import JetselError
@@ -31,7 +31,7 @@ class InProcess:
         names = [model.manifest.name for model in family.models]
         found = premodel.load(family.models[0].directory / "calibration")
         hashes = {model.manifest.name: model.manifest.sha256 for model in family.models}
-        premodel.check(found, family.labels.sha256, hashes, table_hash())
+        premodel.check(found, family.labels.sha256, hashes, table_hash(), family.decode_px)
         self._family = family
         self._specs = {model.manifest.name: model.manifest.input for model in family.models}
         self._features = found.features
@@ -47,7 +47,7 @@ class InProcess:
 
     def classify(self, data: bytes) -> Said:
         """Run the policy on one encoded photograph; raises JetselError where the daemon would answer with it."""
-        photograph = image.decode(data, LIMITS, needed_px(self._family))
+        photograph = image.decode(data, LIMITS, self._family.decode_px)
         features = extract(photograph.bgr, self._features) if self._policy.needs_features else None
         flight = Flight(
             self._policy,

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from mosec import Server, Worker
 
-from benchmarks.bare import LIMITS, needed_px
+from benchmarks.bare import LIMITS
 from jetsel import image
 from jetsel.engines import open_engine, warm_up
 from jetsel.wire import Ranked
@@ -37,7 +37,7 @@ class Classifier(Worker):
         (model,) = (m for m in family.models if m.manifest.name == os.environ["BENCHMARKS_MODEL"])
         self._labels = family.labels
         self._spec = model.manifest.input
-        self._needed = needed_px(family)
+        self._needed = family.decode_px
         self._engine = open_engine("onnxruntime", model.manifest.name, model.path, concurrency=1, threads=1)
         warm_up(self._engine, self._spec.height_px, self._spec.width_px, len(self._labels.names))
 

@@ -200,11 +200,8 @@ Reply = Answer | Failure | StatusReply | Reloaded
 
 _T = TypeVar("_T")
 _header = msgspec.json.Decoder(Header)
-_requests: dict[str, msgspec.json.Decoder[Any]] = {
-    "classify": msgspec.json.Decoder(Classify),
-    "status": msgspec.json.Decoder(Status),
-    "reload": msgspec.json.Decoder(Reload),
-}
+_request: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+_KINDS = ("classify", "status", "reload")
 _reply: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 _encoder = msgspec.json.Encoder()
 _QUOTED = 150
@@ -237,21 +234,31 @@ def decode_request(frame: bytes) -> Request:
             f"frame one has {len(frame)} bytes; at most {MAX_JSON_BYTES} are read: put the image in frame two"
         )
     try:
-        header = _header.decode(frame)
+        request = _request.decode(frame)
     except _UNREADABLE as error:
-        raise BadRequestError(f"frame one is not a JSON object: {_brief(error)}") from None
-    if header.v != PROTOCOL_VERSION or isinstance(header.v, bool):
-        raise UnsupportedVersionError(
-            f'this daemon speaks version {PROTOCOL_VERSION}: send "v": {PROTOCOL_VERSION}, not {reprlib.repr(header.v)}'
-        )
-    decoder = _requests.get(header.type) if isinstance(header.type, str) else None
-    if decoder is None:
-        raise UnknownKindError(f'"type" is {reprlib.repr(header.type)}: use one of {", ".join(_requests)}')
-    try:
-        request: Request = decoder.decode(frame)
-    except _UNREADABLE as error:
-        raise BadRequestError(f"the {header.type} request is wrong: {_brief(error)}") from None
+        raise _what_is_wrong(frame, error) from None
+    if request.v != PROTOCOL_VERSION:
+        raise _unsupported(request.v)
     return request
+
+
+def _what_is_wrong(frame: bytes, error: Exception) -> JetselError:
+    """Read the tolerant header of a request that could not be read: another version is named before anything else."""
+    try:
+        header = _header.decode(frame)
+    except _UNREADABLE as worse:
+        return BadRequestError(f"frame one is not a JSON object: {_brief(worse)}")
+    if header.v != PROTOCOL_VERSION or isinstance(header.v, bool):
+        return _unsupported(header.v)
+    if header.type not in _KINDS:
+        return UnknownKindError(f'"type" is {reprlib.repr(header.type)}: use one of {", ".join(_KINDS)}')
+    return BadRequestError(f"the {header.type} request is wrong: {_brief(error)}")
+
+
+def _unsupported(version: Any) -> UnsupportedVersionError:
+    return UnsupportedVersionError(
+        f'this daemon speaks version {PROTOCOL_VERSION}: send "v": {PROTOCOL_VERSION}, not {reprlib.repr(version)}'
+    )
 
 
 def decode_reply(frame: bytes) -> Reply:

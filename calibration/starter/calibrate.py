@@ -50,8 +50,7 @@ def photographs(tar_path: Path, labels: Sequence[str]) -> tuple[list[bytes], NDA
 def record(family: Family, engines: dict[str, Engine], files: list[bytes], classes: NDArray[np.int64]) -> Recording:
     """Run every model on every photograph, through the code that serves; time each on some of them, in turns."""
     specs = {model.manifest.name: model.manifest.input for model in family.models}
-    needed_px = max(max(spec.width_px, spec.height_px) for spec in specs.values())
-    decoded = [image.decode(data, LIMITS, needed_px) for data in files]
+    decoded = [image.decode(data, LIMITS, family.decode_px) for data in files]
     features = np.stack([extract(photograph.bgr) for photograph in decoded])
     logits = {name: [] for name in engines}  # type: dict[str, list[NDArray[np.float32]]]
     times: dict[str, list[float]] = {name: [] for name in engines}
@@ -76,11 +75,11 @@ def record(family: Family, engines: dict[str, Engine], files: list[bytes], class
     )
 
 
-def time_chooser(files: list[bytes], names: tuple[str, ...], chain: premodel.Chain) -> float:
+def time_chooser(family: Family, files: list[bytes], names: tuple[str, ...], chain: premodel.Chain) -> float:
     """Median milliseconds of features and choice for one photograph."""
     times = []
     for data in files[:TIMED_PHOTOGRAPHS]:
-        photograph = image.decode(data, LIMITS, 64)
+        photograph = image.decode(data, LIMITS, family.decode_px)
         began = time.perf_counter()
         chain.choose(extract(photograph.bgr, names))
         times.append((time.perf_counter() - began) * 1e3)
@@ -116,6 +115,7 @@ def fit(recording: Recording, family: Family, chooser_ms: float) -> Calibration:
         labels_sha256=family.labels.sha256,
         model_sha256={model.manifest.name: model.manifest.sha256 for model in family.models},
         feature_table=table_hash(),
+        decode_px=family.decode_px,
         features=PAPER_SEVEN,
         k=K,
         temperatures=temperatures,
@@ -246,7 +246,7 @@ def main() -> None:
         right = recording.right("top1")
         costs = [recording.costs_ms[model] for model in recording.models]
         chain = premodel.fit_chain(recording.models, recording.features[:, used], right, costs, K, "optimum")
-    chooser_ms = time_chooser(files, PAPER_SEVEN, chain)
+    chooser_ms = time_chooser(family, files, PAPER_SEVEN, chain)
     print(f"features and choice: {chooser_ms:.3f} ms (median)")
     if not options.judge:
         calibration = fit(recording, family, chooser_ms)

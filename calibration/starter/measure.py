@@ -55,9 +55,9 @@ def read_photographs(tar: Path, wnids: Sequence[str], last_per_class: int | None
     return Photographs(encoded, np.array(classes))
 
 
-def inputs_of(photographs: Photographs, spec: InputSpec, needed_px: int) -> NDArray[np.float32]:
+def inputs_of(photographs: Photographs, spec: InputSpec, decode_px: int) -> NDArray[np.float32]:
     """Return (n, 3, height, width) float32, each photograph decoded and resized as the daemon does it."""
-    return np.concatenate([model_input(decode(data, LIMITS, needed_px), spec) for data in photographs.encoded])
+    return np.concatenate([model_input(decode(data, LIMITS, decode_px), spec) for data in photographs.encoded])
 
 
 def probabilities_of(engine: Engine, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -146,8 +146,7 @@ HEAD = [
 def report(family: Family, photographs: Photographs, what: str, rounds: int, trained: Path) -> str:
     """Measure every model of the family on the photographs and return the table and what the models reach together."""
     specs = [model.manifest.input for model in family.models]
-    needed_px = max(max(spec.width_px, spec.height_px) for spec in specs)
-    made = {spec: inputs_of(photographs, spec, needed_px) for spec in set(specs)}
+    made = {spec: inputs_of(photographs, spec, family.decode_px) for spec in set(specs)}
     inputs = [made[spec] for spec in specs]
     engines = []
     for model in family.models:

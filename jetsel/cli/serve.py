@@ -15,8 +15,6 @@ def serve(config: ConfigFile = None) -> None:
     """
     # The neighbours of one photograph are too few to share among threads, each of which would hold memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported, which is below
-    # From 1.31 on ONNX Runtime reports to its maker over the network, unless this stands before it is imported.
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     from jetsel.cli import settings
     from jetsel.daemon.run import run
 

@@ -1,8 +1,7 @@
-"""The threads of the daemon: one waits at the socket, the others work; whoever receives a request begins it at once.
+"""The threads of the daemon: whoever is idle sleeps at the socket, and whoever receives a request begins it at once.
 
-Leader and followers: the thread that took a message off the socket hands the waiting to a sleeping one and works on,
-so a lone request passes through no second thread, and there is always one more thread than there are workers, so
-the socket is read, and a full queue answered, while all of them compute.
+There is one more thread than may compute at a time, so the socket is read, and a full queue answered, while all of the
+others compute.
 """
 
 from __future__ import annotations
@@ -18,27 +17,29 @@ log = logging.getLogger("jetsel.daemon")
 class Work(Protocol):
     """What the crew serves."""
 
-    def wait(self) -> None:
-        """Sleep until the socket may have something, or `wake` is called."""
+    def waiter(self) -> Callable[[], None]:
+        """Return what one thread calls to sleep until the socket may have something, or `wake` is called."""
 
     def wake(self) -> None:
-        """End the wait of the thread at the socket."""
+        """Rouse one thread that sleeps, or the next that would."""
 
     def receive(self) -> int:
-        """Take what has come off the socket; return how many pieces of work it made."""
+        """Take what has come off the socket, without waiting; return how many messages that was."""
 
     def next_piece(self) -> Callable[[], None] | None:
         """Return the next piece of work that can be done now, or None. Called under the crew's lock."""
 
+    def has_more(self) -> bool:
+        """Whether another piece may be there. Called under the crew's lock."""
+
 
 class Crew:
-    """`workers` threads that compute and one that waits at the socket, in turns."""
+    """`workers` threads that compute, and one more."""
 
     def __init__(self, work: Work, workers: int) -> None:
         self._work = work
         self._workers = workers
-        self._change = threading.Condition()
-        self._leading = False
+        self._lock = threading.Lock()
         self._working = 0
         self._sleeping = 0
         self._stopping = False
@@ -51,64 +52,52 @@ class Crew:
         for thread in self._threads:
             thread.start()
 
-    def nudge(self) -> None:
-        """Tell a sleeping thread that there may be work that no message brought."""
-        with self._change:
-            self._change.notify()
-
     def stop(self) -> None:
         """Let every thread finish the piece it has, and wait for them."""
-        with self._change:
-            self._stopping = True
-            self._change.notify_all()
+        self._stopping = True
         self._work.wake()
         for thread in self._threads:
             thread.join()
 
     def _serve(self) -> None:
-        while True:
-            piece = self._next()
-            if piece is None:
-                return
-            try:
-                piece()
-            except Exception:  # a defect of ours in reading one message: the thread must live to read the next
-                log.exception("a thread of the crew met a defect and goes on")
+        sleep = self._work.waiter()
+        is_read = False  # whether the socket had nothing, and no reply was sent since: sending can hide a message
+        while not self._stopping:
+            piece = self._take(will_sleep=is_read)
+            if piece is not None:
+                self._do(piece)
+            elif is_read:
+                sleep()
+                with self._lock:
+                    self._sleeping -= 1
+            is_read = self._read()
+        self._work.wake()  # one ring rouses one thread: each that leaves passes it on
 
-    def _next(self) -> Callable[[], None] | None:
-        """Return what this thread does next: a piece of work, or the turn at the socket; None when it is over."""
-        with self._change:
-            while not self._stopping:
-                if self._working < self._workers:
-                    piece = self._work.next_piece()
-                    if piece is not None:
-                        self._working += 1
-                        if not self._leading and self._sleeping:
-                            self._change.notify()  # somebody has to stand at the socket
-                        return lambda: self._do(piece)
-                if not self._leading:
-                    self._leading = True
-                    return self._lead
-                self._sleeping += 1
-                self._change.wait()
-                self._sleeping -= 1
-        return None
+    def _take(self, *, will_sleep: bool) -> Callable[[], None] | None:
+        """Return a piece of work; where there is none, count this thread among the sleeping if it is about to be."""
+        with self._lock:
+            piece = self._work.next_piece() if self._working < self._workers else None
+            if piece is None:
+                self._sleeping += will_sleep
+                return None
+            self._working += 1
+            if self._sleeping and self._working < self._workers and self._work.has_more():
+                self._work.wake()  # it will rouse the next in its turn
+            return piece
 
     def _do(self, piece: Callable[[], None]) -> None:
         try:
             piece()
+        except Exception:  # a defect of ours: the thread must live to do the next
+            log.exception("a thread of the crew met a defect and goes on")
         finally:
-            with self._change:
+            with self._lock:
                 self._working -= 1
 
-    def _lead(self) -> None:
-        made = 0
+    def _read(self) -> bool:
+        """Take what has come off the socket; return whether there was nothing."""
         try:
-            self._work.wait()
-            made = self._work.receive()
-        finally:
-            with self._change:
-                self._leading = False
-                # This thread takes one piece itself; more of them, or the socket, want others.
-                for _ in range(min(made - 1, self._sleeping)):
-                    self._change.notify()
+            return self._work.receive() == 0
+        except Exception:  # as above
+            log.exception("a thread of the crew met a defect at the socket and goes on")
+            return False

@@ -28,7 +28,7 @@ class ServedFamily:
     labels: Labels
     models: dict[str, Model]
     specs: dict[str, InputSpec]
-    needed_px: int  # the shorter side below which no photograph is decoded: the largest that a model takes
+    decode_px: int
     driver: Driver
     policies: dict[Criterion, dict[str, Policy]]
     default_policy: dict[Criterion, str]
@@ -97,10 +97,11 @@ class ServedFamily:
         )
 
 
-def serve_family(family: Family, config: Config) -> ServedFamily:
+def serve_family(family: Family, config: Config, *, is_default: bool) -> ServedFamily:
     """Put one family together from its models, its calibration and the configuration; nothing is loaded yet.
 
-    Raises ConfigError where the configuration names a model or policy that it has not.
+    The configuration's fallback and default policy must be there in the default family; another one that has not got
+    them goes by its own. Raises ConfigError where the default family has not.
     """
     wanted = [m for m in family.models if not config.models.only or m.manifest.name in config.models.only]
     models = {model.manifest.name: model for model in wanted}
@@ -111,10 +112,12 @@ def serve_family(family: Family, config: Config) -> ServedFamily:
     best = list(models)[-1]
     fallback = config.policy.fallback or best
     if fallback not in models:
-        raise ConfigError(
-            f"policy.fallback: family {family.name} has no model {fallback!r}; it has {', '.join(models)}"
-        )
-    if config.policy.default is not None:
+        if is_default:
+            raise ConfigError(
+                f"policy.fallback: family {family.name} has no model {fallback!r}; it has {', '.join(models)}"
+            )
+        fallback = best
+    if config.policy.default is not None and (is_default or config.policy.default in policies["top1"]):
         defaults: dict[Criterion, str] = {"top1": config.policy.default, "top5": config.policy.default}
         because = "the configuration says so"
         if config.policy.default not in policies["top1"]:
@@ -134,7 +137,7 @@ def serve_family(family: Family, config: Config) -> ServedFamily:
         labels=family.labels,
         models=models,
         specs=specs,
-        needed_px=max(max(spec.width_px, spec.height_px) for spec in specs.values()),
+        decode_px=family.decode_px,
         driver=Driver(lanes, config.models.max_batch),
         policies=policies,
         default_policy=defaults,
@@ -154,7 +157,7 @@ def _calibration(family: Family, models: dict[str, Model]) -> tuple[premodel.Cal
     try:
         found = premodel.load(directory)
         hashes = {name: model.manifest.sha256 for name, model in models.items()}
-        premodel.check(found, family.labels.sha256, hashes, table_hash())
+        premodel.check(found, family.labels.sha256, hashes, table_hash(), family.decode_px)
     except CalibrationError as error:
         log.error("calibration of family %s is not used: %s", family.name, error)
         return None, f"refused: {error}"

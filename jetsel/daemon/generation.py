@@ -45,7 +45,8 @@ class Generation:
         """Count an answered request out."""
         with self._changed:
             self._requests -= 1
-            self._changed.notify_all()
+            if self._retired:
+                self._changed.notify_all()
 
     def retire(self) -> None:
         """Let no request in any more, and wait until those that are in have been answered."""
@@ -116,35 +117,33 @@ def build(config: Config) -> Generation:
     unknown = sorted(set(config.models.only) - {model for models in names.values() for model in models})
     if unknown:
         raise ConfigError(f"models.only: no folder has {', '.join(unknown)}; see: jetsel models list")
-    check_own(config.policies, names)
-    families = {
-        name: serve_family(family, config)
-        for name, family in zoo.families.items()
-        if not config.models.only or set(names[name]) & set(config.models.only)
-    }
-    if not families:
+    wanted = set(config.models.only or [model for models in names.values() for model in models])
+    served = {name: kept for name, models in names.items() if (kept := [m for m in models if m in wanted])}
+    check_own(config.policies, served)
+    if not served:
         raise ConfigError(
             f"models.paths: no model in {', '.join(map(str, folders)) or 'no folder'}; {'; '.join(broken)}"
         )
     megabyte = 1_000_000
+    default = _default_family(config, list(served))
     return Generation(
         config=config,
-        families=families,
-        default_family=_default_family(config, families),
+        families={name: serve_family(zoo.families[name], config, is_default=name == default) for name in served},
+        default_family=default,
         broken=broken,
         limits=Limits(int(config.server.max_image_mb * megabyte), int(config.server.max_image_megapixels * 1e6)),
         workers=config.server.workers or os.cpu_count() or 1,
     )
 
 
-def _default_family(config: Config, families: dict[str, ServedFamily]) -> str:
+def _default_family(config: Config, families: Sequence[str]) -> str:
     wanted = config.models.default_family
     if wanted is not None:
         if wanted not in families:
             raise ConfigError(f"models.default_family: there is no family {wanted!r}; found: {', '.join(families)}")
         return wanted
     if len(families) == 1:
-        return next(iter(families))
+        return families[0]
     if "starter" in families:
         return "starter"
     raise ConfigError(f"models.default_family: several families ({', '.join(families)}) and none named as the default")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.generation import Generation
@@ -12,8 +12,7 @@ from jetsel.selection import Flight, Policy
 from jetsel.wire import Classify
 
 
-@dataclass(eq=False, slots=True)
-class Job:
+class Job(Struct, eq=False):
     """An admitted request. Times are seconds on the monotonic clock, stages in milliseconds."""
 
     route: Route

@@ -7,6 +7,8 @@ import ctypes
 import resource
 from pathlib import Path
 
+M_MMAP_THRESHOLD = -3  # malloc.h
+
 
 def resident_mb() -> float | None:
     """The process's resident memory in megabytes (proc(5), statm), or None where /proc does not tell."""
@@ -15,6 +17,16 @@ def resident_mb() -> float | None:
     except (OSError, ValueError, IndexError):
         return None
     return pages * resource.getpagesize() / 1e6
+
+
+def return_large_blocks() -> None:
+    """Have every freed block of a megabyte or more go back to the system at once: messages can be that large.
+
+    Left alone, glibc raises this threshold to the largest block it has freed, and keeps what lies below it; a flood of
+    large messages would stay in the process's memory for good. mallopt(3), M_MMAP_THRESHOLD.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1_000_000)
 
 
 def give_back_freed() -> None:

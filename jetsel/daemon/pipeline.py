@@ -25,7 +25,7 @@ def prepare(job: Job) -> Flight:
     job.queue_ms = (began - job.received_s) * 1e3
     request, family, limits = job.request, job.family, job.generation.limits
     if request.pixels is None:
-        photograph = image.decode(job.data, limits, family.needed_px)
+        photograph = image.decode(job.data, limits, family.decode_px)
     else:
         photograph = image.from_pixels(job.data, request.pixels, limits)
     decoded = time.monotonic()
@@ -95,7 +95,7 @@ def answer(job: Job) -> Answer:
 def _ranked(job: Job, probabilities: NDArray[np.float32]) -> list[Ranked]:
     """The top-k labels; of equal probabilities the lower class number stands first."""
     labels = job.family.labels
-    order = np.argsort(-probabilities, kind="stable")[: job.request.top_k]
+    order = (-probabilities).argsort(kind="stable")[: job.request.top_k]
     return [
         Ranked(labels.names[i], labels.wnids[i], p)
         for i, p in zip(order.tolist(), probabilities[order].tolist(), strict=True)

@@ -10,10 +10,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import cv2
+
 from jetsel.config import Config
 from jetsel.daemon.crew import Crew
 from jetsel.daemon.generation import Generation, build
 from jetsel.daemon.listener import Listener, make_private_folder
+from jetsel.daemon.memory import return_large_blocks
 from jetsel.daemon.port import Port
 from jetsel.daemon.service import Service
 from jetsel.endpoint import user_socket
@@ -27,6 +30,8 @@ DRAIN_S = 10.0  # what was accepted is answered within this after SIGTERM
 def run(config: Config, reread: Callable[[], Config]) -> int:
     """Serve until SIGTERM or SIGINT; return the exit status. `reread` gives the configuration for a reload."""
     logging.basicConfig(level=config.log.level.upper(), stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    return_large_blocks()
+    cv2.setNumThreads(1)  # requests run beside each other: one photograph shall not take every core
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -45,7 +45,6 @@ from jetsel.wire import (
 log = logging.getLogger("jetsel.daemon")
 
 MOST_PER_TURN = 64  # messages taken off the socket before the work they made is begun
-HEARTBEAT_MS = 1000
 
 
 class Service:
@@ -68,20 +67,20 @@ class Service:
 
     # What the crew calls.
 
-    def wait(self) -> None:
-        """Sleep until the socket may have something, or `wake` is called."""
-        self._port.wait(HEARTBEAT_MS)
+    def waiter(self) -> Callable[[], None]:
+        """Return what one thread calls to sleep until the socket may have something, or `wake` is called."""
+        return self._port.waiter()
 
     def wake(self) -> None:
-        """End the wait of the thread at the socket."""
+        """Rouse one thread that sleeps, or the next that would."""
         self._port.wake()
 
     def receive(self) -> int:
-        """Take what has come off the socket, answer what needs no work, and queue the rest."""
-        made = 0
-        for message in self._port.receive(MOST_PER_TURN):
-            made += self._accept(message)
-        return made
+        """Take what has come off the socket, answer what needs no work, queue the rest; return how many that was."""
+        messages = self._port.receive(MOST_PER_TURN)
+        for message in messages:
+            self._accept(message)
+        return len(messages)
 
     def next_piece(self) -> Callable[[], None] | None:
         """The next thing to compute: models that photographs wait for before photographs that wait to be decoded."""
@@ -91,6 +90,12 @@ class Service:
                 if batch is not None:
                     return functools.partial(self._infer, family.driver, batch)
         return functools.partial(self._prepare, self._jobs.popleft()) if self._jobs else None
+
+    def has_more(self) -> bool:
+        """Whether another piece may be there."""
+        return bool(self._jobs) or any(
+            family.driver.is_waited_for for generation in self._generations for family in generation.families.values()
+        )
 
     # What the lifecycle calls.
 
@@ -105,8 +110,8 @@ class Service:
 
     # Messages.
 
-    def _accept(self, message: Message) -> int:
-        """Answer a message at once or queue its work; return how many pieces of work it made."""
+    def _accept(self, message: Message) -> None:
+        """Answer a message at once or queue its work."""
         frame = bytes(message.frames[0]) if message.frames else b""
         try:
             if len(message.frames) > 2:
@@ -114,7 +119,7 @@ class Service:
             request = decode_request(frame)
             if isinstance(request, Classify):
                 self._admit(message, request)
-                return 1
+                return
             if len(message.frames) == 2:
                 raise BadRequestError("only classify takes a second frame: send this one without")
             if isinstance(request, Status):
@@ -125,7 +130,11 @@ class Service:
         except JetselError as error:
             self._tally.refused(error.code)
             self._reply(message.route, failure(read_id(frame), error))
-        return 0
+        except Exception:  # the net at the door: whatever one message breaks, the next is read
+            log.exception("a message could not be read for a defect of jetsel's")
+            internal = InternalError("jetsel failed on this message: its log has the reason")
+            self._tally.refused(internal.code)
+            self._reply(message.route, failure(read_id(frame), internal))
 
     def _admit(self, message: Message, request: Classify) -> None:
         received_s = time.monotonic()
@@ -176,6 +185,10 @@ class Service:
             return
         if ended:
             self._finish(job, None)
+            return
+        batch = job.family.driver.take()  # its own run, mostly, while its input is warm in this core's cache
+        if batch is not None:
+            self._infer(job.family.driver, batch)
 
     def _infer(self, driver: Driver, batch: Batch) -> None:
         try:
@@ -240,8 +253,9 @@ class Service:
         except JetselError as error:
             log.error("reload refused, nothing changed: %s", error)
             self._reply(route, failure(request.id, error))
-            return
-        self._reply(route, Reloaded(PROTOCOL_VERSION, request.id, changed))
+        else:
+            self._reply(route, Reloaded(PROTOCOL_VERSION, request.id, changed))
+        self._port.wake()  # this thread is none of the crew's, and does not read what the sending may have hidden
 
     def reload(self) -> list[str]:
         """Read everything again and serve it from the next request on; raises ReloadFailedError and changes nothing."""
@@ -250,6 +264,7 @@ class Service:
             try:
                 config = self._reread()
                 following = build(config)
+                following.limits, following.workers = before.limits, before.workers  # of [server]: at the next start
                 following.load(before)
             except JetselError as error:
                 raise ReloadFailedError(f"the running configuration stays: {error}") from None

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import os
 from pathlib import Path
 from typing import cast
 
 from jetsel.engines.base import Engine, EngineFactory, EngineFailedError, Output, warm_up
 from jetsel.errors import ConfigError
+
+# From 1.31 on ONNX Runtime reports to its maker over the network, unless this stands before it is imported.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 BACKENDS = {
     "onnxruntime": "jetsel.engines.onnx:OnnxEngine",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Photograph:
+class Photograph(Struct, frozen=True, eq=False):
     """One decoded photograph.
 
     bgr: (height, width, 3) uint8, C-contiguous, EXIF orientation applied; smaller than the original where a large JPEG

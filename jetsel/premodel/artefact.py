@@ -29,6 +29,7 @@ class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=T
     labels_sha256: Name  # the family's identity
     model_sha256: dict[Name, Name]  # model -> hash of its ONNX file, cheapest first
     feature_table: Name  # hash of the table of features that these were computed with
+    decode_px: Annotated[int, Meta(ge=1)]  # the shorter side that the photographs were decoded for
     features: tuple[Name, ...]  # those the premodel uses, in vector order
     k: Annotated[int, Meta(ge=1)]  # neighbours asked
     temperatures: dict[Name, Positive]  # model -> what divides its logits
@@ -76,8 +77,14 @@ def verify(calibration: Calibration) -> None:
         _require(not unknown, f"{criterion}'s cascade names {', '.join(sorted(unknown))}, which it does not know")
 
 
-def check(calibration: Calibration, labels_sha256: str, model_sha256: Mapping[str, str], feature_table: str) -> None:
-    """Refuse a calibration that was made for other labels, models or features than those served.
+def check(
+    calibration: Calibration,
+    labels_sha256: str,
+    model_sha256: Mapping[str, str],
+    feature_table: str,
+    decode_px: int,
+) -> None:
+    """Refuse a calibration that was made for other labels, models, features or pixels than those served.
 
     model_sha256: model -> hash of its ONNX file, as served. A served model that the calibration does not know is no
     fault: the premodel never chooses it. Raises CalibrationError that names each difference and the repair.
@@ -87,6 +94,8 @@ def check(calibration: Calibration, labels_sha256: str, model_sha256: Mapping[st
         differences.append(_differ("its labels", calibration.labels_sha256, labels_sha256))
     if calibration.feature_table != feature_table:
         differences.append(_differ("its table of features", calibration.feature_table, feature_table))
+    if calibration.decode_px != decode_px:
+        differences.append(f"photographs were decoded for {calibration.decode_px} px, now for {decode_px}")
     for model, made_for in calibration.model_sha256.items():
         if model not in model_sha256:
             differences.append(f"model {model} is not there")

@@ -13,6 +13,7 @@ from jetsel.selection.policy import Policy
 from jetsel.selection.single import Single
 from jetsel.wire import Criterion
 
+CALIBRATED = ("chain", "chain-right", "cascade")  # what a family with a calibration offers
 CRITERIA: tuple[Criterion, ...] = ("top1", "top5")
 
 
@@ -40,8 +41,13 @@ def catalogue(
 
 
 def check_own(own: Mapping[str, OwnPolicy], families: Mapping[str, Sequence[str]]) -> None:
-    """Refuse a policy of the owner's whose models are not all of one family; raises ConfigError that says which mix."""
+    """Refuse a policy of the owner's that hides one of ours, or whose models are not all of one family.
+
+    Raises ConfigError that says which mix.
+    """
     for name, policy in own.items():
+        if name in CALIBRATED or name.startswith("single:"):
+            raise ConfigError(f"policies.{name}: jetsel has a policy of this name; example: [policies.quick]")
         if any(set(policy.models) <= set(models) for models in families.values()):
             continue
         homes = {model: [family for family, models in families.items() if model in models] for model in policy.models}

@@ -6,12 +6,13 @@ stands in that model's lane; whoever takes the lane next takes all that wait, up
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from jetsel.engines import EngineFailedError
@@ -22,8 +23,7 @@ from jetsel.selection.policy import Decision, OutOfTime, Policy, Prediction, Run
 from jetsel.wire import Criterion, Ran
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True, eq=False):
     """Flights whose runs of one model go out together."""
 
     lane: Lane
@@ -40,6 +40,7 @@ class Driver:
         self._max_batch = max_batch
         self._now = now
         self._lock = threading.Lock()
+        self._waiting = 0
 
     def floor_ms(self, policy: Policy) -> float:
         """The least time that any path of the policy needs, by the median of recent runs; 0 where none was measured."""
@@ -53,8 +54,15 @@ class Driver:
         flight.steps = flight.policy(flight.photo)
         return self._advance(flight, lambda steps: next(steps))
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether a run waits for a model."""
+        return self._waiting > 0
+
     def take(self) -> Batch | None:
         """Return the waiting runs of one model that may go out now, oldest lane first; None where nothing can run."""
+        if not self._waiting:  # read without the lock: who adds a run looks for it afterwards
+            return None
         with self._lock:
             free = [
                 lane
@@ -106,6 +114,7 @@ class Driver:
                 if self._now() + batch_ms / 1e3 > soonest_s:
                     break
             taken.append(lane.waiting.popleft())
+            self._waiting -= 1
         return taken
 
     def _infer(self, lane: Lane, flights: list[Flight]) -> list[Prediction]:
@@ -114,7 +123,7 @@ class Driver:
         began = time.perf_counter()
         output = lane.engine.infer(inputs[0] if len(inputs) == 1 else np.concatenate(inputs))
         took_ms = (time.perf_counter() - began) * 1e3
-        if not np.isfinite(output.logits).all():
+        if not math.isfinite(np.add.reduce(output.logits, axis=None)):  # one number that is not makes the sum so
             raise EngineFailedError("it answered numbers that are not finite")
         with self._lock:
             lane.runs += len(flights)
@@ -172,6 +181,7 @@ class Driver:
                     flight.waiting_since_s = self._now()
                     for model in asked.models:
                         self.lanes[model].waiting.append(flight)
+                        self._waiting += 1
                 return False
             error_now: Exception = refused
             move = lambda steps, error=error_now: steps.throw(error)  # noqa: E731  # the next move, bound to this error
@@ -201,11 +211,13 @@ class Driver:
 def predict(model: str, logits: NDArray[np.float32], temperature: float, criterion: Criterion) -> Prediction:
     """Turn logits (classes,) into probabilities at the model's temperature, and read the criterion's confidence."""
     scaled = logits / temperature
-    scaled -= scaled.max()
-    probabilities = np.exp(scaled)
-    probabilities /= probabilities.sum()
+    scaled -= np.maximum.reduce(scaled)
+    probabilities = np.exp(scaled, scaled)
+    total = np.add.reduce(probabilities)
+    probabilities /= total
     if criterion == "top1":
-        confidence = float(probabilities.max())
+        confidence = float(1 / total)  # the largest scaled logit is 0, and its exponential 1
     else:
-        confidence = float(np.partition(probabilities, -5)[-5:].sum())
+        five = min(5, len(probabilities))
+        confidence = float(np.partition(probabilities, -five)[-five:].sum())
     return Prediction(model, probabilities, confidence)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from jetsel.errors import JetselError
@@ -13,8 +13,7 @@ from jetsel.selection.policy import Decision, Evidence, Policy, Prediction, Run,
 from jetsel.wire import Criterion, Ran
 
 
-@dataclass(eq=False)
-class Flight:
+class Flight(Struct, eq=False):
     """A policy at work on one photograph.
 
     model_input: gives the (1, 3, height, width) float32 input of a model by its name; asked once for each run.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(Struct, frozen=True, eq=False):
     """What one model said: probabilities (classes,) float32 at its calibrated temperature, and its confidence.
 
     The confidence is the largest probability, or the sum of the five largest where the criterion is top5.
@@ -27,16 +26,14 @@ class Prediction:
         return int(self.probabilities.argmax())
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True, eq=False):
     """What a policy may know of a photograph before any model ran."""
 
     features: NDArray[np.float32] | None  # (features,), as the family's calibration orders them; None where not needed
     fallback: str | None  # the model to use in doubt; None: refuse
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """Asks for one or several models; `until` says whether all are waited for or the first to finish is enough."""
 
     models: tuple[str, ...]
@@ -44,8 +41,7 @@ class Run:
     until: Literal["all", "first"] = "all"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True, eq=False):
     """A policy's answer. `distance` is that of the neighbours it was read from, where there were any."""
 
     seen: Prediction

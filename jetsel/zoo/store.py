@@ -39,6 +39,14 @@ class Family:
     labels: Labels
     models: tuple[Model, ...]
 
+    @property
+    def decode_px(self) -> int:
+        """The shorter side below which no photograph of this family is decoded: the largest that a model takes.
+
+        It depends on the family alone, so that recording and serving see the same pixels.
+        """
+        return max(max(model.manifest.input.width_px, model.manifest.input.height_px) for model in self.models)
+
 
 @dataclass(frozen=True)
 class Broken:

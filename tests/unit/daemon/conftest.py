@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 import zmq
 
+from jetsel.daemon import port as port_module
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.port import Port
-from tests.unit.daemon.ports import LIMIT_S, Connect
+from tests.unit.daemon.ports import LIMIT_S, LONG_MS, Connect
 
 
 @pytest.fixture
-def port(tmp_path: Path) -> Iterator[Port]:
-    """A port on an ipc path and on loopback."""
+def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Port]:
+    """A port on an ipc path and on loopback, whose sleepers only a message, a wake or a late reply rouses."""
+    monkeypatch.setattr(port_module, "HEARTBEAT_MS", LONG_MS)
     listener = Listener(tmp_path / "j.sock", None)
     opened = Port(listener, "tcp://127.0.0.1:0", 1_000_000)
     yield opened

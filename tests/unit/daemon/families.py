@@ -63,6 +63,7 @@ def calibrate(folder: Path, family: str, **changes: object) -> Calibration:
         "labels_sha256": found.labels.sha256,
         "model_sha256": {model.manifest.name: model.manifest.sha256 for model in found.models},
         "feature_table": table_hash(),
+        "decode_px": found.decode_px,
         "features": ("contrast", "hue1"),
         "k": 3,
         "temperatures": {name: 1.5 + place for place, name in enumerate(names)},

@@ -19,11 +19,14 @@ Connect = Callable[..., "zmq.Socket[bytes]"]
 def received(port: Port, count: int) -> list[Message]:
     """The next messages; fails where they do not come."""
     found: list[Message] = []
+    sleep = port.waiter()
 
     def take() -> None:
         while len(found) < count:
-            port.wait(LONG_MS)
-            found.extend(port.receive(count - len(found)))
+            taken = port.receive(count - len(found))
+            found.extend(taken)
+            if not taken:
+                sleep()
 
     taker = threading.Thread(target=take, daemon=True)
     taker.start()
@@ -36,12 +39,15 @@ def received(port: Port, count: int) -> list[Message]:
 def served(port: Port, answer: Callable[[Message], None]) -> Iterator[None]:
     """A thread at the socket that hands every message on, and that nothing but a message or a wake rouses."""
     stopping = threading.Event()
+    sleep = port.waiter()
 
     def serve() -> None:
         while not stopping.is_set():
-            port.wait(LONG_MS)
-            for message in port.receive(16):
+            messages = port.receive(16)
+            for message in messages:
                 answer(message)
+            if not messages:
+                sleep()
 
     leader = threading.Thread(target=serve, daemon=True)
     leader.start()

@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def served(folder: Path, **sections: Any) -> ServedFamily:
-    return serve_family(scan([folder]).families["cats"], Config(**sections))
+    return serve_family(scan([folder]).families["cats"], Config(**sections), is_default=True)
 
 
 def asked(**fields: Any) -> Classify:
@@ -37,7 +37,7 @@ def test_without_a_calibration_the_most_expensive_model_answers(folder: Path) ->
     assert (family.fallback, family.on_doubt) == ("l", "use")
     assert {lane.temperature for lane in family.driver.lanes.values()} == {1.0}
     assert family.because == "without a calibration the most expensive model answers; none was made"
-    assert family.needed_px == SIDE_PX
+    assert family.decode_px == SIDE_PX
 
 
 def test_a_calibration_that_belongs_to_the_models_decides(folder: Path) -> None:

@@ -12,7 +12,8 @@ import pytest
 import zmq
 
 from jetsel.daemon.port import Message, Port, Route, parse_peer_address
-from tests.unit.daemon.ports import LIMIT_S, LONG_MS, Connect, received, served
+from jetsel.errors import ConfigError
+from tests.unit.daemon.ports import LIMIT_S, Connect, received, served
 
 
 @pytest.mark.parametrize(
@@ -95,6 +96,7 @@ def test_two_thousand_requests_of_four_peers_are_answered_from_many_threads(port
     def answer() -> None:
         while (message := work.get()) is not None:
             port.send(message.route, bytes(message.frames[0]))
+            port.wake()  # what the sending may have hidden is for the thread at the socket
 
     crew = [threading.Thread(target=answer, daemon=True) for _ in range(3)]
     lacking: list[int] = []
@@ -124,7 +126,7 @@ def test_two_thousand_requests_of_four_peers_are_answered_from_many_threads(port
 
 
 def test_one_at_a_time_no_request_is_slept_over(port: Port, connect: Connect) -> None:
-    # Replies leave from the asking thread while the other waits: each send may swallow the edge of the next request.
+    # Each reply may swallow the descriptor's news of the next request.
     peers = [connect(), connect()]
     with served(port, lambda message: port.send(message.route, b"pong")):
         for number in range(300):
@@ -147,11 +149,37 @@ def test_messages_past_the_limit_of_a_turn_are_not_slept_over(port: Port, connec
 
 def test_a_wake_before_the_wait_ends_it(port: Port) -> None:
     port.wake()
-    waiter = threading.Thread(target=port.wait, args=(LONG_MS,), daemon=True)
+    waiter = threading.Thread(target=port.waiter(), daemon=True)
     waiter.start()
     waiter.join(LIMIT_S)
     assert not waiter.is_alive()
     assert port.receive(1) == []
+
+
+def test_each_wake_rouses_one_of_several_sleepers(port: Port) -> None:
+    roused = threading.Semaphore(0)
+    sleeps = [port.waiter() for _ in range(3)]
+
+    def sleep(number: int) -> None:
+        sleeps[number]()
+        roused.release()
+
+    sleepers = [threading.Thread(target=sleep, args=(number,), daemon=True) for number in range(3)]
+    for thread in sleepers:
+        thread.start()
+    for _ in sleepers:
+        port.wake()
+        assert roused.acquire(timeout=LIMIT_S)
+    for thread in sleepers:
+        thread.join(LIMIT_S)
+        assert not thread.is_alive()
+
+
+def test_a_tcp_port_that_is_taken_is_refused_with_an_example(port: Port) -> None:
+    with pytest.raises(
+        ConfigError, match=r"^server\.tcp: cannot listen at tcp://127\.0\.0\.1:\d+: Address already in use; example"
+    ):
+        Port(None, port.endpoints[1], 1000)
 
 
 def test_a_closed_port_takes_and_sends_nothing(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ def calibration() -> Calibration:
         labels_sha256="a" * 64,
         model_sha256={"small": "1" * 64, "middle": "2" * 64, "large": "3" * 64},
         feature_table="f" * 64,
+        decode_px=64,
         features=("contrast", "hue1"),
         k=3,
         temperatures={"small": 1.5, "middle": 1.25, "large": 1.0},

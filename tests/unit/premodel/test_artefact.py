@@ -45,17 +45,18 @@ def test_a_contradiction_is_named(calibration: Calibration, change: dict[str, An
 
 
 def test_what_it_was_made_for_is_accepted_and_more_models_too(calibration: Calibration) -> None:
-    check(calibration, "a" * 64, calibration.model_sha256, "f" * 64)
-    check(calibration, "a" * 64, calibration.model_sha256 | {"extra": "9" * 64}, "f" * 64)
+    check(calibration, "a" * 64, calibration.model_sha256, "f" * 64, 64)
+    check(calibration, "a" * 64, calibration.model_sha256 | {"extra": "9" * 64}, "f" * 64, 64)
 
 
 def test_every_difference_is_named_with_the_repair(calibration: Calibration) -> None:
     with pytest.raises(CalibrationError) as raised:
-        check(calibration, "b" * 64, {"small": "1" * 64, "middle": "7" * 64}, "e" * 64)
+        check(calibration, "b" * 64, {"small": "1" * 64, "middle": "7" * 64}, "e" * 64, 96)
     message = str(raised.value)
     assert "its labels had hash aaaaaaaaaaaa, now bbbbbbbbbbbb" in message
     assert "its table of features had hash ffffffffffff, now eeeeeeeeeeee" in message
     assert "model middle had hash 222222222222, now 777777777777" in message
     assert "model large is not there" in message
+    assert "photographs were decoded for 64 px, now for 96" in message
     assert "model small" not in message
     assert "Recalibrate" in message
