@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jetsel.config import Config
 from jetsel.daemon.family import ServedFamily, serve_family
-from jetsel.daemon.memory import give_back_freed
+from jetsel.daemon.memory import settle
 from jetsel.errors import ConfigError, UnknownFamilyError
 from jetsel.image import Limits
 from jetsel.selection.catalogue import check_own
@@ -67,7 +67,7 @@ class Generation:
         if all(lane.engine is None for lane in default.driver.lanes.values()):
             reasons = "; ".join(str(lane.unavailable) for lane in default.driver.lanes.values())
             raise ConfigError(f"no model of the default family {self.default_family} can run: {reasons}")
-        give_back_freed()
+        settle()
         self.ready = True
 
     def close(self, successor: Generation | None = None) -> None:

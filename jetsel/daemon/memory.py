@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import resource
 from pathlib import Path
 
@@ -29,10 +30,14 @@ def return_large_blocks() -> None:
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1_000_000)
 
 
-def give_back_freed() -> None:
-    """Return to the system what loading the models has freed: a fifth of the daemon, which malloc would keep.
+def settle() -> None:
+    """After loading: what was freed goes back to the system, and what stays is left out of every later collection.
 
-    malloc_trim(3) is glibc's; another C library goes without.
+    Freed memory was a fifth of the daemon, which malloc would keep. malloc_trim(3) is glibc's; another C library goes
+    without.
     """
+    gc.unfreeze()  # what a reload has replaced
+    gc.collect()
+    gc.freeze()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -120,6 +120,7 @@ def test_the_tcp_endpoint_answers_but_does_not_reload(shared_daemon: Daemon, con
 GOOD = {"v": 1, "type": "classify", "id": "x"}
 BAD_MESSAGES: dict[str, tuple[list[bytes], str, str | None]] = {
     "no JSON": ([b"{nonsense", b"img"], "bad-request", None),
+    "JSON that is no UTF-8": ([b'{"v": 1, "id": "\xff", "type": "status"}'], "bad-request", None),
     "JSON that is no object": ([b"[1, 2]", b"img"], "bad-request", None),
     "an empty frame": ([b"", b""], "bad-request", None),
     "one empty frame": ([b""], "bad-request", None),

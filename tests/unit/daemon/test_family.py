@@ -57,6 +57,7 @@ def test_a_calibration_that_belongs_to_the_models_decides(folder: Path) -> None:
     [
         ({"labels_sha256": "a" * 64}, "its labels had hash aaaaaaaaaaaa"),
         ({"feature_table": "b" * 64}, "its table of features had hash bbbbbbbbbbbb"),
+        ({"decode_px": 5}, "photographs were decoded for 5 px, now for 4"),
         ({"model_sha256": {"s": "c" * 64, "m": "d" * 64, "l": "e" * 64}}, "model m had hash dddddddddddd"),
     ],
 )

@@ -237,3 +237,26 @@ def test_a_retired_generation_waits_for_its_requests_and_takes_no_more(cats: Pat
     generation.leave()
     retiring.join(60)
     assert not retiring.is_alive()
+
+
+def test_a_fallback_and_a_default_policy_are_asked_of_the_default_family_alone(cats: Path, dogs: Path) -> None:
+    wanted = {"models": {"default_family": "cats"}, "policy": Policy(default="single:cat-s", fallback="cat-s")}
+    generation = build(config(cats, dogs, **wanted))
+    assert generation.families["cats"].fallback == "cat-s"
+    assert generation.families["dogs"].fallback == "dog-l"
+    assert generation.families["dogs"].default_policy["top1"] == "single:dog-l"
+    said = refused(config(cats, dogs, models={"default_family": "dogs"}, policy=Policy(fallback="cat-s")))
+    assert said.startswith("policy.fallback: family dogs has no model 'cat-s'")
+
+
+def test_a_policy_of_models_that_are_not_served_is_refused(cats: Path) -> None:
+    own = {"quick": OwnPolicy(models=["cat-s", "cat-l"], thresholds=[0.5])}
+    assert refused(config(cats, models={"only": ["cat-l"]}, policies=own)) == (
+        "policies.quick.models: no family has cat-s; see: jetsel models list"
+    )
+
+
+@pytest.mark.parametrize("name", ["chain", "chain-right", "cascade", "single:cat-s"])
+def test_a_policy_that_would_hide_one_of_ours_is_refused(cats: Path, name: str) -> None:
+    said = refused(config(cats, policies={name: OwnPolicy(models=["cat-s"])}))
+    assert said == f"policies.{name}: jetsel has a policy of this name; example: [policies.quick]"
