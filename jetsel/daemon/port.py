@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import zmq
 
@@ -72,7 +72,7 @@ class Port:
         self._lock = threading.Lock()
         self._closed = False
         self._bell = Bell()
-        self._delayed: deque[tuple[float, list[bytes]]] = deque()
+        self._delayed: deque[tuple[float, tuple[bytes, ...]]] = deque()
         self.lost_replies = 0
 
     def _bind_tcp(self, endpoint: str) -> None:
@@ -102,13 +102,16 @@ class Port:
         with self._lock:
             if self._delayed:
                 self._retry()
-            while not self._closed and len(messages) < limit:
-                try:
-                    parts: list[Any] = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
-                except zmq.Again:
-                    break
+            # Looking first is cheaper than the exception of a socket that has nothing.
+            while not self._closed and len(messages) < limit and self._is_readable():
+                parts = [self._socket.recv(copy=False)]
+                while parts[-1].more:
+                    parts.append(self._socket.recv(copy=False))
                 messages.append(_message(parts))
         return messages
+
+    def _is_readable(self) -> bool:
+        return bool(int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
 
     def send(self, route: Route, frame: bytes) -> None:
         """Send one reply without waiting for the peer.
@@ -116,7 +119,7 @@ class Port:
         A peer at its high-water mark may only be slow to be scheduled: its reply is tried again for a while. What
         a peer that is gone, or does not read, loses is counted.
         """
-        frames = [route.peer, b"", frame] if route.delimited else [route.peer, frame]
+        frames = (route.peer, b"", frame) if route.delimited else (route.peer, frame)
         with self._lock:
             if self._closed or self._try(frames):
                 return
@@ -125,10 +128,12 @@ class Port:
             else:
                 self.lost_replies += 1
 
-    def _try(self, frames: list[bytes]) -> bool:
+    def _try(self, frames: tuple[bytes, ...]) -> bool:
         """Send without waiting; return False where the peer is at its high-water mark."""
         try:
-            self._socket.send_multipart(frames, zmq.NOBLOCK)
+            for frame in frames[:-1]:
+                self._socket.send(frame, zmq.NOBLOCK | zmq.SNDMORE)  # only the first, the peer's name, can fail
+            self._socket.send(frames[-1], zmq.NOBLOCK)
         except zmq.Again:
             return False
         except zmq.ZMQError:  # EHOSTUNREACH: it is gone
@@ -156,7 +161,7 @@ class Port:
         self._bell.close()
 
 
-def _message(parts: list[Any]) -> Message:
+def _message(parts: list[zmq.Frame]) -> Message:
     frames = [part.buffer for part in parts[1:]]
     delimited = bool(frames) and len(frames[0]) == 0 and len(frames) > 1
     return Message(Route(parts[0].bytes, delimited), frames[1:] if delimited else frames, parts[-1])
