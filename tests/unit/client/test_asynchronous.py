@@ -125,8 +125,9 @@ def test_a_restart_under_way_is_waited_for(path: Path) -> None:
             with Peer(path, silent) as first:
                 call = asyncio.create_task(client.classify(b"tabby"))
                 await until_seen(first, 1)
-            with pytest.raises(NoDaemonError):  # nobody is there now, and another call is told so at once
-                await client.status()
+            async with AsyncClient(f"ipc://{path}") as newcomer:
+                with pytest.raises(NoDaemonError):  # nobody is there now, and who begins now is told so at once
+                    await newcomer.status()
             with Peer(path, echo):
                 return (await asyncio.wait_for(call, 20)).label
 
