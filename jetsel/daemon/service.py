@@ -84,13 +84,20 @@ class Service:
         return len(messages)
 
     def next_piece(self) -> Callable[[], None] | None:
-        """The next thing to compute: models that photographs wait for before photographs that wait to be decoded."""
+        """The next thing to compute: models that photographs wait for before photographs that wait to be decoded.
+
+        Where many wait to be decoded, models wait for a whole batch: that costs less than as many single runs, and
+        delays nobody, since the queue behind is longer.
+        """
         for generation in self._generations:
             for family in generation.families.values():
-                batch = family.driver.take()
+                batch = self._take(family.driver)
                 if batch is not None:
                     return functools.partial(self._infer, family.driver, batch)
         return functools.partial(self._prepare, self._jobs.popleft()) if self._jobs else None
+
+    def _take(self, driver: Driver) -> Batch | None:
+        return driver.take(patient=len(self._jobs) >= driver.max_batch)
 
     def has_more(self) -> bool:
         """Whether another piece may be there."""
@@ -187,7 +194,7 @@ class Service:
         if ended:
             self._finish(job, None)
             return
-        batch = job.family.driver.take()  # its own run, mostly, while its input is warm in this core's cache
+        batch = self._take(job.family.driver)  # its own run, mostly, while its input is warm in this core's cache
         if batch is not None:
             self._infer(job.family.driver, batch)
 

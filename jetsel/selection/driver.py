@@ -59,15 +59,27 @@ class Driver:
         """Whether a run waits for a model."""
         return self._waiting > 0
 
-    def take(self) -> Batch | None:
-        """Return the waiting runs of one model that may go out now, oldest lane first; None where nothing can run."""
+    @property
+    def max_batch(self) -> int:
+        """The most runs that go out together."""
+        return self._max_batch
+
+    def take(self, *, patient: bool = False) -> Batch | None:
+        """Return the waiting runs of one model that may go out now, oldest lane first; None where nothing can run.
+
+        patient: leave runs that no deadline presses until a batch is full or one has waited its time; for a
+        caller with other work.
+        """
         if not self._waiting:  # read without the lock: who adds a run looks for it afterwards
             return None
         with self._lock:
             free = [
                 lane
                 for lane in self.lanes.values()
-                if lane.waiting and lane.engine is not None and lane.running < lane.engine.concurrency
+                if lane.waiting
+                and lane.engine is not None
+                and lane.running < lane.engine.concurrency
+                and (not patient or lane.is_due(self._max_batch, self._now()))
             ]
             if not free:
                 return None

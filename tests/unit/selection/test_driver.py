@@ -98,6 +98,30 @@ def test_waiting_runs_of_one_model_go_out_together_up_to_the_limit(
     assert flights[0].ran[0].batch == 3
 
 
+def test_patience_waits_for_a_whole_batch(driver: Driver) -> None:
+    assert driver.max_batch == 3
+    for waiting in range(3):
+        assert driver.take(patient=True) is None, f"{waiting} of 3 wait"
+        driver.begin(flight(Single("m")))
+    batch = driver.take(patient=True)
+    assert batch is not None
+    assert len(batch.flights) == 3
+
+
+def test_patience_ends_with_a_deadline_and_with_time(driver: Driver, clock: Clock) -> None:
+    driver.begin(flight(Single("s")))
+    assert driver.take(patient=True) is None
+    driver.begin(flight(Single("m"), clock.now_s + 1))
+    hurried = driver.take(patient=True)
+    assert hurried is not None
+    assert hurried.lane.model == "m"
+    assert driver.take(patient=True) is None
+    clock.now_s += 0.02
+    late = driver.take(patient=True)
+    assert late is not None
+    assert late.lane.model == "s", "a model that few ask for is not starved by one that many do"
+
+
 def test_the_longest_waiting_lane_goes_first(driver: Driver, clock: Clock) -> None:
     driver.begin(flight(Single("l")))
     clock.now_s += 1
