@@ -23,7 +23,6 @@ WEIGHT_DECAY = 5e-4
 LABEL_SMOOTHING = 0.1
 WARM_UP_SHARE = 0.12
 TEMPERATURE = 2.0  # of both sides of the distillation loss (Hinton et al. 2015, section 2)
-TEACHER_SHARE = 0.9  # of the loss; the rest is the label's
 
 
 @dataclass(frozen=True)
@@ -37,13 +36,25 @@ class Recipe:
     smallest_area: float = 0.35  # of a random crop; students see their teacher's views
     cutmix_share: float = 0.0  # of the batches, none in the last tenth of the epochs
     teachers: tuple[str, ...] = ()
+    teacher_share: float = 0.9  # of the loss; the rest is the label's
+    alone_epochs: int = 0  # the first ones, from labels alone; with the teachers the learning rate starts anew
+    taught_learning_rate: float = 0.05  # of that second start
+
+    @property
+    def first_stage(self) -> int:
+        """The epochs that the sizes of the pictures, CutMix and the first learning rate are spread over."""
+        return self.alone_epochs or self.epochs
+
+    def is_taught(self, epoch: int) -> bool:
+        """Whether the teachers' answers are part of this epoch's loss."""
+        return bool(self.teachers) and epoch >= self.alone_epochs
 
     def side_px(self, epoch: int) -> int:
         """The side of the pictures in this epoch."""
         passed = 0.0
         for share, side in self.sides_px:
             passed += share
-            if epoch < round(passed * self.epochs):
+            if epoch < round(passed * self.first_stage):
                 return side
         return SIDE_PX
 
@@ -55,18 +66,33 @@ RECIPES = {
     "s": Recipe(epochs=32, seed=12, teachers=("l",)),
     "m": Recipe(epochs=24, seed=13, teachers=("l",)),
     "l": Recipe(epochs=34, seed=14, sides_px=GROWING, cutmix_share=0.3),
-    "xl": Recipe(epochs=22, seed=15, sides_px=GROWING_FROM_32, cutmix_share=0.3),
+    "xl": Recipe(
+        epochs=27,
+        seed=15,
+        sides_px=GROWING_FROM_32,
+        cutmix_share=0.3,
+        teachers=("l",),
+        teacher_share=0.6,  # so that it stays another model than its teacher
+        alone_epochs=22,
+    ),
 }
 
 
-def rate(recipe: Recipe, progress: float) -> float:
-    """The learning rate at `progress` 0 to 1 of the training: a linear rise, then a half cosine down to zero."""
+def rate(recipe: Recipe, passed: float) -> float:
+    """The learning rate after `passed` epochs: in each stage a linear rise, then a half cosine down to zero."""
+    if passed < recipe.first_stage:
+        peak, progress = recipe.learning_rate, passed / recipe.first_stage
+    else:
+        peak = recipe.taught_learning_rate
+        progress = (passed - recipe.alone_epochs) / (recipe.epochs - recipe.alone_epochs)
     if progress < WARM_UP_SHARE:
-        return recipe.learning_rate * progress / WARM_UP_SHARE
-    return recipe.learning_rate * 0.5 * (1 + math.cos(math.pi * (progress - WARM_UP_SHARE) / (1 - WARM_UP_SHARE)))
+        return peak * progress / WARM_UP_SHARE
+    return peak * 0.5 * (1 + math.cos(math.pi * (progress - WARM_UP_SHARE) / (1 - WARM_UP_SHARE)))
 
 
-def loss_of(logits: Tensor, classes: Tensor, other: Tensor | None, kept: float, taught: Tensor | None) -> Tensor:
+def loss_of(
+    logits: Tensor, classes: Tensor, other: Tensor | None, kept: float, taught: Tensor | None, teacher_share: float
+) -> Tensor:
     """Cross-entropy with the labels (of both photographs where two were mixed), and the teacher's share."""
     smoothing = 0.0 if taught is not None else LABEL_SMOOTHING
     loss = F.cross_entropy(logits, classes, label_smoothing=smoothing)
@@ -77,7 +103,7 @@ def loss_of(logits: Tensor, classes: Tensor, other: Tensor | None, kept: float, 
     student = F.log_softmax(logits / TEMPERATURE, 1)
     teacher = F.softmax(taught / TEMPERATURE, 1)
     distilled = F.kl_div(student, teacher, reduction="batchmean") * TEMPERATURE**2
-    return TEACHER_SHARE * distilled + (1 - TEACHER_SHARE) * loss
+    return teacher_share * distilled + (1 - teacher_share) * loss
 
 
 @torch.no_grad()
@@ -158,14 +184,14 @@ def run_epoch(state: Training, pixels: Tensor, classes: Tensor, rows: Tensor, le
         take = order[step * BATCH : (step + 1) * BATCH]
         batch = views.take(pixels, take, recipe.side_px(epoch)).to(device)
         other, kept = None, 1.0
-        if epoch < 0.9 * recipe.epochs and float(torch.rand(1, generator=draw)) < recipe.cutmix_share:
+        if epoch < 0.9 * recipe.first_stage and float(torch.rand(1, generator=draw)) < recipe.cutmix_share:
             batch, other, kept = cutmix(batch, draw)
         taught = lessons.logits(epoch, take).to(device) if lessons else None
         for group in state.optimiser.param_groups:
-            group["lr"] = rate(recipe, (epoch + step / steps) / recipe.epochs)
+            group["lr"] = rate(recipe, epoch + step / steps)
         with torch.autocast(device.type, torch.bfloat16):
             logits, _ = state.net(batch)
-        loss = loss_of(logits.float(), classes[take].to(device), other, kept, taught)
+        loss = loss_of(logits.float(), classes[take].to(device), other, kept, taught, recipe.teacher_share)
         state.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         state.optimiser.step()
@@ -196,8 +222,10 @@ def main() -> None:
     state = Training(options.name, len(labels.wnids), device)
     checkpoint = options.work / f"{options.name}.pt"
     state.resume(checkpoint)
-    lessons = Lessons.read(options.work, state.recipe.teachers) if state.recipe.teachers else None
     while state.epoch < state.recipe.epochs:
+        lessons = None
+        if state.recipe.is_taught(state.epoch):
+            lessons = Lessons.read(options.work, state.recipe.teachers)
         began = time.monotonic()
         loss = run_epoch(state, pixels, classes, rows, lessons)
         state.seconds += time.monotonic() - began
