@@ -106,7 +106,7 @@ def fit(recording: Recording, family: Family, chooser_ms: float) -> Calibration:
             fit_cascades(recording.confidences(criterion, temperatures), right, costs), float(right.mean(axis=0).max())
         )
         cascades[criterion] = tuple(
-            Rung(recording.models[i], t) for i, t in zip(front.rungs, front.thresholds, strict=True)
+            Rung(recording.models[i], float(t)) for i, t in zip(front.rungs, front.thresholds, strict=True)
         )
     used = [NAMES.index(name) for name in PAPER_SEVEN]
     scaling = premodel.fit_scaling(recording.features[:, used])
