@@ -110,6 +110,12 @@ class Port:
                 messages.append(_message(parts))
         return messages
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no message waits to be taken and no reply waits for its reader."""
+        with self._lock:
+            return not self._delayed and not (self._closed or self._is_readable())
+
     def _is_readable(self) -> bool:
         return bool(int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
 

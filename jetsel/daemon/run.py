@@ -24,6 +24,7 @@ from jetsel.errors import ConfigError, JetselError
 
 log = logging.getLogger("jetsel.daemon")
 
+QUIET_LOOKS = 3  # what ZeroMQ still reads off its peers comes between two looks
 DRAIN_S = 10.0  # what was accepted is answered within this after SIGTERM
 
 
@@ -76,8 +77,10 @@ def _serve(
         log.info("stopping: answering what was accepted")
         service.refuse_new()
         give_up = time.monotonic() + DRAIN_S
-        while not service.idle and time.monotonic() < give_up:
+        quiet = 0
+        while quiet < QUIET_LOOKS and time.monotonic() < give_up:
             time.sleep(0.01)
+            quiet = quiet + 1 if service.is_drained else 0
         return 0
     finally:
         crew.stop()

@@ -112,9 +112,9 @@ class Service:
         self._stopping = True
 
     @property
-    def idle(self) -> bool:
-        """Whether every admitted request has been answered."""
-        return self._tally.in_queue == 0
+    def is_drained(self) -> bool:
+        """Whether every message that came has been answered, as far as can be seen now."""
+        return self._tally.in_queue == 0 and self._port.is_quiet
 
     # Messages.
 
