@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable
@@ -60,6 +59,8 @@ def classify(
     The exit status is 0 only if every image was answered. Where only one image is given, all that is known of its
     answer is shown.
     """
+    import asyncio  # here, for every command imports this file, and the daemon needs none of it
+
     from jetsel.client import AsyncClient
 
     settings: dict[str, Any] = {"family": family, "model": model, "policy": policy, "top_k": top_k}
@@ -89,6 +90,8 @@ async def outcomes(
     client: AsyncClient, images: list[Path], settings: dict[str, Any], jobs: int
 ) -> AsyncIterator[Outcome]:
     """Yield the outcome of each image in the order given, `jobs` of them under way at once."""
+    import asyncio
+
     from jetsel.cli.answers import Outcome
 
     room = asyncio.Semaphore(jobs)

@@ -11,6 +11,9 @@ IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=128
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 COUNTS = st.integers(0, 2**53)
 SIDES = st.integers(-(2**31), 2**31)
+# What a field's type alone decides: JSON has no infinity, and numbers that every language reads end at 2**53.
+st.register_type_strategy(float, NUMBERS)
+st.register_type_strategy(int, COUNTS)
 
 PIXELS = st.builds(
     wire.Pixels, format=st.sampled_from(["bgr8", "rgb8", "gray8", "nv12"]), width=SIDES, height=SIDES, stride=SIDES
