@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -198,7 +198,6 @@ class Reloaded(Struct, tag="reloaded", tag_field="type", frozen=True):
 
 Reply = Answer | Failure | StatusReply | Reloaded
 
-_T = TypeVar("_T")
 _header = msgspec.json.Decoder(Header)
 _request: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 _KINDS = ("classify", "status", "reload")
