@@ -34,7 +34,6 @@ class InProcess:
         premodel.check(found, family.labels.sha256, hashes, table_hash(), family.decode_px)
         self._family = family
         self._specs = {model.manifest.name: model.manifest.input for model in family.models}
-        self._features = found.features
         self._policy: Policy = catalogue(names, found, {})["top1"][policy or found.default_policy["top1"]]
         self._fallback = names[-1]
         lanes = {}
@@ -48,7 +47,7 @@ class InProcess:
     def classify(self, data: bytes) -> Said:
         """Run the policy on one encoded photograph; raises JetselError where the daemon would answer with it."""
         photograph = image.decode(data, LIMITS, self._family.decode_px)
-        features = extract(photograph.bgr, self._features) if self._policy.needs_features else None
+        features = extract(photograph.bgr, self._policy.features) if self._policy.features else None
         flight = Flight(
             self._policy,
             Evidence(features, self._fallback),

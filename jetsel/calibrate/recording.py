@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.features import NAMES
 from jetsel.selection.driver import predict
 from jetsel.selection.policy import Prediction
 from jetsel.wire import Criterion
@@ -17,33 +18,39 @@ from jetsel.wire import Criterion
 class Recording:
     """n photographs, m models cheapest first, c classes, f features.
 
-    logits: (m, n, c) float32. classes: (n,) the true class numbers. features: (n, f) float32, in the table's order.
-    costs_ms: model -> mean latency of one photograph.
+    logits: (m, n, c) float16 or float32. classes: (n,) the true class numbers. features: (n, f) float32, in the order
+    of feature_names. costs_ms: model -> mean latency of one photograph, its input made of the decoded photograph
+    included. embeddings: (n, width) float16 of the cheapest model, None where it has none. groups: (n,) photographs
+    that are nearly the same share a number, and are never held out apart; None: each is its own. paths: where each
+    photograph was read.
     """
 
     models: tuple[str, ...]
-    logits: NDArray[np.float32]
+    logits: NDArray[np.float16] | NDArray[np.float32]
     classes: NDArray[np.int64]
     features: NDArray[np.float32]
     costs_ms: Mapping[str, float]
+    embeddings: NDArray[np.float16] | None = None
+    groups: NDArray[np.int64] | None = None
+    paths: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = NAMES
+
+    def features_of(self, photograph: int, names: tuple[str, ...]) -> NDArray[np.float32]:
+        """The named features of one photograph, (len(names),) float32, in the order of the names."""
+        return self.features[photograph, [self.feature_names.index(name) for name in names]]
 
     def right(self, criterion: Criterion) -> NDArray[np.bool_]:
         """Which model was right on which photograph, (n, m): the class is the first, or among the first five.
 
         Of equal logits the lower class number stands first, as in answers.
         """
-        classes = self.classes[None, :, None]
-        true = np.take_along_axis(self.logits, classes, axis=2)
-        lower = np.arange(self.logits.shape[2]) < classes
-        above = ((self.logits > true) | ((self.logits == true) & lower)).sum(axis=2)
-        right: NDArray[np.bool_] = np.less(above, 1 if criterion == "top1" else 5)
-        return np.transpose(right)
+        return np.stack([is_right(logits, self.classes, criterion) for logits in self.logits], axis=1)
 
     def confidences(self, criterion: Criterion, temperatures: Mapping[str, float]) -> NDArray[np.float32]:
         """Each model's confidence in each photograph, (n, m) float32; the driver's own formula, all at once."""
         columns = []
         for model, logits in zip(self.models, self.logits, strict=True):
-            scaled = logits / np.float32(temperatures[model])
+            scaled = logits.astype(np.float32) / np.float32(temperatures[model])
             odds = np.exp(scaled - scaled.max(axis=1, keepdims=True))
             odds /= odds.sum(axis=1, keepdims=True)
             first = 1 if criterion == "top1" else min(5, odds.shape[1])
@@ -52,4 +59,46 @@ class Recording:
 
     def prediction(self, model: str, photograph: int, criterion: Criterion, temperature: float) -> Prediction:
         """What the model said of one photograph, as the driver would hand it to a policy."""
-        return predict(model, self.logits[self.models.index(model), photograph], temperature, criterion)
+        logits = self.logits[self.models.index(model), photograph].astype(np.float32)
+        cheapest = model == self.models[0] and self.embeddings is not None
+        embedding = self.embeddings[photograph].astype(np.float32) if cheapest and self.embeddings is not None else None
+        return predict(model, logits, temperature, criterion, embedding)
+
+    def take(self, rows: NDArray[np.int64]) -> Recording:
+        """The same of some photographs, in the order of `rows`."""
+        return Recording(
+            self.models,
+            self.logits[:, rows],
+            self.classes[rows],
+            self.features[rows],
+            self.costs_ms,
+            None if self.embeddings is None else self.embeddings[rows],
+            None if self.groups is None else self.groups[rows],
+            tuple(self.paths[row] for row in rows) if self.paths else (),
+            self.feature_names,
+        )
+
+    def of_models(self, models: tuple[str, ...]) -> Recording:
+        """The same of some models, in this recording's order."""
+        kept = [i for i, model in enumerate(self.models) if model in models]
+        return Recording(
+            tuple(self.models[i] for i in kept),
+            self.logits[kept],
+            self.classes,
+            self.features,
+            {self.models[i]: self.costs_ms[self.models[i]] for i in kept},
+            self.embeddings if kept[0] == 0 else None,
+            self.groups,
+            self.paths,
+            self.feature_names,
+        )
+
+
+def is_right(logits: NDArray[np.floating], classes: NDArray[np.int64], criterion: Criterion) -> NDArray[np.bool_]:
+    """Whether the class of each photograph is the first, or among the first five, of (n, c) logits: (n,)."""
+    column = classes[:, None]
+    true = np.take_along_axis(logits, column, axis=1)
+    lower = np.arange(logits.shape[1]) < column
+    above = ((logits > true) | ((logits == true) & lower)).sum(axis=1)
+    right: NDArray[np.bool_] = np.less(above, 1 if criterion == "top1" else 5)
+    return right

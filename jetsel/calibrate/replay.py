@@ -31,7 +31,8 @@ def replay(
     fallback: str | None,
 ) -> Replayed:
     """Run the policy on one recorded photograph; every model is available and time never runs out."""
-    steps = policy(Evidence(recording.features[photograph] if policy.needs_features else None, fallback))
+    features = recording.features_of(photograph, policy.features) if policy.features else None
+    steps = policy(Evidence(features, fallback))
     ran: list[str] = []
     cost_ms = 0.0
     try:

@@ -31,11 +31,11 @@ def prepare(job: Job) -> Flight:
     decoded = time.monotonic()
     job.decode_ms = (decoded - began) * 1e3
     features = None
-    if job.policy.needs_features:
-        features = extract(photograph.bgr, family.features)
+    if job.policy.features:
+        features = extract(photograph.bgr, job.policy.features)
         job.features_ms = (time.monotonic() - decoded) * 1e3
         if request.explain:
-            job.features = {name: float(value) for name, value in zip(family.features, features, strict=True)}
+            job.features = {name: float(value) for name, value in zip(job.policy.features, features, strict=True)}
     job.photograph = photograph
     flight = job.flight = Flight(
         job.policy, Evidence(features, job.fallback), request.criterion, _inputs(job, photograph), job.deadline_s

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from jetsel.premodel.artefact import Calibration, Rung, check
+from jetsel.premodel.artefact import Calibration, Rung, Skip, Soundness, Weighing, check
 from jetsel.premodel.chain import Chain, Choice, optimum_votes, right_votes
 from jetsel.premodel.fit import Votes, chain_from, cross_validated_choices, fit_chain, held_out_choices
 from jetsel.premodel.neighbours import Neighbours
 from jetsel.premodel.scaling import Scaling, fit_scaling
+from jetsel.premodel.shares import Shares, worthiest
 from jetsel.premodel.storage import load, save
+from jetsel.premodel.trees import Trees, chances
 
 __all__ = [
     "Calibration",
@@ -16,8 +18,14 @@ __all__ = [
     "Neighbours",
     "Rung",
     "Scaling",
+    "Shares",
+    "Skip",
+    "Soundness",
+    "Trees",
     "Votes",
+    "Weighing",
     "chain_from",
+    "chances",
     "check",
     "cross_validated_choices",
     "fit_chain",
@@ -27,4 +35,5 @@ __all__ = [
     "optimum_votes",
     "right_votes",
     "save",
+    "worthiest",
 ]

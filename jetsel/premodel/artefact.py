@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+import bisect
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from jetsel.errors import CalibrationError
+from jetsel.premodel.trees import Trees
+from jetsel.premodel.trees import fault as trees_fault
 
 Name = Annotated[str, Meta(min_length=1)]
 Positive = Annotated[float, Meta(gt=0)]
@@ -20,6 +23,45 @@ class Rung(Struct, frozen=True, forbid_unknown_fields=True):
 
     model: Name
     threshold: Annotated[float, Meta(ge=0)]
+
+
+class Soundness(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a distance to the neighbours says of a chain's choice (section 6).
+
+    limit: beyond it the choice is in doubt, None where no distance is. steps: (distance up to which, share of the
+    choices there that were right), by growing distance; beyond the last, the last.
+    """
+
+    limit: float | None = None
+    steps: tuple[tuple[float, float], ...] = ()
+
+    def confidence(self, distance: float) -> float | None:
+        """How often choices at this distance were right, None where nothing was fitted."""
+        if not self.steps:
+            return None
+        place = bisect.bisect_left(self.steps, distance, key=lambda step: step[0])
+        return self.steps[min(place, len(self.steps) - 1)][1]
+
+    def is_far(self, distance: float) -> bool:
+        """Whether this distance leaves the choice in doubt."""
+        return self.limit is not None and distance > self.limit
+
+
+class Skip(Struct, frozen=True, forbid_unknown_fields=True):
+    """When a cascade's first rung is left out: fewer than `share` of the k nearest photographs had satisfied it."""
+
+    k: Annotated[int, Meta(ge=1)]
+    share: Annotated[float, Meta(ge=0, le=1)]
+
+
+class Weighing(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a model's chance of being right is weighed against its time.
+
+    price_per_ms: how much chance a millisecond must buy. k: neighbours asked, where chances are shares of neighbours.
+    """
+
+    price_per_ms: Annotated[float, Meta(ge=0)]
+    k: Annotated[int, Meta(ge=1)] | None = None
 
 
 class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=True):
@@ -39,6 +81,16 @@ class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=T
     because: str  # why that default, one sentence with figures
     figures: dict[str, Any]  # what was measured on the calibration set; whatever JSON can say
     created: str  # ISO date
+    # What a calibration may leave out: the policies that need it are then not offered.
+    links: dict[Name, tuple[Name, ...]] = {}  # criterion -> the chain's models in order; left out: all, cheapest first
+    soundness: dict[Name, Soundness] = {}  # criterion -> what the chain's distances say
+    averaged: dict[Name, tuple[Rung, ...]] = {}  # criterion -> the cascade whose rungs answer together
+    skip: dict[Name, Skip] = {}  # criterion -> when the cascade's first rung is left out
+    embedding: dict[Name, Weighing] = {}  # criterion -> how the neighbours of the cheapest model's embedding decide
+    boosted: dict[Name, Weighing] = {}  # criterion -> how the trees' chances decide
+    labels_from: Name | None = None  # the model whose answers stood for labels: right means agreement with it
+    objective: Literal["time", "energy"] = "time"
+    rival: Name | None = None  # what the default policy had to beat on held-out photographs
 
 
 class Calibration(Facts, frozen=True, eq=False, kw_only=True):
@@ -48,6 +100,9 @@ class Calibration(Facts, frozen=True, eq=False, kw_only=True):
     maximum: NDArray[np.float32]  # (f,)
     points: NDArray[np.float32]  # (n, f) scaled features
     right: dict[str, NDArray[np.bool_]]  # criterion -> (n, m), which model was right on which, in the models' order
+    sure: dict[str, NDArray[np.bool_]] = {}  # criterion -> (n, 1), whether the cascade's first rung was sure
+    embeddings: NDArray[np.float32] | None = None  # (n, width) of the cheapest model; stored as float16
+    trees: dict[str, Trees] = {}  # criterion -> trees that give each model's chance from the features
 
 
 def verify(calibration: Calibration) -> None:
@@ -71,10 +126,41 @@ def verify(calibration: Calibration) -> None:
     _require(set(calibration.default_policy) == criteria, "default_policy must name exactly the criteria of right")
     for criterion, table in calibration.right.items():
         _require(table.shape == (n, len(models)), f"right[{criterion!r}] must be {(n, len(models))}, not {table.shape}")
-    for criterion, rungs in calibration.cascades.items():
-        _require(bool(rungs) and rungs[-1].threshold == 0.0, f"the last rung of {criterion}'s cascade must accept all")
-        unknown = {rung.model for rung in rungs} - set(models)
-        _require(not unknown, f"{criterion}'s cascade names {', '.join(sorted(unknown))}, which it does not know")
+    for kind, fitted in (("cascade", calibration.cascades), ("averaged cascade", calibration.averaged)):
+        for criterion, rungs in fitted.items():
+            whole = bool(rungs) and rungs[-1].threshold == 0.0
+            _require(whole, f"the last rung of {criterion}'s {kind} must accept all")
+            _require_known([rung.model for rung in rungs], models, f"{criterion}'s {kind}")
+    _verify_optional(calibration, n, models, criteria)
+
+
+def _verify_optional(calibration: Calibration, n: int, models: tuple[str, ...], criteria: set[str]) -> None:
+    """The same for what a calibration may leave out."""
+    parts = ("links", "soundness", "averaged", "skip", "embedding", "boosted")
+    for part in parts:
+        _require(set(getattr(calibration, part)) <= criteria, f"{part} names a criterion that right does not know")
+    for criterion, links in calibration.links.items():
+        _require(bool(links) and len(set(links)) == len(links), f"{criterion}'s chain needs models, and none twice")
+        _require_known(links, models, f"{criterion}'s chain")
+    _require(set(calibration.sure) == set(calibration.skip), "sure and skip must name the same criteria")
+    for criterion, skip in calibration.skip.items():
+        _require(calibration.sure[criterion].shape == (n, 1), f"sure[{criterion!r}] must be {(n, 1)}")
+        _require(skip.k <= n, f"skip asks {skip.k} neighbours, but it has {n} photographs")
+    if calibration.embedding:
+        near = calibration.embeddings
+        _require(near is not None and near.ndim == 2 and len(near) == n, f"embeddings must be ({n}, width)")
+        _require(near is not None and bool(np.isfinite(near).all()), "an array holds a value that is not finite")
+        asked = [weighing.k for weighing in calibration.embedding.values()]
+        _require(all(k is not None and k <= n for k in asked), f"embedding asks {asked} neighbours of {n} photographs")
+    _require(set(calibration.trees) == set(calibration.boosted), "trees and boosted must name the same criteria")
+    for criterion, trees in calibration.trees.items():
+        fault = trees_fault(trees, len(calibration.features), len(models))
+        _require(fault is None, f"the trees of {criterion}: {fault}")
+
+
+def _require_known(named: Sequence[str], models: tuple[str, ...], what: str) -> None:
+    unknown = set(named) - set(models)
+    _require(not unknown, f"{what} names {', '.join(sorted(unknown))}, which it does not know")
 
 
 def check(

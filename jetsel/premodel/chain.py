@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.premodel.artefact import Soundness
 from jetsel.premodel.neighbours import Neighbours
 from jetsel.premodel.scaling import Scaling
 
@@ -16,21 +17,30 @@ from jetsel.premodel.scaling import Scaling
 class Choice:
     """What the chain says of one photograph.
 
-    model: the first whose link votes yes, or None where none does. distance: the mean Euclidean distance to the k
-    neighbours in scaled features (section 6 takes it for a confidence). votes: for each link, how many of the k
-    neighbours voted for its model.
+    model: the first whose link votes yes; None where none does, or where the neighbours are too far to be believed.
+    distance: the mean Euclidean distance to the k neighbours in scaled features. votes: for each link, how many of the
+    k neighbours voted for its model. confidence: how often a choice at this distance was right in calibration
+    (section 6), None where that was not fitted. is_far: whether the distance is past the fitted limit.
     """
 
     model: str | None
     distance: float
     votes: tuple[int, ...]
+    confidence: float | None = None
+    is_far: bool = False
 
 
 class Chain:
     """Arrays in, choice out: no input or output, clock or randomness (sections 3.1 and 3.3)."""
 
     def __init__(
-        self, models: Sequence[str], votes: NDArray[np.bool_], neighbours: Neighbours, scaling: Scaling, k: int
+        self,
+        models: Sequence[str],
+        votes: NDArray[np.bool_],
+        neighbours: Neighbours,
+        scaling: Scaling,
+        k: int,
+        soundness: Soundness = Soundness(),  # noqa: B008  # frozen: one for all that fitted none
     ) -> None:
         """Keep the links.
 
@@ -38,6 +48,7 @@ class Chain:
         each point of `neighbours` votes for the link's model. k: neighbours asked, at most the number of points (the
         paper: 5). Raises ValueError where these do not fit one another.
         """
+        self.soundness = soundness
         self.models = tuple(models)
         self.k = k
         self._votes = np.ascontiguousarray(votes, np.bool_)
@@ -55,16 +66,20 @@ class Chain:
         """Choose for one photograph; features: (features,) float32, not scaled, finite. Raises ValueError otherwise."""
         near, distances = self._neighbours.nearest(self._scaling.apply(features), self.k)
         votes = tuple(self._votes[near].sum(axis=0).tolist())
-        model = next((name for name, yes in zip(self.models, votes, strict=True) if yes * 2 > self.k), None)
-        return Choice(model, float(distances.mean()), votes)
+        distance = float(distances.mean())
+        is_far = self.soundness.is_far(distance)
+        elected = next((name for name, yes in zip(self.models, votes, strict=True) if yes * 2 > self.k), None)
+        return Choice(None if is_far else elected, distance, votes, self.soundness.confidence(distance), is_far)
 
     def choose_many(self, features: NDArray[np.float32]) -> NDArray[np.int64]:
-        """Return for each photograph the index of the chosen link, (photographs,) int64, -1 where none votes yes.
+        """Return for each photograph the index of the chosen link, (photographs,) int64, -1 where `choose` says None.
 
         features: (photographs, features) float32, not scaled, finite. Raises ValueError otherwise.
         """
-        near, _ = self._neighbours.nearest_many(self._scaling.apply(features), self.k)
+        near, distances = self._neighbours.nearest_many(self._scaling.apply(features), self.k)
         yes = self._votes[near].sum(axis=1) * 2 > self.k
+        if self.soundness.limit is not None:
+            yes &= (distances.mean(axis=1) <= self.soundness.limit)[:, None]
         return np.where(yes.any(axis=1), yes.argmax(axis=1), -1)
 
 

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 from msgspec import Meta, Struct
-from numpy.typing import NDArray
 
 from jetsel.errors import CalibrationError
 from jetsel.premodel.arrays import MAX_BYTES, DamagedError, Kind, pack, unpack
 from jetsel.premodel.artefact import Calibration, Facts, verify
+from jetsel.premodel.flat import flatten, gather
 
 FORMAT = "jetsel-calibration"
-VERSION = 1
+VERSION = 2
 MANIFEST, ARRAYS = "manifest.json", "arrays.npz"
 MAX_MANIFEST_BYTES = 4 * 2**20
 RESTORE = "recalibrate, or put back a whole copy"
 
 Criterion = Annotated[str, Meta(pattern="^[a-z0-9]+$")]  # it names an array in the .npz
+ArrayName = Annotated[str, Meta(pattern="^[a-z0-9_]+$")]
+Side = Annotated[int, Meta(ge=0, le=MAX_BYTES)]
 
 
 class Header(Struct, frozen=True):
@@ -38,13 +40,20 @@ class Envelope(Header, frozen=True, forbid_unknown_fields=True):
     body: msgspec.Raw
 
 
+class Stored(Struct, frozen=True, forbid_unknown_fields=True):
+    """How one array lies in the file."""
+
+    dtype: Literal["<f8", "<f4", "<f2", "<i4", "<i2", "|u1"]
+    shape: Annotated[tuple[Side, ...], Meta(max_length=2)]
+
+
 class Body(Struct, frozen=True, forbid_unknown_fields=True):
     """What the manifest vouches for."""
 
     arrays_sha256: str
     arrays_bytes: Annotated[int, Meta(ge=1, le=MAX_BYTES)]
-    photographs: Annotated[int, Meta(ge=1)]
     criteria: tuple[Criterion, ...]
+    arrays: dict[ArrayName, Stored]
     facts: Facts
 
 
@@ -52,15 +61,15 @@ def encode(calibration: Calibration) -> dict[str, bytes]:
     """Return the content of each file by its name. Raises CalibrationError for what `read` would refuse."""
     verify(calibration)
     facts = Facts(**{name: getattr(calibration, name) for name in Facts.__struct_fields__})
-    criteria, n = tuple(calibration.right), len(calibration.points)
-    tables = {f"right_{criterion}": table for criterion, table in calibration.right.items()}
-    floats = {name: getattr(calibration, name) for name in ("minimum", "maximum", "points")}
-    arrays = pack(floats | tables, _kinds(facts, n, criteria))
+    criteria = tuple(calibration.right)
+    flat = flatten(calibration)
+    arrays = pack({name: array for name, (array, _) in flat.items()}, {name: kind for name, (_, kind) in flat.items()})
     if len(arrays) > MAX_BYTES:
         raise CalibrationError(
             f"the calibration takes {len(arrays)} bytes; {MAX_BYTES} are allowed: use fewer photographs"
         )
-    body = Body(hashlib.sha256(arrays).hexdigest(), len(arrays), n, criteria, facts)
+    stored = {name: Stored(kind.dtype, kind.shape) for name, (_, kind) in flat.items()}  # type: ignore[arg-type]
+    body = Body(hashlib.sha256(arrays).hexdigest(), len(arrays), criteria, stored, facts)
     try:
         written = msgspec.json.format(msgspec.json.encode(body, enc_hook=_plain), indent=1)
     except (TypeError, NotImplementedError) as fault:
@@ -76,13 +85,6 @@ def _plain(value: Any) -> Any:
     raise NotImplementedError(f"{type(value).__name__}")
 
 
-def _kinds(facts: Facts, photographs: int, criteria: tuple[str, ...]) -> dict[str, Kind]:
-    """Return what each array must be."""
-    f, m = len(facts.features), len(facts.model_sha256)
-    kinds = {"minimum": Kind("<f4", (f,)), "maximum": Kind("<f4", (f,)), "points": Kind("<f4", (photographs, f))}
-    return kinds | {f"right_{criterion}": Kind("|u1", (photographs, m)) for criterion in criteria}
-
-
 def read(folder: Path) -> Calibration:
     """Read the two files of a calibration; its arrays are read-only. Raises CalibrationError that names the fault."""
     body = _read_manifest(folder / MANIFEST)
@@ -90,23 +92,15 @@ def read(folder: Path) -> Calibration:
     if len(arrays) != body.arrays_bytes or hashlib.sha256(arrays).hexdigest() != body.arrays_sha256:
         raise CalibrationError(f"{folder / ARRAYS}: not the arrays that its manifest was written for; {RESTORE}")
     try:
-        found = unpack(arrays, _kinds(body.facts, body.photographs, body.criteria))
+        found = unpack(arrays, {name: Kind(stored.dtype, stored.shape) for name, stored in body.arrays.items()})
+        calibration = gather(body.facts, body.criteria, found)
     except DamagedError as fault:
         raise CalibrationError(f"{folder / ARRAYS}: {fault}; {RESTORE}") from fault
-    facts: dict[str, Any] = {name: getattr(body.facts, name) for name in Facts.__struct_fields__}
-    right = {criterion: _bools(found.pop(f"right_{criterion}")) for criterion in body.criteria}
-    calibration = Calibration(**(facts | found), right=right)
     try:
         verify(calibration)
     except CalibrationError as fault:
         raise CalibrationError(f"{folder}: {fault}") from fault
     return calibration
-
-
-def _bools(table: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    bools: NDArray[np.bool_] = table != 0
-    bools.flags.writeable = False
-    return bools
 
 
 def _read_manifest(path: Path) -> Body:
@@ -123,9 +117,11 @@ def _read_manifest(path: Path) -> Body:
         raise CalibrationError(
             f"{path}: too new: of version {header.version}, this jetsel reads {VERSION}; update it, or recalibrate"
         )
+    if header.version < VERSION:
+        raise CalibrationError(f"{path}: of version {header.version}, which this jetsel reads no more; recalibrate")
     try:
         envelope = msgspec.json.decode(data, type=Envelope)
-        if envelope.version != VERSION or hashlib.sha256(envelope.body).hexdigest() != envelope.sha256:
+        if hashlib.sha256(envelope.body).hexdigest() != envelope.sha256:
             raise CalibrationError(f"{path}: altered or damaged since it was written; {RESTORE}")
         return msgspec.json.decode(envelope.body, type=Body)
     except (msgspec.MsgspecError, UnicodeDecodeError) as fault:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.errors import CalibrationError
-from jetsel.premodel.artefact import Calibration
+from jetsel.premodel.artefact import Calibration, Soundness
 from jetsel.premodel.chain import Chain, optimum_votes, right_votes
 from jetsel.premodel.neighbours import Neighbours
 from jetsel.premodel.scaling import Scaling, fit_scaling
@@ -43,10 +43,13 @@ def chain_from(calibration: Calibration, criterion: str, votes: Votes) -> Chain:
     if criterion not in calibration.right:
         known = ", ".join(calibration.right)
         raise CalibrationError(f"the calibration knows {known}, not {criterion!r}: recalibrate with it")
-    models = tuple(calibration.model_sha256)
-    table = _votes(calibration.right[criterion], [calibration.costs_ms[model] for model in models], votes)
+    models = list(calibration.model_sha256)
+    links = calibration.links.get(criterion, tuple(models))
+    columns = [models.index(model) for model in links]
+    table = _votes(calibration.right[criterion][:, columns], [calibration.costs_ms[model] for model in links], votes)
     scaling = Scaling(calibration.minimum, calibration.maximum)
-    return Chain(models, table, Neighbours(calibration.points), scaling, calibration.k)
+    soundness = calibration.soundness.get(criterion, Soundness()) if votes == "optimum" else Soundness()
+    return Chain(links, table, Neighbours(calibration.points), scaling, calibration.k, soundness)
 
 
 def cross_validated_choices(

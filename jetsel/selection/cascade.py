@@ -17,18 +17,23 @@ class CascadeRung:
     threshold: float
 
 
+def rungs_of(models: Sequence[str], thresholds: Sequence[float]) -> tuple[CascadeRung, ...]:
+    """Return the rungs of these models, cheapest first; thresholds: of all but the last."""
+    return tuple(CascadeRung(m, t) for m, t in zip(models, (*thresholds, 0.0), strict=True))
+
+
 @dataclass(frozen=True)
 class Cascade:
     """Rungs cheapest first. The strongest simple baseline (Wang et al. 2020, 'Wisdom of Committees', section 3)."""
 
     name: str
     rungs: tuple[CascadeRung, ...]
-    needs_features: bool = False
+    features: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, name: str, models: Sequence[str], thresholds: Sequence[float]) -> Cascade:
         """Build from models and the thresholds of all but the last."""
-        return cls(name, tuple(CascadeRung(m, t) for m, t in zip(models, (*thresholds, 0.0), strict=True)))
+        return cls(name, rungs_of(models, thresholds))
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -41,9 +46,15 @@ class Cascade:
         return self.models[:1]
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Climb until a model is sure. An unavailable rung is passed over; the last good answer stands in for it."""
+        """Climb from the first rung."""
+        return (yield from self.climb("first rung"))
+
+    def climb(self, why: str) -> Steps:
+        """Climb until a model is sure. An unavailable rung is passed over; the last good answer stands in for it.
+
+        why: the reason of the first run.
+        """
         best: Prediction | None = None
-        why = "first rung"
         for rung in self.rungs:
             last = rung is self.rungs[-1]
             try:

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
 
 from jetsel.config import OwnPolicy
 from jetsel.errors import ConfigError
-from jetsel.premodel import Calibration, chain_from
+from jetsel.premodel import Calibration, Scaling, Shares, chain_from, chances
+from jetsel.selection.averaged import AveragedCascade
 from jetsel.selection.cascade import Cascade
 from jetsel.selection.chain import ChainPolicy
 from jetsel.selection.policy import Policy
 from jetsel.selection.single import Single
+from jetsel.selection.skipping import SkippingCascade
+from jetsel.selection.worth import BoostedPolicy, EmbeddingPolicy
 from jetsel.wire import Criterion
 
-CALIBRATED = ("chain", "chain-right", "cascade")  # what a family with a calibration offers
+CALIBRATED = (
+    "chain",
+    "chain-right",
+    "cascade",
+    "cascade-averaged",
+    "cascade-skipping",
+    "embedding",
+    "boosted",
+)  # what a family with a calibration may offer
 CRITERIA: tuple[Criterion, ...] = ("top1", "top5")
 
 
@@ -22,22 +36,54 @@ def catalogue(
 ) -> dict[Criterion, dict[str, Policy]]:
     """Return every policy of a family by criterion and name.
 
-    models: the family's, cheapest first. `single:<model>` always; `chain`, `chain-right` and `cascade` where the family
-    is calibrated; and the owner's cascades whose models are all of this family.
+    models: the family's, cheapest first. `single:<model>` always; where the family is calibrated what its calibration
+    fitted; and the owner's cascades whose models are all of this family.
     """
     offered: dict[Criterion, dict[str, Policy]] = {}
     for criterion in CRITERIA:
         policies: dict[str, Policy] = {f"single:{model}": Single(model) for model in models}
         if calibration is not None:
-            rungs = calibration.cascades[criterion]
-            policies["chain"] = ChainPolicy("chain", chain_from(calibration, criterion, "optimum"))
-            policies["chain-right"] = ChainPolicy("chain-right", chain_from(calibration, criterion, "right"))
-            policies["cascade"] = Cascade.of("cascade", [r.model for r in rungs], [r.threshold for r in rungs[:-1]])
+            policies |= {policy.name: policy for policy in calibrated(calibration, criterion)}
         for name, policy in own.items():
             if set(policy.models) <= set(models):
                 policies[name] = Cascade.of(name, policy.models, policy.thresholds)
         offered[criterion] = policies
     return offered
+
+
+def calibrated(calibration: Calibration, criterion: Criterion) -> Iterator[Policy]:
+    """Give each policy that the calibration fitted for this criterion."""
+    features = calibration.features
+    rungs = calibration.cascades[criterion]
+    cascade = Cascade.of("cascade", [r.model for r in rungs], [r.threshold for r in rungs[:-1]])
+    yield ChainPolicy("chain", chain_from(calibration, criterion, "optimum"), features)
+    yield ChainPolicy("chain-right", chain_from(calibration, criterion, "right"), features)
+    yield cascade
+    if criterion in calibration.averaged:
+        rungs = calibration.averaged[criterion]
+        thresholds = [r.threshold for r in rungs[:-1]]
+        yield AveragedCascade.of("cascade-averaged", [r.model for r in rungs], thresholds, criterion)
+    if criterion in calibration.skip:
+        skip = calibration.skip[criterion]
+        sure = Shares(calibration.points, calibration.sure[criterion], skip.k)
+        scaling = Scaling(calibration.minimum, calibration.maximum)
+        yield SkippingCascade("cascade-skipping", cascade, sure, scaling, skip.share, features)
+    yield from _weighing(calibration, criterion)
+
+
+def _weighing(calibration: Calibration, criterion: Criterion) -> Iterator[Policy]:
+    models = tuple(calibration.model_sha256)
+    costs_ms = np.array([calibration.costs_ms[model] for model in models])
+    if criterion in calibration.embedding:
+        assert calibration.embeddings is not None
+        weighing = calibration.embedding[criterion]
+        shares = Shares(calibration.embeddings, calibration.right[criterion], weighing.k or 1)
+        after = np.where(np.arange(len(models)) == 0, 0.0, costs_ms)  # the cheapest has run by then
+        yield EmbeddingPolicy("embedding", models, shares.of, after, weighing.price_per_ms)
+    if criterion in calibration.boosted:
+        trees = functools.partial(chances, calibration.trees[criterion])
+        price = calibration.boosted[criterion].price_per_ms
+        yield BoostedPolicy("boosted", models, trees, costs_ms, price, calibration.features)
 
 
 def check_own(own: Mapping[str, OwnPolicy], families: Mapping[str, Sequence[str]]) -> None:

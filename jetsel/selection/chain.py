@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jetsel.errors import InDoubtError, ModelUnavailableError
-from jetsel.premodel import Chain
+from jetsel.premodel import Chain, Choice
 from jetsel.selection.policy import Decision, Evidence, Run, Steps
 
 
@@ -15,7 +15,7 @@ class ChainPolicy:
 
     name: str
     chain: Chain
-    needs_features: bool = True
+    features: tuple[str, ...]
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ class ChainPolicy:
         assert photo.features is not None
         choice = self.chain.choose(photo.features)
         if choice.model is not None:
-            because = f"the neighbours vote for {choice.model}"
+            because = f"the neighbours vote for {choice.model}{_trust(choice)}"
             try:
                 (seen,) = yield Run((choice.model,), because)
             except ModelUnavailableError:
@@ -42,11 +42,14 @@ class ChainPolicy:
             else:
                 return Decision(seen, because, distance=choice.distance)
         else:
-            because = "in doubt: no link's neighbours vote for its model"
+            far = f"the nearest known photographs are {choice.distance:.3f} away, too far to be believed"
+            because = f"in doubt: {far if choice.is_far else 'no neighbours vote for any model'}"
             if photo.fallback is None:
-                raise InDoubtError(
-                    f"no model is expected to be right here (the neighbours are {choice.distance:.3f} away): "
-                    'send "on_doubt": "use" for the fallback model\'s answer'
-                )
+                raise InDoubtError(f'{because}: send "on_doubt": "use" for the fallback model\'s answer')
         (seen,) = yield Run((photo.fallback,), because)
         return Decision(seen, f"{because}; {photo.fallback} is the fallback", choice.model is None, choice.distance)
+
+
+def _trust(choice: Choice) -> str:
+    """What calibration knows of choices at this distance (section 6)."""
+    return "" if choice.confidence is None else f"; such choices were right {100 * choice.confidence:.0f} % of the time"

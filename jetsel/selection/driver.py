@@ -19,7 +19,7 @@ from jetsel.engines import EngineFailedError
 from jetsel.errors import DeadlineError, InternalError, JetselError, ModelUnavailableError
 from jetsel.selection.flight import Flight, best
 from jetsel.selection.lane import Lane
-from jetsel.selection.policy import Decision, OutOfTime, Policy, Prediction, Run
+from jetsel.selection.policy import Decision, OutOfTime, Policy, Prediction, Run, sum_of_five
 from jetsel.wire import Criterion, Ran
 
 
@@ -141,8 +141,9 @@ class Driver:
             lane.runs += len(flights)
             lane.times_ms.append(took_ms / len(flights))
         seen = []
-        for flight, logits in zip(flights, output.logits, strict=True):
-            prediction = predict(lane.model, logits, lane.temperature, flight.criterion)
+        embeddings = output.embedding if output.embedding is not None else [None] * len(flights)
+        for flight, logits, embedding in zip(flights, output.logits, embeddings, strict=True):
+            prediction = predict(lane.model, logits, lane.temperature, flight.criterion, embedding)
             because = flight.asked.because if flight.asked else ""
             flight.ran.append(Ran(lane.model, because, round(prediction.confidence, 6), took_ms, len(flights)))
             seen.append(prediction)
@@ -220,16 +221,19 @@ class Driver:
             flight.outcome = DeadlineError("too little time was left for any model: allow more in deadline_ms")
 
 
-def predict(model: str, logits: NDArray[np.float32], temperature: float, criterion: Criterion) -> Prediction:
+def predict(
+    model: str,
+    logits: NDArray[np.float32],
+    temperature: float,
+    criterion: Criterion,
+    embedding: NDArray[np.float32] | None = None,
+) -> Prediction:
     """Turn logits (classes,) into probabilities at the model's temperature, and read the criterion's confidence."""
     scaled = logits / temperature
     scaled -= np.maximum.reduce(scaled)
     probabilities = np.exp(scaled, scaled)
     total = np.add.reduce(probabilities)
     probabilities /= total
-    if criterion == "top1":
-        confidence = float(1 / total)  # the largest scaled logit is 0, and its exponential 1
-    else:
-        five = min(5, len(probabilities))
-        confidence = float(np.partition(probabilities, -five)[-five:].sum())
-    return Prediction(model, probabilities, confidence)
+    # The largest scaled logit is 0, and its exponential 1.
+    confidence = float(1 / total) if criterion == "top1" else sum_of_five(probabilities)
+    return Prediction(model, probabilities, confidence, embedding)

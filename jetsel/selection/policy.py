@@ -14,11 +14,13 @@ class Prediction(Struct, frozen=True, eq=False):
     """What one model said: probabilities (classes,) float32 at its calibrated temperature, and its confidence.
 
     The confidence is the largest probability, or the sum of the five largest where the criterion is top5.
+    embedding: the model's penultimate features (width,) float32, None where it gives none.
     """
 
     model: str
     probabilities: NDArray[np.float32]
     confidence: float
+    embedding: NDArray[np.float32] | None = None
 
     @property
     def label(self) -> int:
@@ -26,10 +28,18 @@ class Prediction(Struct, frozen=True, eq=False):
         return int(self.probabilities.argmax())
 
 
+def sum_of_five(probabilities: NDArray[np.float32]) -> float:
+    """The confidence under top5: what the five largest probabilities of (classes,) add up to."""
+    five = min(5, len(probabilities))
+    return float(np.partition(probabilities, -five)[-five:].sum())
+
+
 class Evidence(Struct, frozen=True, eq=False):
     """What a policy may know of a photograph before any model ran."""
 
-    features: NDArray[np.float32] | None  # (features,), as the family's calibration orders them; None where not needed
+    features: (
+        NDArray[np.float32] | None
+    )  # (features,), in the order that the policy names them; None where it names none
     fallback: str | None  # the model to use in doubt; None: refuse
 
 
@@ -73,8 +83,8 @@ class Policy(Protocol):
         """The models of which it runs one before anything else: the cheapest of them bounds its time from below."""
 
     @property
-    def needs_features(self) -> bool:
-        """Whether it reads the photograph's features."""
+    def features(self) -> tuple[str, ...]:
+        """The features of the photograph that it reads, by their names in the table."""
 
     def __call__(self, photo: Evidence) -> Steps:
         """Start choosing for one photograph."""

@@ -12,7 +12,7 @@ class Single:
     """Runs `model` and answers what it says."""
 
     model: str
-    needs_features: bool = False
+    features: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -17,7 +17,7 @@ def drawn(seed: int, photographs: int = 30, classes: int = 7) -> Recording:
     for strength, of_model in enumerate(logits, 1):
         of_model[np.arange(photographs), true] += strength
     features = draw.random((photographs, 2), dtype=np.float32)
-    return Recording(tuple(COSTS_MS), logits, true, features, COSTS_MS)
+    return Recording(tuple(COSTS_MS), logits, true, features, COSTS_MS, feature_names=("contrast", "hue1"))
 
 
 def of_two_classes(*margins: list[float], classes: list[int]) -> Recording:
@@ -25,7 +25,8 @@ def of_two_classes(*margins: list[float], classes: list[int]) -> Recording:
     logits = np.stack([np.stack([np.array(m, np.float32), np.zeros(len(m), np.float32)], axis=1) for m in margins])
     models = tuple(COSTS_MS)[: len(margins)]
     features = np.zeros((len(classes), 1), np.float32)
-    return Recording(models, logits, np.array(classes), features, {model: COSTS_MS[model] for model in models})
+    costs_ms = {model: COSTS_MS[model] for model in models}
+    return Recording(models, logits, np.array(classes), features, costs_ms, feature_names=("contrast",))
 
 
 def margin(probability: float) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -46,7 +48,7 @@ def driven(policy: Policy, recording: Recording, photograph: int, criterion: Cri
         model: Lane(model, RecordedEngine(model, logits), TEMPERATURES[model])
         for model, logits in zip(recording.models, recording.logits, strict=True)
     }
-    evidence = Evidence(recording.features[photograph] if policy.needs_features else None, fallback)
+    evidence = Evidence(recording.features_of(photograph, policy.features) if policy.features else None, fallback)
     number = np.full((1, 1, 1, 1), photograph, np.float32)
     flight = Flight(policy, evidence, criterion, lambda _: number)
     Driver(lanes).finish(flight)
@@ -55,7 +57,8 @@ def driven(policy: Policy, recording: Recording, photograph: int, criterion: Cri
 
 def chain(recording: Recording) -> ChainPolicy:
     right, costs = recording.right("top1"), list(COSTS_MS.values())
-    return ChainPolicy("chain", fit_chain(recording.models, recording.features, right, costs, 3, "optimum"))
+    fitted = fit_chain(recording.models, recording.features, right, costs, 3, "optimum")
+    return ChainPolicy("chain", fitted, recording.feature_names)
 
 
 @pytest.mark.parametrize("criterion", ["top1", "top5"])
@@ -119,9 +122,9 @@ def doubtful() -> tuple[ChainPolicy, Recording]:
     """Features tell apart what s knows (0.0), what only m knows (0.5), and what none does (1.0), two of each."""
     recording = of_two_classes([1.0, 1.0, -1.0, -1.0, 1.0, 1.0], [1.0] * 6, classes=[0, 0, 0, 0, 1, 1])
     features = np.array([0, 0, 0.5, 0.5, 1, 1], np.float32)[:, None]
-    told = Recording(recording.models, recording.logits, recording.classes, features, recording.costs_ms)
+    told = dataclasses.replace(recording, features=features)
     fitted = fit_chain(told.models, features, told.right("top1"), [1.0, 3.0], 1, "optimum")
-    return ChainPolicy("chain", fitted), told
+    return ChainPolicy("chain", fitted, ("contrast",)), told
 
 
 def test_a_chain_in_doubt_by_hand() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jetsel.errors import CalibrationError
-from jetsel.premodel import Calibration, Rung, check
+from jetsel.premodel import Calibration, Rung, Skip, Weighing, check
 from jetsel.premodel.artefact import verify
 
 
@@ -37,6 +37,17 @@ def test_the_example_is_whole(calibration: Calibration) -> None:
         ({"cascades": {"top1": (), "top5": (Rung("small", 0.0),)}}, "top1's cascade must accept"),
         ({"cascades": {"top1": (Rung("huge", 0.0),), "top5": (Rung("small", 0.0),)}}, "names huge"),
         ({"right": {"top1": np.zeros((4, 3), bool), "top5": np.zeros((4, 2), bool)}}, r"right\['top5'\] must be"),
+        ({"links": {"top3": ("small",)}}, "links names a criterion"),
+        ({"links": {"top1": ("small", "small")}}, "none twice"),
+        ({"links": {"top1": ("huge",)}}, "top1's chain names huge"),
+        ({"averaged": {"top1": (Rung("small", 0.5),)}}, "top1's averaged cascade must accept"),
+        ({"skip": {"top1": Skip(3, 0.5)}}, "sure and skip"),
+        ({"skip": {"top1": Skip(9, 0.5)}, "sure": {"top1": np.zeros((4, 1), bool)}}, "skip asks 9"),
+        ({"skip": {"top1": Skip(3, 0.5)}, "sure": {"top1": np.zeros((4, 2), bool)}}, "sure.*must be"),
+        ({"embedding": {"top1": Weighing(0.5, 3)}}, "embeddings must be"),
+        ({"embedding": {"top1": Weighing(0.5)}, "embeddings": np.zeros((4, 2), np.float32)}, "embedding asks"),
+        ({"embedding": {"top1": Weighing(0.5, 9)}, "embeddings": np.zeros((4, 2), np.float32)}, "embedding asks"),
+        ({"boosted": {"top1": Weighing(0.5)}}, "trees and boosted"),
     ],
 )
 def test_a_contradiction_is_named(calibration: Calibration, change: dict[str, Any], reason: str) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from jetsel.errors import CalibrationError
-from jetsel.premodel import Calibration, load, save
+from jetsel.premodel import Calibration, Rung, Skip, Soundness, Trees, Weighing, chances, load, save
 from jetsel.premodel.artefact import Facts
 from jetsel.premodel.coding import ARRAYS, MANIFEST
 
@@ -28,16 +28,16 @@ def refused(folder: Path, reason: str) -> None:
         load(folder)
 
 
-def forge(folder: Path, arrays: bytes | None = None, **changes: Any) -> None:
+def forge(folder: Path, packed: bytes | None = None, **changes: Any) -> None:
     """Change the manifest's body, or the arrays, and make all hashes right again."""
     body = json.loads((folder / MANIFEST).read_bytes())["body"] | changes
-    if arrays is not None:
-        (folder / ARRAYS).write_bytes(arrays)
-        body |= {"arrays_sha256": hashlib.sha256(arrays).hexdigest(), "arrays_bytes": len(arrays)}
+    if packed is not None:
+        (folder / ARRAYS).write_bytes(packed)
+        body |= {"arrays_sha256": hashlib.sha256(packed).hexdigest(), "arrays_bytes": len(packed)}
     written = json.dumps(body)
     digest = hashlib.sha256(written.encode()).hexdigest()
     (folder / MANIFEST).write_text(
-        f'{{"format": "jetsel-calibration", "version": 1, "sha256": "{digest}", "body": {written}}}'
+        f'{{"format": "jetsel-calibration", "version": 2, "sha256": "{digest}", "body": {written}}}'
     )
 
 
@@ -150,11 +150,15 @@ def test_a_pipe_in_place_of_a_file_does_not_hang(saved: Path) -> None:
         ('{"name": "resnet", "version": 3}', "not a calibration's manifest"),
         ('{"format": "other", "version": 1}', "of format 'other', not 'jetsel-calibration'"),
         (
-            '{"format": "jetsel-calibration", "version": 2, "new": []}',
-            "too new: of version 2.* update",
+            '{"format": "jetsel-calibration", "version": 3, "new": []}',
+            "too new: of version 3.* update",
         ),
-        ('{"format": "jetsel-calibration", "version": 1}', "cannot be understood"),
-        ('{"format": "jetsel-calibration", "version": 0, "sha256": "", "body": 1}', "altered or damaged"),
+        ('{"format": "jetsel-calibration", "version": 2}', "cannot be understood"),
+        (
+            '{"format": "jetsel-calibration", "version": 1}',
+            "of version 1, which this jetsel reads no more; recalibrate",
+        ),
+        ('{"format": "jetsel-calibration", "version": 2, "sha256": "", "body": 1}', "altered or damaged"),
         ("[1, 2]", "not a calibration's manifest"),
         ("no JSON", "not a calibration's manifest"),
         ("", "not a calibration's manifest"),
@@ -263,22 +267,78 @@ def test_arrays_that_are_no_archive_are_refused(saved: Path) -> None:
     refused(saved, "arrays cannot be read")
 
 
+def points(dtype: str, *shape: int) -> dict[str, Any]:
+    """A manifest's claim of what the points are."""
+    return {"points": {"dtype": dtype, "shape": shape}}
+
+
+def test_arrays_that_are_another_type_than_they_must_be_are_refused(saved: Path) -> None:
+    doubles = repacked(saved, {"points.npy": npy(np.zeros((4, 2)))})
+    arrays = json.loads((saved / MANIFEST).read_bytes())["body"]["arrays"]
+    forge(saved, doubles, arrays=arrays | points("<f8", 4, 2))
+    refused(saved, "points is <f8 where <f4 was expected")
+
+
+def test_what_a_calibration_may_leave_out_is_stored_too(calibration: Calibration, tmp_path: Path) -> None:
+    leaf = Trees(
+        feature=np.array([1, 0, 0], np.int16),
+        threshold=np.array([0.125, 0, 0]),
+        left=np.array([1, 1, 2], np.int32),
+        right=np.array([2, 1, 2], np.int32),
+        value=np.array([0, -1, 1], np.float32),
+        root=np.array([0], np.int32),
+        model=np.array([2], np.int16),
+        baseline=np.zeros(3, np.float32),
+    )
+    whole = msgspec.structs.replace(
+        calibration,
+        links={"top1": ("large", "small")},
+        soundness={"top1": Soundness(0.5, ((0.25, 0.75),))},
+        averaged={"top5": (Rung("large", 0.0),)},
+        skip={"top1": Skip(3, 0.5)},
+        sure={"top1": np.array([[1], [0], [0], [1]], bool)},
+        embedding={"top1": Weighing(0.125, 3)},
+        embeddings=np.array([[0.5, 1], [2, 3], [4, 5], [6, 7]], np.float32),
+        boosted={"top5": Weighing(0.25)},
+        trees={"top5": leaf},
+        labels_from="large",
+    )
+    save(whole, tmp_path / "c")
+    found = load(tmp_path / "c")
+    for name in Facts.__struct_fields__:
+        assert getattr(found, name) == getattr(whole, name), name
+    assert found.sure["top1"].tolist() == whole.sure["top1"].tolist()
+    assert found.embeddings is not None
+    assert found.embeddings.tolist() == whole.embeddings.tolist()
+    for name, array in found.trees["top5"]._asdict().items():
+        assert array.dtype == getattr(leaf, name).dtype
+        assert array.tolist() == getattr(leaf, name).tolist()
+        assert not array.flags.writeable
+    assert chances(found.trees["top5"], np.array([0, 0.125], np.float32))[2] == pytest.approx(1 / (1 + np.e))
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"photographs": 10**15}, "would take more than"),
-        ({"photographs": 2**62}, "would take more than"),
-        ({"photographs": 50_000}, "claims"),
-        ({"photographs": 0}, "cannot be understood"),
+        (points("<f4", 10**7, 2**20), "would take more than"),
+        (points("<f4", 10**9, 2), "cannot be understood"),
+        (points("<f4", -1, 2), "cannot be understood"),
+        (points("<f4", 4, 2, 1), "cannot be understood"),
+        (points("|O", 4, 2), "cannot be understood"),
+        (points("<f4", 50_000, 2), "claims"),
+        (points("<f8", 4, 1), "points is float32 of"),
+        ({"arrays": {}}, "its arrays are"),
         ({"arrays_bytes": 10**12}, "cannot be understood"),
         ({"criteria": ["top1", "../top5"]}, "cannot be understood"),
-        ({"criteria": ["top1"]}, "its arrays are"),
+        ({"criteria": ["top1"]}, "it holds right_top5, which its manifest has no use for"),
+        ({"criteria": ["top1", "top5", "top9"]}, "right_top9 is missing"),
         ({"facts": {}}, "cannot be understood"),
         ({"unknown": 1}, "cannot be understood"),
     ],
 )
 def test_a_manifest_that_claims_too_much_is_refused(saved: Path, changes: dict[str, Any], reason: str) -> None:
-    forge(saved, **changes)
+    arrays = json.loads((saved / MANIFEST).read_bytes())["body"]["arrays"]
+    forge(saved, **({"arrays": arrays | changes} if "points" in changes else changes))
     refused(saved, reason)
 
 

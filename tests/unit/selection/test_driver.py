@@ -185,7 +185,7 @@ def test_the_floor_is_the_cheapest_first_step(driver: Driver) -> None:
 class Duel:
     """Asks for two models at once and answers with the first to come, or the surer of both."""
 
-    name, models, first, needs_features = "duel", ("s", "m"), ("s", "m"), False
+    name, models, first, features = "duel", ("s", "m"), ("s", "m"), ()
 
     def __init__(self, until: str) -> None:
         self.until = until

@@ -92,6 +92,7 @@ VOTES = np.array([[1, 0]] * 3 + [[0, 1]] * 3 + [[0, 0]] * 3, np.bool_)
 CHAIN = ChainPolicy(
     "chain",
     Chain(("s", "l"), VOTES, Neighbours(POINTS), Scaling(np.zeros(1, np.float32), np.ones(1, np.float32)), 3),
+    ("contrast",),
 )
 
 

@@ -1,0 +1,180 @@
+"""What a comparison found, as plain values: the report shows them and `--json` prints them."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from jetsel.wire import Criterion
+
+
+class Interval(Struct, frozen=True):
+    """A 95 % confidence interval."""
+
+    low: float
+    high: float
+
+
+class Spread(Struct, frozen=True):
+    """A quantity over photographs."""
+
+    mean: float
+    p50: float
+    p95: float
+
+
+class Against(Struct, frozen=True):
+    """A policy beside a rival: right answers in points (of a hundred), time and energy as its own over the rival's."""
+
+    top1_points: float
+    top5_points: float
+    time_ratio: float
+    energy_ratio: float | None = None
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """One policy on photographs that nothing of it was fitted on. Shares are from 0 to 1; times include the chooser's.
+
+    precision, recall, f1: macro averages over the classes (section 4.2). agreement: share of the photographs, among
+    those that some model gets right, on which it answered with their optimum. missed: share of all on which it was
+    wrong although some model is right. geometric_mean: over the folds, of top1 (top5 under that criterion).
+    """
+
+    name: str
+    top1: float
+    top5: float
+    top1_interval: Interval
+    top5_interval: Interval
+    precision: float
+    recall: float
+    f1: float
+    time_ms: Spread
+    time_interval: Interval  # of the mean
+    energy_mj: Spread | None = None
+    energy_reason: str | None = None
+    runs: dict[str, float]  # model -> share of the photographs that it ran on
+    in_doubt: float
+    agreement: float
+    missed: float
+    geometric_mean: float
+    vs_best_single: Against
+    vs_oracle: Against
+
+
+class Step(Struct, frozen=True):
+    """One step of Algorithm 1 (section 3.2; Figures 5 and 6).
+
+    accuracy: of each candidate on what failed before this step (in the first step: how often it is the optimum).
+    gain: what the added model brought, in points; total: the share that one of the models so far gets right.
+    """
+
+    added: str
+    accuracy: dict[str, float]
+    failing: int
+    gain_points: float
+    total: float
+    kept: bool  # False for the last step, whose gain was at most theta
+
+
+class Alternative(Struct, frozen=True):
+    """One way to build the premodel (Figures 9 and 10): KNN, decision tree, SVM, CNN, or one for each level."""
+
+    name: str
+    top1: float
+    time_ms: float  # of the whole: features, choice and the model it chose
+    choice_ms: float  # of features and choice alone
+
+
+class Reliability(Struct, frozen=True):
+    """One model's confidence against how often it is right, in equal bins: before and after temperature scaling."""
+
+    model: str
+    temperature: float
+    error_before: float  # expected calibration error (Guo et al. 2017, equation 3)
+    error_after: float
+    before: list[tuple[float, float, int]]  # mean confidence, share right, photographs; empty bins left out
+    after: list[tuple[float, float, int]]
+
+
+class FeatureStudy(Struct, frozen=True):
+    """How the premodel's features were chosen (sections 3.4.1 to 3.4.3; Figures 7, 12 and 13).
+
+    removed: kept feature -> those dropped beside it and their absolute correlation. importance: feature -> points of
+    accuracy lost without it, of those that the correlation left. counts: (features, accuracy of the premodel, time_ms
+    of extracting and choosing) along the greedy removal. chosen: what stayed.
+    """
+
+    removed: dict[str, list[tuple[str, float]]]
+    importance: dict[str, float]
+    counts: list[tuple[int, float, float]]
+    chosen: list[str]
+
+
+class Link(Struct, frozen=True):
+    """One link of the chain: how often its own yes or no is right (theirs: 95.8, 80.1 and 72.3 %)."""
+
+    model: str
+    accuracy: float
+    base_rate: float  # what always answering the commoner of the two would give
+
+
+class ChainStudy(Struct, frozen=True):
+    """The premodel as it was fitted. k_accuracy: each k that was tried and the premodel's accuracy with it."""
+
+    k: int
+    k_accuracy: dict[int, float]
+    links: list[Link]
+    distance_limit: float | None  # beyond it the choice is in doubt
+    distance_confidence: list[tuple[float, float]]  # distance up to which, share of choices that were right there
+    auc_cheapest: float  # how well the neighbours tell the cheapest model's right from its wrong answers
+    auc_confidence: float  # the same by that model's own confidence
+    chooser_ms: float  # features and choice
+    chooser_bytes: int
+    pays_below_ms: float  # escalation rate times the cheapest model's time: the chooser pays only below it
+
+
+class Differing(Struct, frozen=True):
+    """A photograph on which policies give different answers."""
+
+    path: str
+    label: str
+    answers: dict[str, str]  # policy -> label
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """Everything about one criterion. `bounds` holds cheapest, best single, random and oracle; policies the rest."""
+
+    criterion: Criterion
+    best_single: str
+    policies: dict[str, Result]
+    bounds: dict[str, Result]
+    optimal: dict[str, float]  # model -> how often it is the optimum, of all photographs (Figure 5)
+    steps: list[Step]
+    by_models: list[tuple[int, float, float, float, float]]  # Figure 11: links, top-1, mean, least and most time_ms
+    chain: ChainStudy
+    alternatives: list[Alternative]
+    alternatives_reason: str | None  # why there are none
+    front: list[tuple[float, float, str]]  # mean time_ms, accuracy, policy: cascades of every budget, undominated
+    reliability: list[Reliability]
+    sentences: list[str]  # for people: 'on your photographs, chain saves 12 % of the time and loses 0.3 points'
+
+
+class Findings(Struct, frozen=True, kw_only=True):
+    """One calibration's report."""
+
+    family: str
+    created: str  # ISO date
+    photographs: int
+    skipped: dict[str, int]  # reason -> photographs left out
+    labels_from: str | None  # a model's name where the labels are its answers: then right means agreement with it
+    objective: str  # time or energy
+    conditions: dict[str, str]
+    noisy: str | None  # why the times cannot be trusted, or None
+    costs_ms: dict[str, float]
+    models_sha256: dict[str, str]
+    winner: str
+    rival: str
+    installed: bool
+    verdict: str  # why it was installed or not, one sentence
+    features: FeatureStudy
+    comparisons: dict[str, Comparison]  # by criterion
+    differing: list[Differing]

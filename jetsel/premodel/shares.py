@@ -1,0 +1,42 @@
+"""How often each model was right on a photograph's neighbours, and which model is worth its time then."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.premodel.neighbours import Neighbours
+
+
+class Shares:
+    """Reads columns of a table of yes and no through the k nearest of a set of points."""
+
+    def __init__(self, points: NDArray[np.float32], table: NDArray[np.bool_], k: int) -> None:
+        """Keep points (n, width) float32 and the table (n, columns); 1 <= k <= n. Raises ValueError otherwise."""
+        if len(points) != len(table) or not 1 <= k <= len(points):
+            raise ValueError(f"{len(points)} points, {len(table)} rows and k {k} do not fit one another")
+        self._neighbours = Neighbours(points)
+        self._table = table
+        self.k = k
+
+    def of(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
+        """The share of yes in each column among the neighbours of x (width,): (columns,) float64."""
+        near, _ = self._neighbours.nearest(x, self.k)
+        shares: NDArray[np.float64] = self._table[near].mean(axis=0)
+        return shares
+
+    def of_many(self, xs: NDArray[np.float32]) -> NDArray[np.float64]:
+        """The same for each row of xs (photographs, width): (photographs, columns) float64."""
+        near, _ = self._neighbours.nearest_many(xs, self.k)
+        shares: NDArray[np.float64] = self._table[near].mean(axis=1)
+        return shares
+
+
+def worthiest(chances: NDArray[np.float64], costs_ms: NDArray[np.float64], price_per_ms: float) -> NDArray[np.int64]:
+    """The model of the largest chance less the price of its time: one for each row.
+
+    chances: (..., models), how likely each is right. costs_ms: (models,), 0 for one that has run already. price_per_ms:
+    how much chance a millisecond must buy. Of equals the first. Returns (...,) int64.
+    """
+    worth: NDArray[np.int64] = (chances - price_per_ms * costs_ms).argmax(axis=-1)
+    return worth

@@ -1,0 +1,206 @@
+"""The policies that learn more than thresholds, as generators fed by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from jetsel.errors import ModelUnavailableError
+from jetsel.premodel import Chain, Neighbours, Scaling, Shares, Soundness
+from jetsel.selection.averaged import AveragedCascade, mean_of
+from jetsel.selection.cascade import Cascade
+from jetsel.selection.chain import ChainPolicy
+from jetsel.selection.policy import Decision, Evidence, Prediction, Steps
+from jetsel.selection.skipping import SkippingCascade
+from jetsel.selection.worth import BoostedPolicy, EmbeddingPolicy
+
+NOTHING = Evidence(features=None, fallback="l")
+WHOLE = Scaling(np.zeros(1, np.float32), np.ones(1, np.float32))
+GONE = ModelUnavailableError("gone")
+
+
+def said(model: str, *probabilities: float, embedding: float | None = None) -> Prediction:
+    features = None if embedding is None else np.array([embedding], np.float32)
+    return Prediction(model, np.array(probabilities, np.float32), max(probabilities), features)
+
+
+def at(place: float, fallback: str | None = "l") -> Evidence:
+    return Evidence(np.array([place], np.float32), fallback)
+
+
+def ended(steps: Steps, *predictions: Prediction) -> Decision:
+    with pytest.raises(StopIteration) as stop:
+        steps.send(predictions)
+    return stop.value.value
+
+
+def test_the_mean_is_that_of_the_scaled_logits() -> None:
+    # Odds of 4 to 1 and of 1 to 9: the geometric mean is sqrt(4 x 1/9) = 2/3 to 1.
+    mean = mean_of([said("s", 0.8, 0.2), said("l", 0.1, 0.9)], "top1")
+    assert mean.model == "l"
+    assert mean.probabilities == pytest.approx([0.4, 0.6])
+    assert mean.confidence == pytest.approx(0.6)
+    logits = np.array([[2.0, 0.5, -1.0], [0.0, 1.0, 3.0]])
+    softmax = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    together = np.exp(logits.mean(axis=0))
+    found = mean_of([said("s", *softmax[0]), said("l", *softmax[1])], "top1")
+    assert found.probabilities == pytest.approx(together / together.sum(), rel=1e-5)
+
+
+def test_the_mean_under_top5_is_as_sure_as_its_five_largest() -> None:
+    flat = [1 / 8] * 8
+    assert mean_of([said("s", *flat), said("l", *flat)], "top5").confidence == pytest.approx(5 / 8)
+
+
+def test_a_probability_of_nothing_does_not_silence_the_others() -> None:
+    mean = mean_of([said("s", 0.0, 1.0), said("l", 1.0, 0.0)], "top1")
+    assert mean.probabilities == pytest.approx([0.5, 0.5])
+
+
+AVERAGED = AveragedCascade.of("cascade-averaged", ["s", "m", "l"], [0.8, 0.7], "top1")
+
+
+def test_an_averaged_cascade_stops_when_those_that_ran_are_sure_together() -> None:
+    steps = AVERAGED(NOTHING)
+    assert next(steps).models == ("s",)
+    assert steps.send((said("s", 0.75, 0.25),)).models == ("m",)
+    # Odds of 3 and of 3: together 3, which is 0.75.
+    decision = ended(steps, said("m", 0.75, 0.25))
+    assert decision.seen.model == "m"
+    assert decision.because == "s and m are together sure: 0.75 of at least 0.70"
+
+
+def test_an_averaged_cascade_answers_with_all_at_the_last_rung() -> None:
+    steps = AVERAGED(NOTHING)
+    next(steps)
+    steps.send((said("s", 0.5, 0.5),))
+    steps.send((said("m", 0.5, 0.5),))
+    decision = ended(steps, said("l", 0.125, 0.875))
+    odds = 7 ** (1 / 3)
+    assert decision.seen.probabilities == pytest.approx([1 / (1 + odds), odds / (1 + odds)])
+
+
+def test_an_averaged_cascade_passes_an_unavailable_rung_over() -> None:
+    steps = AVERAGED(NOTHING)
+    next(steps)
+    assert steps.throw(GONE).models == ("m",)
+    steps.send((said("m", 0.5, 0.5),))
+    with pytest.raises(StopIteration) as stop:
+        steps.throw(GONE)
+    assert stop.value.value.seen.model == "m"
+
+
+def test_an_averaged_cascade_without_any_model_fails() -> None:
+    steps = AVERAGED(NOTHING)
+    next(steps)
+    steps.throw(GONE)
+    steps.throw(GONE)
+    with pytest.raises(ModelUnavailableError):
+        steps.throw(GONE)
+
+
+# Near 0 the first rung was sure of all, near 1 of one in three.
+SURE = Shares(
+    np.array([[0], [0.1], [0.2], [0.8], [0.9], [1]], np.float32), np.array([[1], [1], [1], [0], [0], [1]], bool), 3
+)
+SKIPPING = SkippingCascade("cascade-skipping", Cascade.of("cascade", ["s", "l"], [0.8]), SURE, WHOLE, 0.5, ("hue1",))
+
+
+def test_a_cascade_begins_at_the_second_rung_among_hard_neighbours() -> None:
+    steps = SKIPPING(at(1.0))
+    assert next(steps).models == ("l",)
+    assert "sure of 33 % of 3 photographs like this" in next(SKIPPING(at(1.0))).because
+    assert ended(steps, said("l", 0.6, 0.4)).seen.model == "l"
+
+
+def test_a_cascade_begins_at_the_first_rung_among_easy_neighbours() -> None:
+    steps = SKIPPING(at(0.0))
+    assert next(steps).models == ("s",)
+    assert ended(steps, said("s", 0.9, 0.1)).seen.model == "s"
+
+
+def chances_of(*likely: float) -> NDArray[np.float64]:
+    return np.array(likely)
+
+
+def embedding_policy(price: float) -> EmbeddingPolicy:
+    def chances(x: NDArray[np.float32]) -> NDArray[np.float64]:
+        return chances_of(float(x[0]), 0.7, 0.9)
+
+    return EmbeddingPolicy("embedding", ("s", "m", "l"), chances, np.array([0.0, 2.0, 10.0]), price)
+
+
+@pytest.mark.parametrize(
+    ("price", "seen", "then"),
+    [
+        (0.0, 0.6, "l"),  # time costs nothing: 0.9 is the best chance
+        (0.0, 0.95, None),
+        (0.04, 0.6, "m"),  # 0.6, 0.7 - 0.08, 0.9 - 0.4
+        (0.06, 0.6, None),  # 0.6, 0.58, 0.3
+    ],
+)
+def test_an_embedding_goes_on_to_what_is_worth_its_time(price: float, seen: float, then: str | None) -> None:
+    steps = embedding_policy(price)(NOTHING)
+    assert next(steps).models == ("s",)
+    first = said("s", 0.5, 0.5, embedding=seen)
+    if then is None:
+        assert ended(steps, first).seen.model == "s"
+    else:
+        assert steps.send((first,)).models == (then,)
+        assert ended(steps, said(then, 1.0)).seen.model == then
+
+
+def test_an_embedding_that_is_missing_or_leads_nowhere_leaves_the_cheapest_model_s_answer() -> None:
+    steps = embedding_policy(0.0)(NOTHING)
+    next(steps)
+    assert "no embedding" in ended(steps, said("s", 0.5, 0.5)).because
+    steps = embedding_policy(0.0)(NOTHING)
+    next(steps)
+    steps.send((said("s", 0.5, 0.5, embedding=0.1),))
+    with pytest.raises(StopIteration) as stop:
+        steps.throw(GONE)
+    assert stop.value.value.seen.model == "s"
+
+
+BOOSTED = BoostedPolicy(
+    "boosted",
+    ("s", "m", "l"),
+    lambda x: chances_of(float(x[0]), 0.7, 0.9),
+    np.array([1.0, 2.0, 10.0]),
+    0.04,
+    ("hue1",),
+)
+
+
+@pytest.mark.parametrize(("chance", "model"), [(0.6, "m"), (0.7, "s")])  # 0.56 and 0.66 beside 0.62 and 0.5
+def test_boosted_runs_what_is_worth_its_time(chance: float, model: str) -> None:
+    steps = BOOSTED(at(chance))
+    assert next(steps).models == (model,)
+    assert ended(steps, said(model, 1.0)).seen.model == model
+
+
+def test_boosted_uses_the_fallback_for_an_unavailable_choice() -> None:
+    steps = BOOSTED(at(0.7))
+    next(steps)
+    assert steps.throw(GONE).models == ("l",)
+    assert ended(steps, said("l", 1.0)).because == "s is unavailable; l is the fallback"
+    steps = BOOSTED(at(0.7, fallback=None))
+    next(steps)
+    with pytest.raises(ModelUnavailableError):
+        steps.throw(GONE)
+
+
+def test_a_choice_among_far_neighbours_is_in_doubt_and_says_how_often_such_were_right() -> None:
+    points, votes = np.array([[0.0], [0.5]], np.float32), np.array([[1], [1]], bool)
+    soundness = Soundness(limit=1.0, steps=((0.2, 0.9), (0.6, 0.5), (math.inf, 0.1)))
+    chain = Chain(("s",), votes, Neighbours(points), WHOLE, 1, soundness)
+    policy = ChainPolicy("chain", chain, ("hue1",))
+    assert "right 90 % of the time" in next(policy(at(0.6))).because  # 0.1 away
+    assert "right 50 % of the time" in next(policy(at(0.8))).because  # 0.3 away
+    doubtful = next(policy(at(1.6)))
+    assert doubtful.models == ("l",)
+    assert "1.100 away, too far to be believed" in doubtful.because
+    assert chain.choose_many(np.array([[0.6], [1.6]], np.float32)).tolist() == [0, -1]
