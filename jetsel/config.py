@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -11,6 +14,7 @@ from msgspec import Meta, Struct
 from jetsel.errors import ConfigError
 
 SYSTEM_CONFIG = "/etc/jetsel/jetsel.toml"
+SYSTEM_STATE = "/var/lib/jetsel"  # made by the service manager (StateDirectory=jetsel) or by the first root
 
 _PORT = r"([0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])"  # 0 to 65535
 _IPC = r"^ipc:///[^\x00-\x1f]+\Z"
@@ -43,6 +47,7 @@ class Models(Struct, frozen=True, forbid_unknown_fields=True):
     backend: str = "onnxruntime"
     threads: Annotated[int, Meta(ge=1, le=64)] = 1  # of one inference
     max_batch: Annotated[int, Meta(ge=1, le=256)] = 8
+    calibrations: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # None: see calibrations_folder
 
 
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
@@ -94,6 +99,7 @@ EXAMPLES = {
     "models.backend": 'backend = "onnxruntime"',
     "models.threads": "threads = 1",
     "models.max_batch": "max_batch = 8",
+    "models.calibrations": 'calibrations = "/var/lib/jetsel/calibrations"',
     "policy.default": 'default = "cascade"',
     "policy.on_doubt": 'on_doubt = "use" (or "refuse")',
     "policy.fallback": 'fallback = "xl"',
@@ -126,6 +132,36 @@ def parse(text: str) -> Config:
                 )
             )
     return config
+
+
+def calibrations_folder(models: Models, environment: Mapping[str, str] | None = None) -> Path:
+    """Return the folder of the owner's calibrations, by the rule that the daemon and the command line share.
+
+    models.calibrations where it is set. Otherwise one place for the whole machine, $STATE_DIRECTORY/calibrations (which
+    systemd sets) or /var/lib/jetsel/calibrations, for root and wherever /var/lib/jetsel exists, so that what a person
+    installs is what the service reads; a person who may not write there is told so and never sent elsewhere. On a
+    machine without it, $XDG_DATA_HOME/jetsel/calibrations (~/.local/share) of the user who runs the command.
+    """
+    environment = os.environ if environment is None else environment
+    if models.calibrations is not None:
+        return Path(models.calibrations)
+    state = environment.get("STATE_DIRECTORY", "").split(":")[0]  # systemd separates several by colons
+    if state or os.geteuid() == 0 or _stands(SYSTEM_STATE):
+        return Path(state or SYSTEM_STATE, "calibrations")
+    data = environment.get("XDG_DATA_HOME", "")
+    if data.startswith("/"):  # the specification has relative ones ignored
+        return Path(data, "jetsel", "calibrations")
+    home = environment.get("HOME", "")
+    return Path(f"{home}/.local/share/jetsel" if home.startswith("/") else SYSTEM_STATE, "calibrations")
+
+
+def _stands(path: str) -> bool:
+    """Whether something is there, a link that this user may not follow included (systemd's DynamicUser makes one)."""
+    try:
+        Path(path).lstat()
+    except OSError:
+        return False
+    return True
 
 
 def _line(text: str) -> str:

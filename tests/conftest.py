@@ -63,3 +63,11 @@ def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport, config: p
 def _nobody_elses_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client in a test finds only the daemon that the test started."""
     monkeypatch.delenv("JETSEL_ENDPOINT", raising=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nobody_elses_calibrations() -> Generator[None, None, None]:
+    """A daemon in a test is served with a calibration of the owner's only where the test installed one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STATE_DIRECTORY", "/nonexistent")
+        yield

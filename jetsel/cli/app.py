@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from jetsel import __version__
+from jetsel.cli.calibration import calibration
 from jetsel.cli.classify import classify
 from jetsel.cli.configuration import config
 from jetsel.cli.demo import demo
@@ -71,3 +72,4 @@ app.command(rich_help_panel="Operate")(status)
 app.command(rich_help_panel="Operate")(reload)
 app.command(rich_help_panel="Operate")(config)
 app.add_typer(models, name="models", rich_help_panel="Operate")
+app.add_typer(calibration, name="calibration", rich_help_panel="Operate")

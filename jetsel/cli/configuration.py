@@ -29,16 +29,18 @@ def as_toml(config: Config) -> str:
     """Return the configuration as TOML; keys that are left to jetsel stand as comments with an example."""
     import tomli_w
 
-    from jetsel.config import EXAMPLES, effective
+    from jetsel.config import EXAMPLES, calibrations_folder, effective
     from jetsel.endpoint import user_socket
 
+    taken = {"server.endpoint": f"ipc://{user_socket()}", "models.calibrations": calibrations_folder(config.models)}
     text = ""
     for section, values in effective(config).items():
         text += "\n" + tomli_w.dumps({section: values}) if values else f"\n# [{section}] example: {EXAMPLES[section]}\n"
         for key, value in ((name, getattr(getattr(config, section), name, "")) for name in _keys(config, section)):
             if value is None:
-                chosen = f", which takes ipc://{user_socket()}" if (section, key) == ("server", "endpoint") else ""
-                text += f"# {key} is left to jetsel{chosen}; example: {EXAMPLES[f'{section}.{key}']}\n"
+                place = f"{section}.{key}"
+                chosen = f", which takes {taken[place]}" if place in taken else ""
+                text += f"# {key} is left to jetsel{chosen}; example: {EXAMPLES[place]}\n"
     return text
 
 

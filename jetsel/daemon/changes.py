@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from jetsel.daemon.calibration import InUse
 from jetsel.daemon.generation import Generation
+from jetsel.premodel.plain import as_plain
 
 
 def changes(before: Generation, following: Generation) -> list[str]:
@@ -20,6 +22,15 @@ def changes(before: Generation, following: Generation) -> list[str]:
         hashes = {m: model.manifest.sha256 for m, model in known.models.items()}
         changed += [f"model {m}" for m, model in family.models.items() if hashes.get(m) != model.manifest.sha256]
         changed += [f"model {m} removed" for m in known.models if m not in family.models]
-        if family.calibration != known.calibration:
+        if family.in_use.refused is not None:
+            changed.append(f"calibration of {name} ({family.in_use})")
+        elif _differ(known.in_use, family.in_use):
             changed.append(f"calibration of {name}")
     return changed + [f"family {name} removed" for name in before.families if name not in following.families]
+
+
+def _differ(before: InUse, now: InUse) -> bool:
+    """Whether another calibration is in use, or the reason why none is."""
+    if before.calibration is None or now.calibration is None:
+        return str(before) != str(now)
+    return as_plain(before.calibration) != as_plain(now.calibration)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from jetsel import premodel
 from jetsel.config import Config
+from jetsel.daemon.calibration import InUse, choose
 from jetsel.engines import open_engine, warm_up
-from jetsel.errors import CalibrationError, ConfigError, JetselError, UnknownModelError, UnknownPolicyError
-from jetsel.features import table_hash
+from jetsel.errors import ConfigError, JetselError, UnknownModelError, UnknownPolicyError
 from jetsel.image import InputSpec
-from jetsel.selection import Driver, Lane, Policy, catalogue
+from jetsel.selection import Driver, Lane, Policy
 from jetsel.wire import Classify, Criterion, FamilyStatus, ModelStatus
 from jetsel.zoo import Family, Labels, Model, verify
 
 log = logging.getLogger("jetsel.models")
-
-CALIBRATION_FOLDER = "calibration"
 
 
 @dataclass(eq=False)
@@ -35,8 +32,7 @@ class ServedFamily:
     because: str
     fallback: str  # the model used in doubt
     on_doubt: str  # "use" the fallback or "refuse", where the request does not say
-    features: tuple[str, ...]
-    calibration: str | None
+    in_use: InUse  # the calibration
 
     def load(self, config: Config, workers: int) -> None:
         """Load and warm up every model; one that fails is marked with its reason and the rest go on."""
@@ -93,22 +89,24 @@ class ServedFamily:
             default_policy=dict(self.default_policy.items()),
             because=self.because,
             fallback=self.fallback if self.on_doubt == "use" else None,
-            calibration=self.calibration,
+            calibration=str(self.in_use),
         )
 
 
-def serve_family(family: Family, config: Config, *, is_default: bool) -> ServedFamily:
+def serve_family(
+    family: Family, config: Config, *, is_default: bool, before: ServedFamily | None = None
+) -> ServedFamily:
     """Put one family together from its models, its calibration and the configuration; nothing is loaded yet.
 
+    before: the family as it was served until this reload; its calibration stays where a new one is refused.
     The configuration's fallback and default policy must be there in the default family; another one that has not got
     them goes by its own. Raises ConfigError where the default family has not.
     """
-    wanted = [m for m in family.models if not config.models.only or m.manifest.name in config.models.only]
-    models = {model.manifest.name: model for model in wanted}
-    calibration, note = _calibration(family, models)
+    models = served_models(family, config)
+    in_use = choose(family, models, config, before.in_use if before else None)
+    calibration, policies = in_use.calibration, in_use.policies
     temperatures = calibration.temperatures if calibration else {}
     lanes = {name: Lane(name, None, temperatures.get(name, 1.0)) for name in models}
-    policies = catalogue(list(models), calibration, config.policies)
     best = list(models)[-1]
     fallback = config.policy.fallback or best
     if fallback not in models:
@@ -130,7 +128,7 @@ def serve_family(family: Family, config: Config, *, is_default: bool) -> ServedF
         because = calibration.because
     else:
         defaults = {"top1": f"single:{best}", "top5": f"single:{best}"}
-        because = f"without a calibration the most expensive model answers; {note}"
+        because = f"without a calibration the most expensive model answers; {in_use}"
     specs = {name: model.manifest.input for name, model in models.items()}
     return ServedFamily(
         name=family.name,
@@ -144,21 +142,11 @@ def serve_family(family: Family, config: Config, *, is_default: bool) -> ServedF
         because=because,
         fallback=fallback,
         on_doubt=config.policy.on_doubt,
-        features=calibration.features if calibration else (),
-        calibration=note,
+        in_use=in_use,
     )
 
 
-def _calibration(family: Family, models: dict[str, Model]) -> tuple[premodel.Calibration | None, str]:
-    """The family's calibration where it has one that fits, and a sentence about it."""
-    directory = family.models[0].directory / CALIBRATION_FOLDER
-    if not directory.is_dir():
-        return None, "none was made"
-    try:
-        found = premodel.load(directory)
-        hashes = {name: model.manifest.sha256 for name, model in models.items()}
-        premodel.check(found, family.labels.sha256, hashes, table_hash(), family.decode_px)
-    except CalibrationError as error:
-        log.error("calibration of family %s is not used: %s", family.name, error)
-        return None, f"refused: {error}"
-    return found, f"of {found.created}"
+def served_models(family: Family, config: Config) -> dict[str, Model]:
+    """Return those of a family's models that the configuration has served, by name, cheapest first."""
+    only = config.models.only
+    return {model.manifest.name: model for model in family.models if not only or model.manifest.name in only}

@@ -103,9 +103,10 @@ class Generation:
                     lane.engine, lane.times_ms, lane.runs = known.engine, known.times_ms, known.runs
 
 
-def build(config: Config) -> Generation:
+def build(config: Config, before: Generation | None = None) -> Generation:
     """Read the models' folders and put the families together; nothing is loaded yet.
 
+    before: the generation that a reload replaces; a family keeps its calibration where the new one is refused.
     Raises ConfigError where nothing can be served, a name is unknown, or a policy mixes families.
     """
     folders: Sequence[Path] = [*([STARTER] if config.models.starter else []), *map(Path, config.models.paths)]
@@ -125,10 +126,14 @@ def build(config: Config) -> Generation:
             f"models.paths: no model in {', '.join(map(str, folders)) or 'no folder'}; {'; '.join(broken)}"
         )
     megabyte = 1_000_000
-    default = _default_family(config, list(served))
+    default = default_family(config, list(served))
+    known = before.families if before else {}
     return Generation(
         config=config,
-        families={name: serve_family(zoo.families[name], config, is_default=name == default) for name in served},
+        families={
+            name: serve_family(zoo.families[name], config, is_default=name == default, before=known.get(name))
+            for name in served
+        },
         default_family=default,
         broken=broken,
         limits=Limits(int(config.server.max_image_mb * megabyte), int(config.server.max_image_megapixels * 1e6)),
@@ -136,7 +141,8 @@ def build(config: Config) -> Generation:
     )
 
 
-def _default_family(config: Config, families: Sequence[str]) -> str:
+def default_family(config: Config, families: Sequence[str]) -> str:
+    """Return the family of whoever names none; raises ConfigError where the configuration does not settle it."""
     wanted = config.models.default_family
     if wanted is not None:
         if wanted not in families:

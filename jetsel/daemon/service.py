@@ -271,7 +271,7 @@ class Service:
             before = self._generation
             try:
                 config = self._reread()
-                following = build(config)
+                following = build(config, before)
                 following.limits, following.workers = before.limits, before.workers  # of [server]: at the next start
                 following.load(before)
             except JetselError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -12,6 +13,9 @@ from pathlib import Path
 from jetsel.errors import CalibrationError
 from jetsel.premodel.artefact import Calibration
 from jetsel.premodel.coding import encode, read
+
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 def save(calibration: Calibration, directory: str | os.PathLike[str]) -> None:
@@ -26,18 +30,17 @@ def save(calibration: Calibration, directory: str | os.PathLike[str]) -> None:
     new, old = _asides(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _only_saver(target.parent) as parent:
+        with only_writer(target.parent) as parent:
             _clear_up(target)
             _refuse_foreign(target, set(files))
             try:
-                _write_aside(new, files)
-                read(new)  # nothing is installed that would be refused
+                write_aside(new, files)
                 _swap(new, target, old, parent)
             finally:
                 shutil.rmtree(new, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)  # what stays of it, the next save removes
     except OSError as fault:
-        raise CalibrationError(f"{target}: not installed ({fault}); what was installed before stays") from fault
+        raise not_installed(target, fault) from fault
 
 
 def load(directory: str | os.PathLike[str]) -> Calibration:
@@ -75,17 +78,6 @@ def _identity(target: Path) -> tuple[int, int, int] | None:
     return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
-@contextmanager
-def _only_saver(parent: Path) -> Iterator[int]:
-    """Hold the parent directory's lock, which the kernel frees if we die; gives its descriptor."""
-    descriptor = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
 def _clear_up(target: Path) -> None:
     """Finish what a save that was cut off left: the old one comes back, or goes if the new one is in place."""
     new, old = _asides(target)
@@ -109,21 +101,6 @@ def _refuse_foreign(target: Path, ours: set[str]) -> None:
         raise CalibrationError(f"{target}: holds {others[0]}, which is no part of a calibration; name another place")
 
 
-def _write_aside(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write the files into a new folder and flush them and it to the disk."""
-    folder.mkdir()
-    for name, data in files.items():
-        with (folder / name).open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _swap(new: Path, target: Path, old: Path, parent: int) -> None:
     """Put the new one in the old one's place; on any fault the old one is put back."""
     if target.exists():
@@ -137,3 +114,50 @@ def _swap(new: Path, target: Path, old: Path, parent: int) -> None:
         if old.exists():
             old.rename(target)
         raise
+
+
+@contextmanager
+def only_writer(parent: Path) -> Iterator[int]:
+    """Hold the directory's lock, which the kernel frees if we die; gives its descriptor. Raises OSError."""
+    descriptor = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def write_aside(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files into a new folder, flush them and it to the disk, and read them back as a calibration.
+
+    Raises OSError, and CalibrationError where what the disk gives back would be refused.
+    """
+    folder.mkdir()
+    for name, data in files.items():
+        with (folder / name).open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    flush(folder)
+    read(folder)
+
+
+def flush(folder: Path) -> None:
+    """Have the names in a folder on the disk. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def not_installed(target: Path, fault: OSError) -> CalibrationError:
+    """Return the error of a calibration that could not be put into its place, with what to do about it."""
+    repair = (
+        "free some space there"
+        if fault.errno in NO_SPACE
+        else "use an account that may write there, or name another place"
+        if fault.errno in NOT_ALLOWED
+        else "repair this, or name another place"
+    )
+    return CalibrationError(f"{target}: not installed ({fault}); what was installed before stays: {repair}")

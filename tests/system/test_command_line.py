@@ -154,7 +154,7 @@ def test_the_configuration_that_is_printed_reads_back(tmp_path: Path) -> None:
     assert parse(done.stdout) == parse(file.read_text())
 
 
-@pytest.mark.parametrize("command", [["config"], ["serve"], ["models", "list"]])
+@pytest.mark.parametrize("command", [["config"], ["serve"], ["models", "list"], ["calibration", "list"]])
 def test_a_broken_configuration_is_one_line_and_status_2(tmp_path: Path, command: list[str]) -> None:
     file = tmp_path / "jetsel.toml"
     file.write_text('[server]\nqueue_requests = "many"\n')
@@ -178,6 +178,7 @@ def test_models_are_listed_with_their_notice() -> None:
 
 
 COMMANDS = [["classify"], ["serve"], ["status"], ["reload"], ["config"], ["demo"], ["models"], ["models", "list"]]
+COMMANDS += [["calibration"], *(["calibration", name] for name in ("list", "show", "diff", "rollback"))]
 
 
 @pytest.mark.parametrize("command", [[], *COMMANDS], ids=" ".join)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,7 +13,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jetsel.cli.configuration import as_toml
-from jetsel.config import EXAMPLES, Config, Log, Models, OwnPolicy, Policy, Server, effective, parse
+from jetsel.config import (
+    EXAMPLES,
+    Config,
+    Log,
+    Models,
+    OwnPolicy,
+    Policy,
+    Server,
+    calibrations_folder,
+    effective,
+    parse,
+)
 from jetsel.errors import ConfigError
 
 SECTIONS = ("server", "models", "policy", "policies", "log")
@@ -116,6 +128,7 @@ def test_an_unknown_key_of_a_policy_is_named() -> None:
         pytest.param('[models]\nstarter = "false"', "models.starter", "got `str`", id="a string for a truth"),
         pytest.param("[models]\nthreads = 0", "models.threads", ">= 1", id="no thread"),
         pytest.param("[models]\nmax_batch = 257", "models.max_batch", "<= 256", id="too large a batch"),
+        pytest.param('[models]\ncalibrations = "mine"', "models.calibrations", "wrong form", id="a relative folder"),
         pytest.param('[policy]\non_doubt = "guess"', "policy.on_doubt", "guess", id="no such choice"),
         pytest.param("[policy]\ndefault = 1", "policy.default", "got `int`", id="a number for a name"),
         pytest.param('[log]\nlevel = "loud"', "log.level", "loud", id="no such level"),
@@ -201,7 +214,11 @@ CONFIGS = st.builds(
         queue_mb=st.floats(0, 65_536, exclude_min=True),
     ),
     models=st.builds(
-        Models, paths=st.lists(NAMES, max_size=3), starter=st.booleans(), only=st.lists(NAMES, max_size=3)
+        Models,
+        paths=st.lists(NAMES, max_size=3),
+        starter=st.booleans(),
+        only=st.lists(NAMES, max_size=3),
+        calibrations=st.sampled_from([None, "/var/lib/with space/é"]),
     ),
     policy=st.builds(Policy, default=st.none() | NAMES, on_doubt=st.sampled_from(["use", "refuse"])),
     policies=st.dictionaries(NAMES, OWN, max_size=3),
@@ -226,6 +243,38 @@ def test_effective_leaves_out_what_is_left_to_jetsel(config: Config) -> None:
 
 def test_every_key_left_to_jetsel_is_printed_with_its_example() -> None:
     text = as_toml(Config())
-    for key in ("endpoint", "tcp", "group", "admin_group", "workers"):
+    for key in ("endpoint", "tcp", "group", "admin_group", "workers", "calibrations"):
         assert re.search(rf"^# {key} is left to jetsel.*; example: {key} = ", text, re.MULTILINE), key
     assert f"# [policies] example: {EXAMPLES['policies']}" in text
+
+
+@pytest.mark.parametrize(
+    ("user", "has_system", "environment", "expected"),
+    [
+        pytest.param(1000, False, {}, "/home/me/.local/share/jetsel/calibrations", id="a person"),
+        pytest.param(1000, False, {"XDG_DATA_HOME": "/data"}, "/data/jetsel/calibrations", id="a person's data"),
+        pytest.param(
+            1000, False, {"XDG_DATA_HOME": "data"}, "/home/me/.local/share/jetsel/calibrations", id="a relative one"
+        ),
+        pytest.param(1000, False, {"HOME": ""}, "SYSTEM/calibrations", id="nobody's home"),
+        pytest.param(1000, True, {"XDG_DATA_HOME": "/data"}, "SYSTEM/calibrations", id="a person beside a service"),
+        pytest.param(0, False, {}, "SYSTEM/calibrations", id="root"),
+        pytest.param(990, True, {"STATE_DIRECTORY": "/srv/a:/srv/b"}, "/srv/a/calibrations", id="the service itself"),
+    ],
+)
+def test_where_nothing_is_configured_there_is_one_place_for_a_machine_and_else_one_for_a_person(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    user: int,
+    has_system: bool,
+    environment: dict[str, str],
+    expected: str,
+) -> None:
+    system = tmp_path / "jetsel"
+    if has_system:
+        system.symlink_to("private/jetsel")  # as systemd's DynamicUser leaves it to others: it leads nowhere for them
+    monkeypatch.setattr("jetsel.config.SYSTEM_STATE", str(system))
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    found = calibrations_folder(Models(), {"HOME": "/home/me", **environment})
+    assert str(found) == expected.replace("SYSTEM", str(system))
+    assert str(calibrations_folder(Models(calibrations="/mine"), environment)) == "/mine"

@@ -13,7 +13,7 @@ from jetsel.errors import ConfigError
 
 FULL = Config(
     server=Server("ipc:///run/x.sock", "tcp://127.0.0.1:5555", "video", "adm", 2, 3, 4.5, 5.5, 6.5),
-    models=Models(['/a "quoted" folder', "/b\\c"], False, "f", ["m"], "onnxruntime", 2, 3),
+    models=Models(['/a "quoted" folder', "/b\\c"], False, "f", ["m"], "onnxruntime", 2, 3, "/a folder"),
     policy=Policy("quick", "refuse", "m"),
     policies={"quick": OwnPolicy(["s", "m"], [0.25]), "one by one": OwnPolicy(["m"])},
     log=Log("debug", True),

@@ -54,7 +54,14 @@ def put_family(
 
 
 def calibrate(folder: Path, family: str, **changes: object) -> Calibration:
-    """Save a calibration that belongs to the family in this folder, but for the changes; return it."""
+    """Save such a calibration beside the models, as one that is shipped with them; return it."""
+    calibration = calibration_of(folder, family, **changes)
+    save(calibration, folder / "calibration")
+    return calibration
+
+
+def calibration_of(folder: Path, family: str, **changes: object) -> Calibration:
+    """Return a calibration that belongs to the family in this folder, but for the changes."""
     found: Family = scan([folder]).families[family]
     names = [model.manifest.name for model in found.models]
     right = np.arange(6 * len(names)).reshape(6, -1) % 2 == 0
@@ -78,6 +85,4 @@ def calibrate(folder: Path, family: str, **changes: object) -> Calibration:
         "points": np.linspace(0, 1, 12, dtype=np.float32).reshape(6, 2),
         "right": dict.fromkeys(("top1", "top5"), right),
     }
-    calibration = Calibration(**{**fields, **changes})  # type: ignore[arg-type]
-    save(calibration, folder / "calibration")
-    return calibration
+    return Calibration(**{**fields, **changes})  # type: ignore[arg-type]

@@ -46,9 +46,8 @@ def test_a_calibration_that_belongs_to_the_models_decides(folder: Path) -> None:
     assert list(family.policies["top1"]) == [*SINGLES, "chain", "chain-right", "cascade"]
     assert family.default_policy == {"top1": "cascade", "top5": "single:s"}
     assert family.because == "the cascade did best"
-    assert family.features == ("contrast", "hue1")
     assert {name: lane.temperature for name, lane in family.driver.lanes.items()} == dict(made.temperatures)
-    assert family.calibration == "of 2026-11-20"
+    assert str(family.in_use) == "shipped with the models, of 2026-11-20"
     assert family.policies["top1"]["cascade"].models == ("s", "l")
 
 
@@ -68,7 +67,7 @@ def test_a_calibration_of_other_hashes_is_refused_with_its_reason(
     family = served(folder)
     assert list(family.policies["top1"]) == SINGLES
     assert family.default_policy["top1"] == "single:l"
-    for told in (family.calibration, family.because, family.status().calibration):
+    for told in (str(family.in_use), family.because, family.status().calibration):
         assert told is not None
         assert "refused: the calibration of family cats does not belong to what is served" in told
         assert reason in told
@@ -80,15 +79,13 @@ def test_a_damaged_calibration_is_refused_with_its_reason(folder: Path) -> None:
         file.write_bytes(file.read_bytes()[:-10])
     family = served(folder)
     assert family.default_policy["top1"] == "single:l"
-    assert family.calibration is not None
-    assert family.calibration.startswith("refused: ")
+    assert str(family.in_use).startswith("refused: ")
 
 
 def test_a_calibration_needs_every_model_that_it_was_made_for(folder: Path) -> None:
     calibrate(folder, "cats")
     family = served(folder, models=Models(only=["s", "l"]))
-    assert family.calibration is not None
-    assert "model m is not there" in family.calibration
+    assert "model m is not there" in str(family.in_use)
     assert list(family.policies["top1"]) == ["single:s", "single:l"]
 
 
@@ -134,4 +131,5 @@ def test_status_tells_what_is_served_before_anything_is_loaded(folder: Path) -> 
         (name, "loading", 0, None) for name in ("s", "m", "l")
     ]
     assert told.policies == [*SINGLES, "chain", "chain-right", "cascade"]
-    assert (told.fallback, told.calibration, told.because) == ("l", "of 2026-11-20", "the cascade did best")
+    assert (told.fallback, told.because) == ("l", "the cascade did best")
+    assert told.calibration == "shipped with the models, of 2026-11-20"

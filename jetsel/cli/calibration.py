@@ -1,0 +1,199 @@
+"""`jetsel calibration`: the calibrations of a family, what each says, what differs, and the way back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jetsel.cli.options import ConfigFile, Endpoint, Json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from jetsel.cli.shelf import Shelf
+    from jetsel.premodel.installed import Installed
+
+EXIT_FAILED = 1
+
+calibration = typer.Typer(no_args_is_help=True, help="See a family's calibrations, and go back to an earlier one.")
+
+FamilyName = Annotated[
+    str | None,
+    typer.Option(
+        "--family", metavar="NAME", help="The family of models. Left out: the configuration's default family."
+    ),
+]
+
+
+@calibration.command("list")
+def list_calibrations(family: FamilyName = None, config: ConfigFile = None, json: Json = False) -> None:
+    """List a family's calibrations, the newest first, and which of them is in use."""
+    from jetsel.cli import shelf as shelves
+
+    shelf = shelves.find(config, family)
+    entries = shelf.entries()
+    if json:
+        _print_json(
+            {
+                "family": shelf.family,
+                "folder": str(shelf.folder),
+                "current": next((entry.number for entry in entries if entry.is_current), None),
+                "calibrations": [summary(entry) for entry in entries],
+            }
+        )
+        return
+    from jetsel.cli.terminal import console
+
+    out = console()
+    if entries:
+        out.print(history_table(shelf, entries))
+    else:
+        out.print(f"family {shelf.family} has no calibration yet", markup=False)
+    out.print(f"the owner's are in {shelf.folder}", markup=False)
+
+
+@calibration.command()
+def show(
+    number: Annotated[int | None, typer.Argument(min=0, help="Which one; 0: what came with the models.")] = None,
+    family: FamilyName = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Show all that one calibration says; left out, the number is that of the one in use."""
+    from jetsel.cli import shelf as shelves
+    from jetsel.cli.calibration_facts import facts
+    from jetsel.premodel.plain import as_plain
+
+    shelf = shelves.find(config, family)
+    entry = shelf.entry(number)
+    plain = as_plain(entry.usable())
+    if json:
+        _print_json(summary(entry) | {"calibration": plain})
+        return
+    from rich.markup import escape
+
+    from jetsel.cli.terminal import console, table
+
+    out = console()
+    shown = table("fact", "value")
+    shown.title = f"family {escape(shelf.family)}: {escape(entry.called)}" + (", in use" if entry.is_current else "")
+    for name, value in facts(plain).items():
+        shown.add_row(escape(name), escape(value))
+    out.print(shown)
+    out.print(f"its folder: {entry.directory}", markup=False)
+    out.print(f"its report: {entry.report or 'none is there'}", markup=False)
+    if entry.reason is not None:
+        out.print(f"it is refused: {entry.reason}", markup=False, style="red")
+
+
+@calibration.command()
+def diff(
+    before: Annotated[int | None, typer.Argument(min=0, help="Left out: what rollback would go back to.")] = None,
+    after: Annotated[int | None, typer.Argument(min=0, help="Left out: the one in use.")] = None,
+    family: FamilyName = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Show what differs between two calibrations, side by side."""
+    from jetsel.cli import shelf as shelves
+    from jetsel.cli.calibration_facts import differences
+    from jetsel.premodel import installed
+    from jetsel.premodel.plain import as_plain
+
+    shelf = shelves.find(config, family)
+    one = shelf.entry(installed.before(shelf.folder, shelf.family) if before is None else before)
+    other = shelf.entry(after)
+    found = differences(as_plain(one.usable()), as_plain(other.usable()))
+    if json:
+        rows = [difference._asdict() for difference in found]
+        _print_json({"family": shelf.family, "before": one.number, "after": other.number, "differences": rows})
+        return
+    from rich.markup import escape
+
+    from jetsel.cli.terminal import console, table
+
+    shown = table("fact", escape(one.called), escape(other.called))
+    shown.title = f"family {escape(shelf.family)}"
+    for fact, was, now in found:
+        shown.add_row(escape(fact), escape(was or "-"), escape(now or "-"))
+    out = console()
+    out.print(shown if found else f"{one.called} and {other.called} say the same", markup=False)
+
+
+@calibration.command()
+def rollback(
+    to: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="NUMBER", help="The one to use; 0: what came with the models. Left out: the last."),
+    ] = None,
+    family: FamilyName = None,
+    config: ConfigFile = None,
+    endpoint: Endpoint = None,
+    json: Json = False,
+) -> None:
+    """Have the calibration used that was in use before the current one, and tell a running daemon.
+
+    Nothing is deleted: --to goes forward again as well.
+    """
+    from jetsel.cli import shelf as shelves
+    from jetsel.daemon.calibration import shipped
+    from jetsel.premodel import installed
+
+    shelf = shelves.find(config, family)
+    chosen = installed.rollback(shelf.folder, shelf.family, to)
+    if chosen is None and shelf.models is not None:
+        chosen = shipped(shelf.models)
+    told = shelves.tell_daemon(shelf, chosen, endpoint)
+    number = installed.SHIPPED if chosen is None else chosen.number
+    if json:
+        _print_json({"family": shelf.family, "number": number, "reloaded": told.reloaded, "daemon": told.said})
+    else:
+        typer.echo(f"family {shelf.family} now uses {chosen.called if chosen else 'no calibration: none came with it'}")
+        typer.echo(told.said)
+    if told.reloaded is False:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def summary(entry: Installed) -> dict[str, Any]:
+    """Return one line of the history as plain values; what cannot be read is None, with the reason."""
+    found = entry.calibration
+    return {
+        "number": entry.number,
+        "is_current": entry.is_current,
+        "created": found.created if found else None,
+        "default_policy": found.default_policy if found else None,
+        "photographs": len(found.points) if found else None,
+        "labels_from": found.labels_from if found else None,
+        "refused": entry.reason,
+        "directory": str(entry.directory),
+        "report": None if entry.report is None else str(entry.report),
+    }
+
+
+def history_table(shelf: Shelf, entries: list[Installed]) -> Table:
+    """Return the history, the newest first."""
+    from rich.markup import escape
+
+    from jetsel.cli.shelf import named
+    from jetsel.cli.terminal import table
+
+    shown = table(">number", "", "made", "default policy", ">photographs", "labels", "refused")
+    shown.title = f"family {escape(shelf.family)}"
+    for entry in entries:
+        found = entry.calibration
+        row = ("-", "-", "-", "-")
+        if found is not None:
+            defaults = ", ".join(f"{criterion} {policy}" for criterion, policy in found.default_policy.items())
+            labels = f"answers of {found.labels_from}" if found.labels_from else "the photographs'"
+            row = (found.created, defaults, str(len(found.points)), labels)
+        shown.add_row(
+            named(entry.number), "in use" if entry.is_current else "", *map(escape, row), escape(entry.reason or "")
+        )
+    return shown
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    import msgspec
+
+    typer.echo(msgspec.json.encode(value).decode())

@@ -1,0 +1,125 @@
+"""The calibrations of one family as the commands find them: the owner's, and the one that came with its models."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jetsel.cli import settings
+from jetsel.config import Config, calibrations_folder
+from jetsel.daemon.calibration import offered, shipped
+from jetsel.daemon.family import served_models
+from jetsel.daemon.generation import default_family
+from jetsel.endpoint import VARIABLE
+from jetsel.errors import CalibrationError, NoDaemonError, UnknownFamilyError
+from jetsel.premodel import installed
+from jetsel.premodel.installed import SHIPPED, Installed
+from jetsel.zoo import STARTER, scan
+
+if TYPE_CHECKING:
+    from jetsel.zoo import Family
+
+RELOAD_MS = 60_000.0  # a reload waits for the requests that are under way
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """One family's calibrations. `models` is None where the models are gone and only the owner's calibrations stay."""
+
+    family: str
+    folder: Path
+    config: Config
+    models: Family | None
+
+    def entries(self) -> list[Installed]:
+        """Every calibration, the newest first and what came with the models last; raises CalibrationError.
+
+        One that the daemon would refuse has the reason, also where it can be read.
+        """
+        owners = installed.history(self.folder, self.family)
+        own = None if self.models is None else shipped(self.models)
+        if own is not None:
+            own = replace(own, is_current=not any(entry.is_current for entry in owners))
+        return [self._judged(entry) for entry in [*owners, *([own] if own else [])]]
+
+    def entry(self, number: int | None) -> Installed:
+        """The calibration with this number, 0 for what came with the models, or the current one for None."""
+        entries = self.entries()
+        for entry in entries:
+            if entry.is_current if number is None else entry.number == number:
+                return entry
+        if not entries:
+            raise CalibrationError(
+                f"family {self.family} has no calibration yet: none came with it, none was installed"
+            )
+        known = ", ".join(str(entry.number) for entry in entries)
+        wanted = "none that is in use" if number is None else f"no number {number}"
+        raise CalibrationError(f"family {self.family} has {wanted} among its calibrations: name one of {known}")
+
+    def _judged(self, entry: Installed) -> Installed:
+        if self.models is None or entry.calibration is None:
+            return entry
+        try:
+            offered(entry.calibration, self.models, served_models(self.models, self.config), self.config.policies)
+        except CalibrationError as fault:
+            return replace(entry, reason=str(fault))
+        return entry
+
+
+def find(config: Path | None, family: str | None) -> Shelf:
+    """Return the calibrations of the family, or of the configuration's default one.
+
+    Raises ConfigError where no family is named and none is the default, UnknownFamilyError where there is none such.
+    """
+    values = settings.read(settings.locate(config))
+    zoo = scan([*([STARTER] if values.models.starter else []), *map(Path, values.models.paths)])
+    if family is None and not zoo.families:
+        raise UnknownFamilyError("there are no models: see [models] in `jetsel config`")
+    name = family or default_family(values, list(zoo.families))
+    shelf = Shelf(name, calibrations_folder(values.models), values, zoo.families.get(name))
+    if shelf.models is None and not installed.history(shelf.folder, name):
+        raise UnknownFamilyError(f"there is no family {name}; found: {', '.join(zoo.families) or 'none'}")
+    return shelf
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a running daemon made of a change. `reloaded` is None where no daemon listens: no failure."""
+
+    reloaded: bool | None
+    said: str
+
+
+def tell_daemon(shelf: Shelf, chosen: Installed | None, endpoint: str | None) -> Told:
+    """Have the daemon read its files again, and return what it serves the family with then.
+
+    chosen: what it should use, None for no calibration. endpoint: where it listens; None for $JETSEL_ENDPOINT, the
+    configuration's, or the one that the other commands find. A daemon that refuses is told of, not raised.
+    """
+    from jetsel.client import Client
+    from jetsel.errors import JetselError
+
+    where = endpoint or (None if os.environ.get(VARIABLE) else shelf.config.server.endpoint)
+    try:
+        with Client(where, timeout_ms=RELOAD_MS) as client:
+            client.reload()
+            families: Mapping[str, str | None] = {f.name: f.calibration for f in client.status().families}
+    except NoDaemonError:
+        return Told(None, "no daemon listens: the next one to start will use it")
+    except JetselError as fault:
+        return Told(False, f"the daemon was not reloaded: {fault}")
+    if shelf.family not in families:
+        return Told(True, f"the daemon has reloaded, and does not serve family {shelf.family}")
+    used = families[shelf.family]
+    said = f"the daemon has reloaded, and serves family {shelf.family} with this calibration: {used}"
+    if chosen is not None and used != chosen.called:
+        said += f". That is not {chosen.called}: see its log, and whether its models.calibrations is {shelf.folder}"
+    return Told(True, said)
+
+
+def named(number: int) -> str:
+    """Return a calibration's number as it is printed and typed."""
+    return "0 (shipped)" if number == SHIPPED else str(number)

@@ -1,0 +1,107 @@
+"""Which calibration a family is served with: the owner's, the one that came with the models, or that of before."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from jetsel import premodel
+from jetsel.config import Config, OwnPolicy, calibrations_folder
+from jetsel.errors import CalibrationError
+from jetsel.features import table_hash
+from jetsel.premodel import installed
+from jetsel.premodel.installed import Installed
+from jetsel.selection import Policy, catalogue
+from jetsel.selection.catalogue import CRITERIA
+from jetsel.wire import Criterion
+from jetsel.zoo import Family, Model
+
+log = logging.getLogger("jetsel.models")
+
+SHIPPED_FOLDER = "calibration"  # beside the family's models
+
+
+@dataclass(frozen=True, eq=False)
+class InUse:
+    """The calibration in use, None where there is none, and the policies that it offers by criterion and name.
+
+    source: which one it is, or why there is none, for people. refused: what should have been used instead, and why it
+    is not; None where nothing was refused.
+    """
+
+    calibration: premodel.Calibration | None
+    policies: dict[Criterion, dict[str, Policy]]
+    source: str
+    refused: str | None = None
+
+    def __str__(self) -> str:
+        return self.source if self.refused is None else f"{self.source}; refused: {self.refused}"
+
+
+def choose(family: Family, models: Mapping[str, Model], config: Config, before: InUse | None) -> InUse:
+    """Return the first calibration that belongs to the models: the owner's, then the one that came with them.
+
+    models: those served, by name, cheapest first. before: what this family was served with until this reload; where
+    a calibration is refused, it stays if it still belongs to the models.
+    """
+    refused: list[str] = []
+    for find in (_owners, shipped):
+        found = None
+        try:
+            found = find(family, config)
+            if found is None:
+                continue
+            calibration = found.usable()
+            policies = offered(calibration, family, models, config.policies)
+        except CalibrationError as fault:
+            refused.append(f"number {found.number}: {fault}" if found and found.number else str(fault))
+            log.error("calibration of family %s is not used: %s", family.name, refused[-1])
+            kept = _kept(before, family, models, config.policies)
+            if kept is not None:
+                return replace(kept, refused="; ".join(refused))
+            continue
+        return InUse(calibration, policies, found.called, "; ".join(refused) or None)
+    source = f"refused: {'; '.join(refused)}" if refused else "none was made"
+    return InUse(None, catalogue(list(models), None, config.policies), source)
+
+
+def shipped(family: Family, _config: Config | None = None) -> Installed | None:
+    """Return the calibration that came with the models, or None where none did."""
+    return installed.shipped(family.models[0].directory / SHIPPED_FOLDER)
+
+
+def offered(
+    calibration: premodel.Calibration, family: Family, models: Mapping[str, Model], own: Mapping[str, OwnPolicy]
+) -> dict[Criterion, dict[str, Policy]]:
+    """Return the policies of a family with this calibration; raises CalibrationError where it cannot serve it."""
+    hashes = {name: model.manifest.sha256 for name, model in models.items()}
+    premodel.check(calibration, family.labels.sha256, hashes, table_hash(), family.decode_px)
+    missing = [criterion for criterion in CRITERIA if criterion not in calibration.right]
+    if missing:
+        raise CalibrationError(f"it was not made for {' and '.join(missing)}: recalibrate")
+    policies = catalogue(list(models), calibration, own)
+    for criterion in CRITERIA:
+        default = calibration.default_policy[criterion]
+        if default not in policies[criterion]:
+            raise CalibrationError(
+                f"its default policy for {criterion} is {default}, which is none of {', '.join(policies[criterion])}: "
+                "update jetsel, or recalibrate"
+            )
+    return policies
+
+
+def _owners(family: Family, config: Config) -> Installed | None:
+    return installed.current(calibrations_folder(config.models), family.name)
+
+
+def _kept(
+    before: InUse | None, family: Family, models: Mapping[str, Model], own: Mapping[str, OwnPolicy]
+) -> InUse | None:
+    """What the family was served with, with the policies that it offers now; None where it does not belong any more."""
+    if before is None or before.calibration is None:
+        return None
+    try:
+        return replace(before, policies=offered(before.calibration, family, models, own))
+    except CalibrationError:
+        return None

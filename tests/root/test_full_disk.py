@@ -1,0 +1,107 @@
+"""A calibration is installed on a small file system that is full, at each point where it can be: nothing changes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from jetsel.errors import CalibrationError
+from jetsel.premodel import Calibration, load
+from jetsel.premodel.installed import current, history, install, rollback
+from jetsel.zoo import STARTER
+
+PAGE = 4096  # what the file system hands out at a time
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 4 MiB and 64 inodes in memory."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = ["mount", "-t", "tmpfs", "-o", "size=4m,nr_inodes=64", "jetsel-test", str(folder)]
+    subprocess.run(mounted, check=True, timeout=30)
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True, timeout=30)
+
+
+def calibration(created: str) -> Calibration:
+    return msgspec.structs.replace(load(STARTER / "calibration"), created=created)
+
+
+def leave(folder: Path, free_bytes: int) -> None:
+    """Fill the disk but for so many bytes, a multiple of the page."""
+    filler = folder / "filler"
+    filler.unlink(missing_ok=True)
+    found = os.statvfs(folder)
+    with filler.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, found.f_bavail * found.f_frsize - free_bytes)
+
+
+def assert_untouched(disk: Path) -> None:
+    found = current(disk, "starter")
+    assert found is not None
+    assert found.usable().created == "old"
+    assert [one.number for one in history(disk, "starter")] == [1]
+    assert sorted(entry.name for entry in (disk / "starter").iterdir()) == ["1", "current"]
+
+
+def test_wherever_the_space_ends_the_installed_one_stays(disk: Path) -> None:
+    install(calibration("old"), disk, "starter")
+    new, needed = calibration("new"), sum(file.stat().st_size for file in (disk / "starter" / "1").iterdir())
+    refused = 0
+    for free_bytes in range(0, 2 * needed, PAGE):
+        leave(disk, free_bytes)
+        try:
+            install(new, disk, "starter", "a report")
+        except CalibrationError as refusal:
+            refused += 1
+            assert "what was installed before stays: free some space there" in str(refusal)  # noqa: PT017
+            assert_untouched(disk)
+        else:
+            break
+    assert refused >= needed // PAGE
+    found = current(disk, "starter")
+    assert found is not None
+    assert (found.number, found.usable().created) == (2, "new")
+
+
+def test_wherever_the_inodes_end_the_installed_one_stays(disk: Path) -> None:
+    install(calibration("old"), disk, "starter")
+    free = os.statvfs(disk).f_ffree
+    held = [disk / f"held {number}" for number in range(free)]
+    for path in held:
+        path.touch()
+    refused = 0
+    while True:  # a folder, its files and the link take one each
+        try:
+            install(calibration("new"), disk, "starter", "a report")
+        except CalibrationError as refusal:
+            refused += 1
+            assert "free some space there" in str(refusal)  # noqa: PT017
+            assert_untouched(disk)
+        else:
+            break
+        held.pop().unlink()
+    assert refused >= 5
+
+
+def test_a_way_back_that_has_no_room_changes_nothing(disk: Path) -> None:
+    install(calibration("older"), disk, "starter")
+    install(calibration("old"), disk, "starter")
+    held = [disk / f"held {number}" for number in range(os.statvfs(disk).f_ffree)]
+    for path in held:
+        path.touch()
+    with pytest.raises(CalibrationError, match="free some space there"):
+        rollback(disk, "starter")
+    found = current(disk, "starter")
+    assert found is not None
+    assert found.usable().created == "old"
+    held.pop().unlink()
+    back = rollback(disk, "starter")
+    assert back is not None
+    assert back.usable().created == "older"

@@ -1,0 +1,180 @@
+"""`jetsel calibration` in process: the history, one of it, two side by side, and the way back, with no daemon there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from jetsel.cli.app import app
+from jetsel.cli.calibration_facts import Difference, differences, facts
+from jetsel.premodel.installed import current, install
+from tests.unit.daemon.families import calibrate, calibration_of, put_family
+
+NOWHERE = "ipc:///nonexistent/jetsel.sock"
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    folder = put_family(tmp_path / "cats", "cats", "s", "l")
+    calibrate(folder, "cats", created="May")
+    return folder
+
+
+@pytest.fixture
+def config(tmp_path: Path, models: Path) -> Path:
+    """A configuration that serves the family `cats`, whose owner's calibrations are in the folder `owners`."""
+    file = tmp_path / "jetsel.toml"
+    text = f'[server]\nendpoint = "{NOWHERE}"\n[models]\nstarter = false\npaths = ["{models}"]\n'
+    file.write_text(text + f'calibrations = "{tmp_path / "owners"}"\n')
+    return file
+
+
+def put(config: Path, created: str, report: str | None = None, **changed: Any) -> Path:
+    made = calibration_of(config.parent / "cats", "cats", created=created, **changed)
+    return install(made, config.parent / "owners", "cats", report).directory
+
+
+def run(config: Path, *arguments: str, status: int = 0) -> str:
+    """What the command prints: on the standard output where it succeeds, else its one line of error."""
+    command = ["calibration", arguments[0], "--config", str(config), *arguments[1:]]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == status, done.output
+    if status != 0 and done.stderr:
+        assert len(done.stderr.splitlines()) == 1
+        return done.stderr
+    return done.stdout
+
+
+def as_json(config: Path, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(config, *arguments, "--json"))
+    return found
+
+
+def test_the_history_is_listed_with_what_is_in_use_and_what_is_refused(config: Path) -> None:
+    put(config, "June", "<p>report")
+    put(config, "July", labels_sha256="a" * 64)
+    (put(config, "August") / "arrays.npz").write_bytes(b"")
+    found = as_json(config, "list")
+    assert (found["family"], found["current"], found["folder"]) == ("cats", 3, str(config.parent / "owners"))
+    rows = {row["number"]: row for row in found["calibrations"]}
+    assert list(rows) == [3, 2, 1, 0]
+    assert rows[1] == {
+        "number": 1,
+        "is_current": False,
+        "created": "June",
+        "default_policy": {"top1": "cascade", "top5": "single:s"},
+        "photographs": 6,
+        "labels_from": None,
+        "refused": None,
+        "directory": str(config.parent / "owners" / "cats" / "1"),
+        "report": str(config.parent / "owners" / "cats" / "1" / "report.html"),
+    }
+    assert (rows[3]["created"], rows[3]["default_policy"], rows[3]["photographs"]) == (None, None, None)
+    assert "not the arrays" in rows[3]["refused"]
+    assert rows[2]["created"] == "July"
+    assert "its labels had hash aaaaaaaaaaaa" in rows[2]["refused"]
+    printed = run(config, "list")
+    for words in ("family cats", "in use", "June", "top1 cascade", "0 (shipped)", str(config.parent / "owners")):
+        assert words in printed
+
+
+def test_where_the_owner_installed_none_the_shipped_one_is_in_use(config: Path) -> None:
+    found = as_json(config, "list")
+    assert (found["current"], len(found["calibrations"])) == (0, 1)
+    assert as_json(config, "show")["number"] == 0
+
+
+def test_one_is_shown_with_all_it_says(config: Path) -> None:
+    put(config, "June", "<p>report", because="[bold]June did best")
+    shown = as_json(config, "show")
+    assert (shown["number"], shown["calibration"]["because"]) == (1, "[bold]June did best")
+    printed = run(config, "show")
+    for words in (
+        "number 1, of June, in use",
+        "temperatures.s",
+        "[bold]June did best",
+        "report.html",
+        "float32 (6, 2)",
+    ):
+        assert words in printed
+    assert "shipped with the models, of May" in run(config, "show", "0")
+    assert "its report: none is there" in run(config, "show", "0")
+
+
+def test_two_are_told_apart_the_one_before_and_the_current_by_default(config: Path) -> None:
+    put(config, "June", costs_ms={"s": 1.0, "l": 2.0})
+    put(config, "July", costs_ms={"s": 1.0, "l": 3.25})
+    found = as_json(config, "diff")
+    assert (found["before"], found["after"]) == (1, 2)
+    assert found["differences"] == [
+        {"fact": "costs_ms.l", "before": "2", "after": "3.25"},
+        {"fact": "created", "before": "June", "after": "July"},
+    ]
+    assert as_json(config, "diff", "2", "1")["differences"][0] == {"fact": "costs_ms.l", "before": "3.25", "after": "2"}
+    row = next(line for line in run(config, "diff").splitlines() if "costs_ms.l" in line)
+    assert row.split() == ["costs_ms.l", "2", "3.25"]
+    assert "say the same" in run(config, "diff", "1", "1")
+
+
+def test_the_way_back_says_what_is_used_now_and_that_no_daemon_listens(config: Path) -> None:
+    for created in ("June", "July"):
+        put(config, created)
+    printed = run(config, "rollback")
+    assert printed == ("family cats now uses number 1, of June\nno daemon listens: the next one to start will use it\n")
+    found = as_json(config, "rollback")
+    assert (found["number"], found["reloaded"]) == (0, None)
+    assert current(config.parent / "owners", "cats") is None
+    assert "now uses number 2, of July" in run(config, "rollback", "--to", "2")
+
+
+def test_where_there_is_nothing_to_show_or_to_go_back_to_one_line_says_so(config: Path) -> None:
+    assert "no calibration of the owner's is in use" in run(config, "rollback", status=1)
+    assert "no calibration of the owner's is in use" in run(config, "diff", status=1)
+    assert "has no number 7 among its calibrations: name one of 0" in run(config, "show", "7", status=1)
+    assert "there is no family dogs; found: cats" in run(config, "list", "--family", "dogs", status=1)
+    for file in (config.parent / "cats" / "calibration").iterdir():
+        file.unlink()
+    (config.parent / "cats" / "calibration").rmdir()
+    assert "has no calibration yet" in run(config, "list")
+    assert "has no calibration yet" in run(config, "show", status=1)
+    directory = put(config, "June")
+    (directory / "manifest.json").unlink()
+    assert "no such file" in run(config, "show", status=1)
+
+
+def test_calibrations_of_models_that_are_gone_can_still_be_seen(config: Path) -> None:
+    put(config, "June")
+    config.write_text(config.read_text().replace("starter = false", "starter = true").replace("/cats", "/dogs"))
+    found = as_json(config, "list", "--family", "cats")
+    assert [row["number"] for row in found["calibrations"]] == [1]
+
+
+def test_facts_are_words_whatever_the_fields_are() -> None:
+    plain = {
+        "accuracy": 0.0,
+        "rungs": ({"model": "s", "threshold": 0.123456789}, {"model": "l", "threshold": 0.0}),
+        "names": ("a", "b"),
+        "deep": {"er": {"x": True}},
+        "empty": {},
+        "missing": None,
+    }
+    assert facts(plain) == {
+        "accuracy": "0",
+        "rungs": "model s threshold 0.123457; model l threshold 0",
+        "names": "a, b",
+        "deep.er.x": "True",
+        "empty": "none",
+        "missing": "none",
+    }
+
+
+def test_a_fact_that_one_has_not_got_differs() -> None:
+    assert differences({"a": 1, "b": {"x": 1.0}}, {"b": {"x": 1.0, "y": 0.0}, "c": None}) == [
+        Difference("a", "1", None),
+        Difference("b.y", None, "0"),
+        Difference("c", None, "none"),
+    ]

@@ -1,0 +1,28 @@
+"""A calibration as plain values: every field, and arrays that differ although their shapes do not."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from jetsel.premodel import Calibration
+from jetsel.premodel.plain import as_plain
+
+
+def test_every_field_is_there_and_json_can_say_it(calibration: Calibration) -> None:
+    plain = as_plain(calibration)
+    assert tuple(plain) == calibration.__struct_fields__
+    assert msgspec.json.decode(msgspec.json.encode(plain))["temperatures"] == {"small": 1.5, "middle": 1.25, "large": 1}
+    assert plain["points"].startswith("float32 (4, 2), sha256 ")
+
+
+def test_one_other_value_in_an_array_is_another_calibration(calibration: Calibration) -> None:
+    points = calibration.points.copy()
+    assert as_plain(msgspec.structs.replace(calibration, points=points)) == as_plain(calibration)
+    points[0, 0] = 0.5
+    assert as_plain(msgspec.structs.replace(calibration, points=points)) != as_plain(calibration)
+
+
+def test_numbers_of_numpy_are_plain_numbers(calibration: Calibration) -> None:
+    figures = {"accuracy": np.float32(0.5), "n": np.int64(4)}
+    assert as_plain(msgspec.structs.replace(calibration, figures=figures))["figures"] == {"accuracy": 0.5, "n": 4}
