@@ -4,7 +4,7 @@
 PYTHON ?= python3
 PYTHON_LOWEST ?= python3.10
 LOCKED := constraints/tests.txt
-PLAIN := -m "not root and not export"
+PLAIN := -m "not root and not export and not browser"
 
 export GOAL := $(firstword $(MAKECMDGOALS))
 export PYTHON
@@ -26,7 +26,7 @@ help:  ## list what can be made
 demo: .venv/.demo  ## classify a few photographs: a daemon is started, asked and stopped
 	.venv/bin/jetsel demo
 
-test: .venv/.test  ## the tests that need neither root nor torch
+test: .venv/.test  ## the tests that need neither root, torch nor a browser
 	.venv/bin/python -m pytest $(PLAIN) tests/unit tests/contract tests/system
 
 check: lint test  ## everything before a commit: format, lint, types, layers, tests
@@ -44,8 +44,9 @@ format: .venv/.test  ## rewrite the sources in the project's format
 test-lowest: .venv-lowest/.test  ## unit and contract tests with the oldest versions we accept, on Python 3.10
 	.venv-lowest/bin/python -m pytest $(PLAIN) tests/unit tests/contract
 
-test-system: .venv/.test .venv-export/.test  ## the tests that need root or torch; what they lack is a failure
+test-system: .venv/.browser .venv-export/.test  ## the tests that need root, torch or Chromium; what they lack is a failure
 	.ci/marked .venv root
+	.ci/marked .venv browser
 	.ci/marked .venv-export export
 
 bench: .venv/.bench  ## the daemon beside a bare loop and another server
@@ -64,6 +65,10 @@ clean:  ## remove the environments and everything that was built
 .venv/.test: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
 	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev]'
 	@touch .venv/.demo
+
+.venv/.browser: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
+	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev,browser]'
+	@touch .venv/.demo .venv/.test
 
 .venv/.bench: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
 	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev,bench]'

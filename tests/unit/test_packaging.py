@@ -45,14 +45,14 @@ def test_the_lowest_versions_tested_are_the_lower_bounds() -> None:
     assert pins("lowest.txt") == lower_bounds("", "demo", "dev")
 
 
-def test_the_lower_bounds_of_export_and_bench_are_the_versions_they_run_with() -> None:
+def test_the_lower_bounds_of_what_only_tests_use_are_the_versions_they_run_with() -> None:
     tested = pins("tests.txt") | pins("export.txt")
-    bounds = lower_bounds("export", "bench")
+    bounds = lower_bounds("export", "bench", "browser")
     assert bounds == {name: tested[name] for name in bounds}
 
 
 def test_every_direct_requirement_is_pinned() -> None:
-    assert lower_bounds("", "demo", "dev", "bench").keys() <= pins("tests.txt").keys()
+    assert lower_bounds("", "demo", "dev", "bench", "browser", "calibrate").keys() <= pins("tests.txt").keys()
 
 
 @pytest.mark.parametrize("name", ["tests.txt", "lowest.txt", "export.txt"])

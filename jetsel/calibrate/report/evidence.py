@@ -1,0 +1,73 @@
+"""What the findings stand on: photographs on which policies differ, those left out, the conditions and the models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jetsel.calibrate.findings import Differing, Findings
+from jetsel.calibrate.report.markup import Child, Node, el
+from jetsel.calibrate.report.tables import table
+from jetsel.calibrate.report.words import Words, number_of, significant
+
+
+def differing(found: Sequence[Differing], words: Words) -> list[Node]:
+    """The photographs, and each policy's answer to them; a right answer is written as such."""
+    if not found:
+        return [el("p", "The policies gave the same answers to every photograph that was kept.")]
+    policies = list(dict.fromkeys(name for one in found for name in one.answers))
+    rows = [
+        [el("span", one.path, class_="path"), one.label, *[_answer(one, name, words) for name in policies]]
+        for one in found
+    ]
+    labels = "Label" if words.labels_from is None else f"Answer of {words.labels_from}"
+    columns = ["Photograph", labels, *policies]
+    caption = f"{number_of(len(found), 'photograph')} to which policies give different answers"
+    return [table("differing", caption, columns, rows, text=range(1, len(columns)))]
+
+
+def _answer(one: Differing, policy: str, words: Words) -> Node | str:
+    answer = one.answers.get(policy)
+    if answer is None:
+        return "none"
+    if answer == one.label:
+        return el(
+            "span",
+            answer,
+            " ",
+            el("span", "\u2713 right" if words.labels_from is None else "\u2713 agrees", class_="good"),
+        )
+    return answer
+
+
+def measured(findings: Findings, words: Words) -> list[Node]:
+    """Conditions, the photographs left out and the models, each as a table or the sentence that there is none."""
+    return [_conditions(findings), _skipped(findings), _models(findings, words)]
+
+
+def _conditions(findings: Findings) -> Node:
+    if not findings.conditions:
+        return el("p", "No conditions were recorded.")
+    rows = [[name, value] for name, value in findings.conditions.items()]
+    return table("conditions", "Conditions", ["What", "Value"], rows, text=[1])
+
+
+def _skipped(findings: Findings) -> Node:
+    if not findings.skipped:
+        return el("p", "No photograph was left out.")
+    rows = [[reason, f"{count:,}"] for reason, count in findings.skipped.items()]
+    return table("skipped", "Photographs left out", ["Reason", "Photographs"], rows)
+
+
+def _models(findings: Findings, words: Words) -> Node:
+    models = dict.fromkeys([*findings.costs_ms, *findings.models_sha256])
+    if not models:
+        return el("p", "No model was recorded.")
+    rows: list[list[Child]] = [
+        [
+            model,
+            significant(findings.costs_ms.get(model)),
+            el("code", findings.models_sha256.get(model, "unknown: it was not recorded")),
+        ]
+        for model in models
+    ]
+    return table("models", "Models", ["Model", words.time("Time of one photograph"), "SHA-256"], rows, text=[2])

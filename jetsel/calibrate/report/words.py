@@ -1,0 +1,108 @@
+"""How the report writes numbers, and what it calls being right, the time and what is unknown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from jetsel.calibrate.findings import Findings, Interval
+from jetsel.wire import Criterion
+
+SPACE = "\u00a0"  # does not break: a number stays with its unit
+UNKNOWN = "unknown"
+
+
+def significant(value: float | None) -> str:
+    """Three significant digits without an exponent: 0.0421, 1.50, 12.3, 1230; 'unknown' where there is no number."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    if value == 0:
+        return "0"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{min(digits, 12)}f}"
+
+
+def percent(share: float | None) -> str:
+    """A share from 0 to 1 in hundredths, one decimal, without the sign: 0.6213 is '62.1'."""
+    return UNKNOWN if share is None or not math.isfinite(share) else f"{100 * share:.1f}"
+
+
+def in_percent(share: float | None) -> str:
+    """The same with its sign, for a sentence: '62.1 %'."""
+    return f"{percent(share)}{SPACE}%"
+
+
+def signed(points: float | None) -> str:
+    """Points with their sign and one decimal: '+1.2', '\u22120.3'."""
+    if points is None or not math.isfinite(points):
+        return UNKNOWN
+    if abs(points) < 0.05:
+        return "0.0"
+    return f"{points:+.1f}".replace("-", "\u2212")
+
+
+def ratio(value: float | None) -> str:
+    """One quantity over another: '0.55', or 'unknown'."""
+    return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.2f}"
+
+
+def percent_interval(interval: Interval) -> str:
+    """The limits of a share, in hundredths."""
+    return f"{percent(interval.low)} to {percent(interval.high)}"
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names as a sentence lists them: 'xs', 'xs and s', 'xs, s and m'."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def number_of(count: int, noun: str) -> str:
+    """A count with its noun: '1 photograph', '2,000 photographs'."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+class Words(Struct, frozen=True):
+    """What 'right' means in this report and whether its times can be trusted; said wherever either is used."""
+
+    labels_from: str | None
+    noisy: str | None
+
+    @classmethod
+    def of(cls, findings: Findings) -> Words:
+        """Take them from what was found."""
+        return cls(findings.labels_from, findings.noisy)
+
+    @property
+    def is_right(self) -> str:
+        """The verb: 'is right', or 'agrees with m'."""
+        return "is right" if self.labels_from is None else f"agrees with {self.labels_from}"
+
+    @property
+    def is_wrong(self) -> str:
+        """The opposite: 'is wrong', or 'disagrees with m'."""
+        return "is wrong" if self.labels_from is None else f"disagrees with {self.labels_from}"
+
+    @property
+    def accuracy(self) -> str:
+        """The noun: 'Accuracy', or 'Agreement with m'."""
+        return "Accuracy" if self.labels_from is None else f"Agreement with {self.labels_from}"
+
+    def score(self, criterion: Criterion) -> str:
+        """What is counted under a criterion: 'Top-1', or 'Top-1 agreement with m'."""
+        name = "Top-1" if criterion == "top1" else "Top-5"
+        return name if self.labels_from is None else f"{name} agreement with {self.labels_from}"
+
+    def time(self, name: str) -> str:
+        """A time's name with its unit: 'Mean time, ms', or 'Mean time, ms (noisy)'."""
+        return f"{name}, ms" + (" (noisy)" if self.noisy is not None else "")
+
+    def ms(self, value: float | None) -> str:
+        """A time in a sentence: '0.440 ms', or '0.440 ms (noisy)'."""
+        return significant(value) + SPACE + "ms" + (" (noisy)" if self.noisy is not None else "")
+
+    def times(self, value: float | None) -> str:
+        """How a time compares with another, in a sentence: '0.55 times', or '0.55 times (noisy)'."""
+        return ratio(value) + SPACE + "times" + (" (noisy)" if self.noisy is not None else "")

@@ -1,0 +1,257 @@
+"""Findings as a calibration of the starter family might give them, with every field set, and with every field empty."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from jetsel.calibrate.findings import (
+    Against,
+    Alternative,
+    ChainStudy,
+    Comparison,
+    Differing,
+    FeatureStudy,
+    Findings,
+    Interval,
+    Link,
+    Reliability,
+    Result,
+    Spread,
+    Step,
+)
+from jetsel.wire import Criterion
+
+HOSTILE = "</title><script>alert('x')</script>\"'&<svg onload=alert(1)>{0}\udc80\x00"
+MODELS = ("xs", "s", "m", "l", "xl")
+POLICIES = {  # name -> top-1, top-5, mean time in ms
+    "single:xs": (0.452, 0.731, 0.21),
+    "single:s": (0.531, 0.792, 0.39),
+    "single:m": (0.587, 0.829, 0.81),
+    "single:l": (0.619, 0.846, 1.93),
+    "single:xl": (0.633, 0.853, 3.87),
+    "chain": (0.591, 0.834, 1.62),
+    "chain-right": (0.588, 0.831, 1.55),
+    "cascade": (0.634, 0.857, 1.48),
+    "cascade-averaged": (0.641, 0.861, 1.50),
+    "cascade-skipping": (0.632, 0.855, 1.71),
+    "chain-embedding": (0.604, 0.841, 1.33),
+    "boosted-trees": (0.597, 0.836, 2.21),
+}
+BOUNDS = {
+    "cheapest": (0.452, 0.731, 0.21),
+    "best single": (0.633, 0.853, 3.87),
+    "random": (0.564, 0.810, 1.44),
+    "oracle": (0.748, 0.912, 0.88),
+}
+
+
+def result(name: str, top1: float, top5: float, ms: float, *, energy: bool = True) -> Result:
+    """One policy's result, its other figures derived from these three."""
+    return Result(
+        name=name,
+        top1=top1,
+        top5=top5,
+        top1_interval=Interval(top1 - 0.011, top1 + 0.012),
+        top5_interval=Interval(top5 - 0.008, top5 + 0.009),
+        precision=top1 + 0.013,
+        recall=top1,
+        f1=top1 + 0.004,
+        time_ms=Spread(ms, ms * 0.8, ms * 2.4),
+        time_interval=Interval(ms * 0.96, ms * 1.04),
+        energy_mj=Spread(ms * 5.1, ms * 4.2, ms * 11) if energy else None,
+        energy_reason=None if energy else "no meter",
+        runs={model: 0.98 - 0.23 * i for i, model in enumerate(MODELS)},
+        in_doubt=0.031,
+        agreement=0.55 + top1 / 10,
+        missed=0.748 - top1 + 0.0004,
+        geometric_mean=top1 - 0.0007,
+        vs_best_single=Against(100 * (top1 - 0.633), 100 * (top5 - 0.853), ms / 3.87, ms / 3.87 if energy else None),
+        vs_oracle=Against(100 * (top1 - 0.748), 100 * (top5 - 0.912), ms / 0.88, ms / 0.88 if energy else None),
+    )
+
+
+def comparison(criterion: Criterion, *, energy: bool = True) -> Comparison:
+    """Everything about one criterion: twelve policies, four bounds, five steps."""
+    best = 0.646 if criterion == "top1" else 0.864
+    return Comparison(
+        criterion=criterion,
+        best_single="xl",
+        policies={name: result(name, *figures, energy=energy) for name, figures in POLICIES.items()},
+        bounds={name: result(name, *figures, energy=energy) for name, figures in BOUNDS.items()},
+        optimal={"xs": 0.452, "s": 0.137, "m": 0.083, "l": 0.049, "xl": 0.027},
+        steps=_steps(),
+        by_models=[(1, 0.452, 0.36, 0.31, 0.52), (2, 0.569, 1.21, 0.33, 4.2), (3, 0.591, 1.62, 0.33, 5.1)],
+        chain=_chain(),
+        alternatives=_alternatives(),
+        alternatives_reason=None,
+        front=[(0.3 + 0.12 * i, best - 0.19 * math.exp(-i / 5), f"cascade of budget {i}") for i in range(30)],
+        reliability=[_reliability(model, 1.1 + 0.2 * i) for i, model in enumerate(MODELS)],
+        sentences=[
+            "On your photographs, chain takes 58 % less time than xl, the best single model, and loses 4.2 points.",
+            "cascade-averaged is better: 61 % less time than xl, and 0.8 points more.",
+            "The chooser takes 0.15 ms and pays only below 0.12 ms: on this machine it costs more than it saves.",
+        ],
+    )
+
+
+def findings(*, labels_from: str | None = None, noisy: str | None = None, energy: bool = True) -> Findings:
+    """A whole calibration of the starter family under both criteria."""
+    return Findings(
+        family="starter",
+        created="2026-11-21",
+        photographs=8000,
+        skipped={"not a photograph that can be decoded": 3, "label unknown to the family": 12},
+        labels_from=labels_from,
+        objective="time",
+        conditions={"board": "Jetson TX2", "power mode": "MAXN", "onnxruntime": "1.23.2", "clocks": "locked, 1300 MHz"},
+        noisy=noisy,
+        costs_ms={"xs": 0.21, "s": 0.39, "m": 0.81, "l": 1.93, "xl": 3.87},
+        models_sha256={model: f"{i}" * 64 for i, model in enumerate(MODELS)},
+        winner="cascade-averaged",
+        rival="single:xl",
+        installed=True,
+        verdict="cascade-averaged was installed: 0.8 points above single:xl (0.2 to 1.4) in 0.39 times its time.",
+        features=_features(),
+        comparisons={"top1": comparison("top1", energy=energy), "top5": comparison("top5", energy=energy)},
+        differing=[
+            Differing(
+                path=f"photographs/tabby cat/IMG_{2040 + i}.jpg",
+                label="tabby cat",
+                answers={"single:xl": "tabby cat", "chain": "Egyptian cat", "cascade-averaged": "tabby cat"},
+            )
+            for i in range(8)
+        ],
+    )
+
+
+def hostile() -> Findings:
+    """The first sample with a model, a policy, a label, paths and reasons that would rather be markup."""
+    whole = {"cascade-averaged", "xl", "no meter", "locked, 1300 MHz", "n_keypoints", "KNN", "knn.knn.knn"}
+
+    def walk(part: object) -> object:
+        if isinstance(part, str):
+            return HOSTILE if part in whole else part.replace("tabby cat", HOSTILE)
+        if isinstance(part, dict):
+            return {walk(key): walk(value) for key, value in part.items()}
+        return [walk(item) for item in part] if isinstance(part, list | tuple) else part
+
+    built = msgspec.to_builtins(findings(labels_from="xl", noisy="no meter", energy=False))
+    return msgspec.convert(walk(built), Findings, strict=False)
+
+
+def empty() -> Findings:
+    """Findings with nothing in them: every list empty, everything that may be unknown unknown."""
+    chain = ChainStudy(
+        k=5,
+        k_accuracy={},
+        links=[],
+        distance_limit=None,
+        distance_confidence=[],
+        auc_cheapest=math.nan,
+        auc_confidence=math.nan,
+        chooser_ms=0.15,
+        chooser_bytes=0,
+        pays_below_ms=0.0,
+    )
+    nothing = Comparison(
+        criterion="top1",
+        best_single="xl",
+        policies={},
+        bounds={},
+        optimal={},
+        steps=[],
+        by_models=[],
+        chain=chain,
+        alternatives=[],
+        alternatives_reason="scikit-learn is not installed",
+        front=[],
+        reliability=[],
+        sentences=[],
+    )
+    return Findings(
+        family="starter",
+        created="2026-11-21",
+        photographs=0,
+        skipped={},
+        labels_from=None,
+        objective="time",
+        conditions={},
+        noisy=None,
+        costs_ms={},
+        models_sha256={},
+        winner="cascade",
+        rival="single:xl",
+        installed=False,
+        verdict="",
+        features=FeatureStudy(removed={}, importance={}, counts=[], chosen=[]),
+        comparisons={"top1": nothing},
+        differing=[],
+    )
+
+
+def _steps() -> list[Step]:
+    return [
+        Step("xs", {"xs": 0.452, "s": 0.137, "m": 0.083, "l": 0.049, "xl": 0.027}, 8000, 45.2, 0.452, True),
+        Step("xl", {"s": 0.241, "m": 0.327, "l": 0.371, "xl": 0.393}, 4384, 21.5, 0.667, True),
+        Step("m", {"s": 0.118, "m": 0.147, "l": 0.139}, 2661, 4.9, 0.716, True),
+        Step("s", {"s": 0.063, "l": 0.061}, 2269, 1.8, 0.734, True),
+        Step("l", {"l": 0.014}, 2127, 0.4, 0.737, False),
+    ]
+
+
+def _chain() -> ChainStudy:
+    return ChainStudy(
+        k=9,
+        k_accuracy={1: 0.551, 3: 0.574, 5: 0.583, 7: 0.588, 9: 0.591, 15: 0.590, 25: 0.588},
+        links=[Link("xs", 0.572, 0.548), Link("xl", 0.631, 0.607), Link("m", 0.849, 0.853)],
+        distance_limit=0.83,
+        distance_confidence=[(0.1, 0.667), (0.2, 0.641), (0.35, 0.612), (0.5, 0.571), (0.8, 0.533), (1.2, 0.412)],
+        auc_cheapest=0.564,
+        auc_confidence=0.761,
+        chooser_ms=0.148,
+        chooser_bytes=412_160,
+        pays_below_ms=0.115,
+    )
+
+
+def _alternatives() -> list[Alternative]:
+    kinds = ("knn", "dt", "svm")
+    names = ["KNN", "decision tree", "SVM", "CNN", *(f"{x}.{y}.{z}" for x in kinds for y in kinds for z in kinds)]
+    return [
+        Alternative(n, 0.591 - 0.0021 * (7 * i % 31), 1.41 + 0.04 * (5 * i % 29), 0.15) for i, n in enumerate(names)
+    ]
+
+
+def _reliability(model: str, temperature: float) -> Reliability:
+    means = [0.15 + 0.1 * i for i in range(9)]
+    return Reliability(
+        model=model,
+        temperature=temperature,
+        error_before=0.113,
+        error_after=0.014,
+        before=[(mean, mean**1.4, 900 - 80 * i) for i, mean in enumerate(means)],
+        after=[(mean, mean + 0.015 * (-1) ** i, 850 - 75 * i) for i, mean in enumerate(means)],
+    )
+
+
+def _features() -> FeatureStudy:
+    names = (
+        "n_keypoints",
+        "avg_brightness",
+        "contrast",
+        "hue1",
+        "hue7",
+        "edge_length1",
+        "area",
+        "edge_length3",
+        "hue4",
+    )
+    points = (1.83, 1.61, 1.22, 0.94, 0.71, 0.52, 0.33, 0.0, -0.21)
+    return FeatureStudy(
+        removed={"n_keypoints": [("edge_length2", 0.912), ("perimeter_area", 0.834)], "contrast": [("std", 0.779)]},
+        importance=dict(zip(names, points, strict=True)),
+        counts=[(n, 0.591 - 0.004 * abs(n - 7), 0.05 + 0.014 * n) for n in range(1, 10)],
+        chosen=list(names[:7]),
+    )

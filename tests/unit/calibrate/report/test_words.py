@@ -1,0 +1,50 @@
+"""Numbers as they are written, and what 'right' and the times are called."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from jetsel.calibrate.report.words import Words, joined, number_of, percent, ratio, signed, significant
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.04212, "0.0421"),
+        (1.5, "1.50"),
+        (12.345, "12.3"),
+        (123.4, "123"),
+        (1234.5, "1234"),
+        (0.0, "0"),
+        (None, "unknown"),
+        (math.nan, "unknown"),
+    ],
+)
+def test_three_digits_are_significant(value: float | None, text: str) -> None:
+    assert significant(value) == text
+
+
+def test_shares_points_and_ratios() -> None:
+    assert percent(0.6213) == "62.1"
+    assert [signed(1.24), signed(-0.3), signed(-0.01)] == ["+1.2", "\u22120.3", "0.0"]
+    assert ratio(0.553) == "0.55"
+    assert {percent(math.nan), percent(None), signed(math.nan), ratio(None)} == {"unknown"}
+
+
+def test_names_and_counts_in_a_sentence() -> None:
+    assert [joined(["a"]), joined(["a", "b"]), joined(["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
+    assert [number_of(1, "photograph"), number_of(2000, "photograph")] == ["1 photograph", "2,000 photographs"]
+
+
+def test_agreement_is_never_called_right() -> None:
+    owner, model = Words(None, None), Words("xl", None)
+    assert [owner.is_right, model.is_right] == ["is right", "agrees with xl"]
+    assert [owner.score("top5"), model.score("top5")] == ["Top-5", "Top-5 agreement with xl"]
+
+
+def test_a_noisy_time_is_called_so() -> None:
+    noisy = Words(None, "the processor was throttled")
+    assert noisy.time("Mean time") == "Mean time, ms (noisy)"
+    assert noisy.ms(0.5) == "0.500\u00a0ms (noisy)"
