@@ -1,0 +1,25 @@
+"""Record once: every model of a family on every photograph, into one file that is resumed, added to and read back."""
+
+from jetsel.calibrate.record.load import Loaded, Times, load, times_from
+from jetsel.calibrate.record.photographs import Found, Labelled, Skipped, count_reasons, find
+from jetsel.calibrate.record.progress import Progress
+from jetsel.calibrate.record.recorder import Options, Recorded, loaded_models, record
+from jetsel.calibrate.record.repeats import Plan
+
+__all__ = [
+    "Found",
+    "Labelled",
+    "Loaded",
+    "Options",
+    "Plan",
+    "Progress",
+    "Recorded",
+    "Skipped",
+    "Times",
+    "count_reasons",
+    "find",
+    "load",
+    "loaded_models",
+    "record",
+    "times_from",
+]

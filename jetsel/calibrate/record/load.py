@@ -1,0 +1,208 @@
+"""Read a recording back: what was said, what it cost, and under which conditions."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.calibrate.record.conditions import Conditions
+from jetsel.calibrate.record.near import groups
+from jetsel.calibrate.record.photographs import count_reasons
+from jetsel.calibrate.record.schema import faults, open_to_read, read_meta
+from jetsel.calibrate.recording import Recording
+from jetsel.errors import CalibrationError
+from jetsel.features import NAMES
+from jetsel.zoo import Family
+
+_OF_CHOOSER = "SELECT decode_ms, features_ms FROM photographs WHERE id = ?"
+
+
+@dataclass(frozen=True)
+class Times:
+    """What models and chooser cost, on which machine.
+
+    Means over the photographs on which every model was timed, `photographs` of them. costs_ms: model -> latency, its
+    input included. energy_mj: the same in millijoules, None with its reason. features_ms: of the whole table of
+    features. conditions: of the last run that timed, in words. noisy: why the times cannot be trusted.
+    """
+
+    costs_ms: Mapping[str, float]
+    energy_mj: Mapping[str, float] | None
+    energy_reason: str | None
+    decode_ms: float
+    features_ms: float
+    photographs: int
+    conditions: Mapping[str, str]
+    noisy: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A recording of the complete photographs, in the order of their contents' paths, and what stands around it.
+
+    skipped: kind of reason -> files left out. labels_from: the model whose answers are the classes, None where they are
+    the owner's labels. recording.costs_ms are those of `times`.
+    """
+
+    recording: Recording
+    times: Times
+    skipped: Mapping[str, int]
+    models_sha256: Mapping[str, str]
+    family: str
+    labels_from: str | None
+
+
+def load(path: Path, family: Family, models: Sequence[str] | None = None, labels_from: str | None = None) -> Loaded:
+    """Read what the family's models, or those named, said of each photograph that all of them have seen.
+
+    labels_from: take this model's first answers as the classes, and photographs without a label too. Raises
+    CalibrationError where the file is refused, a model was not recorded or has other weights by now, or nothing is
+    complete, labelled and timed.
+    """
+    with faults(path), closing(open_to_read(path, family)) as file:
+        wanted = _wanted(file, path, family, models)
+        rows = _complete(file, path, tuple(wanted), labels_from is None)
+        logits, embeddings = _said(file, tuple(wanted), [row[0] for row in rows], len(family.labels.wnids))
+        classes = np.array([-1 if row[2] is None else row[2] for row in rows], np.int64)
+        if labels_from is not None:
+            classes = logits[_place(tuple(wanted), labels_from)].argmax(axis=1)
+        times = _times(file, path, tuple(wanted))
+        recording = Recording(
+            models=tuple(wanted),
+            logits=logits,
+            classes=classes,
+            features=np.stack([np.frombuffer(row[4], "<f4") for row in rows]).reshape(len(rows), len(NAMES)),
+            costs_ms=times.costs_ms,
+            embeddings=embeddings if next(iter(wanted)) == family.models[0].manifest.name else None,
+            groups=groups(np.array([row[3] for row in rows], np.int64).view(np.uint64)),
+            paths=tuple(row[1] for row in rows),
+        )
+        reasons = [reason for (reason,) in file.execute("SELECT reason FROM skipped")]
+    return Loaded(recording, times, count_reasons(reasons), wanted, family.name, labels_from)
+
+
+def times_from(loaded: Loaded, board: Path) -> Loaded:
+    """Replace times and energy by those of a recording made on the board (section 3.3: relative runtimes are stable).
+
+    Raises CalibrationError where the board's recording is of another family or of other weights, or has no times.
+    """
+    with faults(board), closing(open_to_read(board, None)) as file:
+        meta = read_meta(file)
+        if meta["family"] != loaded.family:
+            raise CalibrationError(
+                f"{board}: holds times of the family {meta['family']!r} and {loaded.family!r} is due; name another file"
+            )
+        there = dict(file.execute("SELECT name, sha256 FROM models").fetchall())
+        for name, sha256 in loaded.models_sha256.items():
+            if there.get(name) != sha256:
+                what = "has other weights there" if name in there else "was not recorded there"
+                raise CalibrationError(f"{board}: {name} {what}; record on the board with the models of this recording")
+        times = _times(file, board, loaded.recording.models)
+    recording = dataclasses.replace(loaded.recording, costs_ms=times.costs_ms)
+    return dataclasses.replace(loaded, recording=recording, times=times)
+
+
+def _wanted(file: sqlite3.Connection, path: Path, family: Family, models: Sequence[str] | None) -> dict[str, str]:
+    """The models asked for, cheapest first: name -> sha256."""
+    recorded = dict(file.execute("SELECT name, sha256 FROM models").fetchall())
+    known = {model.manifest.name: model.manifest.sha256 for model in family.models}
+    for name in models or known:
+        if known.get(name) is None:
+            raise CalibrationError(f"{path}: {family.name} has no model {name!r}; it has {', '.join(known)}")
+        if recorded.get(name) != known[name]:
+            what = "was recorded with other weights" if name in recorded else "was not recorded"
+            raise CalibrationError(f"{path}: {name} {what}; record again, only that model will run")
+    return {name: sha256 for name, sha256 in known.items() if models is None or name in models}
+
+
+def _complete(
+    file: sqlite3.Connection, path: Path, models: tuple[str, ...], labelled: bool
+) -> list[tuple[int, str, int, int, bytes]]:
+    """(id, path, class, near_hash, features) of the photographs that every model has seen."""
+    marks = ", ".join("?" * len(models))
+    rows = file.execute(
+        "SELECT id, path, class, near_hash, features FROM photographs WHERE (SELECT COUNT(*) FROM predictions WHERE"
+        f" photograph = photographs.id AND model IN (SELECT id FROM models WHERE name IN ({marks}))) = ?"
+        + (" AND class IS NOT NULL" if labelled else "")
+        + " ORDER BY path, sha256",
+        (*models, len(models)),
+    ).fetchall()
+    if not rows:
+        what = "labelled photograph" if labelled else "photograph"
+        raise CalibrationError(f"{path}: has no {what} that every model has seen; record until it has ended")
+    return rows
+
+
+def _said(
+    file: sqlite3.Connection, models: tuple[str, ...], photographs: list[int], classes: int
+) -> tuple[NDArray[np.float16], NDArray[np.float16] | None]:
+    """Logits (m, n, c) of the models, and the embeddings (n, width) of the first."""
+    place = {photograph: i for i, photograph in enumerate(photographs)}
+    logits = np.empty((len(models), len(photographs), classes), np.float16)
+    embeddings: dict[int, NDArray[np.float16]] = {}
+    for column, model in enumerate(models):
+        for photograph, said, embedding in file.execute(
+            "SELECT photograph, logits, embedding FROM predictions JOIN models ON models.id = model WHERE name = ?",
+            (model,),
+        ):
+            row = place.get(photograph)
+            if row is None:
+                continue
+            logits[column, row] = np.frombuffer(said, "<f2")
+            if column == 0 and embedding is not None:
+                embeddings[row] = np.frombuffer(embedding, "<f2")
+    whole = len(embeddings) == len(photographs)
+    return logits, np.stack([embeddings[row] for row in range(len(photographs))]) if whole else None
+
+
+def _place(models: tuple[str, ...], labels_from: str) -> int:
+    if labels_from not in models:
+        raise CalibrationError(f"{labels_from!r} was not recorded; take the labels from one of {', '.join(models)}")
+    return models.index(labels_from)
+
+
+def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Times:
+    """Means over the photographs on which every one of the models was timed."""
+    marks = ", ".join("?" * len(models))
+    timings = file.execute(
+        "SELECT name, mean_ms, energy_mj, energy_reason, conditions, photograph FROM timings JOIN models ON models.id ="
+        f" model WHERE name IN ({marks})",
+        models,
+    ).fetchall()
+    seen = [{row[5] for row in timings if row[0] == model} for model in models]
+    common = set.intersection(*seen)
+    if not common:
+        raise CalibrationError(f"{path}: not every model is timed; record until it has ended")
+    kept = [row for row in timings if row[5] in common]
+    of_model = {model: [row for row in kept if row[0] == model] for model in models}
+    reason = next((row[3] for row in kept if row[2] is None), None)
+    numbers = sorted({row[4] for row in kept})
+    shared = [file.execute(_OF_CHOOSER, (photograph,)).fetchone() for photograph in common]
+    noisy, conditions = _conditions(file, numbers)
+    return Times(
+        costs_ms={model: float(np.mean([row[1] for row in rows])) for model, rows in of_model.items()},
+        energy_mj=None if reason else {m: float(np.mean([row[2] for row in rows])) for m, rows in of_model.items()},
+        energy_reason=reason,
+        decode_ms=float(np.mean([decode_ms for decode_ms, _ in shared])),
+        features_ms=float(np.mean([features_ms for _, features_ms in shared])),
+        photographs=len(common),
+        conditions=conditions,
+        noisy=noisy,
+    )
+
+
+def _conditions(file: sqlite3.Connection, numbers: list[int]) -> tuple[str | None, dict[str, str]]:
+    """The noise of the runs that timed, and the conditions of the last of them."""
+    found = [
+        file.execute("SELECT noisy, found FROM conditions WHERE id = ?", (number,)).fetchone() for number in numbers
+    ]
+    reasons = dict.fromkeys(noisy for noisy, _ in found if noisy)
+    return "; ".join(reasons) or None, msgspec.json.decode(found[-1][1], type=Conditions).described()

@@ -1,0 +1,70 @@
+"""Which class the owner's words mean: an identifier, an English name, or what the label map says."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from jetsel.errors import CalibrationError
+from jetsel.zoo import Labels
+
+
+class ClassNames:
+    """The classes of a family by the words for them; case, outer blanks and `_` for a blank do not matter."""
+
+    def __init__(self, labels: Labels, label_map: Path | None) -> None:
+        """Read the label map, a CSV of `folder,label`; raises CalibrationError that names the line."""
+        by_name: dict[str, set[int]] = defaultdict(set)
+        for number, names in enumerate(zip(labels.names, labels.synonyms, strict=True)):
+            for name in names:
+                by_name[_key(name)].add(number)
+        self._numbers = {name: min(numbers) for name, numbers in by_name.items() if len(numbers) == 1}
+        self._numbers |= {_key(wnid): number for number, wnid in enumerate(labels.wnids)}
+        if label_map is not None:
+            self._numbers |= dict(self._mapped(label_map))
+
+    def number(self, label: str) -> int | None:
+        """Return the class number, None where no class has this name or several have."""
+        return self._numbers.get(_key(label))
+
+    def _mapped(self, label_map: Path) -> Iterator[tuple[str, int]]:
+        for line, cells in csv_rows(label_map, ("folder", "label")):
+            if len(cells) != 2:
+                raise CalibrationError(
+                    f"{label_map}, line {line}: {len(cells)} columns where folder,label are due, as in: my cats,tabby"
+                )
+            number = self.number(cells[1])
+            if number is None:
+                raise CalibrationError(
+                    f"{label_map}, line {line}: {cells[1]!r} is no class of the family; write an identifier or an "
+                    "English name of its labels file"
+                )
+            yield _key(cells[0]), number
+
+
+def csv_rows(path: Path, header: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells, stripped, of each row that is neither blank nor the header.
+
+    Raises CalibrationError where the file cannot be read.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield from _cells(csv.reader(file, strict=True), header)
+    except OSError as fault:
+        raise CalibrationError(f"{path}: cannot be read: {fault.strerror}; name a CSV of {','.join(header)}") from fault
+    except (csv.Error, UnicodeDecodeError) as fault:
+        raise CalibrationError(f"{path}: no CSV in UTF-8: {fault}; save it as one, of {','.join(header)}") from fault
+
+
+def _cells(reader: Iterable[list[str]], header: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
+    for line, row in enumerate(reader, 1):
+        cells = [cell.strip() for cell in row]
+        is_header = line == 1 and tuple(cell.casefold() for cell in cells) == header[: len(cells)]
+        if any(cells) and not is_header:
+            yield line, cells
+
+
+def _key(name: str) -> str:
+    return name.replace("_", " ").strip().casefold()

@@ -1,0 +1,132 @@
+"""Which photographs there are to record, and what their owner calls what is on them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jetsel.calibrate.record.names import ClassNames, csv_rows
+from jetsel.errors import CalibrationError
+from jetsel.zoo import Labels
+
+SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib"})
+"""How the files end that jetsel.image reads."""
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """One photograph. label: as its owner gave it; class_number: what it means; both None where none was asked for."""
+
+    path: Path
+    class_number: int | None
+    label: str | None
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file that is not recorded. reason: what is wrong, in one word or two, then `: ` and the particulars."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """The photographs below one folder or in one CSV, in the order of their paths, and what is left out."""
+
+    source: Path
+    photographs: tuple[Labelled, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def find(source: Path, labels: Labels, label_map: Path | None, need_labels: bool) -> Found:
+    """List the photographs of a folder with one folder per class, or of a CSV of `path,label` (header optional).
+
+    A class is named by its identifier or its English name; label_map: a CSV of `folder,label` for other names. Paths in
+    the CSV are relative to it. Without need_labels every image below the folder, or every path of the CSV, counts.
+    Unknown labels and other files are listed and stop nothing. Raises CalibrationError where nothing can be used.
+    """
+    source = source.resolve()
+    names = ClassNames(labels, label_map)
+    if source.is_dir():
+        given = _in_class_folders(source) if need_labels else ((path, None) for path in _files(source))
+    else:
+        given = _in_csv(source, need_labels)
+    judged = [_judge(path, label, names, need_labels) for path, label in dict.fromkeys(given)]
+    photographs = sorted((j for j in judged if isinstance(j, Labelled)), key=lambda p: (p.path, p.label or ""))
+    skipped = sorted((j for j in judged if isinstance(j, Skipped)), key=lambda s: (s.path, s.reason))
+    if not photographs:
+        raise CalibrationError(_nothing(source, skipped, labels, need_labels))
+    return Found(source, tuple(photographs), tuple(skipped))
+
+
+def count_reasons(reasons: Sequence[str]) -> dict[str, int]:
+    """Return how often each kind of reason stands there, most frequent first: the words before the first `: `."""
+    return dict(Counter(reason.partition(": ")[0] for reason in reasons).most_common())
+
+
+def _judge(path: Path, label: str | None, names: ClassNames, need_labels: bool) -> Labelled | Skipped:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return Skipped(Path(os.fsencode(path).decode(errors="replace")), "unreadable: its name is not UTF-8; rename it")
+    if path.suffix.lower() not in SUFFIXES:
+        return Skipped(path, "not an image: its name does not end as JPEG, PNG, WebP and BMP files do")
+    if not need_labels:
+        return Labelled(path, None, None)
+    if label is None:
+        return Skipped(path, "no label: it lies in no class folder; move it into the folder of its class")
+    number = names.number(label)
+    if number is None:
+        return Skipped(path, f"unknown label: {label!r} is no class of the family; rename it or add it to a label map")
+    return Labelled(path, number, label)
+
+
+def _in_class_folders(source: Path) -> Iterator[tuple[Path, str | None]]:
+    for entry in sorted(_visible(source)):
+        if entry.is_dir():
+            yield from ((path, entry.name) for path in _files(entry))
+        else:
+            yield entry, None
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Every file at any depth, hidden ones left out."""
+    for directory, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(directory, name) for name in files if not name.startswith("."))
+
+
+def _visible(folder: Path) -> list[Path]:
+    try:
+        return [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+    except OSError as fault:
+        raise CalibrationError(
+            f"{folder}: cannot be read: {fault.strerror}; name a folder that you may read"
+        ) from fault
+
+
+def _in_csv(source: Path, need_labels: bool) -> Iterator[tuple[Path, str | None]]:
+    for line, cells in csv_rows(source, ("path", "label")):
+        if len(cells) > 2 or (need_labels and len(cells) != 2):
+            raise CalibrationError(
+                f"{source}, line {line}: {len(cells)} columns where path,label are due, as in: cats/1.jpg,tabby"
+            )
+        yield source.parent / cells[0], cells[1] if need_labels else None
+
+
+def _nothing(source: Path, skipped: list[Skipped], labels: Labels, need_labels: bool) -> str:
+    what = "no photograph with a label that the family knows" if need_labels else "no photograph"
+    first = (
+        f" ({len(skipped)} files left out, the first: {skipped[0].path.name}: {skipped[0].reason})" if skipped else ""
+    )
+    repair = (
+        f"name one folder per class as the labels file does, as in {labels.wnids[0]} or {labels.names[0]}, "
+        "or map your own names with a CSV of folder,label"
+        if need_labels
+        else "name a folder with JPEG, PNG, WebP or BMP files"
+    )
+    return f"{source}: {what}{first}; {repair}"

@@ -1,0 +1,64 @@
+"""How far a recording is: a small value a few times a second, for people and for programs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+Phase = Literal["reading", "recording", "timing"]
+
+EVERY_S = 0.25
+
+
+class Progress(Struct, frozen=True):
+    """Where one phase stands. rate_per_s, seconds_left: of this run, None until something was done in it."""
+
+    phase: Phase
+    done: int
+    total: int
+    rate_per_s: float | None
+    seconds_left: float | None
+
+
+Tell = Callable[[Progress], None]
+
+
+class Stop(Protocol):
+    """Whether the work shall end at the next photograph, as a threading.Event says it."""
+
+    def is_set(self) -> bool:
+        """Return whether it shall."""
+
+
+class Reporter:
+    """Tells how far a phase is: at its start, at its end, and at most four times a second between."""
+
+    def __init__(
+        self, phase: Phase, total: int, tell: Tell | None, now: Callable[[], float] = time.monotonic, done: int = 0
+    ) -> None:
+        """Take `done` of `total` as done before this run: the rate is of what this run does."""
+        self._phase = phase
+        self._total = total
+        self._tell = tell
+        self._now = now
+        self._before = done
+        self._began = now()
+        self._told = -EVERY_S
+        self._say(done)
+
+    def reach(self, done: int) -> None:
+        """Say that `done` of the total are done, unless it was said just now and there is more to come."""
+        if done == self._total or self._now() - self._told >= EVERY_S:
+            self._say(done)
+
+    def _say(self, done: int) -> None:
+        self._told = self._now()
+        if self._tell is None:
+            return
+        elapsed = self._told - self._began
+        rate = (done - self._before) / elapsed if elapsed > 0 and done > self._before else None
+        left = None if rate is None else (self._total - done) / rate
+        self._tell(Progress(self._phase, done, self._total, rate, left))

@@ -1,0 +1,194 @@
+"""Record: every model on every photograph into one file, once; what was interrupted goes on where it was."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from jetsel import image
+from jetsel.calibrate.record.bounded import in_order
+from jetsel.calibrate.record.conditions import gather
+from jetsel.calibrate.record.contents import Task, claim, count_tasks, tasks
+from jetsel.calibrate.record.examine import Examiner, Facts, Said, Seen
+from jetsel.calibrate.record.noise import Watch
+from jetsel.calibrate.record.photographs import Found, count_reasons
+from jetsel.calibrate.record.progress import Reporter, Stop, Tell
+from jetsel.calibrate.record.repeats import Plan
+from jetsel.calibrate.record.schema import faults
+from jetsel.calibrate.record.store import Store, rightness
+from jetsel.calibrate.record.timing import Bench, time_models
+from jetsel.engines import Engine, open_engine, warm_up
+from jetsel.errors import CalibrationError
+from jetsel.power import Meter
+from jetsel.zoo import Family, verify
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to record. workers: threads that decode and infer; retime: take all times anew, as on a quieter machine."""
+
+    limits: image.Limits = field(default_factory=lambda: image.Limits(max_bytes=64_000_000, max_pixels=50_000_000))
+    workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+    plan: Plan = field(default_factory=Plan)
+    meter: Meter | None = None
+    retime: bool = False
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a run did. photographs: how many the recording has in all; recorded: how many were new or had new models.
+
+    skipped: kind of reason -> files; noisy: why its times cannot be trusted, None where nothing speaks against them;
+    finished: False where stopped.
+    """
+
+    photographs: int
+    recorded: int
+    skipped: Mapping[str, int]
+    noisy: str | None
+    finished: bool
+
+
+@contextmanager
+def loaded_models(family: Family, backend: str, threads: int = 1) -> Iterator[dict[str, Engine]]:
+    """Check, load and warm up every model of the family: name -> engine; closed at the end.
+
+    threads: of one inference; engines serve as many callers as there are cores.
+    Raises ManifestError, ConfigError or EngineFailedError.
+    """
+    engines: dict[str, Engine] = {}
+    cores = len(os.sched_getaffinity(0))
+    try:
+        for model in family.models:
+            manifest = model.manifest
+            verify(model)
+            engine = open_engine(backend, manifest.name, model.path, concurrency=cores, threads=threads)
+            engines[manifest.name] = engine
+            warm_up(engine, manifest.input.height_px, manifest.input.width_px, len(family.labels.wnids), (1,))
+        yield engines
+    finally:
+        for engine in engines.values():
+            engine.close()
+
+
+def record(
+    path: Path,
+    family: Family,
+    engines: Mapping[str, Engine],
+    found: Found,
+    options: Options = Options(),
+    tell: Tell | None = None,
+    stop: Stop | None = None,
+) -> Recorded:
+    """Record the photographs under the family's models that `engines` holds, then time the models.
+
+    Whatever the file at `path` has is not done again; a kill at any moment loses at most a second's work. What cannot
+    be read is listed and stops nothing. Memory holds a few photographs at a time, and of each file its path.
+    Raises CalibrationError where the file is refused or no photograph can be used, EngineFailedError where a model
+    fails; what was done until then stays.
+    """
+    halt = stop or threading.Event()
+    models = [model for model in family.models if model.manifest.name in engines]
+    conditions = gather({model.manifest.name: model.manifest.sha256 for model in models})
+    bench = Bench(family, engines, options.plan, options.limits, options.meter)
+    with faults(path), Store(path, family) as store, _one_opencv_thread():
+        store.adopt(models, family.models[0])
+        number = store.begin(conditions)
+        if options.retime:
+            store.connection.execute("DELETE FROM timings")
+        finished = claim(store, found, options.workers, tell, halt)
+        recorded = 0
+        if finished:
+            recorded, finished = _examine_all(store, Examiner(family, engines, options.limits), options, tell, halt)
+        if finished:
+            _refuse_none(store, found)
+            finished = time_models(store, bench, number, Watch(), tell, halt)
+        return _summary(store, recorded, finished)
+
+
+def _examine_all(store: Store, examiner: Examiner, options: Options, tell: Tell | None, stop: Stop) -> tuple[int, bool]:
+    """Examine what lacks predictions; return how many were, and False where stopped."""
+    reporter = Reporter("recording", count_tasks(store), tell)
+    recorded = 0
+    with closing(in_order(examiner, tasks(store), options.workers)) as outcomes:
+        for done, (task, seen) in enumerate(outcomes, 1):
+            if isinstance(seen, str):
+                store.skip([(Path(task.path), seen)])
+            else:
+                _write(store, task, seen)
+                recorded += 1
+            store.tick()
+            reporter.reach(done)
+            if stop.is_set():
+                return recorded, False
+    return recorded, True
+
+
+def _write(store: Store, task: Task, seen: Seen) -> None:
+    photograph = task.photograph if seen.facts is None else _write_facts(store, task, seen.facts)
+    for name, said in seen.said.items():
+        _write_said(store, photograph, task.class_number, name, said)
+
+
+def _write_facts(store: Store, task: Task, facts: Facts) -> int | None:
+    near_hash = int(np.uint64(facts.near_hash).view(np.int64))
+    features = facts.features.astype("<f4").tobytes()
+    done = store.connection.execute(
+        "INSERT INTO photographs (path, sha256, class, label, width_px, height_px, near_hash, features, decode_ms,"
+        " features_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(task.path, task.sha256, task.class_number, task.label),
+            *(facts.width_px, facts.height_px, near_hash, features, facts.decode_ms, facts.features_ms),
+        ),
+    )
+    return done.lastrowid
+
+
+def _write_said(store: Store, photograph: int | None, class_number: int | None, name: str, said: Said) -> None:
+    top1, top5 = rightness(said.logits, class_number)
+    embedding = None if said.embedding is None else said.embedding.tobytes()
+    store.connection.execute(
+        "INSERT INTO predictions SELECT ?, id, ?, ?, ?, ? FROM wanted WHERE name = ?",
+        (photograph, said.logits.tobytes(), embedding, top1, top5, name),
+    )
+
+
+def _refuse_none(store: Store, found: Found) -> None:
+    """Raise where not one of the photographs that were found is recorded."""
+    execute = store.connection.execute
+    if execute("SELECT 1 FROM chosen JOIN photographs USING (sha256) LIMIT 1").fetchone() is None:
+        tried = {str(photograph.path) for photograph in found.photographs}
+        listed = execute("SELECT path, reason FROM skipped ORDER BY path").fetchall()
+        path, reason = next((path, reason) for path, reason in listed if path in tried)
+        raise CalibrationError(
+            f"{found.source}: none of {len(found.photographs)} photographs can be used, the first: {path}: {reason}; "
+            "name a folder with whole JPEG, PNG, WebP or BMP files"
+        )
+
+
+def _summary(store: Store, recorded: int, finished: bool) -> Recorded:
+    execute = store.connection.execute
+    (photographs,) = execute("SELECT COUNT(*) FROM photographs").fetchone()
+    reasons = [reason for (reason,) in execute("SELECT reason FROM skipped")]
+    noisy = execute("SELECT DISTINCT noisy FROM conditions WHERE id IN (SELECT conditions FROM timings) AND noisy > ''")
+    return Recorded(
+        photographs, recorded, count_reasons(reasons), "; ".join(reason for (reason,) in noisy) or None, finished
+    )
+
+
+@contextmanager
+def _one_opencv_thread() -> Iterator[None]:
+    """Photographs are worked on beside each other, as in the daemon: none shall take every core."""
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(1)
+    try:
+        yield
+    finally:
+        cv2.setNumThreads(before)

@@ -1,0 +1,152 @@
+"""The recording's file: its tables, what it is bound to, and why another file is refused."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from jetsel.errors import CalibrationError
+from jetsel.features import table_hash
+from jetsel.zoo import Family
+
+FORMAT = "jetsel-recording"
+VERSION = 1
+
+_PATIENCE_S = 1.0  # with a process that has the file
+
+# near_hash: the 64 bits of near.perceptual_hash as a signed number, which is what SQLite has. features: float32; logits
+# and embedding: float16, little-endian. files remembers contents by size and date, so that no file is hashed twice.
+_TABLES = (
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE models (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, sha256 TEXT NOT NULL)",
+    """CREATE TABLE photographs (
+        id INTEGER PRIMARY KEY, path TEXT NOT NULL, sha256 TEXT NOT NULL UNIQUE, class INTEGER, label TEXT,
+        width_px INTEGER NOT NULL, height_px INTEGER NOT NULL, near_hash INTEGER NOT NULL, features BLOB NOT NULL,
+        decode_ms REAL NOT NULL, features_ms REAL NOT NULL)""",
+    """CREATE TABLE predictions (
+        photograph INTEGER NOT NULL REFERENCES photographs ON DELETE CASCADE,
+        model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
+        logits BLOB NOT NULL, embedding BLOB, top1 INTEGER, top5 INTEGER, PRIMARY KEY (photograph, model))""",
+    "CREATE INDEX predictions_of_model ON predictions (model)",
+    "CREATE TABLE conditions (id INTEGER PRIMARY KEY, started TEXT NOT NULL, found TEXT NOT NULL, noisy TEXT)",
+    """CREATE TABLE timings (
+        photograph INTEGER NOT NULL REFERENCES photographs ON DELETE CASCADE,
+        model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
+        conditions INTEGER NOT NULL REFERENCES conditions,
+        mean_ms REAL NOT NULL, half_width_ms REAL NOT NULL, repeats INTEGER NOT NULL,
+        energy_mj REAL, energy_reason TEXT, PRIMARY KEY (photograph, model))""",
+    "CREATE INDEX timings_of_model ON timings (model)",
+    "CREATE TABLE skipped (path TEXT PRIMARY KEY, reason TEXT NOT NULL)",
+    "CREATE TABLE files (path TEXT PRIMARY KEY, size_bytes INTEGER, mtime_ns INTEGER, sha256 TEXT NOT NULL)",
+)
+
+_REPAIRS = {
+    "not a database": "is no recording of jetsel; name another file",
+    "locked": "another process records into it; wait until it has ended",
+    "full": "the disk is full; free some space and run the same command again, it goes on where it was",
+    "readonly": "may not be written; name a file in a folder of your own",
+    "unable to open": "cannot be opened; name a file in a folder that exists and is yours",
+    "malformed": "is damaged; delete it and record again",
+}
+
+
+@contextmanager
+def faults(path: Path) -> Iterator[None]:
+    """Raise SQLite's errors as CalibrationError that names the file and the repair."""
+    try:
+        yield
+    except sqlite3.Error as fault:
+        repair = next((said for words, said in _REPAIRS.items() if words in str(fault)), None)
+        raise CalibrationError(f"{path}: {repair or f'{fault}; check its disk, or delete it and record'}") from fault
+
+
+def create_or_open(path: Path, family: Family) -> sqlite3.Connection:
+    """Open a recording of this family for writing, made where there is none; no other process can open it meanwhile.
+
+    Raises CalibrationError for a file that is foreign, too new, in use, or bound to something else.
+    """
+    if path.is_file():
+        open_to_read(path, family, may_be_empty=True).close()  # nothing of a foreign file is changed
+    with faults(path):
+        connection = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE_S)
+        try:
+            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")  # a kill loses nothing, a power cut the last second
+            connection.execute("PRAGMA foreign_keys=ON")
+            connection.execute("BEGIN EXCLUSIVE")
+            if _is_empty(connection):
+                for table in _TABLES:
+                    connection.execute(table)
+                connection.executemany("INSERT INTO meta VALUES (?, ?)", _bonds(family).items())
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def open_to_read(path: Path, family: Family | None, *, may_be_empty: bool = False) -> sqlite3.Connection:
+    """Open a recording, of this family unless None; raises CalibrationError where there is none or another.
+
+    may_be_empty: accept a file without tables, as a kill in its first moment leaves it. Nothing is written but what
+    SQLite itself owes a file whose writer was killed; one that may not be written is read all the same.
+    """
+    if not path.is_file():
+        raise CalibrationError(f"{path}: there is no recording; record photographs first")
+    with faults(path):
+        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=_PATIENCE_S)
+        try:
+            if not (may_be_empty and _is_empty(connection)):
+                _check(connection, path, family)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def read_meta(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return what the recording says of itself; empty where the file is of another make."""
+    columns = connection.execute("SELECT name FROM pragma_table_info('meta')").fetchall()
+    return dict(connection.execute("SELECT * FROM meta")) if columns == [("key",), ("value",)] else {}
+
+
+def _bonds(family: Family) -> dict[str, str]:
+    return {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "family": family.name,
+        "labels_sha256": family.labels.sha256,
+        "feature_table": table_hash(),
+        "decode_px": str(family.decode_px),
+    }
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+
+
+def _check(connection: sqlite3.Connection, path: Path, family: Family | None) -> None:
+    meta = read_meta(connection)
+    if meta.get("format") != FORMAT:
+        raise CalibrationError(f"{path}: is no recording of jetsel; name another file")
+    if meta["version"] != str(VERSION):
+        raise CalibrationError(
+            f"{path}: is of format {meta['version']} and this jetsel reads {VERSION}; upgrade jetsel, or record anew"
+        )
+    if family is None:
+        return
+    for key, due in _bonds(family).items():
+        if meta[key] != due:
+            raise CalibrationError(f"{path}: {_other(key, meta[key], due)}; record into another file")
+
+
+def _other(key: str, recorded: str, due: str) -> str:
+    return {
+        "family": f"holds a recording of the family {recorded!r} and this one is {due!r}",
+        "labels_sha256": "was recorded with another labels file of the family",
+        "feature_table": "was recorded with other features than this jetsel computes",
+        "decode_px": f"was recorded for inputs of at most {recorded} pixels where the family has {due}",
+    }[key]

@@ -1,0 +1,130 @@
+"""One recording that is being written: a transaction a second, so that a kill loses at most the last one."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.calibrate.record.conditions import Conditions
+from jetsel.calibrate.record.schema import create_or_open
+from jetsel.calibrate.recording import is_right
+from jetsel.zoo import Family, Model
+
+COMMIT_EVERY_S = 1.0
+
+
+class Store:
+    """An open recording. Used from one thread; SQLite's own errors come out, `schema.faults` words them."""
+
+    def __init__(self, path: Path, family: Family) -> None:
+        """Open or make the file; raises CalibrationError where it is refused."""
+        self.connection = create_or_open(path, family)
+        self.connection.execute("BEGIN")
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if not isinstance(error, sqlite3.Error):  # what was done before another error stays
+                self.connection.execute("COMMIT")
+                self.connection.execute("PRAGMA journal_mode=DELETE")  # one file, which can be read anywhere
+        finally:
+            self.connection.close()
+
+    def tick(self) -> None:
+        """Commit where the transaction is a second old."""
+        if time.monotonic() - self._began >= COMMIT_EVERY_S:
+            self.commit()
+
+    def commit(self) -> None:
+        """Put all that was written on the disk."""
+        self.connection.execute("COMMIT")
+        self.connection.execute("BEGIN")
+        self._began = time.monotonic()
+
+    def adopt(self, models: Sequence[Model], cheapest: Model) -> None:
+        """Take the models in; what other weights of the same name said is dropped, and so are stray embeddings.
+
+        cheapest: the one whose embeddings are kept; its predictions without one are dropped to be made again.
+        """
+        execute = self.connection.execute
+        for model in models:
+            name, sha256 = model.manifest.name, model.manifest.sha256
+            execute("DELETE FROM models WHERE name = ? AND sha256 != ?", (name, sha256))
+            execute("INSERT OR IGNORE INTO models (name, sha256) VALUES (?, ?)", (name, sha256))
+        names = [model.manifest.name for model in models]
+        execute(
+            "CREATE TEMP TABLE wanted AS SELECT id, name FROM models WHERE name IN (SELECT value FROM json_each(?))",
+            (msgspec.json.encode(names).decode(),),
+        )
+        name = cheapest.manifest.name
+        execute(
+            "UPDATE predictions SET embedding = NULL WHERE embedding IS NOT NULL"
+            " AND model IN (SELECT id FROM models WHERE name != ?)",
+            (name,),
+        )
+        if cheapest.manifest.embedding_width is not None:
+            execute(
+                "DELETE FROM predictions WHERE embedding IS NULL AND model IN (SELECT id FROM models WHERE name = ?)",
+                (name,),
+            )
+
+    def begin(self, conditions: Conditions) -> int:
+        """Note under which conditions this run works; times taken on another machine are dropped. Returns its id."""
+        rows = self.connection.execute(
+            "SELECT id, found FROM conditions WHERE id IN (SELECT conditions FROM timings)"
+        ).fetchall()
+        for number, found in rows:
+            if msgspec.json.decode(found, type=Conditions).machine != conditions.machine:
+                self.connection.execute("DELETE FROM timings WHERE conditions = ?", (number,))
+        text = msgspec.json.encode(conditions).decode()
+        done = self.connection.execute(
+            "INSERT INTO conditions (started, found) VALUES (?, ?)", (conditions.started, text)
+        )
+        return int(done.lastrowid or 0)
+
+    def skip(self, skipped: Iterable[tuple[Path, str]]) -> None:
+        """List files that are left out."""
+        rows = ((str(path), reason) for path, reason in skipped)
+        self.connection.executemany("INSERT OR REPLACE INTO skipped VALUES (?, ?)", rows)
+
+    def relabel(self, photograph: int, path: str, class_number: int | None, label: str | None) -> None:
+        """Give a recorded photograph another place and label, and judge again who was right; None keeps the label."""
+        if class_number is None:
+            self.connection.execute("UPDATE photographs SET path = ? WHERE id = ?", (path, photograph))
+            return
+        self.connection.execute(
+            "UPDATE photographs SET path = ?, class = ?, label = ? WHERE id = ?",
+            (path, class_number, label, photograph),
+        )
+        rows = self.connection.execute(
+            "SELECT model, logits FROM predictions WHERE photograph = ?", (photograph,)
+        ).fetchall()
+        for model, logits in rows:
+            top1, top5 = rightness(np.frombuffer(logits, "<f2"), class_number)
+            self.connection.execute(
+                "UPDATE predictions SET top1 = ?, top5 = ? WHERE photograph = ? AND model = ?",
+                (top1, top5, photograph, model),
+            )
+
+
+def rightness(logits: NDArray[np.float16], class_number: int | None) -> tuple[bool | None, bool | None]:
+    """Whether the class is the first, and among the first five, of the stored (c,) logits; None without a class.
+
+    Computed from what is stored, so that it agrees with every replay.
+    """
+    if class_number is None:
+        return None, None
+    rows, classes = logits[None], np.array([class_number])
+    return bool(is_right(rows, classes, "top1")[0]), bool(is_right(rows, classes, "top5")[0])

@@ -1,0 +1,136 @@
+"""A recording that is killed with SIGKILL at random points ends as the one that nothing interrupted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jetsel.calibrate.record import loaded_models, record
+from jetsel.engines import Engine
+from tests.unit.calibrate.record.making import LABELS, TEN_TIMED, content, family, found, put, rows
+
+KILLS = 20
+PHOTOGRAPHS = 60
+ROOT = Path(__file__).parents[2]
+
+# A transaction takes a second, and this recording hardly lasts one: here it takes 10 ms, so that kills fall between
+# transactions and inside them.
+CHILD = """
+import sys
+from pathlib import Path
+from jetsel.calibrate.record import loaded_models, record, store
+from tests.unit.calibrate.record.making import TEN_TIMED, family, found
+store.COMMIT_EVERY_S = 0.01
+both = family("xs", "s")
+photographs = found(Path(sys.argv[1]))
+with loaded_models(both, "onnxruntime") as engines:
+    print("begin", flush=True)
+    record(Path(sys.argv[2]), both, engines, photographs, TEN_TIMED)
+    print("end", flush=True)
+"""
+BOTH = family("xs", "s")
+
+
+@pytest.fixture(scope="module")
+def engines() -> Iterator[dict[str, Engine]]:
+    with loaded_models(BOTH, "onnxruntime") as loaded:
+        yield loaded
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sixty photographs, a duplicate, a contradiction and two files that cannot be read."""
+    folder = put(tmp_path_factory.mktemp("photos"), PHOTOGRAPHS, width=320)
+    first, second, third = (folder / LABELS.wnids[number] for number in range(3))
+    shutil.copy(first / "000.jpg", first / "twice.jpg")
+    shutil.copy(first / "003.jpg", second / "otherwise.jpg")
+    (third / "text.jpg").write_text("no picture")
+    (third / "cut.jpg").write_bytes((third / "002.jpg").read_bytes()[:-100])
+    return folder
+
+
+def begin(photographs: Path, path: Path) -> subprocess.Popen[str]:
+    """Start a process that records, and return when its models are loaded."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(photographs), str(path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begin\n"
+    return process
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    process.stdout.close()
+    process.wait(30)
+
+
+def written(path: Path) -> int:
+    """How many photographs are on the disk: counted in a copy, since reading would tidy up what the kill left."""
+    with tempfile.TemporaryDirectory() as aside:
+        for left in path.parent.glob(f"{path.name}*"):
+            shutil.copy(left, aside)
+        copy = Path(aside, path.name)
+        if not rows(copy, "SELECT 1 FROM sqlite_master WHERE name = 'photographs'"):
+            return 0
+        return len(rows(copy, "SELECT 1 FROM photographs"))
+
+
+def test_twenty_killed_recordings_end_as_one_that_was_not(
+    photographs: Path, engines: dict[str, Engine], tmp_path: Path
+) -> None:
+    process = begin(photographs, tmp_path / "whole.db")
+    began = time.monotonic()
+    assert process.communicate()[0] == "end\n"
+    lasts_s = time.monotonic() - began
+    whole = content(tmp_path / "whole.db")
+    assert (len(whole["photographs"]), len(whole["predictions"]), len(whole["timed"])) == (59, 118, 20)
+    assert len(whole["skipped"]) == 5
+
+    draw = np.random.default_rng(os.getpid())
+    partly = killed = left_open = 0
+    while killed < KILLS:
+        path = tmp_path / f"{draw.integers(2**40)}.db"
+        process = begin(photographs, path)
+        time.sleep(draw.uniform(0, lasts_s))
+        process.send_signal(signal.SIGKILL)
+        end(process)
+        if process.returncode == 0:  # it was quicker than the first
+            lasts_s *= 0.8
+            continue
+        killed += 1
+        partly += 0 < written(path) < 59
+        left_open += path.with_name(f"{path.name}-wal").exists()
+        assert record(path, BOTH, engines, found(photographs), TEN_TIMED).finished
+        assert content(path) == whole
+    assert partly >= 1
+    assert left_open >= 1
+
+
+def test_one_recording_killed_again_and_again_gets_done(photographs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "recording.db"
+    before = 0
+    for _ in range(3):
+        process = begin(photographs, path)
+        time.sleep(0.15)
+        process.send_signal(signal.SIGKILL)
+        end(process)
+        after = written(path)
+        assert after >= before
+        before = after
+    process = begin(photographs, path)
+    assert process.communicate()[0] == "end\n"
+    assert written(path) == 59

@@ -1,0 +1,81 @@
+"""Small photographs in class folders, families cut out of the starter's, and recordings as plain values to compare."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from jetsel.calibrate.record import Found, Options, Plan, find
+from jetsel.zoo import STARTER, Family, scan
+
+STARTER_FAMILY = scan([STARTER]).families["starter"]
+LABELS = STARTER_FAMILY.labels
+QUICK = Options(workers=2, plan=Plan(photographs=4, least_repeats=2, most_repeats=2))
+TEN_TIMED = Options(workers=2, plan=Plan(photographs=10, least_repeats=2, most_repeats=2))
+
+
+def family(*names: str) -> Family:
+    """The starter family with some of its models only."""
+    models = tuple(model for model in STARTER_FAMILY.models if model.manifest.name in names)
+    return dataclasses.replace(STARTER_FAMILY, models=models)
+
+
+def draw(seed: int, width: int = 96, height: int = 72) -> np.ndarray:
+    """Blurred noise, so that any two differ in their low frequencies."""
+    noise = np.random.default_rng(seed).integers(0, 256, (height // 8, width // 8, 3), dtype=np.uint8)
+    return cv2.resize(noise, (width, height), interpolation=cv2.INTER_CUBIC)
+
+
+def jpeg(seed: int, width: int = 96, height: int = 72) -> bytes:
+    done, data = cv2.imencode(".jpg", draw(seed, width, height))
+    assert done
+    return data.tobytes()
+
+
+def put(folder: Path, count: int, first_seed: int = 0, classes: int = 3, width: int = 96) -> Path:
+    """Write `count` photographs into class folders by turns; return the folder."""
+    for seed in range(first_seed, first_seed + count):
+        place = folder / LABELS.wnids[seed % classes]
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{seed:03}.jpg").write_bytes(jpeg(seed, width, width * 3 // 4))
+    return folder
+
+
+def found(folder: Path, need_labels: bool = True) -> Found:
+    return find(folder, LABELS, None, need_labels)
+
+
+def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as file:
+        return file.execute(query).fetchall()
+
+
+def content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """All that a recording holds but times, conditions and the numbers of its rows."""
+    return {
+        "meta": rows(path, "SELECT * FROM meta ORDER BY key"),
+        "models": rows(path, "SELECT name, sha256 FROM models ORDER BY name"),
+        "photographs": rows(
+            path,
+            "SELECT path, sha256, class, label, width_px, height_px, near_hash, features FROM photographs"
+            " ORDER BY path",
+        ),
+        "predictions": rows(
+            path,
+            "SELECT path, name, logits, embedding, top1, top5 FROM predictions JOIN models ON models.id = model"
+            " JOIN photographs ON photographs.id = photograph ORDER BY path, name",
+        ),
+        "timed": rows(
+            path,
+            "SELECT path, name FROM timings JOIN models ON models.id = model"
+            " JOIN photographs ON photographs.id = photograph ORDER BY path, name",
+        ),
+        "skipped": rows(path, "SELECT * FROM skipped ORDER BY path"),
+        "files": rows(path, "SELECT * FROM files ORDER BY path"),
+    }

@@ -1,0 +1,113 @@
+"""What the files of a board say of it; what they do not say is unknown with a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import msgspec
+import numpy as np
+
+from jetsel.calibrate.record.conditions import Conditions, Fact, gather
+from jetsel.calibrate.record.noise import Watch
+
+PER_S = 100  # ticks, as on every Linux that we know
+
+
+def put(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+TX2 = {
+    "proc/device-tree/model": "quill\0",
+    "var/lib/nvpmodel/status": "pmode:0003 fmode:fanNull\n",
+    "etc/nvpmodel.conf": "< POWER_MODEL ID=0 NAME=MAXN >\n< POWER_MODEL ID=3 NAME=MAXP_CORE_ARM >\n",
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "345600\n",
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq": "2035200\n",
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "schedutil\n",
+    "sys/class/devfreq/17000000.gp10b/cur_freq": "1122000000\n",
+    "sys/class/devfreq/17000000.gp10b/max_freq": "1300500000\n",
+    "sys/class/devfreq/13e10000.host1x/cur_freq": "1\n",
+    "sys/class/devfreq/13e10000.host1x/max_freq": "2\n",
+}
+
+
+def test_a_board_says_what_it_is(tmp_path: Path) -> None:
+    found = gather({"xs": "ab"}, put(tmp_path, TX2))
+    assert found.board == Fact("quill")
+    assert found.power_mode == Fact("3 MAXP_CORE_ARM")
+    assert found.cpu_clock == Fact("up to 2035 MHz, schedutil")
+    assert found.gpu_clock == Fact("1122 of 1300 MHz")
+    assert found.versions["numpy"] == Fact(np.__version__)
+    assert str(found.versions["opencv-python-headless"]).startswith(cv2.__version__)
+    assert found.models == {"xs": "ab"}
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Conditions) == found
+
+
+def test_a_machine_without_these_files_is_unknown_with_reasons(tmp_path: Path) -> None:
+    found = gather({}, tmp_path)
+    assert found.board == Fact(None, "no device tree, DMI or processor name")
+    assert found.described()["power mode"] == "unknown (no nvpmodel status)"
+    assert found.described()["CPU clock"] == "unknown (no cpufreq)"
+    assert found.described()["GPU clock"] == "unknown (no devfreq GPU)"
+
+
+def test_a_server_is_named_by_its_maker_and_processor(tmp_path: Path) -> None:
+    cpuinfo = "processor\t: 0\nmodel name\t: Xeon\n\nprocessor\t: 1\nmodel name\t: Xeon\n"
+    put(tmp_path, {"sys/class/dmi/id/sys_vendor": "Maker\n", "proc/cpuinfo": cpuinfo})
+    assert gather({}, tmp_path).board == Fact("Maker Xeon, 2 cores")
+
+
+def stat(busy: int, idle: int, steal: int) -> dict[str, str]:
+    half = f"0 0 0 {idle // 2} 0 0 0 0 0 0"
+    return {"proc/stat": f"cpu  {busy} 0 0 {idle} 0 0 0 {steal} 0 0\ncpu0 {half}\ncpu1 {half}\nintr 5\n"}
+
+
+def watched(root: Path, busy: int, steal: int, own_s: float, elapsed_s: float = 10.0) -> str | None:
+    now, own = 0.0, 0.0
+    put(root, stat(1000, 5000, 10))
+    watch = Watch(root, lambda: now, lambda: own)
+    now, own = elapsed_s, own_s
+    put(root, stat(1000 + busy, 5000, 10 + steal))
+    watch.look()
+    return watch.reason()
+
+
+def test_a_machine_that_works_for_us_alone_is_quiet(tmp_path: Path) -> None:
+    assert watched(tmp_path, busy=10 * PER_S + 50, steal=10, own_s=10.0) is None  # 0.05 cores of others of 2
+
+
+def test_others_work_and_stolen_time_are_noise(tmp_path: Path) -> None:
+    assert watched(tmp_path, busy=14 * PER_S, steal=0, own_s=10.0) == "other processes took 0.40 of 2 cores"
+    assert watched(tmp_path, busy=10 * PER_S, steal=80, own_s=10.0) == "the hypervisor took 0.08 of 2 cores"
+
+
+def test_low_clocks_and_heat_are_noise(tmp_path: Path) -> None:
+    zone = "sys/class/thermal/thermal_zone1"
+    heat = {
+        f"{zone}/type": "GPU-therm\n",
+        f"{zone}/temp": "86500\n",
+        f"{zone}/trip_point_0_type": "active\n",
+        f"{zone}/trip_point_0_temp": "50000\n",
+        f"{zone}/trip_point_1_type": "passive\n",
+        f"{zone}/trip_point_1_temp": "86000\n",
+    }
+    watch = Watch(put(tmp_path, TX2 | heat))
+    watch.look(gpu=True)
+    put(tmp_path, {"sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "2035200\n", f"{zone}/temp": "40000\n"})
+    watch.look(gpu=True)
+    assert watch.reason() == (
+        "the CPU ran at 17 % of its highest clock; the GPU ran at 86 % of its highest clock;"
+        " GPU-therm is at 86 °C, its passive trip point is 86"
+    )
+
+
+def test_an_idle_gpu_is_no_noise(tmp_path: Path) -> None:
+    fast = {"sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "2035200\n"}
+    watch = Watch(put(tmp_path, TX2 | fast))
+    watch.look()
+    assert watch.reason() is None

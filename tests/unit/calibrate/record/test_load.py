@@ -1,0 +1,225 @@
+"""A recording read back: order, costs, energy, groups, labels, and times taken from another machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+import cv2
+import msgspec
+import numpy as np
+import pytest
+
+from jetsel.calibrate.record import load, record, times_from
+from jetsel.calibrate.record.conditions import gather
+from jetsel.engines import Engine
+from jetsel.errors import CalibrationError
+from jetsel.features import NAMES
+from jetsel.power import Reading
+from tests.unit.calibrate.record.making import LABELS, QUICK, draw, family, found, put, rows
+
+BOTH = family("xs", "s")
+
+
+class Joulemeter:
+    """Counts 3 mJ for every start and stop."""
+
+    name = "VDD_IN"
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+
+    def idle_mw(self) -> float | None:
+        return 1000.0
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> Reading:
+        return self.reading
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, engines: Mapping[str, Engine]) -> Path:
+    """A recording of six photographs, one of them saved once more."""
+    folder = tmp_path_factory.mktemp("whole")
+    put(folder / "photos", 6)
+    done, data = cv2.imencode(".jpg", draw(0), [cv2.IMWRITE_JPEG_QUALITY, 60])
+    assert done
+    (folder / "photos" / LABELS.wnids[2] / "again.jpg").write_bytes(data.tobytes())
+    record(folder / "recording.db", BOTH, engines, found(folder / "photos"), QUICK)
+    return folder / "recording.db"
+
+
+@pytest.fixture
+def copy(whole: Path, tmp_path: Path) -> Path:
+    made = tmp_path / "copy.db"
+    made.write_bytes(whole.read_bytes())
+    return made
+
+
+def change(path: Path, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("PRAGMA foreign_keys=ON")
+        file.execute(statement, values)
+
+
+def test_arrays_stand_in_the_order_of_paths_and_cost(whole: Path) -> None:
+    loaded = load(whole, BOTH)
+    recording = loaded.recording
+    assert recording.models == ("xs", "s")
+    assert [Path(path).name for path in recording.paths] == [
+        "000.jpg", "003.jpg", "001.jpg", "004.jpg", "002.jpg", "005.jpg", "again.jpg",
+    ]  # fmt: skip
+    assert recording.classes.tolist() == [0, 0, 1, 1, 2, 2, 2]
+    assert (recording.logits.shape, recording.logits.dtype) == ((2, 7, len(LABELS.wnids)), np.float16)
+    assert recording.features.shape == (7, len(NAMES))
+    assert recording.embeddings is not None
+    assert recording.embeddings.shape == (7, BOTH.models[0].manifest.embedding_width)
+    assert recording.groups is not None
+    assert recording.groups.tolist() == [0, 1, 2, 3, 4, 5, 0]
+    stored = rows(
+        whole,
+        "SELECT top1, top5 FROM predictions JOIN photographs p ON p.id = photograph JOIN models m ON m.id = model"
+        " ORDER BY name = 's', path",
+    )
+    assert np.array_equal(recording.right("top1").T.ravel(), np.array(stored)[:, 0] == 1)
+    assert np.array_equal(recording.right("top5").T.ravel(), np.array(stored)[:, 1] == 1)
+    assert loaded.models_sha256 == {model.manifest.name: model.manifest.sha256 for model in BOTH.models}
+
+
+def test_costs_are_means_over_the_photographs_timed_for_every_model(copy: Path) -> None:
+    change(copy, "UPDATE timings SET mean_ms = 2.0 + photograph * (model = 1)")
+    change(copy, "DELETE FROM timings WHERE model = 2 AND photograph = (SELECT MAX(photograph) FROM timings)")
+    kept = [number for (number,) in rows(copy, "SELECT photograph FROM timings WHERE model = 2")]
+    change(copy, "UPDATE photographs SET decode_ms = id, features_ms = 2 * id")
+    times = load(copy, BOTH).times
+    names = dict(rows(copy, "SELECT id, name FROM models"))
+    mean = sum(kept) / len(kept)
+    assert times.costs_ms == {names[1]: pytest.approx(2 + mean), names[2]: 2.0}
+    assert (times.decode_ms, times.features_ms) == (pytest.approx(mean), pytest.approx(2 * mean))
+    assert times.photographs == len(kept) == 3
+    assert (times.energy_mj, times.energy_reason) == (None, "no meter")
+    assert times.conditions["jetsel"] == gather({}).described()["jetsel"]
+
+
+def test_noise_of_every_run_that_timed_is_told(copy: Path) -> None:
+    change(copy, "UPDATE conditions SET noisy = 'too hot'")
+    assert load(copy, BOTH).times.noisy == "too hot"
+    change(copy, "UPDATE conditions SET noisy = NULL")
+    assert load(copy, BOTH).times.noisy is None
+
+
+def test_only_complete_photographs_count(copy: Path) -> None:
+    change(copy, "DELETE FROM predictions WHERE model = 2 AND photograph = 1")
+    assert len(load(copy, BOTH).recording.classes) == 6
+    one = load(copy, BOTH, models=["s"]) if dict(rows(copy, "SELECT id, name FROM models"))[1] == "s" else None
+    assert one is None or len(one.recording.classes) == 7
+    change(copy, "DELETE FROM predictions WHERE model = 2")
+    with pytest.raises(CalibrationError, match="has no labelled photograph that every model has seen"):
+        load(copy, BOTH)
+
+
+def test_some_models_may_be_named_and_others_are_refused(whole: Path) -> None:
+    only = load(whole, BOTH, models=["s"]).recording
+    assert (only.models, only.embeddings, only.logits.shape[0]) == (("s",), None, 1)
+    with pytest.raises(CalibrationError, match="has no model 'huge'; it has xs, s"):
+        load(whole, BOTH, models=["huge"])
+    with pytest.raises(CalibrationError, match="m was not recorded; record again, only that model will run"):
+        load(whole, family("xs", "s", "m"))
+
+
+def test_other_weights_than_were_recorded_are_refused(copy: Path) -> None:
+    change(copy, "UPDATE models SET sha256 = 'other' WHERE name = 's'")
+    with pytest.raises(CalibrationError, match="s was recorded with other weights; record again"):
+        load(copy, BOTH)
+
+
+def test_without_times_it_is_refused(copy: Path) -> None:
+    change(copy, "DELETE FROM timings WHERE model = 1")
+    with pytest.raises(CalibrationError, match="not every model is timed; record until it has ended"):
+        load(copy, BOTH)
+
+
+def test_labels_from_a_model_are_its_own_first_answers(copy: Path) -> None:
+    change(copy, "UPDATE photographs SET class = NULL WHERE id = 1")
+    assert len(load(copy, BOTH).recording.classes) == 6
+    loaded = load(copy, BOTH, labels_from="s")
+    assert loaded.labels_from == "s"
+    assert loaded.recording.right("top1")[:, 1].tolist() == [True] * 7
+    assert np.array_equal(loaded.recording.classes, loaded.recording.logits[1].argmax(axis=1))
+    with pytest.raises(CalibrationError, match="'m' was not recorded; take the labels from one of xs, s"):
+        load(copy, BOTH, labels_from="m")
+
+
+def test_times_of_a_board_replace_those_of_the_recording(whole: Path, copy: Path) -> None:
+    change(copy, "UPDATE timings SET mean_ms = 40.0 * model")
+    change(copy, "UPDATE photographs SET decode_ms = 7.0, features_ms = 9.0")
+    loaded = load(whole, BOTH)
+    on_board = times_from(loaded, copy)
+    names = dict(rows(copy, "SELECT id, name FROM models"))
+    assert on_board.recording.costs_ms == on_board.times.costs_ms == {names[1]: 40.0, names[2]: 80.0}
+    assert (on_board.times.decode_ms, on_board.times.features_ms) == (7.0, 9.0)
+    assert np.array_equal(on_board.recording.logits, loaded.recording.logits)
+    change(copy, "UPDATE models SET sha256 = 'other' WHERE name = 's'")
+    with pytest.raises(CalibrationError, match="s has other weights there; record on the board with the models of"):
+        times_from(loaded, copy)
+    change(copy, "DELETE FROM models WHERE name = 's'")
+    with pytest.raises(CalibrationError, match="s was not recorded there"):
+        times_from(loaded, copy)
+    change(copy, "UPDATE meta SET value = 'pets' WHERE key = 'family'")
+    with pytest.raises(CalibrationError, match="times of the family 'pets' and 'starter' is due"):
+        times_from(loaded, copy)
+
+
+@pytest.mark.parametrize(
+    ("reading", "energy_mj", "reason"),
+    [(Reading(3.0, None), 1.5, None), (Reading(None, "the sensor vanished"), None, "the sensor vanished")],
+)
+def test_a_meter_s_energy_is_divided_by_the_repeats(
+    whole: Path,
+    tmp_path: Path,
+    engines: Mapping[str, Engine],
+    reading: Reading,
+    energy_mj: float | None,
+    reason: str | None,
+) -> None:
+    options = dataclasses.replace(QUICK, meter=Joulemeter(reading))  # two repeats each
+    record(tmp_path / "metered.db", BOTH, engines, found(whole.parent / "photos"), options)
+    times = load(tmp_path / "metered.db", BOTH).times
+    assert times.energy_mj == (None if energy_mj is None else {"xs": energy_mj, "s": energy_mj})
+    assert times.energy_reason == reason
+
+
+def test_times_of_two_machines_are_never_mixed(copy: Path, whole: Path, engines: Mapping[str, Engine]) -> None:
+    photographs = found(whole.parent / "photos")
+    change(copy, "UPDATE timings SET mean_ms = 1000.0")
+    change(copy, "DELETE FROM timings WHERE photograph = (SELECT MIN(photograph) FROM timings)")
+    record(copy, BOTH, engines, photographs, QUICK)
+    assert len(rows(copy, "SELECT 1 FROM timings WHERE mean_ms = 1000.0")) == 6  # this machine: only the rest is timed
+    ((text,),) = rows(copy, "SELECT found FROM conditions WHERE id = 1")
+    elsewhere = msgspec.json.decode(text) | {"board": {"value": "Jetson TX2", "reason": None}}
+    change(copy, "UPDATE conditions SET found = ? WHERE id = 1", msgspec.json.encode(elsewhere).decode())
+    record(copy, BOTH, engines, photographs, QUICK)
+    assert len(rows(copy, "SELECT 1 FROM timings WHERE mean_ms = 1000.0")) == 0
+    assert len(rows(copy, "SELECT 1 FROM timings")) == 8
+
+
+def test_photographs_that_are_elsewhere_by_now_stay_and_those_here_are_timed(
+    whole: Path, copy: Path, tmp_path: Path, engines: Mapping[str, Engine]
+) -> None:
+    change(copy, "DELETE FROM timings")
+    change(copy, "UPDATE photographs SET path = '/elsewhere/' || id")
+    record(copy, BOTH, engines, found(put(tmp_path / "more", 2, first_seed=20)), QUICK)
+    loaded = load(copy, BOTH)
+    assert (len(loaded.recording.classes), loaded.times.photographs) == (9, 2)
+
+
+def test_times_may_be_taken_anew(copy: Path, whole: Path, engines: Mapping[str, Engine]) -> None:
+    change(copy, "UPDATE timings SET mean_ms = 1000.0")
+    options = dataclasses.replace(QUICK, retime=True)
+    record(copy, BOTH, engines, found(whole.parent / "photos"), options)
+    assert len(rows(copy, "SELECT 1 FROM timings WHERE mean_ms < 1000.0")) == 8

@@ -1,0 +1,128 @@
+"""Folders, CSVs and label maps: which photographs are found, what they mean, and what is listed as left out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jetsel.calibrate.record import Found, count_reasons, find
+from jetsel.errors import CalibrationError
+from jetsel.zoo import Labels
+
+LABELS = Labels(
+    wnids=("n1", "n2", "n3", "n4"),
+    names=("tabby", "fire salamander", "crane", "crane"),
+    synonyms=("tabby, tabby cat", "fire salamander, Salamandra", "crane, a bird", "crane, a machine"),
+    sha256="0" * 64,
+)
+
+
+def touch(folder: Path, *names: str) -> Path:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return folder
+
+
+def seen(found: Found) -> list[tuple[str, int | None, str | None]]:
+    return [
+        (
+            str(p.path.relative_to(found.source if found.source.is_dir() else found.source.parent)),
+            p.class_number,
+            p.label,
+        )
+        for p in found.photographs
+    ]
+
+
+def test_folders_are_named_by_identifier_or_english_name(tmp_path: Path) -> None:
+    touch(tmp_path, "n2/b.JPEG", "n2/a.png", "Tabby/deep/er/c.webp", "tabby, tabby cat/d.bmp", "fire_salamander/e.jpg")
+    assert seen(find(tmp_path, LABELS, None, True)) == [
+        ("Tabby/deep/er/c.webp", 0, "Tabby"),
+        ("fire_salamander/e.jpg", 1, "fire_salamander"),
+        ("n2/a.png", 1, "n2"),
+        ("n2/b.JPEG", 1, "n2"),
+        ("tabby, tabby cat/d.bmp", 0, "tabby, tabby cat"),
+    ]
+
+
+def test_what_cannot_be_used_is_listed_with_its_reason(tmp_path: Path) -> None:
+    touch(tmp_path, "n1/a.jpg", "n1/notes.txt", "n1/.hidden.jpg", ".git/b.jpg", "lynx/c.jpg", "crane/d.jpg", "e.jpg")
+    found = find(tmp_path, LABELS, None, True)
+    assert seen(found) == [("n1/a.jpg", 0, "n1")]
+    assert [skipped.path.name for skipped in found.skipped] == ["d.jpg", "e.jpg", "c.jpg", "notes.txt"]
+    assert count_reasons([skipped.reason for skipped in found.skipped]) == {
+        "unknown label": 2,  # two classes are called crane
+        "no label": 1,
+        "not an image": 1,
+    }
+
+
+def test_a_name_that_is_not_utf_8_is_listed(tmp_path: Path) -> None:
+    touch(tmp_path, "n1/a.jpg")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/n1/\xff.jpg")).touch()
+    found = find(tmp_path, LABELS, None, True)
+    assert seen(found) == [("n1/a.jpg", 0, "n1")]
+    assert [s.reason for s in found.skipped] == ["unreadable: its name is not UTF-8; rename it"]
+    str(found.skipped[0].path).encode()
+
+
+def test_without_labels_every_image_at_any_depth_counts(tmp_path: Path) -> None:
+    touch(tmp_path, "a.jpg", "lynx/b.jpg", "n1/c.jpg", "readme.md")
+    found = find(tmp_path, LABELS, None, False)
+    assert seen(found) == [("a.jpg", None, None), ("lynx/b.jpg", None, None), ("n1/c.jpg", None, None)]
+
+
+def test_a_label_map_gives_folders_of_other_names_their_classes(tmp_path: Path) -> None:
+    photographs = touch(tmp_path / "photos", "my cats/a.jpg", "n2/b.jpg", "birds/c.jpg")
+    label_map = tmp_path / "map.csv"
+    label_map.write_text("folder,label\nMy Cats,tabby\nbirds,n3\n")
+    assert seen(find(photographs, LABELS, label_map, True)) == [
+        ("birds/c.jpg", 2, "birds"),
+        ("my cats/a.jpg", 0, "my cats"),
+        ("n2/b.jpg", 1, "n2"),
+    ]
+    label_map.write_text("my cats,tabby\nbirds,crane\n")
+    with pytest.raises(CalibrationError, match=r"map\.csv, line 2: 'crane' is no class of the family; write"):
+        find(photographs, LABELS, label_map, True)
+    label_map.write_text("my cats\n")
+    with pytest.raises(CalibrationError, match="line 1: 1 columns where folder,label are due"):
+        find(photographs, LABELS, label_map, True)
+
+
+@pytest.mark.parametrize("header", ["", "path,label\n", "\ufeffPath,Label\n"])
+def test_a_csv_names_paths_relative_to_itself_and_labels(tmp_path: Path, header: str) -> None:
+    source = tmp_path / "list.csv"
+    source.write_text(f'{header}b/2.jpg,n2\n\na.jpg,"tabby, tabby cat"\na.jpg,"tabby, tabby cat"\nc.jpg,lynx\n')
+    found = find(source, LABELS, None, True)
+    assert seen(found) == [("a.jpg", 0, "tabby, tabby cat"), ("b/2.jpg", 1, "n2")]
+    assert [(s.path.name, s.reason.partition(":")[0]) for s in found.skipped] == [("c.jpg", "unknown label")]
+
+
+def test_a_csv_without_labels_may_have_one_column(tmp_path: Path) -> None:
+    source = tmp_path / "list.csv"
+    source.write_text("path\na.jpg\nb.jpg\n")
+    assert [p.path.name for p in find(source, LABELS, None, False).photographs] == ["a.jpg", "b.jpg"]
+    with pytest.raises(CalibrationError, match="line 2: 1 columns where path,label are due"):
+        find(source, LABELS, None, True)
+
+
+def test_a_csv_that_is_none_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "list.csv"
+    source.write_bytes(b"\xff\xfe\x00,n1\n")
+    with pytest.raises(CalibrationError, match="no CSV in UTF-8"):
+        find(source, LABELS, None, True)
+    with pytest.raises(CalibrationError, match="No such file or directory; name a CSV of path,label"):
+        find(tmp_path / "absent", LABELS, None, True)
+
+
+def test_nothing_usable_names_the_repair(tmp_path: Path) -> None:
+    touch(tmp_path, "lynx/c.jpg")
+    with pytest.raises(CalibrationError) as refused:
+        find(tmp_path, LABELS, None, True)
+    assert "no photograph with a label that the family knows (1 files left out, the first: c.jpg" in str(refused.value)
+    assert "as in n1 or tabby, or map your own names with a CSV of folder,label" in str(refused.value)
+    with pytest.raises(CalibrationError, match="no photograph; name a folder"):
+        find(touch(tmp_path / "empty", "x/.y"), LABELS, None, False)

@@ -1,0 +1,27 @@
+"""Progress is told at the start, at the end and a few times a second, with rate and time left."""
+
+from __future__ import annotations
+
+from jetsel.calibrate.record.progress import Progress, Reporter
+
+
+def test_told_at_most_four_times_a_second_and_always_at_the_end() -> None:
+    told: list[Progress] = []
+    now = 10.0
+    reporter = Reporter("recording", 100, told.append, lambda: now)
+    for done in range(1, 101):
+        now += 0.02
+        reporter.reach(done)
+    assert told[0] == Progress("recording", 0, 100, None, None)
+    assert [p.done for p in told[1:]] == [13, 26, 39, 52, 65, 78, 91, 100]
+    assert (round(told[1].rate_per_s or 0, 6), round(told[1].seconds_left or 0, 6)) == (50.0, 1.74)
+    assert told[-1].seconds_left == 0.0
+
+
+def test_what_was_done_before_does_not_count_for_the_rate() -> None:
+    told: list[Progress] = []
+    now = 0.0
+    reporter = Reporter("timing", 200, told.append, lambda: now, done=150)
+    now = 5.0
+    reporter.reach(160)
+    assert told == [Progress("timing", 150, 200, None, None), Progress("timing", 160, 200, 2.0, 20.0)]

@@ -1,0 +1,309 @@
+"""What is recorded, what is not done twice, and what is left out: real models on photographs made here."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jetsel import image
+from jetsel.calibrate.record import Options, Plan, Progress, Recorded, record
+from jetsel.calibrate.record.near import perceptual_hash
+from jetsel.engines import Engine, EngineFailedError, Output
+from jetsel.errors import CalibrationError
+from jetsel.features import extract
+from jetsel.zoo import Family
+from tests.unit.calibrate.record.making import LABELS, QUICK, content, family, found, jpeg, put, rows
+
+BOTH = family("xs", "s")
+NO_TIMES = dataclasses.replace(QUICK, plan=Plan(photographs=0))
+
+
+class Counting:
+    """A real engine that counts its runs, and fails after some."""
+
+    def __init__(self, engine: Engine, fails_after: int = 10**9) -> None:
+        self.name = engine.name
+        self.concurrency = 1
+        self.runs = 0
+        self._engine = engine
+        self._fails_after = fails_after
+
+    def infer(self, batch: np.ndarray) -> Output:
+        self.runs += 1
+        if self.runs > self._fails_after:
+            raise EngineFailedError(f"{self.name}: out of memory")
+        return self._engine.infer(batch)
+
+    def close(self) -> None:
+        self._engine.close()
+
+
+@pytest.fixture
+def counted(engines: Mapping[str, Engine]) -> dict[str, Counting]:
+    return {name: Counting(engine) for name, engine in engines.items()}
+
+
+def runs(counted: Mapping[str, Counting]) -> dict[str, int]:
+    return {name: engine.runs for name, engine in counted.items()}
+
+
+def go(
+    folder: Path, engines: Mapping[str, Engine], options: Options = NO_TIMES, of: Family = BOTH, labels: bool = True
+) -> Recorded:
+    return record(folder.parent / "recording.db", of, engines, found(folder, labels), options)
+
+
+@pytest.fixture
+def photographs(tmp_path: Path) -> Path:
+    return put(tmp_path / "photos", 6)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "recording.db"
+
+
+def test_each_photograph_is_recorded_as_the_serving_code_sees_it(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    done = go(photographs, engines)
+    assert done == Recorded(photographs=6, recorded=6, skipped={}, noisy=None, finished=True)
+    file = photographs / LABELS.wnids[1] / "004.jpg"
+    decoded = image.decode(file.read_bytes(), NO_TIMES.limits, BOTH.decode_px)
+    (row,) = rows(
+        path, f"SELECT class, label, width_px, height_px, near_hash, features FROM photographs WHERE path = '{file}'"
+    )
+    assert row[:4] == (1, LABELS.wnids[1], 96, 72)
+    assert row[4] % 2**64 == perceptual_hash(decoded.bgr)
+    assert np.array_equal(np.frombuffer(row[5], "<f4"), extract(decoded.bgr))
+    for model in BOTH.models:
+        name = model.manifest.name
+        output = engines[name].infer(image.model_input(decoded, model.manifest.input))
+        ((logits, embedding, top1, top5),) = rows(
+            path,
+            "SELECT logits, embedding, top1, top5 FROM predictions JOIN photographs p ON p.id = photograph"
+            f" JOIN models m ON m.id = model WHERE path = '{file}' AND name = '{name}'",
+        )
+        stored = np.frombuffer(logits, "<f2")
+        assert np.array_equal(stored, output.logits[0].astype(np.float16))
+        order = np.argsort(-stored, kind="stable")
+        assert (top1, top5) == (order[0] == 1, 1 in order[:5])
+        assert output.embedding is not None
+        assert (embedding == output.embedding[0].astype("<f2").tobytes()) if name == "xs" else embedding is None
+
+
+def test_the_same_call_again_does_nothing(photographs: Path, path: Path, counted: dict[str, Counting]) -> None:
+    go(photographs, counted, QUICK)
+    before, first = content(path), runs(counted)
+    assert len(before["timed"]) == 4 * 2
+    assert go(photographs, counted, QUICK).recorded == 0
+    assert content(path) == before
+    assert runs(counted) == first
+
+
+def test_times_that_did_not_settle_are_told_and_drop_nothing(photographs: Path, engines: Mapping[str, Engine]) -> None:
+    done = go(photographs, engines, dataclasses.replace(QUICK, plan=Plan(half_width=1e-6, most_repeats=5)))
+    assert (done.photographs, done.finished) == (6, True)
+    assert "100 % of the times did not settle within 0.0001 %" in str(done.noisy)
+    assert go(photographs, engines, QUICK).noisy == done.noisy  # as long as the recording has these times
+
+
+def test_only_new_photographs_are_recorded(photographs: Path, path: Path, counted: dict[str, Counting]) -> None:
+    go(photographs, counted)
+    put(photographs, 2, first_seed=6)
+    assert go(photographs, counted).recorded == 2
+    assert runs(counted) == {"xs": 8, "s": 8}
+    assert len(rows(path, "SELECT 1 FROM photographs")) == 8
+
+
+def test_only_a_new_model_runs(photographs: Path, path: Path, counted: dict[str, Counting]) -> None:
+    go(photographs, {"s": counted["s"]}, of=family("s"))
+    assert len(rows(path, "SELECT 1 FROM predictions WHERE embedding IS NOT NULL")) == 6
+    done = go(photographs, counted)
+    assert (done.photographs, done.recorded) == (6, 6)
+    assert runs(counted) == {"xs": 6, "s": 6}
+    # The cheapest model is another one now: its embeddings alone are kept.
+    assert set(
+        rows(path, "SELECT name FROM predictions JOIN models ON models.id = model WHERE embedding NOT NULL")
+    ) == {("xs",)}
+    one_call = photographs.parent / "one.db"
+    record(one_call, BOTH, counted, found(photographs), NO_TIMES)
+    assert content(one_call) == content(path)
+
+
+def test_other_weights_of_a_model_are_recorded_again_and_nothing_else(
+    photographs: Path, path: Path, counted: dict[str, Counting]
+) -> None:
+    go(photographs, counted, QUICK)
+    first = runs(counted)
+    xs, s = BOTH.models
+    changed = dataclasses.replace(s, manifest=dataclass_like(s.manifest, sha256="f" * 64))
+    go(photographs, counted, QUICK, of=dataclasses.replace(BOTH, models=(xs, changed)))
+    assert dict(rows(path, "SELECT name, sha256 FROM models")) == {"xs": xs.manifest.sha256, "s": "f" * 64}
+    assert counted["xs"].runs - first["xs"] == 3  # the first runs before the timing of s
+    assert len(rows(path, "SELECT 1 FROM predictions")) == 12
+    assert len(rows(path, "SELECT 1 FROM timings")) == 8
+
+
+def dataclass_like(manifest: object, **changes: object) -> object:
+    fields = {name: getattr(manifest, name) for name in type(manifest).__struct_fields__}
+    return type(manifest)(**{**fields, **changes})
+
+
+def test_the_same_content_twice_counts_once(photographs: Path, path: Path, engines: Mapping[str, Engine]) -> None:
+    first = photographs / LABELS.wnids[0] / "000.jpg"
+    shutil.copy(first, first.with_name("zzz.jpg"))
+    assert go(photographs, engines).skipped == {"duplicate": 1}
+    assert rows(path, "SELECT * FROM skipped") == [
+        (str(first.with_name("zzz.jpg")), f"duplicate: the same file as {first}")
+    ]
+    first.unlink()  # the other one stays, at its own place
+    assert go(photographs, engines).photographs == 6
+    assert (str(first.with_name("zzz.jpg")),) in rows(path, "SELECT path FROM photographs")
+    assert rows(path, "SELECT * FROM skipped") == []
+
+
+def test_one_content_under_two_labels_counts_not_at_all_until_one_is_left(
+    photographs: Path, path: Path, counted: dict[str, Counting]
+) -> None:
+    go(photographs, counted)
+    first = photographs / LABELS.wnids[0] / "000.jpg"
+    other = photographs / LABELS.wnids[1] / "other.jpg"
+    shutil.copy(first, other)
+    done = go(photographs, counted)
+    assert (done.photographs, done.skipped) == (5, {"contradictory": 2})
+    reason = f"contradictory: the same file is labelled {LABELS.wnids[0]} and {LABELS.wnids[1]}; keep one"
+    assert rows(path, "SELECT * FROM skipped ORDER BY path") == sorted([(str(first), reason), (str(other), reason)])
+    first.unlink()
+    assert go(photographs, counted).photographs == 6
+    assert rows(path, f"SELECT class FROM photographs WHERE path = '{other}'") == [(1,)]
+
+
+def test_a_photograph_that_moves_to_another_class_is_judged_again_without_a_run(
+    photographs: Path, path: Path, counted: dict[str, Counting]
+) -> None:
+    go(photographs, counted)
+    file = photographs / LABELS.wnids[0] / "000.jpg"
+    ((logits,),) = rows(
+        path,
+        f"SELECT logits FROM predictions JOIN photographs p ON p.id = photograph WHERE model = 1 AND path = '{file}'",
+    )
+    said = int(np.frombuffer(logits, "<f2").argmax())
+    target = photographs / LABELS.wnids[said] / "moved.jpg"
+    target.parent.mkdir(exist_ok=True)
+    file.rename(target)
+    assert go(photographs, counted).recorded == 0
+    assert runs(counted) == {"xs": 6, "s": 6}
+    assert rows(
+        path,
+        "SELECT class, label, model, top1, top5 FROM photographs p JOIN predictions ON p.id = photograph"
+        f" WHERE path = '{target}' AND model = 1",
+    ) == [(said, LABELS.wnids[said], 1, 1, 1)]
+
+
+def test_labels_may_come_later_and_are_not_lost(photographs: Path, path: Path, engines: Mapping[str, Engine]) -> None:
+    go(photographs, engines, labels=False)
+    assert set(
+        rows(path, "SELECT class, label, top1, top5 FROM photographs p JOIN predictions ON p.id = photograph")
+    ) == {(None, None, None, None)}
+    go(photographs, engines)
+    labelled = content(path)
+    assert {row[2] for row in labelled["photographs"]} == {0, 1, 2}
+    assert all(row[4] is not None and row[5] is not None for row in labelled["predictions"])
+    go(photographs, engines, labels=False)
+    assert content(path) == labelled
+
+
+def test_unreadable_files_are_listed_and_stop_nothing(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    folder = photographs / LABELS.wnids[0]
+    (folder / "cut.jpg").write_bytes(jpeg(50)[:-200])
+    (folder / "text.jpg").write_text("no picture")
+    (folder / "large.jpg").write_bytes(jpeg(51, 400, 300))
+    (folder / "gone.jpg").symlink_to(folder / "nowhere")
+    limits = image.Limits(max_bytes=1_000_000, max_pixels=10_000)
+    done = go(photographs, engines, dataclasses.replace(NO_TIMES, limits=limits))
+    assert (done.photographs, done.skipped) == (6, {"unreadable": 4})
+    reasons = {Path(p).name: reason for p, reason in rows(path, "SELECT * FROM skipped")}
+    assert reasons["gone.jpg"] == "unreadable: No such file or directory"
+    assert reasons["cut.jpg"].startswith("unreadable: the JPEG is truncated")
+    assert "and at most 10000 are accepted" in reasons["large.jpg"]
+    (folder / "cut.jpg").write_bytes(jpeg(50))
+    assert go(photographs, engines, dataclasses.replace(NO_TIMES, limits=limits)).skipped == {"unreadable": 3}
+
+
+def test_none_readable_is_an_error(tmp_path: Path, engines: Mapping[str, Engine]) -> None:
+    folder = tmp_path / "photos" / LABELS.wnids[0]
+    folder.mkdir(parents=True)
+    (folder / "text.jpg").write_text("no picture")
+    with pytest.raises(
+        CalibrationError, match=r"none of 1 photographs can be used, the first: .*text\.jpg: unreadable"
+    ):
+        go(folder.parent, engines)
+
+
+def test_a_file_that_changes_between_reading_and_recording_is_not_mistaken(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    file = photographs / LABELS.wnids[0] / "000.jpg"
+
+    def tell(progress: Progress) -> None:
+        if (progress.phase, progress.done) == ("recording", 0):
+            file.write_bytes(jpeg(77))
+
+    done = record(path, BOTH, engines, found(photographs), NO_TIMES, tell)
+    assert (done.photographs, done.skipped) == (5, {"changed": 1})
+    assert go(photographs, engines).photographs == 6
+
+
+def test_a_model_that_fails_loses_nothing_that_was_done(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    failing = {"xs": Counting(engines["xs"]), "s": Counting(engines["s"], fails_after=4)}
+    with pytest.raises(EngineFailedError, match="s: out of memory"):
+        go(photographs, failing, dataclasses.replace(NO_TIMES, workers=1))
+    assert len(rows(path, "SELECT 1 FROM predictions")) == 8
+    assert go(photographs, engines).recorded == 2
+
+
+def test_numbers_that_float16_does_not_hold_are_refused(photographs: Path, engines: Mapping[str, Engine]) -> None:
+    class Loud(Counting):
+        def infer(self, batch: np.ndarray) -> Output:
+            found = super().infer(batch)
+            return found._replace(logits=found.logits * 1e6)
+
+    with pytest.raises(EngineFailedError, match="s answers numbers that are not finite, or above 65504"):
+        go(photographs, {"xs": engines["xs"], "s": Loud(engines["s"])})
+
+
+@pytest.mark.parametrize("phase", ["reading", "recording", "timing"])
+def test_stopped_in_any_phase_it_goes_on_later(
+    photographs: Path, path: Path, engines: Mapping[str, Engine], phase: str
+) -> None:
+    stop = threading.Event()
+
+    def tell(progress: Progress) -> None:
+        if progress.phase == phase:
+            stop.set()
+
+    done = record(path, BOTH, engines, found(photographs), QUICK, tell, stop)
+    assert not done.finished
+    assert done.photographs == {"reading": 0, "recording": 1, "timing": 6}[phase]
+    assert go(photographs, engines, QUICK).finished
+    one_call = path.with_name("one.db")
+    record(one_call, BOTH, engines, found(photographs), QUICK)
+    assert content(one_call) == content(path)
+
+
+def test_progress_ends_each_phase(photographs: Path, path: Path, engines: Mapping[str, Engine]) -> None:
+    told: list[Progress] = []
+    record(path, BOTH, engines, found(photographs), QUICK, told.append)
+    ends = {progress.phase: (progress.done, progress.total) for progress in told}
+    assert ends == {"reading": (6, 6), "recording": (6, 6), "timing": (4, 4)}

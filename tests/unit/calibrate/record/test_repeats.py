@@ -1,0 +1,82 @@
+"""Quantiles against the printed table, intervals by hand, and the rule when to stop on a clock that is set."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from jetsel.calibrate.record import Plan
+from jetsel.calibrate.record.repeats import Repeats, repeat_by_turns, t_quantile
+
+
+class Clock:
+    """Runs that take what they are told, by a clock of their own."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.ran: list[str] = []
+
+    def run(self, name: str, *durations_ms: float) -> object:
+        """The durations come round again and again."""
+
+        def once() -> None:
+            self.now_s += durations_ms[self.ran.count(name) % len(durations_ms)] / 1e3
+            self.ran.append(name)
+
+        return once
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"),
+    [(1, 12.70620), (2, 4.30265), (3, 3.18245), (4, 2.77645), (5, 2.57058), (6, 2.44691), (9, 2.26216), (10, 2.22814),
+     (15, 2.13145), (20, 2.08596), (29, 2.04523), (30, 2.04227), (60, 2.00030), (120, 1.97993), (10**9, 1.95996)],
+)  # fmt: skip
+def test_quantiles_are_those_of_the_printed_table(freedom: int, quantile: float) -> None:
+    assert t_quantile(freedom) == pytest.approx(quantile, abs=0.0003)
+
+
+def test_the_interval_by_hand() -> None:
+    found = Repeats()
+    found.add(1.0)
+    assert found.half_width_ms == math.inf
+    found.add(2.0)
+    found.add(3.0)
+    # Mean 2, variance 1, standard error 1 / sqrt(3), t of 2 degrees of freedom 4.3027.
+    assert (found.count, found.mean_ms) == (3, 2.0)
+    assert found.half_width_ms == pytest.approx(4.302653 / math.sqrt(3))
+
+
+def test_steady_durations_settle_at_the_least_repeats() -> None:
+    clock = Clock()
+    found = repeat_by_turns({"s": clock.run("s", 10.0)}, Plan(least_repeats=5, most_repeats=50), clock)["s"]
+    assert (found.count, found.half_width_ms) == (5, pytest.approx(0.0))
+    assert found.mean_ms == pytest.approx(10.0)
+
+
+def test_restless_durations_are_repeated_until_the_interval_is_narrow() -> None:
+    # 9 and 11 ms by turns: after n = 2m repeats the mean is 10 and the variance 2m / (2m - 1), so the half-width is
+    # t / sqrt(2m - 1): below 0.5 first at n = 18 (2.110 / sqrt(17) = 0.512 is not, at 20 2.093 / sqrt(19) = 0.480 is);
+    # at n = 19 the mean is 9.947, the variance 1.053 and 2.101 * sqrt(1.053 / 19) = 0.4945 < 0.4974.
+    clock = Clock()
+    found = repeat_by_turns({"s": clock.run("s", 9.0, 11.0)}, Plan(most_repeats=50), clock)["s"]
+    assert found.count == 19
+    assert found.half_width_ms == pytest.approx(0.4945, abs=0.0005)
+
+
+def test_the_cap_ends_what_never_settles() -> None:
+    clock = Clock()
+    plan = Plan(most_repeats=12)
+    found = repeat_by_turns({"s": clock.run("s", 1.0, 100.0)}, plan, clock)["s"]
+    assert found.count == 12
+    assert not found.is_settled(plan)
+
+
+def test_models_are_timed_by_turns_and_leave_when_settled() -> None:
+    clock = Clock()
+    runs = {"s": clock.run("s", 1.0), "l": clock.run("l", 1.0, 9.0)}
+    repeat_by_turns(runs, Plan(least_repeats=2, most_repeats=4), clock)
+    assert clock.ran == ["s", "l", "s", "l", "l", "l"]
