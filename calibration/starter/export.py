@@ -174,8 +174,7 @@ def check(net: Net, whole: Path, half: Path, photographs: Photographs, scratch: 
 def source_of(trained: Trained, photographs: int, classes: int) -> str:
     """One sentence on where the weights came from."""
     recipe = RECIPES[trained.name]
-    last = f" in the last {recipe.epochs - recipe.alone_epochs} epochs" if recipe.alone_epochs else ""
-    taught = f", distilled from {' and '.join(recipe.teachers)}{last}" if recipe.teachers else ""
+    taught = f", distilled from {' and '.join(recipe.teachers)}" if recipe.teachers else ""
     epochs = f"{trained.epoch} epochs" if trained.finished else f"{trained.epoch} of {recipe.epochs} epochs"
     return (
         f"Trained from scratch by the jetsel project on {photographs} photographs of {classes} classes{taught}: "

@@ -34,27 +34,16 @@ class Recipe:
     learning_rate: float = 0.2
     sides_px: tuple[tuple[float, int], ...] = ((1.0, SIDE_PX),)
     smallest_area: float = 0.35  # of a random crop; students see their teacher's views
-    cutmix_share: float = 0.0  # of the batches, none in the last tenth of the first stage
+    cutmix_share: float = 0.0  # of the batches, none in the last tenth of the epochs
     teachers: tuple[str, ...] = ()
     teacher_share: float = 0.9  # of the loss; the rest is the label's
-    alone_epochs: int = 0  # the first ones, from labels alone; with the teachers the learning rate starts anew
-    taught_learning_rate: float = 0.05  # of that second start
-
-    @property
-    def first_stage(self) -> int:
-        """The epochs that the sizes of the pictures, CutMix and the first learning rate are spread over."""
-        return self.alone_epochs or self.epochs
-
-    def is_taught(self, epoch: int) -> bool:
-        """Whether the teachers' answers are part of this epoch's loss."""
-        return bool(self.teachers) and epoch >= self.alone_epochs
 
     def side_px(self, epoch: int) -> int:
         """The side of the pictures in this epoch."""
         passed = 0.0
         for share, side in self.sides_px:
             passed += share
-            if epoch < round(passed * self.first_stage):
+            if epoch < round(passed * self.epochs):
                 return side
         return SIDE_PX
 
@@ -67,19 +56,13 @@ RECIPES = {
     "m": Recipe(epochs=24, seed=13, teachers=("l",)),
     "l": Recipe(epochs=34, seed=14, sides_px=GROWING, cutmix_share=0.3),
     # Larger than its teacher: from labels alone it learns its photographs by heart; the labels keep it another model.
-    "xl": Recipe(
-        epochs=22, seed=15, sides_px=GROWING_FROM_32, cutmix_share=0.5, teachers=("l",), teacher_share=0.7
-    ),
+    "xl": Recipe(epochs=22, seed=15, sides_px=GROWING_FROM_32, cutmix_share=0.5, teachers=("l",), teacher_share=0.7),
 }
 
 
 def rate(recipe: Recipe, passed: float) -> float:
-    """The learning rate after `passed` epochs: in each stage a linear rise, then a half cosine down to zero."""
-    if passed < recipe.first_stage:
-        peak, progress = recipe.learning_rate, passed / recipe.first_stage
-    else:
-        peak = recipe.taught_learning_rate
-        progress = (passed - recipe.alone_epochs) / (recipe.epochs - recipe.alone_epochs)
+    """The learning rate after `passed` epochs: a linear rise, then a half cosine down to zero."""
+    peak, progress = recipe.learning_rate, passed / recipe.epochs
     if progress < WARM_UP_SHARE:
         return peak * progress / WARM_UP_SHARE
     return peak * 0.5 * (1 + math.cos(math.pi * (progress - WARM_UP_SHARE) / (1 - WARM_UP_SHARE)))
@@ -183,7 +166,7 @@ def run_epoch(state: Training, pixels: Tensor, classes: Tensor, rows: Tensor, le
         take = order[step * BATCH : (step + 1) * BATCH]
         batch = views.take(pixels, take, recipe.side_px(epoch)).to(device)
         other, kept = None, 1.0
-        if epoch < 0.9 * recipe.first_stage and float(torch.rand(1, generator=draw)) < recipe.cutmix_share:
+        if epoch < 0.9 * recipe.epochs and float(torch.rand(1, generator=draw)) < recipe.cutmix_share:
             batch, other, kept = cutmix(batch, draw)
         taught = lessons.logits(epoch, take).to(device) if lessons else None
         for group in state.optimiser.param_groups:
@@ -221,10 +204,8 @@ def main() -> None:
     state = Training(options.name, len(labels.wnids), device)
     checkpoint = options.work / f"{options.name}.pt"
     state.resume(checkpoint)
+    lessons = Lessons.read(options.work, state.recipe.teachers) if state.recipe.teachers else None
     while state.epoch < state.recipe.epochs:
-        lessons = None
-        if state.recipe.is_taught(state.epoch):
-            lessons = Lessons.read(options.work, state.recipe.teachers)
         began = time.monotonic()
         loss = run_epoch(state, pixels, classes, rows, lessons)
         state.seconds += time.monotonic() - began

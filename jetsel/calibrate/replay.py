@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jetsel.calibrate.recording import Recording
 from jetsel.errors import JetselError
-from jetsel.selection.policy import Decision, Evidence, Policy
+from jetsel.selection.policy import Decision, Evidence, Policy, Prediction, Steps
+from jetsel.selection.policy import Run as Asked
 from jetsel.wire import Criterion
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """One photograph under one policy. decision is None where the policy refused; cost_ms is of the models that ran."""
+    """One photograph under one policy. decision is None where the policy refused.
+
+    models_ms: of the models that ran, as recorded. choice_ms: what the policy itself took just now.
+    """
 
     decision: Decision | None
     ran: tuple[str, ...]
-    cost_ms: float
+    models_ms: float
+    choice_ms: float
 
 
 def replay(
@@ -34,46 +41,71 @@ def replay(
     features = recording.features_of(photograph, policy.features) if policy.features else None
     steps = policy(Evidence(features, fallback))
     ran: list[str] = []
-    cost_ms = 0.0
+    models_ms = choice_ms = 0.0
+    predictions: tuple[Prediction, ...] | None = None
+    while True:
+        began = time.perf_counter()
+        moved = _move(steps, predictions)
+        choice_ms += (time.perf_counter() - began) * 1e3
+        if not isinstance(moved, Asked):
+            return Replayed(moved, tuple(ran), models_ms, choice_ms)
+        ran += moved.models
+        models_ms += sum(recording.costs_ms[model] for model in moved.models)
+        predictions = tuple(
+            recording.prediction(model, photograph, criterion, temperatures[model]) for model in moved.models
+        )
+
+
+def _move(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Asked | Decision | None:
+    """Let the policy go on: what it asks for, what it decided, or None where it refused."""
     try:
-        asked = next(steps)
-        while True:
-            ran += asked.models
-            cost_ms += sum(recording.costs_ms[model] for model in asked.models)
-            asked = steps.send(
-                tuple(recording.prediction(model, photograph, criterion, temperatures[model]) for model in asked.models)
-            )
+        return next(steps) if predictions is None else steps.send(predictions)
     except StopIteration as stop:
-        return Replayed(stop.value, tuple(ran), cost_ms)
+        decision: Decision = stop.value
+        return decision
     except JetselError:
-        return Replayed(None, tuple(ran), cost_ms)
+        return None
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """A policy over a whole recording. runs: model -> share of the photographs that it ran on."""
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One policy over n photographs.
 
-    accuracy: float
-    mean_ms: float
-    p95_ms: float
-    runs: dict[str, float]
-    in_doubt: float
+    answered: (n,) class numbers, -1 where it refused. is_top5: (n,), whether the true class is among the first five of
+    the answer. ran: (n, models). choice_ms: the median of the policy's own time; it is the same work each time, and the
+    rest is the machine's noise. reads_features: whether features must be extracted first.
+    """
+
+    answered: NDArray[np.int64]
+    is_top5: NDArray[np.bool_]
+    models_ms: NDArray[np.float64]
+    ran: NDArray[np.bool_]
+    in_doubt: NDArray[np.bool_]
+    choice_ms: float
+    reads_features: bool
 
 
-def judge_policy(
+def replay_all(
     policy: Policy,
     recording: Recording,
+    photographs: Iterable[int],
     criterion: Criterion,
     temperatures: Mapping[str, float],
     fallback: str | None,
-    chooser_ms: float = 0.0,
-) -> Outcome:
-    """Replay the policy on every photograph. chooser_ms: the time of its features and choice, added to each."""
-    right = recording.right(criterion)
+) -> Run:
+    """Replay the policy on these photographs, in their order."""
+    rows = list(photographs)
     column = {model: i for i, model in enumerate(recording.models)}
-    replayed = [replay(policy, recording, i, criterion, temperatures, fallback) for i in range(len(recording.classes))]
-    correct = [r.decision is not None and right[i, column[r.decision.seen.model]] for i, r in enumerate(replayed)]
-    costs = np.array([r.cost_ms for r in replayed]) + chooser_ms
-    runs = {model: float(np.mean([model in r.ran for r in replayed])) for model in recording.models}
-    doubt = float(np.mean([r.decision is None or r.decision.in_doubt for r in replayed]))
-    return Outcome(float(np.mean(correct)), float(costs.mean()), float(np.quantile(costs, 0.95)), runs, doubt)
+    answered, is_top5, in_doubt = np.full(len(rows), -1), np.zeros(len(rows), bool), np.ones(len(rows), bool)
+    models_ms, choice_ms = np.zeros(len(rows)), np.zeros(len(rows))
+    ran = np.zeros((len(rows), len(column)), bool)
+    for place, photograph in enumerate(rows):
+        one = replay(policy, recording, photograph, criterion, temperatures, fallback)
+        models_ms[place], choice_ms[place] = one.models_ms, one.choice_ms
+        ran[place, [column[model] for model in one.ran]] = True
+        if one.decision is not None:
+            odds, true = one.decision.seen.probabilities, int(recording.classes[photograph])
+            answered[place], in_doubt[place] = int(odds.argmax()), one.decision.in_doubt
+            above = np.count_nonzero(odds > odds[true]) + np.count_nonzero(odds[:true] == odds[true])
+            is_top5[place] = above < 5
+    return Run(answered, is_top5, models_ms, ran, in_doubt, float(np.median(choice_ms)), bool(policy.features))

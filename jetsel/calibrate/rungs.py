@@ -1,96 +1,160 @@
-"""Fits a cascade: which models are its rungs, and from which confidence each one's answer is taken."""
+"""Fits cascades: which models are the rungs, and from which confidence the answer of those that ran is taken."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-QUANTILES = np.linspace(0.02, 0.98, 33)  # of a model's confidences: the thresholds that are tried
-PRICES = np.geomspace(0.0005, 0.3, 16)  # of the whole range of costs, in shares of right answers
+from jetsel.calibrate.recording import Recording, is_right
+from jetsel.wire import Criterion
+
+QUANTILES = np.linspace(0.02, 0.98, 33)  # of the confidences at a rung: the thresholds that are tried
+PRICES = np.geomspace(0.003, 0.3, 24)  # of the most expensive model's time, in shares of right answers
+BUDGETS = np.geomspace(0.04, 1.3, 36)  # mean times that are wanted, as shares of the most expensive model's
 PASSES = 3
+FEW_MODELS = 8  # up to so many, cascades have four rungs; of more, three: the combinations grow too fast
+
+
+class Voices:
+    """What the models say that have run: the last of them alone, or all averaged as AveragedCascade does."""
+
+    def __init__(
+        self, recording: Recording, criterion: Criterion, temperatures: Mapping[str, float], *, averaged: bool
+    ) -> None:
+        self.costs_ms = np.array([recording.costs_ms[model] for model in recording.models])
+        self._criterion = criterion
+        self._averaged = averaged
+        self._classes = recording.classes
+        self._logs = [
+            _log_softmax(logits, temperatures[model])
+            for model, logits in zip(recording.models, recording.logits, strict=True)
+        ]
+        self._heard: dict[tuple[int, ...], tuple[NDArray[np.float32], NDArray[np.bool_]]] = {}
+
+    def of(self, ran: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Return the confidence and whether it is right, both (n,), once these columns have run, cheapest first."""
+        key = tuple(sorted(ran)) if self._averaged else ran[-1:]
+        if key not in self._heard:
+            logs = self._logs[key[0]]
+            if len(key) > 1:
+                logs = _log_softmax(np.mean([self._logs[column] for column in key], axis=0), 1.0)
+            odds = np.exp(logs)
+            first = 1 if self._criterion == "top1" else min(5, odds.shape[1])
+            confidence = odds.max(axis=1) if first == 1 else np.partition(odds, -first)[:, -first:].sum(axis=1)
+            self._heard[key] = confidence, is_right(logs, self._classes, self._criterion)
+        return self._heard[key]
 
 
 @dataclass(frozen=True)
-class Front:
-    """One cascade and what it gives on the photographs it was fitted on: rungs are columns, the last threshold 0."""
+class Fitted:
+    """One cascade: rungs are columns, cheapest first, and the last threshold is 0."""
 
     rungs: tuple[int, ...]
     thresholds: tuple[float, ...]
-    accuracy: float
-    cost_ms: float
 
 
-def judge(
-    rungs: tuple[int, ...],
-    thresholds: tuple[float, ...],
-    confidences: NDArray[np.float32],
-    right: NDArray[np.bool_],
-    costs_ms: NDArray[np.float64],
-) -> tuple[float, float]:
-    """Return the accuracy and the mean cost in ms of a cascade; confidences and right are (n, m), costs_ms (m,)."""
-    n = len(right)
-    waiting = np.ones(n, bool)
-    correct = 0
-    cost = 0.0
-    for rung, threshold in zip(rungs, (*thresholds[: len(rungs) - 1], 0.0), strict=True):
-        cost += waiting.sum() * float(costs_ms[rung])
-        taken = waiting & (confidences[:, rung] >= threshold)
-        correct += int(right[taken, rung].sum())
-        waiting &= ~taken
-    return correct / n, cost / n
+def judge(fitted: Fitted, voices: Voices) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Return for each photograph whether the cascade is right, and its models' time in ms: (n,) and (n,)."""
+    waiting: NDArray[np.bool_] | None = None
+    for place, threshold in enumerate(fitted.thresholds):
+        confidence, right = voices.of(fitted.rungs[: place + 1])
+        if waiting is None:
+            waiting, correct, cost = np.ones(len(right), bool), np.zeros(len(right), bool), np.zeros(len(right))
+        cost += waiting * float(voices.costs_ms[fitted.rungs[place]])
+        taken = waiting & (confidence >= threshold)
+        correct |= taken & right
+        waiting = waiting & ~taken
+    return correct, cost
 
 
-def fit_cascades(
-    confidences: NDArray[np.float32], right: NDArray[np.bool_], costs_ms: NDArray[np.float64]
-) -> list[Front]:
-    """Return the cascades that no other beats in both accuracy and cost, cheapest first.
+def fit_cascades(voices: Voices, budgets: Sequence[float] | NDArray[np.float64] = BUDGETS) -> list[Fitted]:
+    """Return, for each budget, the most accurate cascade whose mean time keeps it; the fastest where none does.
 
-    Every choice of one to four rungs is tried at every price of time; thresholds by coordinate ascent over quantiles.
-    confidences, right: (n, m), columns cheapest first; costs_ms: (m,).
+    budgets: shares of the most expensive model's time. Every choice of one to four rungs is fitted at every price of
+    time, thresholds by coordinate ascent over quantiles, each step the best there is. Prices find only what no mixture
+    of two others beats, which leaves gaps: so each of them is tried with other last thresholds too.
     """
-    m = right.shape[1]
-    grid = np.asarray(np.quantile(confidences, QUANTILES, axis=0), np.float64)  # (quantiles, m)
-    found: list[Front] = []
-    for length in range(1, min(m, 4) + 1):
-        for rungs in itertools.combinations(range(m), length):
-            for price in PRICES / costs_ms.max():
-                thresholds = _climb(rungs, grid, confidences, right, costs_ms, float(price))
-                accuracy, cost = judge(rungs, thresholds, confidences, right, costs_ms)
-                found.append(Front(rungs, (*thresholds, 0.0), accuracy, cost))
-    return _undominated(found)
+    models = len(voices.costs_ms)
+    most = min(models, 4 if models <= FEW_MODELS else 3)
+    prices = PRICES / voices.costs_ms.max()
+    ladders = [_Ladder(rungs, voices) for n in range(1, most + 1) for rungs in itertools.combinations(range(models), n)]
+    climbed = {ladder.climb(float(price)): ladder for ladder in ladders for price in prices}
+    tried = list(
+        dict.fromkeys([*climbed, *(near for fitted, ladder in climbed.items() for near in ladder.near(fitted))])
+    )
+    judged = [judge(fitted, voices) for fitted in tried]
+    accuracy = np.array([correct.mean() for correct, _ in judged])
+    cost_ms = np.array([cost.mean() for _, cost in judged])
+    found = []
+    for budget_ms in np.asarray(budgets) * voices.costs_ms.max():
+        within = cost_ms <= budget_ms
+        best = np.lexsort((cost_ms, -np.where(within, accuracy, -1.0)))[0] if within.any() else cost_ms.argmin()
+        found.append(tried[int(best)])
+    return found
 
 
-def _climb(
-    rungs: tuple[int, ...],
-    grid: NDArray[np.float64],
-    confidences: NDArray[np.float32],
-    right: NDArray[np.bool_],
-    costs_ms: NDArray[np.float64],
-    price: float,
-) -> tuple[float, ...]:
-    """Better one threshold at a time until a pass changes nothing: most right answers at this price of a ms."""
-    thresholds = [float(grid[len(grid) // 2, rung]) for rung in rungs[:-1]]
+class _Ladder:
+    """One choice of rungs over the photographs to fit on, prepared for many prices."""
 
-    def value(candidate: list[float]) -> float:
-        accuracy, cost = judge(rungs, tuple(candidate), confidences, right, costs_ms)
-        return accuracy - price * cost
+    def __init__(self, rungs: tuple[int, ...], voices: Voices) -> None:
+        self._rungs = rungs
+        self._costs = [float(voices.costs_ms[rung]) for rung in rungs]
+        heard = [voices.of(rungs[: place + 1]) for place in range(len(rungs))]
+        self._right = [right.astype(np.float64) for _, right in heard]
+        self._confidence = [confidence for confidence, _ in heard[:-1]]
+        self._order = [np.argsort(-confidence) for confidence in self._confidence]
+        self._grid = [np.quantile(confidence, QUANTILES).astype(np.float64) for confidence in self._confidence]
+        self._accepted = [  # how many photographs each threshold of the grid lets go
+            (confidence[None] >= grid[:, None]).sum(axis=1)
+            for confidence, grid in zip(self._confidence, self._grid, strict=True)
+        ]
 
-    for _ in range(PASSES):
-        before = list(thresholds)
-        for place, rung in enumerate(rungs[:-1]):
-            tried = [[*thresholds[:place], float(t), *thresholds[place + 1 :]] for t in grid[:, rung]]
-            thresholds = max([thresholds, *tried], key=value)
-        if thresholds == before:
-            break
-    return tuple(thresholds)
+    def climb(self, price: float) -> Fitted:
+        """Better one threshold at a time until a pass changes nothing."""
+        thresholds = [float(grid[len(grid) // 2]) for grid in self._grid]
+        for _ in range(PASSES):
+            before = list(thresholds)
+            for place in reversed(range(len(thresholds))):
+                thresholds[place] = self._best(place, thresholds, price)
+            if thresholds == before:
+                break
+        return Fitted(self._rungs, (*thresholds, 0.0))
+
+    def near(self, fitted: Fitted) -> list[Fitted]:
+        """The same cascade with every second threshold of the grid before its last rung."""
+        if len(self._rungs) == 1:
+            return []
+        before = fitted.thresholds[:-2]
+        return [Fitted(self._rungs, (*before, float(threshold), 0.0)) for threshold in self._grid[-1][::2]]
+
+    def _best(self, place: int, thresholds: list[float], price: float) -> float:
+        """The threshold of this rung that is best while the others stand.
+
+        What stopping gains over going on is added up photograph by photograph, from the surest downwards.
+        """
+        reached = np.ones(len(self._right[0]), bool)
+        for earlier in range(place):
+            reached &= self._confidence[earlier] < thresholds[earlier]
+        gain = (self._right[place] - self._beyond(place + 1, thresholds, price)) * reached
+        so_far = np.concatenate([[0.0], np.cumsum(gain[self._order[place]])])
+        return float(self._grid[place][int(so_far[self._accepted[place]].argmax())])
+
+    def _beyond(self, place: int, thresholds: list[float], price: float) -> NDArray[np.float64]:
+        """What a photograph is worth that comes to this rung: right or not, less the price of what runs from here."""
+        last = len(self._rungs) - 1
+        value: NDArray[np.float64] = self._right[last] - price * self._costs[last]
+        for rung in reversed(range(place, last)):
+            taken = self._confidence[rung] >= thresholds[rung]
+            value = np.where(taken, self._right[rung], value) - price * self._costs[rung]
+        return value
 
 
-def _undominated(found: list[Front]) -> list[Front]:
-    front: list[Front] = []
-    for candidate in sorted(found, key=lambda c: (c.cost_ms, -c.accuracy)):
-        if not front or candidate.accuracy > front[-1].accuracy:
-            front.append(candidate)
-    return front
+def _log_softmax(logits: NDArray[np.floating], temperature: float) -> NDArray[np.float32]:
+    scaled: NDArray[np.float32] = logits.astype(np.float32) / np.float32(temperature)
+    scaled -= scaled.max(axis=1, keepdims=True)
+    scaled -= np.log(np.exp(scaled).sum(axis=1, keepdims=True))
+    return scaled

@@ -33,14 +33,3 @@ def fit_temperature(logits: NDArray[np.float32], classes: NDArray[np.int64]) -> 
         else:
             low = left
     return float(np.exp((low + high) / 2))
-
-
-def calibration_error(confidences: NDArray[np.float32], right: NDArray[np.bool_], bins: int = 15) -> float:
-    """Expected calibration error: the mean gap of confidence and accuracy over equal bins (Guo et al., eq. 3)."""
-    which = np.minimum((confidences * bins).astype(int), bins - 1)
-    gaps = [
-        abs(float(confidences[which == b].mean()) - float(right[which == b].mean())) * int((which == b).sum())
-        for b in range(bins)
-        if (which == b).any()
-    ]
-    return float(sum(gaps) / len(confidences))

@@ -8,10 +8,12 @@ import typer
 from typer.core import TyperGroup
 
 from jetsel import __version__
+from jetsel.cli.calibrate import calibrate
 from jetsel.cli.calibration import calibration
 from jetsel.cli.classify import classify
 from jetsel.cli.configuration import config
 from jetsel.cli.demo import demo
+from jetsel.cli.evaluate import evaluate
 from jetsel.cli.models import models
 from jetsel.cli.serve import serve
 from jetsel.cli.status import reload, status
@@ -71,5 +73,7 @@ app.command(rich_help_panel="Operate")(serve)
 app.command(rich_help_panel="Operate")(status)
 app.command(rich_help_panel="Operate")(reload)
 app.command(rich_help_panel="Operate")(config)
+app.command(rich_help_panel="Choose better")(calibrate)
+app.command(rich_help_panel="Choose better")(evaluate)
+app.add_typer(calibration, name="calibration", rich_help_panel="Choose better")
 app.add_typer(models, name="models", rich_help_panel="Operate")
-app.add_typer(calibration, name="calibration", rich_help_panel="Operate")

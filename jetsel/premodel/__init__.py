@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jetsel.premodel.artefact import Calibration, Rung, Skip, Soundness, Weighing, check
 from jetsel.premodel.chain import Chain, Choice, optimum_votes, right_votes
-from jetsel.premodel.fit import Votes, chain_from, cross_validated_choices, fit_chain, held_out_choices
+from jetsel.premodel.fit import Votes, chain_from, fit_chain
 from jetsel.premodel.neighbours import Neighbours
 from jetsel.premodel.scaling import Scaling, fit_scaling
 from jetsel.premodel.shares import Shares, worthiest
@@ -27,10 +27,8 @@ __all__ = [
     "chain_from",
     "chances",
     "check",
-    "cross_validated_choices",
     "fit_chain",
     "fit_scaling",
-    "held_out_choices",
     "load",
     "optimum_votes",
     "right_votes",

@@ -71,22 +71,6 @@ class Chain:
         elected = next((name for name, yes in zip(self.models, votes, strict=True) if yes * 2 > self.k), None)
         return Choice(None if is_far else elected, distance, votes, self.soundness.confidence(distance), is_far)
 
-    def choose_many(self, features: NDArray[np.float32]) -> NDArray[np.int64]:
-        """Return for each photograph the index of the chosen link, (photographs,) int64, -1 where `choose` says None.
-
-        features: (photographs, features) float32, not scaled, finite. Raises ValueError otherwise.
-        """
-        return self.consider_many(features)[0]
-
-    def consider_many(self, features: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return what `choose_many` does, and each photograph's mean distance to its neighbours, (photographs,)."""
-        near, distances = self._neighbours.nearest_many(self._scaling.apply(features), self.k)
-        yes = self._votes[near].sum(axis=1) * 2 > self.k
-        mean = distances.mean(axis=1)
-        if self.soundness.limit is not None:
-            yes &= (mean <= self.soundness.limit)[:, None]
-        return np.where(yes.any(axis=1), yes.argmax(axis=1), -1), mean
-
 
 def optimum_votes(right: NDArray[np.bool_], costs_ms: Sequence[float]) -> NDArray[np.bool_]:
     """Return, for each photograph, True for its optimum alone: the cheapest model that is right (section 3.3).

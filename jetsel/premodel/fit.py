@@ -1,4 +1,4 @@
-"""Builds chains, from arrays or from a calibration, and judges them on photographs that they were not fitted on."""
+"""Builds chains, from arrays or from a calibration."""
 
 from __future__ import annotations
 
@@ -50,50 +50,6 @@ def chain_from(calibration: Calibration, criterion: str, votes: Votes) -> Chain:
     scaling = Scaling(calibration.minimum, calibration.maximum)
     soundness = calibration.soundness.get(criterion, Soundness()) if votes == "optimum" else Soundness()
     return Chain(links, table, Neighbours(calibration.points), scaling, calibration.k, soundness)
-
-
-def cross_validated_choices(
-    features: NDArray[np.float32],
-    right: NDArray[np.bool_],
-    costs_ms: Sequence[float],
-    k: int,
-    folds: int,
-    seed: int,
-    votes: Votes,
-) -> NDArray[np.int64]:
-    """Return what the chain chooses for each photograph when fitted on the other folds alone.
-
-    Shapes as for `fit_chain`, links in the order of the columns. The photographs are dealt at random, by `seed`, into
-    2 to `photographs` folds of equal size (to one). Returns (photographs,) int64: the column chosen, -1 where no link
-    votes yes. Raises ValueError where the arguments do not fit one another.
-    """
-    n = len(features)
-    if not 2 <= folds <= n:
-        raise ValueError(f"folds is {folds}; it must be from 2 to the {n} photographs")
-    fold_of = np.random.default_rng(seed).permutation(np.arange(n) % folds)
-    return held_out_choices(features, right, costs_ms, k, fold_of, votes)
-
-
-def held_out_choices(
-    features: NDArray[np.float32],
-    right: NDArray[np.bool_],
-    costs_ms: Sequence[float],
-    k: int,
-    fold_of: NDArray[np.int64],
-    votes: Votes,
-) -> NDArray[np.int64]:
-    """Do what `cross_validated_choices` does with folds of the caller's: fold_of is (photographs,), any integers.
-
-    Photographs that must not be told apart (near-duplicates) get the same fold.
-    """
-    models = [str(column) for column in range(right.shape[1])]
-    choices = np.full(len(features), -1, np.int64)
-    for fold in np.unique(fold_of):
-        held = fold_of == fold
-        # Scaling and neighbours alike come from the other folds, as they would for a photograph never seen
-        chain = fit_chain(models, features[~held], right[~held], costs_ms, k, votes)
-        choices[held] = chain.choose_many(features[held])
-    return choices
 
 
 def _votes(right: NDArray[np.bool_], costs_ms: Sequence[float], votes: Votes) -> NDArray[np.bool_]:

@@ -60,10 +60,12 @@ def chances(trees: Trees, x: NDArray[np.float32]) -> NDArray[np.float64]:
 
 def fault(trees: Trees, features: int, models: int) -> str | None:
     """What makes the trees unusable for so many features and models, or None."""
-    nodes = len(trees.feature)
-    if any(len(array) != nodes for array in (trees.threshold, trees.left, trees.right, trees.value)):
+    nodes = trees.feature.size
+    described = (trees.feature, trees.threshold, trees.left, trees.right, trees.value)
+    if any(array.shape != (nodes,) for array in described):
         return "its nodes are not all described"
-    if nodes == 0 or len(trees.root) != len(trees.model) or trees.baseline.shape != (models,):
+    of_trees = (trees.root.size,)
+    if nodes == 0 or trees.root.shape != of_trees or trees.model.shape != of_trees or trees.baseline.shape != (models,):
         return f"it needs nodes, a model for each tree and a baseline for each of {models} models"
     if not _within(trees.feature, features) or not _within(trees.model, models):
         return f"it asks for more than {features} features or {models} models"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import judge_policy, replay
+from jetsel.calibrate.replay import Run, replay, replay_all
 from jetsel.engines import Output
 from jetsel.errors import InDoubtError
 from jetsel.premodel import fit_chain
@@ -77,7 +77,7 @@ def test_a_replay_is_what_the_driver_does(kind: str, criterion: Criterion, seed:
         assert isinstance(flight.outcome, Decision)
         assert again.decision is not None
         assert again.ran == tuple(run.model for run in flight.ran)
-        assert again.cost_ms == sum(COSTS_MS[model] for model in again.ran)
+        assert again.models_ms == sum(COSTS_MS[model] for model in again.ran)
         assert again.decision.seen.model == flight.outcome.seen.model
         assert again.decision.because == flight.outcome.because
         assert again.decision.in_doubt == flight.outcome.in_doubt
@@ -93,29 +93,29 @@ def of_four() -> Recording:
     )
 
 
-def test_a_cascade_s_summary_by_hand() -> None:
-    outcome = judge_policy(Cascade.of("c", ["s", "m"], [0.7]), of_four(), "top1", EVEN, "m")
-    assert outcome.accuracy == 2 / 4  # 0 by s, 2 by m
-    assert outcome.mean_ms == pytest.approx((1 + 1 + 4 + 4) / 4)
-    assert outcome.p95_ms == pytest.approx(4.0)
-    assert outcome.runs == {"s": 1.0, "m": 0.5}
-    assert outcome.in_doubt == 0.0
+def run(policy: Policy, recording: Recording, fallback: str | None = "m") -> Run:
+    return replay_all(policy, recording, range(len(recording.classes)), "top1", EVEN, fallback)
 
 
-def test_the_time_of_the_choice_is_added_to_each() -> None:
-    plain = judge_policy(Single("m"), of_four(), "top1", EVEN, "m")
-    choosing = judge_policy(Single("m"), of_four(), "top1", EVEN, "m", chooser_ms=0.5)
-    assert (plain.mean_ms, plain.p95_ms) == (3.0, 3.0)
-    assert (choosing.mean_ms, choosing.p95_ms) == (3.5, 3.5)
-    assert plain.accuracy == choosing.accuracy == 3 / 4
+def test_a_cascade_by_hand() -> None:
+    found = run(Cascade.of("c", ["s", "m"], [0.7]), of_four())
+    assert found.answered.tolist() == [0, 0, 0, 0]  # 0 and 1 by s, which is wrong on 1; 2 and 3 by m
+    assert found.is_top5.tolist() == [True] * 4  # of two classes
+    assert found.models_ms.tolist() == [1, 1, 4, 4]
+    assert found.ran.tolist() == [[True, False], [True, False], [True, True], [True, True]]
+    assert not found.in_doubt.any()
+    assert found.choice_ms > 0
 
 
-def test_the_95th_percentile_by_hand() -> None:
-    # 21 photographs, two of which cost 4 ms instead of 1: the 95th percentile is the 20th of the sorted, so 4.
-    two = of_two_classes([margin(0.9)] * 19 + [0.1] * 2, [1.0] * 21, classes=[0] * 21)
-    assert judge_policy(Cascade.of("c", ["s", "m"], [0.7]), two, "top1", EVEN, "m").p95_ms == pytest.approx(4.0)
-    one = of_two_classes([margin(0.9)] * 20 + [0.1], [1.0] * 21, classes=[0] * 21)
-    assert judge_policy(Cascade.of("c", ["s", "m"], [0.7]), one, "top1", EVEN, "m").p95_ms == pytest.approx(1.0)
+def test_some_photographs_in_an_order() -> None:
+    found = replay_all(Single("m"), of_four(), [1, 0], "top1", EVEN, "m")
+    assert found.answered.tolist() == [1, 0]
+
+
+@given(seed=st.integers(0, 1000))
+def test_the_first_five_are_what_the_recording_calls_right(seed: int) -> None:
+    recording = drawn(seed)
+    assert run(Single("m"), recording).is_top5.tolist() == recording.right("top5")[:, 1].tolist()
 
 
 def doubtful() -> tuple[ChainPolicy, Recording]:
@@ -128,20 +128,18 @@ def doubtful() -> tuple[ChainPolicy, Recording]:
 
 
 def test_a_chain_in_doubt_by_hand() -> None:
-    policy, recording = doubtful()
-    used = judge_policy(policy, recording, "top1", EVEN, "m")
-    assert used.accuracy == pytest.approx(4 / 6)
-    assert used.runs == {"s": pytest.approx(2 / 6), "m": pytest.approx(4 / 6)}
-    assert used.mean_ms == pytest.approx((2 * 1 + 4 * 3) / 6)
-    assert used.in_doubt == pytest.approx(2 / 6)
+    found = run(*doubtful())
+    assert found.ran.tolist() == [[True, False]] * 2 + [[False, True]] * 4
+    assert found.models_ms.tolist() == [1, 1, 3, 3, 3, 3]
+    assert found.in_doubt.tolist() == [False] * 4 + [True] * 2
 
 
-def test_a_refusal_is_no_right_answer_and_runs_nothing() -> None:
+def test_a_refusal_is_no_answer_and_runs_nothing() -> None:
     policy, recording = doubtful()
     refused = replay(policy, recording, 5, "top1", EVEN, None)
-    assert (refused.decision, refused.ran, refused.cost_ms) == (None, (), 0.0)
+    assert (refused.decision, refused.ran, refused.models_ms) == (None, (), 0.0)
     assert isinstance(driven(policy, recording, 5, "top1", None).outcome, InDoubtError)
-    outcome = judge_policy(policy, recording, "top1", EVEN, None)
-    assert outcome.accuracy == pytest.approx(4 / 6)
-    assert outcome.in_doubt == pytest.approx(2 / 6)
-    assert outcome.mean_ms == pytest.approx((2 * 1 + 2 * 3) / 6)
+    found = run(policy, recording, None)
+    assert found.answered.tolist()[4:] == [-1, -1]
+    assert found.is_top5.tolist()[4:] == [False, False]
+    assert found.models_ms.tolist() == [1, 1, 3, 3, 0, 0]

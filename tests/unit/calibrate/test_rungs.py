@@ -1,100 +1,101 @@
-"""Fitted cascades: judged by hand, none better left out where all can be tried, none on the front beaten by another."""
+"""Fitted cascades: judged by hand and by replay, and none better left out where all can be tried."""
 
 from __future__ import annotations
-
-import itertools
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetsel.calibrate.replay import judge_policy
-from jetsel.calibrate.thresholds import PRICES, QUANTILES, fit_cascades, judge
+from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.replay import replay
+from jetsel.calibrate.rungs import PRICES, QUANTILES, Fitted, Voices, fit_cascades, judge
+from jetsel.selection.averaged import AveragedCascade
 from jetsel.selection.cascade import Cascade
-from tests.unit.calibrate.recorded import COSTS_MS, drawn
+from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, of_two_classes
 
-COSTS = np.array([1.0, 10.0])
-CONFIDENCES = np.array([[0.9, 0.5], [0.6, 0.5], [0.5, 0.5], [0.2, 0.5]], np.float32)
-RIGHT = np.array([[True, False], [False, True], [True, True], [False, False]])
+EVEN = dict.fromkeys(COSTS_MS, 1.0)
+
+
+def of_four() -> Recording:
+    """Model s says class 0 of all, surest of the first; m says 1 of the first two and 0 of the others."""
+    sure = [margin(0.9), margin(0.6), margin(0.55), margin(0.7)]
+    return of_two_classes(sure, [-1.0, -1.0, 1.0, 1.0], classes=[0, 1, 0, 1])
+
+
+def voices(recording: Recording, *, averaged: bool = False) -> Voices:
+    return Voices(recording, "top1", EVEN, averaged=averaged)
 
 
 @pytest.mark.parametrize(
-    ("rungs", "thresholds", "accuracy", "cost_ms"),
+    ("rungs", "thresholds", "right", "costs"),
     [
-        ((0,), (), 2 / 4, 1.0),
-        ((1,), (), 2 / 4, 10.0),
-        ((0, 1), (0.7,), 3 / 4, 1 + 10 * 3 / 4),  # the first is answered by the cheap model, three by the other
-        ((0, 1), (0.5,), 2 / 4, 1 + 10 * 1 / 4),  # a confidence at the threshold is enough
-        ((0, 1), (0.0,), 2 / 4, 1.0),
-        ((0, 1), (1.0,), 2 / 4, 11.0),
-        ((0, 1), (0.7, 0.9), 3 / 4, 1 + 10 * 3 / 4),  # the last rung takes all, whatever stands for it
+        ((0,), (0.0,), [1, 0, 1, 0], [1, 1, 1, 1]),
+        ((1,), (0.0,), [0, 1, 1, 0], [3, 3, 3, 3]),
+        ((0, 1), (0.65, 0.0), [1, 1, 1, 0], [1, 4, 4, 1]),
+        ((0, 1), (1.0, 0.0), [0, 1, 1, 0], [4, 4, 4, 4]),
+        ((0, 1), (0.0, 0.0), [1, 0, 1, 0], [1, 1, 1, 1]),
     ],
 )
 def test_a_cascade_judged_by_hand(
-    rungs: tuple[int, ...], thresholds: tuple[float, ...], accuracy: float, cost_ms: float
+    rungs: tuple[int, ...], thresholds: tuple[float, ...], right: list[int], costs: list[float]
 ) -> None:
-    assert judge(rungs, thresholds, CONFIDENCES, RIGHT, COSTS) == pytest.approx((accuracy, cost_ms))
+    correct, cost = judge(Fitted(rungs, thresholds), voices(of_four()))
+    assert correct.tolist() == [bool(r) for r in right]
+    assert cost.tolist() == costs
 
 
-@given(st.integers(0, 1000), st.lists(st.floats(0, 1), min_size=2, max_size=2))
-def test_judging_is_replaying_the_policy(seed: int, thresholds: list[float]) -> None:
+def test_averaged_voices_by_hand() -> None:
+    # Margins of 1 and -3: the mean is -1, which says class 1 with a confidence of e / (1 + e).
+    heard = voices(of_two_classes([1.0], [-3.0], classes=[1]), averaged=True)
+    confidence, right = heard.of((0, 1))
+    assert confidence == pytest.approx([np.e / (1 + np.e)])
+    assert right.tolist() == [True]
+    assert heard.of((0,))[1].tolist() == [False]
+
+
+@pytest.mark.parametrize("averaged", [False, True])
+@given(seed=st.integers(0, 1000), thresholds=st.lists(st.floats(0, 1), min_size=2, max_size=2))
+def test_judging_is_replaying_the_policy(averaged: bool, seed: int, thresholds: list[float]) -> None:
     found = drawn(seed)
-    even = dict.fromkeys(found.models, 1.0)
-    outcome = judge_policy(Cascade.of("c", found.models, thresholds), found, "top1", even, "l")
-    costs = np.array(list(COSTS_MS.values()))
-    judged = judge((0, 1, 2), tuple(thresholds), found.confidences("top1", even), found.right("top1"), costs)
-    assert judged == pytest.approx((outcome.accuracy, outcome.mean_ms))
+    policy = (
+        AveragedCascade.of("a", found.models, thresholds, "top1")
+        if averaged
+        else Cascade.of("c", found.models, thresholds)
+    )
+    correct, cost = judge(Fitted((0, 1, 2), (*thresholds, 0.0)), voices(found, averaged=averaged))
+    for photograph in range(len(found.classes)):
+        replayed = replay(policy, found, photograph, "top1", EVEN, "l")
+        assert replayed.decision is not None
+        assert (replayed.decision.seen.label == found.classes[photograph]) == correct[photograph]
+        assert replayed.models_ms == cost[photograph]
 
 
-def two_models(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    draw = np.random.default_rng(seed)
-    return draw.random((12, 2), dtype=np.float32), draw.random((12, 2)) < [0.5, 0.8]
+def judged(fitted: Fitted, heard: Voices) -> tuple[float, float]:
+    correct, cost = judge(fitted, heard)
+    return float(correct.mean()), float(cost.mean())
 
 
-@given(st.integers(0, 1000))
-def test_at_every_price_nothing_beats_the_front_where_all_can_be_tried(seed: int) -> None:
-    confidences, right = two_models(seed)
-    front = fit_cascades(confidences, right, COSTS)
-    grid = np.quantile(confidences[:, 0], QUANTILES)
-    everything = [((0,), ()), ((1,), ()), *(((0, 1), (float(t),)) for t in grid)]
-    judged = [judge(rungs, thresholds, confidences, right, COSTS) for rungs, thresholds in everything]
-    for price in PRICES / COSTS.max():
-        best = max(accuracy - price * cost for accuracy, cost in judged)
-        assert max(f.accuracy - price * f.cost_ms for f in front) == pytest.approx(best)
+@pytest.mark.parametrize("averaged", [False, True])
+@given(seed=st.integers(0, 1000))
+def test_at_every_price_nothing_of_two_rungs_beats_what_is_fitted(averaged: bool, seed: int) -> None:
+    found = drawn(seed, photographs=12).of_models(("s", "l"))
+    heard = voices(found, averaged=averaged)
+    everything = [Fitted((0,), (0.0,)), Fitted((1,), (0.0,))]
+    everything += [Fitted((0, 1), (float(t), 0.0)) for t in np.quantile(heard.of((0,))[0], QUANTILES)]
+    fitted = [judged(one, heard) for one in fit_cascades(heard, np.linspace(0.05, 1.3, 200))]
+    for price in PRICES / COSTS_MS["l"]:
+        values = [right - price * cost for right, cost in (judged(one, heard) for one in everything)]
+        assert max(right - price * cost for right, cost in fitted) == pytest.approx(max(values))
 
 
-@given(st.integers(0, 1000))
-def test_on_the_front_who_costs_more_is_right_more_often(seed: int) -> None:
-    found = drawn(seed)
-    confidences, right = found.confidences("top1", dict.fromkeys(found.models, 1.0)), found.right("top1")
-    costs = np.array(list(COSTS_MS.values()))
-    front = fit_cascades(confidences, right, costs)
-    for cheaper, dearer in itertools.pairwise(front):
-        assert cheaper.cost_ms < dearer.cost_ms
-        assert cheaper.accuracy < dearer.accuracy
-    for one in front:
-        assert one.thresholds[-1] == 0.0
-        assert len(one.thresholds) == len(one.rungs)
-        assert list(one.rungs) == sorted(one.rungs)
-        assert (one.accuracy, one.cost_ms) == judge(one.rungs, one.thresholds, confidences, right, costs)
-    for model in range(3):  # each model alone is beaten, or stands on the front
-        accuracy = right[:, model].mean()
-        assert any(f.accuracy >= accuracy - 1e-12 and f.cost_ms <= costs[model] for f in front)
+@given(seed=st.integers(0, 100), budget=st.floats(0.1, 1.5))
+def test_a_budget_is_kept_and_more_of_it_is_no_worse(seed: int, budget: float) -> None:
+    heard = voices(drawn(seed, photographs=40))
+    (right, cost), (more, _) = (judged(one, heard) for one in fit_cascades(heard, [budget, budget + 0.2]))
+    assert cost <= budget * COSTS_MS["l"]
+    assert more >= right
 
 
-def test_a_cheap_model_that_knows_when_it_is_right_leads_the_cascade() -> None:
-    sure = np.array([0.9] * 8 + [0.1] * 4, np.float32)
-    confidences = np.stack([sure, np.full(12, 0.5, np.float32)], axis=1)
-    right = np.stack([sure > 0.5, np.ones(12, bool)], axis=1)
-    best = fit_cascades(confidences, right, COSTS)[-1]
-    assert best.rungs == (0, 1)
-    assert 0.1 < best.thresholds[0] <= 0.9
-    assert (best.accuracy, best.cost_ms) == pytest.approx((1.0, 1 + 10 * 4 / 12))
-
-
-def test_at_most_four_rungs_are_used() -> None:
-    draw = np.random.default_rng(5)
-    confidences = draw.random((20, 5), dtype=np.float32)
-    front = fit_cascades(confidences, draw.random((20, 5)) < confidences, np.array([1.0, 2.0, 4.0, 8.0, 16.0]))
-    assert max(len(f.rungs) for f in front) <= 4
+def test_where_no_budget_is_kept_the_fastest_is_taken() -> None:
+    assert fit_cascades(voices(drawn(1)), [0.01]) == [Fitted((0,), (0.0,))]

@@ -1,4 +1,4 @@
-"""Temperatures and calibration errors against numbers worked out by hand and a search by brute force."""
+"""Temperatures against numbers worked out by hand and a search by brute force."""
 
 from __future__ import annotations
 
@@ -7,13 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetsel.calibrate.temperature import (
-    HIGHEST,
-    LOWEST,
-    calibration_error,
-    fit_temperature,
-    negative_log_likelihood,
-)
+from jetsel.calibrate.temperature import HIGHEST, LOWEST, fit_temperature, negative_log_likelihood
 from tests.unit.calibrate.recorded import drawn, of_two_classes
 
 
@@ -59,21 +53,3 @@ def test_logits_twice_as_large_take_twice_the_temperature() -> None:
     found = drawn(3)
     once = fit_temperature(found.logits[2], found.classes)
     assert fit_temperature(2 * found.logits[2], found.classes) == pytest.approx(2 * once, rel=1e-3)
-
-
-def test_the_calibration_error_by_hand() -> None:
-    # Two bins: three photographs at 0.2, one of them right; one at 0.9, right. Gaps 2/15 and 0.1, weighed 3 and 1.
-    confidences = np.array([0.2, 0.2, 0.2, 0.9], np.float32)
-    right = np.array([True, False, False, True])
-    assert calibration_error(confidences, right, bins=2) == pytest.approx((3 * (1 / 3 - 0.2) + 0.1) / 4)
-
-
-def test_full_confidence_falls_into_the_last_bin() -> None:
-    assert calibration_error(np.ones(4, np.float32), np.array([True, True, True, False])) == pytest.approx(0.25)
-
-
-def test_over_and_under_confidence_in_one_bin_cancel_and_in_two_do_not() -> None:
-    confidences = np.array([0.4, 0.6], np.float32)
-    right = np.array([True, False])
-    assert calibration_error(confidences, right, bins=1) == pytest.approx(0.0, abs=1e-7)
-    assert calibration_error(confidences, right, bins=2) == pytest.approx(0.6)

@@ -34,7 +34,6 @@ def test_a_later_link_and_none() -> None:
     chain = line([[1, 0, 0], [1, 0, 0], [0, 1, 1], [0, 1, 1], [0, 0, 0], [0, 0, 1], [0, 0, 0]], k=3)
     assert chain.choose(at(4)) == Choice("large", 2 / 3, (0, 1, 2))  # points 4, 3, 5: one of three votes for middle
     assert chain.choose(at(6)) == Choice(None, 1.0, (0, 0, 1))  # points 6, 5, 4
-    assert chain.choose_many(np.array([[0], [2], [4], [6]], np.float32)).tolist() == [0, 1, 2, -1]
 
 
 def test_half_of_an_even_k_is_no_majority() -> None:
@@ -137,4 +136,3 @@ def test_every_link_equals_scikit_learn(seed: int, n: int, features: int, models
         assert [choice.votes[column] * 2 > k for choice in choices] == level.tolist()
     first = [next((name for name, level in zip(names, levels, strict=True) if level[i]), None) for i in range(20)]
     assert [choice.model for choice in choices] == first
-    assert [names[i] if i >= 0 else None for i in chain.choose_many(queries)] == first

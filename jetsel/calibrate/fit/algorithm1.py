@@ -1,0 +1,50 @@
+"""Which models the premodel chooses among: Algorithm 1 of Taylor et al."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.calibrate.findings import Step
+from jetsel.premodel import optimum_votes
+
+
+def select_models(
+    right: NDArray[np.bool_],
+    costs_ms: Sequence[float] | NDArray[np.float64],
+    models: Sequence[str],
+    theta_points: float,
+) -> tuple[tuple[str, ...], list[Step]]:
+    """Return the models in the order in which they were added, and every step (section 3.2).
+
+    The first is the one that is most often optimal, the cheapest that is right; then always the most accurate on what
+    still fails, until one gains no more than theta_points of all photographs. The pseudo code adds that last one too;
+    the text and the paper's result (three models) leave it out, and so does this: it stands in the steps as not kept.
+    right: (n, m). costs_ms: (m,). Of equals the cheaper is taken.
+    """
+    costs = np.asarray(costs_ms, np.float64)
+    optimal = optimum_votes(right, costs.tolist()).mean(axis=0)
+    first = max(range(len(models)), key=lambda i: (optimal[i], -costs[i]))
+    chosen, failing = [first], ~right[:, first]
+    total = float(right[:, first].mean())
+    steps = [Step(models[first], _by_model(models, optimal, []), len(right), 100 * total, total, kept=True)]
+    while failing.any() and len(chosen) < len(models):
+        accuracy = right[failing].mean(axis=0)
+        left = [i for i in range(len(models)) if i not in chosen]
+        best = max(left, key=lambda i: (accuracy[i], -costs[i]))
+        saved = int((right[:, best] & failing).sum())
+        gain = 100 * saved / len(right)  # of counts, since a difference of shares may round to more than theta
+        now = float((right[:, best] | ~failing).mean())
+        kept = gain > theta_points
+        steps.append(Step(models[best], _by_model(models, accuracy, chosen), int(failing.sum()), gain, now, kept=kept))
+        if not kept:
+            break
+        chosen.append(best)
+        failing &= ~right[:, best]
+    return tuple(models[i] for i in chosen), steps
+
+
+def _by_model(models: Sequence[str], values: NDArray[np.float64], without: Sequence[int]) -> dict[str, float]:
+    return {model: float(values[i]) for i, model in enumerate(models) if i not in without}

@@ -1,0 +1,70 @@
+"""What fitting asks of the photographs' own files: how long features take, and small pictures of all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel import image
+from jetsel.errors import BadImageError, CalibrationError
+from jetsel.features import NAMES, extract
+
+TIMED = 40  # photographs
+ROUNDS = 5
+PICTURE_PX = 32
+
+
+class FeatureClock:
+    """Times the extraction of some features on some of the photographs.
+
+    Only the share of the whole table's time is taken from here, since the whole was timed with more care, and perhaps
+    on another machine, when the recording was made.
+    """
+
+    def __init__(self, paths: Sequence[str], decode_px: int, limits: image.Limits, whole_ms: float) -> None:
+        """Decode up to 40 of the paths. Raises CalibrationError where not one can be read any more."""
+        self._whole_ms = whole_ms
+        step = max(1, len(paths) // TIMED)
+        self._photographs = [
+            bgr for path in paths[::step][:TIMED] if (bgr := _decoded(path, decode_px, limits)) is not None
+        ]
+        if not self._photographs:
+            raise CalibrationError(f"{paths[0]}: cannot be read any more: put the photographs back, or record again")
+        self._table_ms = self._measured(NAMES)
+
+    def __call__(self, names: tuple[str, ...]) -> float:
+        """The milliseconds that these features take on one photograph, on the recording's machine."""
+        return self._whole_ms * self._measured(names) / self._table_ms if names else 0.0
+
+    def _measured(self, names: tuple[str, ...]) -> float:
+        """The median over rounds of the mean over photographs."""
+        rounds = []
+        for _ in range(ROUNDS):
+            began = time.perf_counter()
+            for bgr in self._photographs:
+                extract(bgr, names)
+            rounds.append((time.perf_counter() - began) * 1e3 / len(self._photographs))
+        return float(np.median(rounds))
+
+
+def small_pictures(paths: Sequence[str], limits: image.Limits) -> NDArray[np.uint8]:
+    """Return every photograph at 32 x 32, (n, 3, 32, 32) uint8; one that cannot be read any more is grey."""
+    pictures = np.full((len(paths), 3, PICTURE_PX, PICTURE_PX), 128, np.uint8)
+    for row, path in enumerate(paths):
+        bgr = _decoded(path, PICTURE_PX, limits)
+        if bgr is not None:
+            small = cv2.resize(bgr, (PICTURE_PX, PICTURE_PX), interpolation=cv2.INTER_AREA)
+            pictures[row] = small.transpose(2, 0, 1)
+    return pictures
+
+
+def _decoded(path: str, decode_px: int, limits: image.Limits) -> NDArray[np.uint8] | None:
+    try:
+        return image.decode(Path(path).read_bytes(), limits, decode_px).bgr
+    except (OSError, BadImageError):
+        return None

@@ -1,0 +1,73 @@
+"""Decides what the premodel reads and how many neighbours vote, and keeps how that was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.calibrate.findings import FeatureStudy
+from jetsel.calibrate.fit.algorithm1 import select_models
+from jetsel.calibrate.fit.features import Removal, drop_correlated, remove_greedily, sample
+from jetsel.calibrate.fit.neighbour_count import PAPER_K, accuracy_by_k, best_k
+from jetsel.calibrate.held_out import Plan, costs_of
+from jetsel.calibrate.recording import Recording
+from jetsel.premodel import optimum_votes
+
+SEED = 2018
+
+TimeFeatures = Callable[[tuple[str, ...]], float]
+"""Names of features -> the milliseconds that extracting them takes on one photograph."""
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """The plan, and the studies behind it. k_accuracy: k -> how often the optimum is named, a share."""
+
+    plan: Plan
+    study: FeatureStudy
+    k_accuracy: dict[int, float]
+
+
+def make_plan(
+    recording: Recording, fold_of: NDArray[np.int64], theta_points: float, features_ms: TimeFeatures
+) -> Planned:
+    """Choose features and k for the chain under top1, on at most 2,000 photographs drawn at random.
+
+    Both are chosen once and not in each fold: what the chain gives in cross-validation is therefore, if anything, a
+    little too good; everything else is learned without the photographs that it is judged on.
+    """
+    rows = sample(len(fold_of), SEED)
+    seen, folds = recording.take(rows), fold_of[rows]
+    right, costs = seen.right("top1"), costs_of(seen)
+    links, _ = select_models(right, costs, seen.models, theta_points)
+    chain = [seen.models.index(model) for model in links]
+    last = len(seen.models) - 1
+    columns = chain if last in chain else [*chain, last]  # the fallback answers in doubt, whether or not it is a link
+    votes = optimum_votes(right[:, chain], costs[chain].tolist())
+    table = np.zeros((len(rows), len(columns)), bool)
+    table[:, : len(chain)] = votes
+    kept, removed = drop_correlated(recording.features, recording.feature_names)
+    wanted = seen.features[:, [seen.feature_names.index(name) for name in kept]]
+    fallback = columns.index(last)
+    removal = remove_greedily(wanted, kept, table, right[:, columns], folds, PAPER_K, fallback)
+    chosen = seen.features[:, [seen.feature_names.index(name) for name in removal.chosen]]
+    # How often the optimum is named, not how often the answer is right: a large k leaves more to the fallback, which is
+    # more often right because it is expensive.
+    k_accuracy = accuracy_by_k(chosen, table, table, folds, fallback)
+    plan = Plan(removal.chosen, best_k(k_accuracy), theta_points, features_ms(removal.chosen))
+    shares = {k: accuracy / 100 for k, accuracy in k_accuracy.items()}
+    return Planned(plan, _study(kept, removed, removal, features_ms), shares)
+
+
+def _study(
+    kept: tuple[str, ...], removed: dict[str, list[tuple[str, float]]], removal: Removal, features_ms: TimeFeatures
+) -> FeatureStudy:
+    counts = []
+    for number, accuracy in removal.counts:
+        gone = set(removal.order[: len(kept) - number])
+        names = tuple(name for name in kept if name not in gone)
+        counts.append((number, accuracy / 100, features_ms(names)))
+    return FeatureStudy(removed, removal.importance, counts, list(removal.chosen))

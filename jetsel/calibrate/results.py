@@ -1,0 +1,135 @@
+"""What each policy and each bound comes to: accuracy, time and their ratios, with intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.calibrate.findings import Against, Result, Spread
+from jetsel.calibrate.goal import Outcomes
+from jetsel.calibrate.metrics import geometric_mean_over_folds, macro, mean_interval, share_interval
+from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.replay import Run
+from jetsel.power import NO_METER
+from jetsel.wire import Criterion
+
+RANDOM_SEED = 2018
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """What every result is judged against: one recording, one criterion.
+
+    fold_of: (n,); where nothing was cross-validated, one fold. features_ms: of extracting what the premodel reads.
+    best_single: the name of the most accurate model on these photographs. choice_factor: how much slower than here a
+    choice is on the machine that the times are of.
+    """
+
+    recording: Recording
+    criterion: Criterion
+    fold_of: NDArray[np.int64]
+    features_ms: float
+    best_single: str
+    choice_factor: float = 1.0
+
+    def outcomes(self, run: Run) -> Outcomes:
+        """Right or wrong by the criterion, and the whole time: models, choice and features."""
+        return Outcomes(self._correct(run, self.criterion), self.time_ms(run))
+
+    def time_ms(self, run: Run) -> NDArray[np.float64]:
+        """The whole time of each photograph, (n,)."""
+        return run.models_ms + run.choice_ms * self.choice_factor + (self.features_ms if run.reads_features else 0.0)
+
+    def result(self, name: str, run: Run) -> Result:
+        """Describe one policy."""
+        top1, top5 = self._correct(run, "top1"), self._correct(run, "top5")
+        groups = self.recording.groups
+        correct, time_ms = self._correct(run, self.criterion), self.time_ms(run)
+        right = self.recording.right(self.criterion)
+        precision, recall, f1 = macro(self.recording.classes, run.answered)
+        some_right = right.any(axis=1)
+        chosen = self._deciding_model(run)
+        return Result(
+            name=name,
+            top1=float(top1.mean()),
+            top5=float(top5.mean()),
+            top1_interval=share_interval(top1, groups),
+            top5_interval=share_interval(top5, groups),
+            precision=precision,
+            recall=recall,
+            f1=f1,
+            time_ms=_spread(time_ms),
+            time_interval=mean_interval(time_ms),
+            energy_reason=NO_METER.reason,
+            runs={model: float(run.ran[:, i].mean()) for i, model in enumerate(self.recording.models)},
+            in_doubt=float(run.in_doubt.mean()),
+            agreement=float((chosen == self._optimum())[some_right].mean()) if some_right.any() else 0.0,
+            missed=float((some_right & ~correct).mean()),
+            geometric_mean=geometric_mean_over_folds(correct, self.fold_of),
+            vs_best_single=self._against(run, self.single(self.best_single)),
+            vs_oracle=self._against(run, self.oracle()),
+        )
+
+    def bounds(self) -> dict[str, Result]:
+        """Cheapest, best single, random and oracle: what any policy lies between."""
+        return {
+            "cheapest": self.result("cheapest", self.single(self.recording.models[0])),
+            "best single": self.result("best single", self.single(self.best_single)),
+            "random": self.result("random", self.random()),
+            "oracle": self.result("oracle", self.oracle()),
+        }
+
+    def single(self, model: str) -> Run:
+        """One model, always, without a chooser."""
+        return self._of_columns(np.full(len(self.fold_of), self.recording.models.index(model)))
+
+    def random(self) -> Run:
+        """A model drawn evenly for each photograph."""
+        draw = np.random.default_rng(RANDOM_SEED)
+        return self._of_columns(draw.integers(0, len(self.recording.models), len(self.fold_of)))
+
+    def oracle(self) -> Run:
+        """The cheapest model that is right, the cheapest of all where none is, chosen at no cost."""
+        return self._of_columns(np.maximum(self._optimum(), 0))
+
+    def _optimum(self) -> NDArray[np.int64]:
+        """The column of each photograph's optimum (section 3.3), -1 where no model is right."""
+        right = self.recording.right(self.criterion)
+        costs = np.array([self.recording.costs_ms[model] for model in self.recording.models])
+        priced = np.where(right, costs, np.inf)
+        optimum: NDArray[np.int64] = np.where(right.any(axis=1), priced.argmin(axis=1), -1)
+        return optimum
+
+    def _of_columns(self, columns: NDArray[np.int64]) -> Run:
+        logits = self.recording.logits[columns, np.arange(len(columns))]
+        top5 = self.recording.right("top5")[np.arange(len(columns)), columns]
+        costs = np.array([self.recording.costs_ms[model] for model in self.recording.models])
+        ran = np.zeros((len(columns), len(costs)), bool)
+        ran[np.arange(len(columns)), columns] = True
+        doubt = np.zeros(len(columns), bool)
+        return Run(logits.argmax(axis=1), top5, costs[columns], ran, doubt, choice_ms=0.0, reads_features=False)
+
+    def _deciding_model(self, run: Run) -> NDArray[np.int64]:
+        """The most expensive model that ran, which is the one that answered, -1 where none did."""
+        columns = np.arange(run.ran.shape[1])
+        deciding: NDArray[np.int64] = np.where(run.ran, columns, -1).max(axis=1)
+        return deciding
+
+    def _correct(self, run: Run, criterion: Criterion) -> NDArray[np.bool_]:
+        correct: NDArray[np.bool_] = run.is_top5 if criterion == "top5" else run.answered == self.recording.classes
+        return correct
+
+    def _against(self, run: Run, rival: Run) -> Against:
+        points = {
+            criterion: 100 * float(self._correct(run, criterion).mean() - self._correct(rival, criterion).mean())
+            for criterion in ("top1", "top5")
+        }
+        ratio = float(self.time_ms(run).mean() / self.time_ms(rival).mean())
+        return Against(points["top1"], points["top5"], ratio)
+
+
+def _spread(values: NDArray[np.float64]) -> Spread:
+    p50, p95 = np.quantile(values, [0.5, 0.95])
+    return Spread(float(values.mean()), float(p50), float(p95))

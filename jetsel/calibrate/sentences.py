@@ -1,0 +1,75 @@
+"""What a comparison means, in sentences for people who do not read tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jetsel.calibrate.findings import ChainStudy, Result
+
+LEARNED = ("chain", "chain-right", "cascade", "cascade-averaged", "cascade-skipping", "embedding", "boosted")
+
+
+def sentences(
+    policies: Mapping[str, Result],
+    bounds: Mapping[str, Result],
+    best_single: str,
+    chain: ChainStudy,
+    criterion: str,
+    labels_from: str | None,
+) -> list[str]:
+    """Return the findings of one criterion, the most useful first.
+
+    labels_from: the model whose answers stood for labels; then what is right is what agrees with it.
+    """
+    said = [_beside_single(policies[name], best_single, criterion) for name in LEARNED if name in policies]
+    better = [name for name in LEARNED if name in policies and _dominates(policies[name], policies["chain"], criterion)]
+    if better:
+        said.append(
+            f"{_listed(better)} {'is' if len(better) == 1 else 'are'} both faster and more accurate than chain."
+        )
+    single, oracle = bounds["best single"], bounds["oracle"]
+    said.append(
+        f"If the cheapest model that is right were known each time, {_accuracy(oracle, criterion):.1f} % would be "
+        f"right in {oracle.time_ms.mean:.2f} ms; {best_single} alone is right on {_accuracy(single, criterion):.1f} % "
+        f"in {single.time_ms.mean:.2f} ms."
+    )
+    said.append(_break_even(chain))
+    if labels_from is not None:
+        said.insert(0, f"There were no labels: right means here that the answer agrees with {labels_from}'s.")
+    return said
+
+
+def _beside_single(result: Result, best_single: str, criterion: str) -> str:
+    against = result.vs_best_single
+    gained = against.top1_points if criterion == "top1" else against.top5_points
+    time = 100 * (1 - against.time_ratio)
+    saves = (
+        f"saves {time:.0f} % of {best_single}'s time" if time >= 0 else f"costs {-time:.0f} % more than {best_single}"
+    )
+    if abs(gained) < 0.05:
+        return f"On your photographs, {result.name} {saves} and is as accurate."
+    return (
+        f"On your photographs, {result.name} {saves} and {'gains' if gained > 0 else 'loses'} {abs(gained):.1f} points."
+    )
+
+
+def _break_even(chain: ChainStudy) -> str:
+    """Whether the premodel can pay (facts: only if it costs less than escalation rate times the cheapest's time)."""
+    verdict = "pays" if chain.chooser_ms < chain.pays_below_ms else "cannot pay"
+    return (
+        f"Features and choice take {chain.chooser_ms:.3f} ms. A premodel that skips the cheapest model pays only below "
+        f"the share of photographs that go on from it times its time, {chain.pays_below_ms:.3f} ms: here it {verdict}."
+    )
+
+
+def _dominates(result: Result, other: Result, criterion: str) -> bool:
+    faster = result.time_ms.mean < other.time_ms.mean
+    return result.name != other.name and faster and _accuracy(result, criterion) > _accuracy(other, criterion)
+
+
+def _accuracy(result: Result, criterion: str) -> float:
+    return 100 * (result.top1 if criterion == "top1" else result.top5)
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

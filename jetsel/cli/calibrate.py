@@ -1,0 +1,199 @@
+"""`jetsel calibrate`: from the owner's photographs to a chooser that is proven better, its report, and a way back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from jetsel.cli.options import ConfigFile, Endpoint
+
+if TYPE_CHECKING:
+    from jetsel.calibrate.calibrating import Calibrated
+    from jetsel.calibrate.record import Loaded
+    from jetsel.cli.shelf import Shelf
+    from jetsel.cli.telling import Teller
+    from jetsel.premodel import Calibration
+
+Photos = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PHOTOS",
+        exists=True,
+        help="A folder with one folder of photographs for each class, or a CSV of path,label.",
+    ),
+]
+FamilyName = Annotated[
+    str | None,
+    typer.Option(
+        "--family", metavar="NAME", help="The family of models. Left out: the configuration's default family."
+    ),
+]
+LabelMap = Annotated[
+    Path | None,
+    typer.Option(metavar="CSV", exists=True, help="Lines of folder,label for folders that are called otherwise."),
+]
+LabelsFrom = Annotated[
+    str | None,
+    typer.Option(metavar="MODEL", help="Without labels: calibrate for agreement with this model's answers."),
+]
+
+
+def calibrate(
+    photos: Photos,
+    family: FamilyName = None,
+    label_map: LabelMap = None,
+    labels_from: LabelsFrom = None,
+    objective: Annotated[
+        Literal["time", "energy"], typer.Option(help="What to save; energy needs a meter, which is not there yet.")
+    ] = "time",
+    criterion: Annotated[
+        Literal["top1", "top5"], typer.Option(help="What counts as right when it is decided whether to install.")
+    ] = "top1",
+    max_time_ms: Annotated[
+        float | None, typer.Option(min=0.001, help="The most accurate policy within this mean time.")
+    ] = None,
+    min_accuracy: Annotated[
+        float | None, typer.Option(min=0, max=1, help="The fastest policy that is right on this share, 0 to 1.")
+    ] = None,
+    theta: Annotated[
+        float, typer.Option(min=0, help="Points of accuracy that a model must add to become part of the chain.")
+    ] = 0.5,
+    recording: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to record. Left out: beside the calibrations.")
+    ] = None,
+    times_from: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", exists=True, help="Take the times from this recording, made on the board."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write the report. Left out: beside the recording.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Install even what is not proven better.")] = False,
+    json_progress: Annotated[
+        bool, typer.Option("--json-progress", help="Print progress and outcome as lines of JSON, for programs.")
+    ] = False,
+    config: ConfigFile = None,
+    endpoint: Endpoint = None,
+) -> None:
+    """Fit the chooser to your own labelled photographs, and install it if it is proven better.
+
+    Every model looks at every photograph once; that is kept in one file, and goes on where it was if it is
+    interrupted. Then every policy is compared on photographs that it was not fitted on. What wins is installed only if
+    it is better than what is in use by more than the noise. Go back with: jetsel calibration rollback.
+    """
+    from jetsel.calibrate.goal import Goal
+    from jetsel.cli import shelf as shelves
+    from jetsel.cli.telling import Teller
+    from jetsel.errors import CalibrationError
+
+    if objective == "energy":
+        raise CalibrationError("energy cannot be the objective: no meter measures it on this machine; use time")
+    shelf = shelves.find(config, family)
+    if shelf.models is None:
+        raise CalibrationError(f"family {shelf.family} has no models here: see `jetsel models list`")
+    path = recording or _recording_path(shelf, photos)
+    teller = Teller(as_json=json_progress)
+    with teller:
+        loaded = record(shelf, path, photos, label_map, labels_from, times_from, teller)
+        found = _fit(shelf, loaded, Goal(objective, max_time_ms, min_accuracy), criterion, theta, teller)
+    _finish(shelf, found, report or path.with_suffix(".html"), teller, endpoint, force=force)
+
+
+def _recording_path(shelf: Shelf, photos: Path) -> Path:
+    """One file for each family and source, so that the same command goes on with its own."""
+    import hashlib
+
+    source = hashlib.sha256(str(photos.resolve()).encode()).hexdigest()[:8]
+    return shelf.folder / "recordings" / f"{shelf.family}-{photos.resolve().name}-{source}.sqlite"
+
+
+def record(
+    shelf: Shelf,
+    path: Path,
+    photos: Path,
+    label_map: Path | None,
+    labels_from: str | None,
+    times_from: Path | None,
+    teller: Teller,
+) -> Loaded:
+    """Record what is not recorded yet, and read it back. Raises KeyboardInterrupt where Ctrl-C ended it."""
+    from jetsel.calibrate import record as recording
+    from jetsel.errors import CalibrationError
+
+    assert shelf.models is not None
+    family = shelf.models
+    if labels_from is not None and labels_from not in {model.manifest.name for model in family.models}:
+        raise CalibrationError(f"--labels-from: family {family.name} has no model {labels_from}")
+    found = recording.find(photos, family.labels, label_map, labels_from is None)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    settings = shelf.config.models
+    with teller.interruptible() as stop, recording.loaded_models(family, settings.backend, settings.threads) as engines:
+        done = recording.record(path, family, engines, found, tell=teller.recording, stop=stop)
+    if not done.finished:
+        raise KeyboardInterrupt
+    teller.recorded(path, done)
+    loaded = recording.load(path, family, labels_from=labels_from)
+    return loaded if times_from is None else recording.times_from(loaded, times_from)
+
+
+def _fit(
+    shelf: Shelf, loaded: Loaded, goal: object, criterion: Literal["top1", "top5"], theta: float, teller: Teller
+) -> Calibrated:
+    """Compare every policy on held-out photographs, and fit the calibration."""
+    from importlib.util import find_spec
+
+    from jetsel import image
+    from jetsel.calibrate.assemble import Identity
+    from jetsel.calibrate.calibrating import Order, calibrate
+    from jetsel.calibrate.from_files import FeatureClock, small_pictures
+    from jetsel.calibrate.goal import Goal
+    from jetsel.features import table_hash
+
+    assert shelf.models is not None
+    assert isinstance(goal, Goal)
+    family = shelf.models
+    server = shelf.config.server
+    limits = image.Limits(int(server.max_image_mb * 1e6), int(server.max_image_megapixels * 1e6))
+    paths = loaded.recording.paths
+    order = Order(
+        names=tuple(family.labels.names),
+        goal=goal,
+        decides=criterion,
+        theta_points=theta,
+        installed=_installed(shelf),
+        labels_from=loaded.labels_from,
+    )
+    return calibrate(
+        loaded,
+        Identity(family.name, family.labels.sha256, loaded.models_sha256, table_hash(), family.decode_px),
+        order,
+        FeatureClock(paths, family.decode_px, limits, loaded.times.features_ms),
+        (lambda: small_pictures(paths, limits)) if find_spec("torch") else None,
+        teller.fitting,
+    )
+
+
+def _installed(shelf: Shelf) -> Calibration | None:
+    """The owner's calibration in use; None where there is none, or it was made for other models."""
+    entry = next((entry for entry in shelf.entries() if entry.is_current and entry.number), None)
+    return entry.calibration if entry is not None and entry.reason is None else None
+
+
+def _finish(
+    shelf: Shelf, found: Calibrated, report: Path, teller: Teller, endpoint: str | None, *, force: bool
+) -> None:
+    """Write the report, and install what is better."""
+    import msgspec
+
+    from jetsel.calibrate.report import render
+    from jetsel.cli.shelf import tell_daemon
+    from jetsel.premodel import installed
+
+    installs = found.is_better or force
+    page = render(msgspec.structs.replace(found.findings, installed=installs))
+    report.write_text(page, encoding="utf-8")
+    entry = installed.install(found.calibration, shelf.folder, shelf.family, page) if installs else None
+    told = tell_daemon(shelf, entry, endpoint) if entry is not None else None
+    teller.finished(found, report, entry, None if told is None else told.said)

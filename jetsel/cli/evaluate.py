@@ -1,0 +1,81 @@
+"""`jetsel evaluate`: what the calibration in use gives on other photographs, with the real engines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from jetsel.cli.calibrate import FamilyName, LabelMap, LabelsFrom, Photos
+from jetsel.cli.options import ConfigFile, Json
+
+if TYPE_CHECKING:
+    from jetsel.calibrate.findings import Result
+
+ALL = "all"
+
+
+def evaluate(
+    photos: Photos,
+    policy: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Which policies; all: each of them.")] = None,
+    criterion: Annotated[Literal["top1", "top5"], typer.Option(help="What counts as right.")] = "top1",
+    family: FamilyName = None,
+    label_map: LabelMap = None,
+    labels_from: LabelsFrom = None,
+    json: Json = False,
+    config: ConfigFile = None,
+) -> None:
+    """Judge the calibration in use on labelled photographs, beside every single model and the bounds.
+
+    Every model runs on every photograph, and each policy is replayed on what they said. Photographs that the
+    calibration was made from flatter it: show it others.
+    """
+    import tempfile
+    from pathlib import Path
+
+    from jetsel import image
+    from jetsel.calibrate.evaluating import evaluate as judged
+    from jetsel.calibrate.from_files import FeatureClock
+    from jetsel.cli import shelf as shelves
+    from jetsel.cli.calibrate import record
+    from jetsel.cli.telling import Teller
+    from jetsel.errors import CalibrationError
+
+    shelf = shelves.find(config, family)
+    if shelf.models is None:
+        raise CalibrationError(f"family {shelf.family} has no models here: see `jetsel models list`")
+    calibration = shelf.entry(None).usable()
+    server = shelf.config.server
+    limits = image.Limits(int(server.max_image_mb * 1e6), int(server.max_image_megapixels * 1e6))
+    with tempfile.TemporaryDirectory(prefix="jetsel-") as folder, Teller(as_json=False, quiet=json) as teller:
+        path = Path(folder, "recording.sqlite")
+        loaded = record(shelf, path, photos, label_map, labels_from, None, teller)
+        clock = FeatureClock(loaded.recording.paths, shelf.models.decode_px, limits, loaded.times.features_ms)
+        wanted = [name for name in policy or [] if name != ALL]
+        policies, bounds = judged(loaded.recording, calibration, criterion, wanted, clock)
+    if json:
+        typer.echo(_json(len(loaded.recording.classes), criterion, labels_from, policies, bounds))
+        return
+    from jetsel.cli.comparison import results_table
+    from jetsel.cli.terminal import console
+
+    out = console()
+    out.print(results_table(criterion, [*policies.values(), *bounds.values()]))
+    out.print(f"{len(loaded.recording.classes)} photographs; the calibration is of {calibration.created}", markup=False)
+    if labels_from is not None:
+        out.print(f"there were no labels: right means agreement with {labels_from}", markup=False, style="yellow")
+    if loaded.times.noisy is not None:
+        out.print(f"the times are noisy: {loaded.times.noisy}", markup=False, style="yellow")
+
+
+def _json(
+    photographs: int,
+    criterion: str,
+    labels_from: str | None,
+    policies: dict[str, Result],
+    bounds: dict[str, Result],
+) -> str:
+    import msgspec
+
+    said: dict[str, Any] = {"photographs": photographs, "criterion": criterion, "labels_from": labels_from}
+    return msgspec.json.encode(said | {"policies": policies, "bounds": bounds}).decode()

@@ -1,0 +1,132 @@
+"""How `jetsel calibrate` tells of its progress and its outcome: to people, or line by line to programs."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from jetsel.calibrate.calibrating import Calibrated
+    from jetsel.calibrate.record import Progress, Recorded
+    from jetsel.premodel.installed import Installed
+
+PHASES = {"reading": "reading the files", "recording": "recording", "timing": "timing the models"}
+
+
+class Teller:
+    """A bar on the terminal, or JSON lines on the standard output. A context manager; quiet: neither."""
+
+    def __init__(self, *, as_json: bool, quiet: bool = False) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+
+        self._as_json = as_json
+        self._console = Console(stderr=True, highlight=False, quiet=quiet)
+        self._bars = Bars(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+            disable=as_json,
+        )
+        self._tasks: dict[str, Any] = {}
+        self._began_s = time.monotonic()
+
+    def __enter__(self) -> Teller:
+        self._bars.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+        self._bars.stop()
+
+    @contextmanager
+    def interruptible(self) -> Iterator[threading.Event]:
+        """Give an event that Ctrl-C sets, so that what was recorded is written before the command ends."""
+        stop = threading.Event()
+        before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+        try:
+            yield stop
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def recording(self, progress: Progress) -> None:
+        """Tell where the recording stands."""
+        if self._as_json:
+            per_s, left = progress.rate_per_s, progress.seconds_left
+            self._line(
+                phase=progress.phase, done=progress.done, total=progress.total, rate_per_s=per_s, seconds_left=left
+            )
+            return
+        rate = "" if progress.rate_per_s is None else f"{progress.rate_per_s:.0f}/s"
+        self._bar(PHASES[progress.phase], progress.done, progress.total, rate)
+
+    def fitting(self, what: str, done: int, total: int) -> None:
+        """Tell where fitting and comparing stand."""
+        if self._as_json:
+            self._line(phase=what, done=done, total=total, rate_per_s=None, seconds_left=None)
+        else:
+            self._bar(what, done, total, "")
+
+    def recorded(self, path: Path, done: Recorded) -> None:
+        """Tell what recording came to."""
+        if self._as_json:
+            skipped = dict(done.skipped)
+            self._line(
+                phase="recorded", file=str(path), photographs=done.photographs, skipped=skipped, noisy=done.noisy
+            )
+            return
+        left_out = "".join(f"; left out: {count} {reason}" for reason, count in done.skipped.items())
+        self._console.print(f"{done.photographs} photographs in {path}{left_out}", markup=False)
+        if done.noisy is not None:
+            self._console.print(f"the times are noisy: {done.noisy}", markup=False, style="yellow")
+
+    def finished(self, found: Calibrated, report: Path, entry: Installed | None, daemon: str | None) -> None:
+        """Tell the outcome."""
+        findings = found.findings
+        if self._as_json:
+            self._line(
+                phase="finished",
+                installed=None if entry is None else entry.number,
+                winner=findings.winner,
+                rival=findings.rival,
+                verdict=findings.verdict,
+                report=str(report),
+                seconds=round(time.monotonic() - self._began_s, 1),
+            )
+            return
+        from jetsel.cli.comparison import comparison_table
+        from jetsel.cli.terminal import console
+
+        out = console()
+        for comparison in findings.comparisons.values():
+            out.print(comparison_table(comparison))
+        for sentence in next(iter(findings.comparisons.values())).sentences:
+            out.print(sentence, markup=False)
+        out.print(f"\n{findings.verdict}", markup=False)
+        if entry is None:
+            out.print("nothing was installed: what is in use stays (--force overrides)", markup=False)
+        else:
+            out.print(f"installed as number {entry.number}; back with: jetsel calibration rollback", markup=False)
+        if daemon is not None:
+            out.print(daemon, markup=False)
+        out.print(f"the report: {report}", markup=False)
+
+    def _bar(self, what: str, done: int, total: int, rate: str) -> None:
+        if what not in self._tasks:
+            self._tasks[what] = self._bars.add_task(what, total=total, rate=rate)
+        self._bars.update(self._tasks[what], completed=done, total=total, rate=rate)
+
+    def _line(self, **values: Any) -> None:
+        typer.echo(json.dumps(values))

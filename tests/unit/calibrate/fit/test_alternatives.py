@@ -1,0 +1,106 @@
+"""KNN, decision tree and SVM, alone and level by level, on photographs that features tell apart."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from jetsel.calibrate.findings import Alternative
+from jetsel.calibrate.fit import alternatives
+from jetsel.calibrate.fit.alternatives import compare_techniques
+from jetsel.errors import CalibrationError
+
+SPENT_MS = np.array([1.0, 2.0, 4.0, 8.0])
+FEATURES_MS = 0.5
+
+
+def compare(right: NDArray[np.bool_], votes: NDArray[np.bool_], fallback: int, k: int = 5) -> dict[str, Alternative]:
+    """Thirty photographs at each of four places on a line, in three folds; one row of right and votes a place."""
+    place = np.arange(120) % 4
+    around = place[:, None] + np.random.default_rng(0).uniform(-0.1, 0.1, (120, 1))
+    found = compare_techniques(
+        around.astype(np.float32),
+        votes[place],
+        right[place],
+        SPENT_MS[: votes.shape[1]],
+        np.arange(120) // 4 % 3,
+        k,
+        FEATURES_MS,
+        fallback,
+    )
+    return {alternative.name: alternative for alternative in found}
+
+
+TOLD = np.eye(4, dtype=bool)  # at each place another model is right, and it alone
+
+
+def test_all_techniques_and_all_mixes_are_right_where_features_tell() -> None:
+    found = compare(TOLD, TOLD, fallback=3)
+    mixes = [".".join(mix) for mix in itertools.product(("KNN", "DT", "SVM"), repeat=3)]
+    assert list(found) == ["KNN", "DT", "SVM", *mixes]
+    assert {alternative.top1 for alternative in found.values()} == {1.0}
+    for alternative in found.values():  # each model answers a quarter
+        assert alternative.choice_ms > FEATURES_MS
+        assert alternative.time_ms == pytest.approx(SPENT_MS.mean() + alternative.choice_ms)
+
+
+def test_in_doubt_the_fallback_answers() -> None:
+    votes = TOLD.copy()
+    votes[0] = False  # at the first place nobody is the optimum
+    found = compare(TOLD, votes, fallback=3)
+    assert {alternative.top1 for alternative in found.values()} == {0.75}
+    right = TOLD.copy()
+    right[0, 3] = True
+    assert {alternative.top1 for alternative in compare(right, votes, fallback=3).values()} == {1.0}
+
+
+def test_what_is_held_out_teaches_nothing() -> None:
+    # In each of two folds the places mean the opposite: what the other teaches is always wrong.
+    place, fold_of = np.arange(80) % 2, np.arange(80) // 2 % 2
+    votes = np.eye(2, dtype=bool)[place ^ fold_of]
+    found = compare_techniques(
+        place[:, None].astype(np.float32), votes, votes, SPENT_MS[:2], fold_of, 5, FEATURES_MS, fallback=1
+    )
+    assert {alternative.top1 for alternative in found} == {0.0}
+
+
+def test_two_models_have_two_levels_and_a_level_that_knows_one_answer_alone_says_it() -> None:
+    always = np.tile([True, False], (4, 1))
+    right = np.array([[1, 0], [1, 0], [1, 0], [0, 1]], bool)
+    found = compare(right, always, fallback=1)
+    assert list(found) == ["KNN", "DT", "SVM", *map(".".join, itertools.product(("KNN", "DT", "SVM"), repeat=2))]
+    assert {alternative.top1 for alternative in found.values()} == {0.75}
+
+
+def test_a_mix_looks_for_its_neighbours_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    worth = {"KNeighborsClassifier": 1.0, "DecisionTreeClassifier": 10.0, "SVC": 100.0}
+
+    def timed(chooser: Any, x: NDArray[np.float32]) -> float:
+        return worth[type(chooser).__name__]
+
+    monkeypatch.setattr(alternatives, "_single_ms", timed)
+    found = compare(TOLD, TOLD, fallback=3)
+    expected = {
+        "KNN": 1,
+        "SVM": 100,
+        "KNN.KNN.KNN": 1,
+        "KNN.DT.KNN": 11,
+        "DT.DT.DT": 30,
+        "DT.KNN.SVM": 111,
+        "SVM.SVM.DT": 210,
+    }
+    for name, choice_ms in expected.items():
+        assert found[name].choice_ms == FEATURES_MS + choice_ms
+        assert found[name].time_ms == pytest.approx(SPENT_MS.mean() + FEATURES_MS + choice_ms)
+
+
+@pytest.mark.parametrize("module", ["sklearn.neighbors", "sklearn.svm", "sklearn.tree"])
+def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(CalibrationError, match=r"pip install 'jetsel\[calibrate\]'"):
+        compare(TOLD, TOLD, fallback=3)

@@ -1,0 +1,199 @@
+"""Which features stay: correlations known by construction, and removals whose accuracies can be told beforehand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from jetsel.calibrate.fit.features import (
+    Distances,
+    Removal,
+    chosen_right,
+    drop_correlated,
+    nearest_columns,
+    remove_greedily,
+    sample,
+)
+
+# Three patterns of four photographs, of mean 0, with no correlation: a mix has those of its weights.
+A, B, C = np.array([[1, 1, -1, -1], [1, -1, 1, -1], [1, -1, -1, 1]], float)
+
+
+def columns(*of: NDArray[np.float64]) -> NDArray[np.float32]:
+    return np.stack(of, axis=1).astype(np.float32)
+
+
+def test_the_documented_one_of_a_pair_stays() -> None:
+    table = columns(A, 0.8 * A + 0.6 * B, B)  # 0.8 between the first two, 0.6 between the last
+    assert drop_correlated(table, ("x", "y", "z"), documented=()) == (("x", "z"), {"x": [("y", pytest.approx(0.8))]})
+    assert drop_correlated(table, ("x", "y", "z"), documented=("y",)) == (
+        ("y", "z"),
+        {"y": [("x", pytest.approx(0.8))]},
+    )
+
+
+@pytest.mark.parametrize(("weight", "kept"), [(0.74, ("x", "y")), (0.76, ("x",)), (-0.76, ("x",)), (-0.74, ("x", "y"))])
+def test_the_threshold_is_of_the_absolute_correlation(weight: float, kept: tuple[str, ...]) -> None:
+    table = columns(5 * A + 100, weight * A + np.sqrt(1 - weight**2) * B)  # scale and offset do not matter
+    assert drop_correlated(table, ("x", "y"), documented=())[0] == kept
+
+
+def test_what_was_dropped_drops_nothing() -> None:
+    # y is like x and like z, which are not like each other: 0.8 and 0.6 times 0.6 and 0.8.
+    table = columns(A, 0.8 * A + 0.6 * B, 0.28 * A + 0.96 * B)
+    names = ("x", "y", "z")  # x and z: 0.28; y and z: 0.8 x 0.28 + 0.6 x 0.96 = 0.8
+    assert drop_correlated(table, names, documented=())[0] == ("x", "z")
+    kept, removed = drop_correlated(table, names, documented=("y",))
+    assert kept == ("y",)
+    assert removed == {"y": [("x", pytest.approx(0.8)), ("z", pytest.approx(0.8))]}
+
+
+def test_each_that_goes_stands_under_the_one_it_is_like() -> None:
+    table = columns(A, B, 0.8 * A + 0.6 * C, -B)
+    assert drop_correlated(table, ("a", "b", "like_a", "less_b"), documented=()) == (
+        ("a", "b"),
+        {"a": [("like_a", pytest.approx(0.8))], "b": [("less_b", pytest.approx(1.0))]},
+    )
+
+
+def test_a_constant_says_nothing_and_is_dropped_under_its_own_name() -> None:
+    table = columns(A, np.full(4, 0.1), C)
+    assert drop_correlated(table, ("x", "flat", "z"), documented=("flat",)) == (("x", "z"), {"flat": [("flat", 1.0)]})
+
+
+def test_the_paper_s_own_seven_are_the_documented_ones() -> None:
+    table = columns(A, A)
+    kept, removed = drop_correlated(table, ("avg_brightness", "avg_perceived_brightness"))
+    assert kept == ("avg_perceived_brightness",)  # Table 3
+    assert removed == {"avg_perceived_brightness": [("avg_brightness", pytest.approx(1.0))]}
+
+
+def test_distances_by_hand_are_of_scaled_features_and_infinite_within_a_fold() -> None:
+    # Scaled: the first to 0, 0.5 and 1, the second to 0, 1 and 0.
+    found = Distances(np.array([[10, 0], [20, 4], [30, 0]], np.float32), np.array([0, 1, 1]))
+    assert found.of(0).tolist() == [[0, 0.25, 1], [0.25, 0, 0.25], [1, 0.25, 0]]
+    inf = np.inf
+    assert found.total([0, 1]).tolist() == [[inf, 1.25, 1], [1.25, inf, inf], [1, inf, inf]]
+
+
+def test_the_first_majority_chooses_and_in_doubt_the_fallback() -> None:
+    votes = np.array([[1, 0], [1, 1], [0, 1], [0, 0]], bool)
+    right = np.array([[1, 0], [0, 1], [1, 0], [1, 0]], bool)
+    inf = np.inf
+    squared = np.array([[inf, 1, 2, 9], [1, inf, 2, 9], [1, 9, inf, 2], [9, 9, 1, inf]], np.float32)
+    # Two neighbours each. Photograph 0 asks 1 and 2: both vote for column 1, one for 0. Photograph 1 asks 0 and 2: one
+    # each, no majority; photograph 2 asks 0 and 3: one; photograph 3 asks 2 and one of the others.
+    chosen = chosen_right(squared, 2, votes, right, fallback=0)
+    assert chosen[:3].tolist() == [False, False, True]
+    assert chosen_right(squared, 2, votes, right, fallback=1)[:3].tolist() == [False, True, False]
+    # One neighbour: 1 says column 0 first, though it votes for both.
+    assert chosen_right(squared, 1, votes, right, fallback=1).tolist() == [True, False, True, False]
+
+
+def told_by_the_first(photographs: int = 80, noisy: int = 2, seed: int = 4) -> tuple[NDArray[np.float32], ...]:
+    """One feature tells who is right, s or l; the others are noise. Features, votes (and right), folds."""
+    draw = np.random.default_rng(seed)
+    is_s = np.arange(photographs) % 2 == 0
+    told = is_s + draw.uniform(-0.1, 0.1, photographs)
+    features = np.column_stack([told, *draw.uniform(0, 1, (noisy, photographs))]).astype(np.float32)
+    return features, np.column_stack([is_s, ~is_s]), draw.integers(0, 5, photographs)
+
+
+def remove(names: tuple[str, ...], tolerance_points: float = 0.2) -> tuple[Removal, NDArray[np.float32]]:
+    features, votes, fold_of = told_by_the_first()
+    return remove_greedily(features, names, votes, votes, fold_of, 5, 1, tolerance_points), features
+
+
+def test_noise_goes_and_what_tells_stays() -> None:
+    found, _ = remove(("told", "noise", "hiss"))
+    assert found.chosen == ("told",)
+    assert sorted(found.order) == ["hiss", "noise"]
+    assert [number for number, _ in found.counts] == [3, 2, 1]
+    assert found.counts[-1][1] == 100.0
+    assert found.importance["told"] > 20
+    assert abs(found.importance["noise"]) < 10
+
+
+def test_importance_and_counts_are_the_accuracies_without_what_was_removed() -> None:
+    names = ("told", "noise", "hiss")
+    found, features = remove(names)
+    _, votes, fold_of = told_by_the_first()
+
+    def accuracy(of: set[str]) -> float:
+        squared = Distances(features, fold_of).total([names.index(name) for name in names if name in of])
+        return 100 * float(chosen_right(squared, 5, votes, votes, 1).mean())
+
+    assert found.counts[0] == (3, accuracy(set(names)))
+    for name in names:
+        assert found.importance[name] == pytest.approx(found.counts[0][1] - accuracy({*names} - {name}))
+    assert found.counts[1] == (2, accuracy({*names} - {found.order[0]}))
+    assert found.importance[found.order[0]] == min(found.importance.values())
+    assert found.counts[2] == (1, accuracy({*names} - {*found.order}))
+
+
+def test_features_that_only_tell_together_both_stay() -> None:
+    draw = np.random.default_rng(1)
+    left, up = draw.integers(0, 2, (2, 100))
+    is_s = left != up
+    places = np.column_stack([left, up]) + draw.uniform(-0.1, 0.1, (100, 2))
+    features = np.column_stack([places, draw.uniform(0, 0.5, 100)]).astype(np.float32)
+    votes = np.column_stack([is_s, ~is_s])
+    fold_of = np.arange(100) % 5
+    found = remove_greedily(features, ("left", "up", "noise"), votes, votes, fold_of, 5, 1)
+    assert found.chosen == ("left", "up")
+    assert found.order[0] == "noise"
+    loose = remove_greedily(features, ("left", "up", "noise"), votes, votes, fold_of, 5, 1, tolerance_points=100)
+    assert len(loose.chosen) == 1
+
+
+def test_of_removals_that_cost_the_same_the_first_feature_goes() -> None:
+    features = np.array([[0, 0], [1, 1], [2, 2], [3, 3]], np.float32)
+    votes = np.ones((4, 1), bool)
+    found = remove_greedily(features, ("a", "b"), votes, votes, np.arange(4), 1, 0)
+    assert (found.order, found.chosen) == (("a",), ("b",))
+    assert found.importance == {"a": 0.0, "b": 0.0}
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 50), st.integers(1, 60), st.integers(0, 5))
+def test_a_sample_is_some_of_the_rows_in_order(photographs: int, most: int, seed: int) -> None:
+    rows = sample(photographs, seed, most)
+    assert len(rows) == min(photographs, most)
+    assert rows.tolist() == sorted(set(rows.tolist()))
+    assert 0 <= rows[0] <= rows[-1] < photographs
+    assert rows.tolist() == sample(photographs, seed, most).tolist()
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    rows=st.integers(1, 5),
+    columns=st.integers(1, 300),
+    k=st.integers(1, 20),
+    values=st.sampled_from([2, 9, 10**6]),  # the fewer, the more are equal
+)
+def test_the_nearest_are_the_first_of_all_sorted(seed: int, rows: int, columns: int, k: int, values: int) -> None:
+    draw = np.random.default_rng(seed)
+    squared = np.where(draw.random((rows, columns)) < 0.1, np.inf, draw.integers(0, values, (rows, columns)))
+    k = min(k, columns)
+    assert nearest_columns(squared, k).tolist() == squared.argsort(axis=1, kind="stable")[:, :k].tolist()
+
+
+def test_what_removed_features_leave_behind_does_not_hide_the_near() -> None:
+    # 99 photographs on a line, a step of 1e-4 apart but for the last, beside 30 features that are noise: what float32
+    # loses of a sum of 30 is more than the squared step, 1e-8.
+    draw = np.random.default_rng(5)
+    line = np.append(np.arange(99) * 1e-4, 1.0)
+    is_s = np.arange(100) // 2 % 2 == 0
+    features = np.column_stack([line, draw.random((100, 30))]).astype(np.float32)
+    votes = np.column_stack([is_s, ~is_s])
+    fold_of = np.arange(100) % 2  # the twin of each pair is in the other fold
+    distances = Distances(features, fold_of)
+    left = distances.total(range(31))
+    for column in range(1, 31):
+        left -= distances.of(column)
+    alone = distances.total([0])
+    assert nearest_columns(left, 2).tolist() == nearest_columns(alone, 2).tolist()
+    assert chosen_right(left, 1, votes, votes, 1).tolist() == chosen_right(alone, 1, votes, votes, 1).tolist()

@@ -1,0 +1,118 @@
+"""Confidence by distance against brute force, and limits found by hand."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jetsel.calibrate.fit.soundness import STEPS, fit_soundness, non_increasing
+
+
+def by_brute_force(values: list[float], weights: list[float]) -> list[float]:
+    """The best of all ways to cut the sequence into pools whose means do not increase."""
+    n, best, least = len(values), values, np.inf
+    for cuts in itertools.product([False, True], repeat=n - 1):
+        ends = [place + 1 for place, cut in enumerate(cuts) if cut] + [n]
+        pools = list(zip([0, *ends], ends, strict=False))
+        means = [np.average(values[begin:end], weights=weights[begin:end]) for begin, end in pools]
+        if any(later > earlier + 1e-12 for earlier, later in itertools.pairwise(means)):
+            continue
+        fitted = [float(mean) for mean, (begin, end) in zip(means, pools, strict=True) for _ in range(begin, end)]
+        loss = sum(w * (v - f) ** 2 for v, w, f in zip(values, weights, fitted, strict=True))
+        if loss < least - 1e-12:
+            best, least = fitted, loss
+    return best
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(1, 5)), min_size=1, max_size=7))
+def test_pooling_is_the_best_non_increasing_sequence(pairs: list[tuple[int, int]]) -> None:
+    values, weights = [value / 8 for value, _ in pairs], [float(weight) for _, weight in pairs]
+    found = non_increasing(np.array(values), np.array(weights))
+    assert found.tolist() == pytest.approx(by_brute_force(values, weights))
+
+
+def test_the_confidence_by_hand() -> None:
+    # Near to far: right, wrong, right, wrong. The middle two violate the order and are pooled.
+    distances, right = np.array([0.3, 0.1, 0.4, 0.2]), np.array([True, True, False, False])
+    found = fit_soundness(distances, right, np.zeros(4, bool))
+    assert found.steps == ((0.1, 1.0), (0.3, 0.5), (0.4, 0.0))
+    assert [found.confidence(d) for d in (0.05, 0.1, 0.15, 0.35, 9.0)] == [1.0, 1.0, 0.5, 0.0, 0.0]
+
+
+def test_photographs_at_one_distance_share_their_confidence() -> None:
+    found = fit_soundness(np.array([0.0, 0.0, 0.0, 0.5]), np.array([True, False, False, False]), np.zeros(4, bool))
+    assert found.steps == ((0.0, pytest.approx(1 / 3)), (0.5, 0.0))
+
+
+@given(seed=st.integers(0, 10_000), photographs=st.integers(1, 100), distinct=st.integers(1, 60))
+def test_the_confidence_falls_with_the_distance_and_is_true_in_the_mean(
+    seed: int, photographs: int, distinct: int
+) -> None:
+    draw = np.random.default_rng(seed)
+    distances = draw.integers(0, distinct, photographs) / 8
+    right = draw.random(photographs) < 0.6
+    found = fit_soundness(distances, right, ~right)
+    ends, shares = zip(*found.steps, strict=True)
+    assert len(found.steps) <= STEPS
+    assert all(a < b for a, b in itertools.pairwise(ends))
+    assert all(a > b for a, b in itertools.pairwise(shares))
+    assert ends[-1] == distances.max()
+    assert np.mean([found.confidence(float(d)) for d in distances]) == pytest.approx(right.mean())
+
+
+LINE = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("distances", "right", "fallback", "limit"),
+    [
+        # The four farthest lose one each: 4 in sum, two standard errors (2 sqrt 4) are 4 as well.
+        (LINE, [1] * 6 + [0] * 4, [0] * 6 + [1] * 4, 6.0),
+        (LINE[::-1], [0] * 4 + [1] * 6, [1] * 4 + [0] * 6, 6.0),  # in any order
+        # Three lose 3, two standard errors are 3.46.
+        (LINE, [1] * 7 + [0] * 3, [0] * 7 + [1] * 3, None),
+        # One that neither gets right, or both, changes nothing: five and two of those.
+        (LINE, [1] * 3 + [0, 0, 0, 1, 0, 0, 0], [0] * 3 + [1, 1, 0, 1, 1, 1, 1], 3.0),
+        # The middle loses four, but the end wins them back.
+        (LINE, [1, 1, 0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 0, 0, 0, 0], None),
+        # All lose, near and far: the distance tells nothing.
+        (LINE, [0] * 10, [1] * 10, None),
+        # Six at one distance, of which one wins and four lose: none of them is beyond it alone.
+        ([1, 2, 3, 4, 6, 6, 6, 6, 6, 6], [1] * 6 + [0] * 4, [1] * 5 + [0] + [1] * 4, None),
+        # At two distances: the four that lose lie behind.
+        ([1, 2, 3, 4, 6, 6, 7, 7, 7, 7], [1] * 6 + [0] * 4, [1] * 5 + [0] + [1] * 4, 6.0),
+    ],
+)
+def test_the_limit_by_hand(distances: list[float], right: list[int], fallback: list[int], limit: float | None) -> None:
+    found = fit_soundness(np.array(distances, float), np.array(right, bool), np.array(fallback, bool))
+    assert found.limit == limit
+    if limit is not None:
+        assert not found.is_far(limit)
+        assert found.is_far(limit + 0.5)
+
+
+def test_where_the_distance_tells_nothing_chance_sets_no_limit() -> None:
+    # The fallback is better by the same share near and far. Whether the very nearest wins is a coin's fall.
+    limits = []
+    for seed in range(50):
+        draw = np.random.default_rng(seed)
+        right = draw.random(2000) < 0.6
+        fallback = (right | (draw.random(2000) < 0.2)) & (draw.random(2000) > 0.05)
+        limits.append(fit_soundness(draw.random(2000), right, fallback).limit)
+    assert sum(limit is not None for limit in limits) <= 5
+
+
+def test_where_the_far_lose_chance_does_not_hide_the_limit() -> None:
+    found = []
+    for seed in range(20):
+        draw = np.random.default_rng(seed)
+        distances = draw.random(2000)
+        fallback = draw.random(2000) < 0.6
+        other = draw.random(2000)
+        right = np.where(distances > 0.7, other < 0.3, (other < 0.6) | fallback)
+        found.append(fit_soundness(distances, right, fallback).limit)
+    assert found == pytest.approx([0.7] * 20, abs=0.051)

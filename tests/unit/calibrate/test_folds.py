@@ -1,0 +1,45 @@
+"""Photographs dealt into folds: groups whole, sizes even."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jetsel.calibrate.folds import deal
+from jetsel.errors import CalibrationError
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=120), st.integers(1, 10), st.integers(0, 100))
+def test_groups_stay_together_and_folds_are_even(groups: list[int], folds: int, seed: int) -> None:
+    of_groups = np.array(groups)
+    if len(set(groups)) < folds:
+        with pytest.raises(CalibrationError, match="too few"):
+            deal(of_groups, folds, seed)
+        return
+    fold_of = deal(of_groups, folds, seed)
+    for group in set(groups):
+        assert len(set(fold_of[of_groups == group].tolist())) == 1
+    sizes = np.bincount(fold_of, minlength=folds)
+    assert len(sizes) == folds
+    assert sizes.min() > 0
+    assert sizes.max() - sizes.min() <= np.bincount(of_groups).max()  # no more than one group apart
+    assert fold_of.tolist() == deal(of_groups, folds, seed).tolist()
+
+
+def test_photographs_that_all_differ_are_dealt_evenly_and_by_the_seed() -> None:
+    fold_of = deal(np.arange(103), 10, 1)
+    assert sorted(np.bincount(fold_of).tolist()) == [10] * 7 + [11] * 3
+    assert fold_of.tolist() != deal(np.arange(103), 10, 2).tolist()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_large_group_has_a_fold_to_itself(seed: int) -> None:
+    fold_of = deal(np.array([0, 1, 9, 9, 9, 9, 2, 3]), 2, seed)
+    assert set(fold_of[2:6].tolist()).isdisjoint(fold_of[[0, 1, 6, 7]].tolist())
+
+
+def test_too_few_are_named() -> None:
+    with pytest.raises(CalibrationError, match="5 photographs, of which 3 differ, are too few for 10 folds: add"):
+        deal(np.array([1, 1, 1, 2, 3]), 10, 0)

@@ -1,0 +1,71 @@
+"""What the owner wants, on operating points small enough to judge by hand."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from jetsel.calibrate.goal import Goal, Outcomes, difference
+
+
+def of(right: int, time_ms: float, photographs: int = 1000, *, from_end: bool = False) -> Outcomes:
+    """So many right answers, all of them first, or last."""
+    correct = np.zeros(photographs, bool)
+    correct[photographs - right if from_end else 0 : None if from_end else right] = True
+    return Outcomes(correct, np.full(photographs, time_ms))
+
+
+RIVAL = of(600, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("goal", "points", "place"),
+    [
+        (Goal(), [of(590, 1), of(600, 4), of(610, 3), of(640, 8)], 2),  # 610 keeps 600 by more than a standard error
+        (Goal(), [of(590, 1), of(600, 4, from_end=True), of(640, 8)], 2),  # as good by chance: the surer one
+        (Goal(), [of(590, 1), of(600, 4)], 1),
+        (Goal(), [of(580, 1), of(590, 4)], 1),  # none as accurate: the most accurate
+        (Goal(max_time_ms=5), [of(590, 1), of(600, 4), of(640, 8)], 1),
+        (Goal(max_time_ms=0.5), [of(590, 1), of(600, 4)], 0),  # none fast enough: the fastest
+        (Goal(min_accuracy=0.5), [of(400, 1), of(590, 2), of(640, 8)], 1),
+        (Goal(min_accuracy=0.9), [of(400, 1), of(590, 2), of(640, 8)], 2),
+        (Goal(min_accuracy=0.5, max_time_ms=3), [of(400, 1), of(590, 2), of(600, 4)], 1),
+    ],
+)
+def test_the_best_point(goal: Goal, points: list[Outcomes], place: int) -> None:
+    assert goal.best(points, RIVAL) == place
+
+
+@pytest.mark.parametrize(
+    ("goal", "candidate", "is_better", "reason"),
+    [
+        (Goal(), of(600, 5), True, r"\+0.00 points .* in 0.50 times the time"),
+        (Goal(), of(597, 5), False, "too few to tell"),  # 3 less: 0.3 points, but it might be 0.6
+        (Goal(), of(570, 5), False, "not better by more than the noise"),
+        (Goal(), of(620, 10), True, r"\+2.00 points"),
+        (Goal(), of(601, 10), False, "not better by more than the noise"),
+        (Goal(), of(620, 12), False, "not better"),  # more accurate, but slower, and nobody allowed that
+        (Goal(max_time_ms=20), of(620, 12), True, r"\+2.00 points"),
+        (Goal(max_time_ms=11), of(620, 12), False, "over the 11 ms allowed"),
+        (Goal(max_time_ms=20), of(600, 5), False, "not better"),  # faster is not what was asked for
+        (Goal(min_accuracy=0.5), of(560, 5), True, r"-4.00 points"),
+        (Goal(min_accuracy=0.58), of(560, 5), False, "under the accuracy of 58 % wanted"),
+    ],
+)
+def test_better_by_more_than_the_noise(goal: Goal, candidate: Outcomes, is_better: bool, reason: str) -> None:
+    found, said = goal.compare(candidate, RIVAL)
+    assert found is is_better
+    assert re.search(reason, said), said
+
+
+def test_errors_that_fall_on_other_photographs_are_noise() -> None:
+    rival, other = of(600, 10), of(600, 5, from_end=True)
+    assert not Goal().compare(other, rival)[0]
+
+
+def test_a_difference_by_hand() -> None:
+    # 1, 0, 0, -1: mean 0, deviation sqrt(2/3), error half of it.
+    ours, theirs = np.array([1, 1, 0, 0], bool), np.array([0, 1, 0, 1], bool)
+    assert difference(ours, theirs) == pytest.approx((0.0, np.sqrt(2 / 3) / 2))

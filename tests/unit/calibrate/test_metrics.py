@@ -1,0 +1,117 @@
+"""Every measure by hand, from a textbook, or against scikit-learn."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import precision_recall_fscore_support
+
+from jetsel.calibrate.metrics import (
+    auc,
+    geometric_mean_over_folds,
+    macro,
+    mean_interval,
+    share_interval,
+)
+
+
+def test_macro_averages_by_hand() -> None:
+    truth = np.array([0, 0, 0, 1, 1, 2])
+    answered = np.array([0, 0, 1, 1, -1, 1])
+    # Class 0: said twice, right twice, of three: precision 1, recall 2/3, F1 0.8. Class 1: said three times, right
+    # once, of two, one of which was refused: 1/3, 1/2, 0.4. Class 2: never said.
+    assert macro(truth, answered) == pytest.approx(((1 + 1 / 3) / 3, (2 / 3 + 1 / 2) / 3, (0.8 + 0.4) / 3))
+
+
+def test_a_class_that_does_not_occur_is_not_averaged_in() -> None:
+    assert macro(np.array([1, 1]), np.array([1, 5])) == pytest.approx((1, 1 / 2, 2 / 3))
+
+
+def test_refusals_alone_are_worth_nothing() -> None:
+    assert macro(np.array([0, 1]), np.array([-1, -1])) == (0, 0, 0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 5)), min_size=1, max_size=30))
+def test_macro_averages_are_scikit_learn_s(pairs: list[tuple[int, int]]) -> None:
+    truth, answered = np.array(pairs).T
+    expected = precision_recall_fscore_support(
+        truth, answered, labels=np.unique(truth), average="macro", zero_division=0
+    )
+    assert macro(truth, answered) == pytest.approx(expected[:3])
+
+
+@pytest.mark.parametrize(
+    ("right", "photographs", "low", "high"),
+    [  # Newcombe 1998, Two-sided confidence intervals for the single proportion, table I, method 3
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+        (29, 29, 0.8830, 1.0),  # 1 less the interval of none of 29: z^2 / (29 + z^2) = 0.1170
+    ],
+)
+def test_wilson_s_interval_by_the_book(right: int, photographs: int, low: float, high: float) -> None:
+    found = share_interval(np.arange(photographs) < right)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_photographs_that_are_there_twice_count_once() -> None:
+    once = np.arange(100) < 60
+    twice, groups = np.repeat(once, 2), np.repeat(np.arange(100), 2)
+    grouped, alone = share_interval(twice, groups), share_interval(once)
+    assert (grouped.low, grouped.high) == pytest.approx((alone.low, alone.high))
+    apart = share_interval(twice)
+    assert grouped.high - grouped.low > 1.3 * (apart.high - apart.low)
+
+
+def test_groups_of_one_and_groups_that_differ_within_change_nothing() -> None:
+    correct = np.arange(100) % 2 == 0
+    apart = share_interval(correct)
+    for groups in (np.arange(100), np.arange(100) // 2):
+        found = share_interval(correct, groups)
+        assert (found.low, found.high) == pytest.approx((apart.low, apart.high))
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_where_all_are_right_or_wrong_groups_tell_nothing(share: bool) -> None:
+    correct = np.full(20, share)
+    assert share_interval(correct, np.zeros(20, np.int64)) == share_interval(correct)
+
+
+def test_the_interval_of_a_mean_by_hand() -> None:
+    # 1 to 4: mean 2.5, deviation sqrt(5/3), error half of it.
+    found = mean_interval(np.array([1.0, 2.0, 3.0, 4.0]))
+    half = 1.959964 * (5 / 3) ** 0.5 / 2
+    assert (found.low, found.high) == pytest.approx((2.5 - half, 2.5 + half))
+
+
+def test_one_value_alone_says_nothing_of_the_mean() -> None:
+    found = mean_interval(np.array([3.0]))
+    assert (found.low, found.high) == (-np.inf, np.inf)
+
+
+def test_the_geometric_mean_over_folds_by_hand() -> None:
+    # Shares of 1/4 and of 1 in folds of four and of two: sqrt(1/4), whatever their sizes.
+    correct, fold_of = np.array([1, 0, 0, 0, 1, 1], bool), np.array([3, 3, 3, 3, 7, 7])
+    assert geometric_mean_over_folds(correct, fold_of) == pytest.approx(0.5)
+    assert geometric_mean_over_folds(correct & (fold_of == 3), fold_of) == 0.0
+
+
+def test_the_area_under_the_curve_by_hand() -> None:
+    # Four pairs of right and wrong: 0.9 beats both, 0.5 beats 0.1 and ties with 0.5.
+    scores = np.array([0.5, 0.9, 0.1, 0.5])
+    right = np.array([True, True, False, False])
+    assert auc(scores, right) == pytest.approx(3.5 / 4)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=20))
+def test_the_area_is_the_share_of_pairs_in_order(pairs: list[tuple[int, bool]]) -> None:
+    above = [score for score, is_right in pairs if is_right]
+    below = [score for score, is_right in pairs if not is_right]
+    found = auc(np.array([score for score, _ in pairs], np.float32), np.array([is_right for _, is_right in pairs]))
+    won = [(a > b) + (a == b) / 2 for a, b in itertools.product(above, below)]
+    assert found == (pytest.approx(np.mean(won)) if won else None)

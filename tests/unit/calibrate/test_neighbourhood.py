@@ -1,0 +1,111 @@
+"""Neighbours of other folds on a line of six, and the chain they make against the premodel's own, fold by fold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jetsel.calibrate.neighbourhood import MOST, look_around
+from jetsel.premodel import fit_chain
+
+LINE = np.array([[0], [1], [2.4], [3], [4.2], [10]], np.float32)
+ODD = np.arange(6) % 2  # the folds: 0, 2.4 and 4.2 against 1, 3 and 10
+COSTS_MS = np.array([1.0, 3.0])
+RIGHT = np.array([[1, 1], [0, 1], [0, 0], [1, 1], [0, 1], [0, 0]], bool)  # s is right on rows 0 and 3
+
+
+def test_the_neighbours_by_hand_scaled_by_the_other_folds() -> None:
+    found = look_around(LINE, ODD, 1)
+    # From 0: 1, 3, 10, which are 1 to 10, a range of 9. From 1: 0, 2.4, 4.2, a range of 4.2. And so on.
+    assert found.near.tolist() == [[1, 3, 5], [0, 2, 4], [3, 1, 5], [2, 4, 0], [3, 1, 5], [4, 2, 0]]
+    assert found.distances[0] == pytest.approx(np.array([1, 3, 10]) / 9)
+    assert found.distances[1] == pytest.approx(np.array([1, 1.4, 3.2]) / 4.2)
+    assert found.distances[5] == pytest.approx(np.array([5.8, 7.6, 10]) / 4.2)
+    assert found.mean_distance[:2] == pytest.approx([1 / 9, 1 / 4.2])
+
+
+def test_the_mean_is_of_the_k_nearest_alone() -> None:
+    assert look_around(LINE, ODD, 2).mean_distance[:2] == pytest.approx([2 / 9, 1.2 / 4.2])
+    everything = look_around(LINE, ODD, 50)  # there are three
+    assert everything.k == 3
+    assert everything.mean_distance[0] == pytest.approx((1 + 3 + 10) / 3 / 9)
+
+
+def test_a_chain_of_one_link_by_hand() -> None:
+    found = look_around(LINE, ODD, 1).choices(RIGHT, [0], COSTS_MS)
+    # s where the nearest is row 0 or 3: for rows 1, 2 and 4. Else no link says yes, and the last column answers.
+    assert found.yes.tolist() == [[False], [True], [True], [False], [True], [False]]
+    assert found.column.tolist() == [1, 0, 0, 1, 0, 1]
+    assert found.right.tolist() == [True, False, False, True, False, False]
+    of_three = look_around(LINE, ODD, 3).choices(RIGHT, [0], COSTS_MS)  # one vote of three is no majority
+    assert of_three.column.tolist() == [1] * 6
+
+
+def test_the_links_vote_on_the_optimum_among_them_and_stand_in_their_order() -> None:
+    near = look_around(LINE, ODD, 1)
+    # l alone is the optimum wherever it is right: rows 0, 1, 3, 4.
+    assert near.choices(RIGHT, [1], COSTS_MS).yes[:, 0].tolist() == [True, True, True, False, True, True]
+    both = near.choices(RIGHT, [1, 0], COSTS_MS)  # beside s, only on rows 1 and 4
+    assert both.yes.tolist() == [
+        [True, False],
+        [False, True],
+        [False, True],
+        [False, False],
+        [False, True],
+        [True, False],
+    ]
+    assert both.column.tolist() == [1, 0, 0, 1, 0, 1]
+
+
+def test_shares_are_of_all_neighbours_that_are_kept() -> None:
+    table = np.array([1, 1, 0, 1, 0, 0], bool)
+    assert look_around(LINE, ODD, 1).shares(table) == pytest.approx([2 / 3, 1 / 3] * 3)
+
+
+def test_what_lies_in_the_own_fold_does_not_widen_the_scale() -> None:
+    # Row 3 holds the largest first feature. With it, 0.9 would lie at 0.09 of the range; without, at 0.9: 0.9 from
+    # row 0 at (0, 0), about 1.005 from row 1 at (1, 1).
+    features = np.array([[0, 0], [1, 0.5], [0.9, 0], [10, 0.5]], np.float32)
+    found = look_around(features, np.array([0, 0, 1, 1]), 1)
+    assert found.near[2:, 0].tolist() == [0, 1]
+    assert found.distances[2, 0] == pytest.approx(0.9)
+
+
+def test_no_more_are_kept_than_are_asked_for_anywhere() -> None:
+    found = look_around(np.random.default_rng(0).random((250, 2), dtype=np.float32), np.arange(250) % 2, 5)
+    assert found.near.shape == found.distances.shape == (250, MOST)
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 2**31),
+    photographs=st.integers(8, 60),
+    folds=st.integers(2, 5),
+    k=st.integers(1, 9),
+    models=st.integers(1, 4),
+)
+def test_the_choices_are_the_premodel_s_fold_by_fold(
+    seed: int, photographs: int, folds: int, k: int, models: int
+) -> None:
+    draw = np.random.default_rng(seed)
+    features = draw.random((photographs, 3), dtype=np.float32) * 40
+    fold_of = draw.permutation(np.arange(photographs) % folds)
+    right = draw.random((photographs, models)) < 0.6
+    costs = draw.permutation(models) + 1.0
+    links = draw.permutation(models)[: draw.integers(1, models + 1)].tolist()
+    near = look_around(features, fold_of, k)
+    found = near.choices(right, links, costs)
+    for fold in range(folds):
+        rest = fold_of != fold
+        assert near.k <= rest.sum()
+        chain = fit_chain(
+            [str(i) for i in links], features[rest], right[rest][:, links], costs[links], near.k, "optimum"
+        )
+        for row in np.flatnonzero(~rest):
+            choice = chain.choose(features[row])
+            assert near.mean_distance[row] == pytest.approx(choice.distance)
+            assert found.yes[row].tolist() == [votes * 2 > near.k for votes in choice.votes]
+            assert found.column[row] == (models - 1 if choice.model is None else int(choice.model))
+            assert found.right[row] == right[row, found.column[row]]

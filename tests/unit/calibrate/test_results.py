@@ -1,0 +1,156 @@
+"""Six photographs under three models, and every figure of a result worked out by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from jetsel.calibrate.metrics import mean_interval, share_interval
+from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.replay import Run
+from jetsel.calibrate.results import Judge
+from jetsel.power import NO_METER
+from jetsel.wire import Criterion
+from tests.unit.calibrate.recorded import COSTS_MS, drawn, of_two_classes
+
+# Who is right: s on 0, 1, 3; m on 0, 2, 3, 4; l on all but the last, on which nobody is. So the optimum is
+# s, s, m, s, m, and none. A model costs 1, 3 or 10 ms.
+SIX = of_two_classes(
+    [1, 1, -1, -1, 1, 1],
+    [1, -1, 1, -1, -1, 1],
+    [1, 1, 1, -1, -1, 1],
+    classes=[0, 0, 0, 1, 1, 1],
+)
+FOLD_OF = np.array([0, 1, 0, 1, 0, 1])
+FEATURES_MS, CHOICE_MS = 2.0, 0.5
+
+
+def judge(recording: Recording = SIX, criterion: Criterion = "top1") -> Judge:
+    return Judge(recording, criterion, FOLD_OF, FEATURES_MS, "l")
+
+
+def of(models: list[str], *, reads_features: bool = True) -> Run:
+    """One model a photograph, those named; of the last photograph the choice was in doubt."""
+    columns = np.array([SIX.models.index(model) for model in models])
+    ran = np.eye(3, dtype=bool)[columns]
+    in_doubt = np.arange(6) == 5
+    models_ms = np.array([COSTS_MS[model] for model in models])
+    answered = SIX.logits[columns, np.arange(6)].argmax(axis=1)
+    return Run(answered, np.ones(6, bool), models_ms, ran, in_doubt, CHOICE_MS, reads_features)
+
+
+CHOSEN = ["s", "m", "m", "s", "l", "l"]  # right on 0, 2, 3 and 4; the optimum on 0, 2 and 3
+
+
+def test_a_policy_by_hand() -> None:
+    found = judge().result("chain", of(CHOSEN))
+    assert found.name == "chain"
+    assert (found.top1, found.top5) == (pytest.approx(4 / 6), 1.0)
+    # It says 0, 1, 0, 1, 1, 0: each class three times, twice right.
+    assert (found.precision, found.recall, found.f1) == pytest.approx((2 / 3, 2 / 3, 2 / 3))
+    # 1, 3, 3, 1, 10 and 10 ms, and 2.5 ms of features and choice each time.
+    assert found.time_ms.mean == pytest.approx(28 / 6 + 2.5)
+    assert found.time_ms.p50 == pytest.approx(3 + 2.5)
+    assert found.time_ms.p95 == pytest.approx(10 + 2.5)
+    assert found.runs == pytest.approx({"s": 2 / 6, "m": 2 / 6, "l": 2 / 6})
+    assert found.in_doubt == pytest.approx(1 / 6)
+    assert found.agreement == pytest.approx(3 / 5)
+    assert found.missed == pytest.approx(1 / 6)  # 1: s would have been right
+    assert found.geometric_mean == pytest.approx((1 * 1 / 3) ** 0.5)
+    assert (found.energy_mj, found.energy_reason) == (None, NO_METER.reason)
+
+
+def test_the_intervals_are_of_the_answers_and_of_the_mean_time() -> None:
+    found = judge().result("chain", of(CHOSEN))
+    assert found.top1_interval == share_interval(np.array([1, 0, 1, 1, 1, 0], bool))
+    assert found.top5_interval == share_interval(np.ones(6, bool))
+    assert found.time_interval == mean_interval(np.array([1, 3, 3, 1, 10, 10]) + 2.5)
+    groups = np.array([0, 1, 0, 0, 0, 1])
+    grouped = judge(dataclasses.replace(SIX, groups=groups)).result("chain", of(CHOSEN))
+    assert grouped.top1_interval == share_interval(np.array([1, 0, 1, 1, 1, 0], bool), groups) != found.top1_interval
+
+
+def test_the_ratios_by_hand() -> None:
+    found = judge().result("chain", of(CHOSEN))
+    # Both l alone, in 10 ms, and the oracle, in 1, 1, 3, 1, 3 and 1, are right on five.
+    assert found.vs_best_single.top1_points == pytest.approx(-100 / 6)
+    assert found.vs_best_single.top5_points == 0.0
+    assert found.vs_best_single.time_ratio == pytest.approx((28 / 6 + 2.5) / 10)
+    assert found.vs_oracle.top1_points == pytest.approx(-100 / 6)
+    assert found.vs_oracle.time_ratio == pytest.approx((28 / 6 + 2.5) / (10 / 6))
+    assert found.vs_best_single.energy_ratio is None
+
+
+def test_who_reads_no_features_does_not_pay_for_them() -> None:
+    outcomes = judge().outcomes(of(CHOSEN, reads_features=False))
+    assert outcomes.time_ms.tolist() == [1.5, 3.5, 3.5, 1.5, 10.5, 10.5]
+    assert outcomes.correct.tolist() == [True, False, True, True, True, False]
+    assert judge().outcomes(of(CHOSEN)).time_ms.tolist() == [3.5, 5.5, 5.5, 3.5, 12.5, 12.5]
+
+
+def test_of_several_that_ran_the_dearest_answered() -> None:
+    climbed = of(["s", "s", "m", "s", "m", "l"])
+    assert judge().result("x", climbed).agreement == 1.0
+    climbed.ran[:, 0] = True  # s runs always: m answers as before
+    again = judge().result("x", climbed)
+    assert again.agreement == 1.0
+    assert again.runs == pytest.approx({"s": 1.0, "m": 2 / 6, "l": 1 / 6})
+    climbed.ran[0, 2] = True  # l answers where s would have been enough
+    assert judge().result("x", climbed).agreement == pytest.approx(4 / 5)
+
+
+def test_a_refusal_is_wrong_agrees_with_nothing_and_runs_nothing() -> None:
+    refused = Run(
+        np.full(6, -1), np.zeros(6, bool), np.zeros(6), np.zeros((6, 3), bool), np.ones(6, bool), CHOICE_MS, True
+    )
+    found = judge().result("refuse", refused)
+    assert (found.top1, found.top5, found.precision, found.agreement, found.geometric_mean) == (0, 0, 0, 0, 0)
+    assert found.missed == pytest.approx(5 / 6)  # of the last nobody knows better
+    assert found.time_ms.mean == pytest.approx(2.5)
+    assert set(found.runs.values()) == {0.0}
+
+
+def test_the_bounds_by_hand() -> None:
+    found = judge().bounds()
+    assert list(found) == ["cheapest", "best single", "random", "oracle"]
+    assert {name: bound.top1 for name, bound in found.items() if name != "random"} == pytest.approx(
+        {"cheapest": 3 / 6, "best single": 5 / 6, "oracle": 5 / 6}
+    )
+    assert {name: bound.time_ms.mean for name, bound in found.items() if name != "random"} == pytest.approx(
+        {"cheapest": 1, "best single": 10, "oracle": 10 / 6}
+    )
+    oracle = found["oracle"]
+    assert (oracle.agreement, oracle.missed) == (1.0, 0.0)
+    assert oracle.runs == pytest.approx({"s": 4 / 6, "m": 2 / 6, "l": 0})  # the last, on which nobody is right, by s
+    assert oracle.vs_oracle.time_ratio == 1.0
+    assert found["best single"].vs_best_single.time_ratio == 1.0
+    assert found["cheapest"].runs == {"s": 1.0, "m": 0.0, "l": 0.0}
+
+
+def test_the_random_bound_draws_evenly_and_answers_as_who_was_drawn() -> None:
+    many = drawn(1, photographs=3000)
+    bound = Judge(many, "top1", np.zeros(3000, np.int64), 0.0, "l")
+    run = bound.random()
+    assert (run.ran.sum(axis=1) == 1).all()
+    assert run.ran.mean(axis=0) == pytest.approx([1 / 3] * 3, abs=0.04)
+    assert (run.answered == many.classes).tolist() == many.right("top1")[run.ran].tolist()
+    assert run.is_top5.tolist() == many.right("top5")[run.ran].tolist()
+    assert run.models_ms.tolist() == np.array([1.0, 3.0, 10.0])[run.ran.argmax(axis=1)].tolist()
+
+
+def test_under_top5_the_first_five_count() -> None:
+    # Of two classes all are right: the optimum is always s, and nothing is missed.
+    five = judge(criterion="top5")
+    found = five.result("chain", of(CHOSEN))
+    assert five.outcomes(of(CHOSEN)).correct.all()
+    assert (found.top1, found.top5, found.geometric_mean, found.missed) == (pytest.approx(4 / 6), 1.0, 1.0, 0.0)
+    assert found.agreement == pytest.approx(2 / 6)
+    assert five.bounds()["oracle"].time_ms.mean == 1.0
+
+
+def test_the_optimum_is_the_cheapest_in_time_whatever_the_column() -> None:
+    # m as dear as everything: where l is right as well, it is the optimum.
+    dear = dataclasses.replace(SIX, costs_ms={"s": 1.0, "m": 30.0, "l": 10.0})
+    assert judge(dear).bounds()["oracle"].runs == pytest.approx({"s": 4 / 6, "m": 0, "l": 2 / 6})

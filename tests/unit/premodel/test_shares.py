@@ -1,0 +1,46 @@
+"""Shares among neighbours and the model that is worth its time, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jetsel.premodel import Shares, worthiest
+
+POINTS = np.array([[0], [1], [2], [10]], np.float32)
+TABLE = np.array([[1, 0], [1, 1], [0, 1], [0, 0]], bool)
+
+
+def test_shares_by_hand() -> None:
+    shares = Shares(POINTS, TABLE, 3)
+    assert shares.of(np.array([0.4], np.float32)) == pytest.approx([2 / 3, 2 / 3])  # rows 0, 1, 2
+    assert shares.of(np.array([9], np.float32)) == pytest.approx([1 / 3, 2 / 3])  # rows 3, 2, 1
+    many = shares.of_many(np.array([[0.4], [9]], np.float32))
+    assert many == pytest.approx(np.array([[2 / 3, 2 / 3], [1 / 3, 2 / 3]]))
+    assert Shares(POINTS, TABLE, 1).of(np.array([1.2], np.float32)).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(("rows", "k"), [(4, 0), (4, 5), (3, 1)])
+def test_what_does_not_fit_is_refused(rows: int, k: int) -> None:
+    with pytest.raises(ValueError, match=f"4 points, {rows} rows and k {k} do not fit"):
+        Shares(POINTS, TABLE[:rows], k)
+
+
+@pytest.mark.parametrize(
+    ("price", "best"),
+    [
+        (0.0, 2),  # 0.5, 0.7, 0.9
+        (0.03, 1),  # 0.47, 0.64, 0.6
+        (0.15, 1),  # 0.35, 0.4, -0.6
+        (0.25, 0),  # 0.25, 0.2, -1.6
+    ],
+)
+def test_a_chance_is_weighed_against_its_time(price: float, best: int) -> None:
+    chances, costs_ms = np.array([0.5, 0.7, 0.9]), np.array([1.0, 2.0, 10.0])
+    assert worthiest(chances, costs_ms, price) == best
+
+
+def test_of_equals_the_first_and_each_row_for_itself() -> None:
+    chances = np.array([[0.5, 0.5], [0.4, 0.9], [0.9, 0.9]])
+    assert worthiest(chances, np.array([0.0, 0.0]), 1.0).tolist() == [0, 1, 0]
+    assert worthiest(chances, np.array([1.0, 0.0]), 1.0).tolist() == [1, 1, 1]
