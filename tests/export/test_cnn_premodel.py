@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jetsel.calibrate.fit.cnn_premodel import SIDE_PX, choose_by_network
+from jetsel.calibrate.fit.cnn_premodel import choose_by_network
 
 COLOURS = np.array([[220, 40, 40], [40, 220, 40], [40, 40, 220]])
 
 
 def coloured(optimum: NDArray[np.int64]) -> NDArray[np.uint8]:
     """Noise around one colour for each model, (n, 3, 32, 32)."""
-    noise = np.random.default_rng(0).integers(-35, 36, (len(optimum), 3, SIDE_PX, SIDE_PX))
+    noise = np.random.default_rng(0).integers(-35, 36, (len(optimum), 3, 32, 32))
     return (COLOURS[optimum][:, :, None, None] + noise).astype(np.uint8)
 
 

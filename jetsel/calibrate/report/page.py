@@ -95,7 +95,7 @@ def _comparison(comparison: Comparison, findings: Findings, words: Words) -> lis
             _figures(
                 [
                     premodel.links(comparison),
-                    premodel.neighbours(comparison, words),
+                    premodel.neighbours(comparison),
                     premodel.distance(comparison),
                     *premodel.alternatives(comparison, words),
                 ]

@@ -48,13 +48,13 @@ def _alternatives(key: str, title: str, found: list[Alternative], reason: str, w
     return figure(key, title, finding, dots([a.name for a in ranked], panels, [best.name]), behind)
 
 
-def neighbours(comparison: Comparison, words: Words) -> Node:
+def neighbours(comparison: Comparison) -> Node:
     """What each number of neighbours gives."""
     chain, key, title = comparison.chain, f"{comparison.criterion}-k", "How many neighbours"
     points = sorted((float(k), 100 * share) for k, share in chain.k_accuracy.items())
     if not points:
         return absent(key, title, f"k is {chain.k}; no other was tried.")
-    finding = f"Cross-validation chose k = {chain.k}"
+    finding = f"Cross-validation chose k = {chain.k}, with which the optimum is named most often"
     finding += f" ({in_percent(chain.k_accuracy.get(chain.k))})" if chain.k in chain.k_accuracy else ""
     paper = chain.k_accuracy.get(PAPER_K)
     finding += (
@@ -63,11 +63,7 @@ def neighbours(comparison: Comparison, words: Words) -> Node:
     rules = [Rule(float(chain.k), f"chosen: {chain.k}")]
     if chain.k != PAPER_K and paper is not None:
         rules.append(Rule(float(PAPER_K), f"the paper: {PAPER_K}"))
-    score = (
-        "Accuracy of the premodel, %"
-        if words.labels_from is None
-        else f"Premodel's agreement with {words.labels_from}, %"
-    )
+    score = "The optimum is named, %"
     drawing = plot(frame("Neighbours (k)", score, points, height=150), [Series("", points)], rules=rules, whole=True)
     rows = [[f"{k:g}", f"{share:.1f}"] for k, share in points]
     return figure(key, title, finding, drawing, numbers_behind(key, title, ["k", score], rows))
