@@ -98,12 +98,12 @@ class Reliability(Struct, frozen=True):
 class FeatureStudy(Struct, frozen=True):
     """How the premodel's features were chosen (sections 3.4.1 to 3.4.3; Figures 7, 12 and 13).
 
-    removed: kept feature -> those dropped beside it and their absolute correlation. importance: feature -> points of
-    accuracy lost without it, of those that the correlation left. counts: (features, accuracy of the premodel, time_ms
-    of extracting and choosing) along the greedy removal. chosen: what stayed.
+    removed: kept feature -> those dropped beside it and their absolute correlation, None for one that never changes.
+    importance: feature -> points of accuracy lost without it, of those that the correlation left. counts: (features,
+    accuracy of the premodel, time_ms of extracting and choosing) along the greedy removal. chosen: what stayed.
     """
 
-    removed: dict[str, list[tuple[str, float]]]
+    removed: dict[str, list[tuple[str, float | None]]]
     importance: dict[str, float]
     counts: list[tuple[int, float, float]]
     chosen: list[str]
@@ -128,8 +128,8 @@ class ChainStudy(Struct, frozen=True):
     links: list[Link]
     distance_limit: float | None  # beyond it the choice is in doubt
     distance_confidence: list[tuple[float, float]]  # distance up to which, share of choices that were right there
-    auc_cheapest: float  # how well the neighbours tell the cheapest model's right from its wrong answers
-    auc_confidence: float  # the same by that model's own confidence
+    auc_cheapest: float | None  # how well neighbours tell the cheapest model's right from its wrong answers
+    auc_confidence: float | None  # the same by that model's own confidence; None where it is always right, or never
     chooser_ms: float  # features and choice
     chooser_bytes: int
     pays_below_ms: float  # escalation rate times the cheapest model's time: the chooser pays only below it

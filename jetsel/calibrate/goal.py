@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 TOLERATED_POINTS = 0.5  # of accuracy: to lose less than this counts as no less accurate (theta of section 3.2)
 SURE = 1.96  # standard errors: 95 % two-sided
+SPARE = 0.5  # standard errors: of accuracy kept by so much here the odds are two to one that it is kept elsewhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +41,8 @@ class Goal:
     def best(self, points: Sequence[Outcomes], rival: Outcomes) -> int:
         """The place of the point that serves the goal best; the rival is the best single model.
 
-        Where accuracy is wanted, points that keep it by a standard error are preferred: what was barely enough here is
-        barely too little on other photographs half of the time.
+        Where accuracy is wanted, points that keep it by half a standard error are preferred: what was barely enough here
+        is barely too little on other photographs half of the time.
         """
         accuracy = np.array([point.correct.mean() for point in points])
         time_ms = np.array([point.time_ms.mean() for point in points])
@@ -52,11 +53,11 @@ class Goal:
             return _first_best(allowed, accuracy, -time_ms)
         if self.min_accuracy is None:
             gains = [difference(point.correct, rival.correct) for point in points]
-            spare = np.array([mean - error for mean, error in gains])
+            spare = np.array([mean - SPARE * error for mean, error in gains])
             enough = np.array([mean for mean, _ in gains])
         else:
             enough = accuracy - self.min_accuracy
-            spare = enough - np.sqrt(accuracy * (1 - accuracy) / len(rival.correct))
+            spare = enough - SPARE * np.sqrt(accuracy * (1 - accuracy) / len(rival.correct))
         for margin in (spare, enough):
             if (allowed & (margin >= 0)).any():
                 return _first_best(allowed & (margin >= 0), -time_ms, accuracy)

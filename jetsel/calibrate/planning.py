@@ -63,7 +63,10 @@ def make_plan(
 
 
 def _study(
-    kept: tuple[str, ...], removed: dict[str, list[tuple[str, float]]], removal: Removal, features_ms: TimeFeatures
+    kept: tuple[str, ...],
+    removed: dict[str, list[tuple[str, float | None]]],
+    removal: Removal,
+    features_ms: TimeFeatures,
 ) -> FeatureStudy:
     counts = []
     for number, accuracy in removal.counts:

@@ -76,8 +76,8 @@ def study_chain(
         links=links,
         distance_limit=soundness.limit,
         distance_confidence=list(soundness.steps),
-        auc_cheapest=auc(scene.near.shares(right[:, 0]), right[:, 0]) or 0.5,
-        auc_confidence=auc(confidence, right[:, 0]) or 0.5,
+        auc_cheapest=auc(scene.near.shares(right[:, 0]), right[:, 0]),
+        auc_confidence=auc(confidence, right[:, 0]),
         chooser_ms=scene.chooser_ms,
         chooser_bytes=len(right) * (4 * (2 * features + 1) + right.shape[1]),  # points, their table, votes
         pays_below_ms=escalated * float(costs[0]),

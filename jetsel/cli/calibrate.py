@@ -97,7 +97,7 @@ def calibrate(
     teller = Teller(as_json=json_progress)
     with teller:
         loaded = record(shelf, path, photos, label_map, labels_from, times_from, teller)
-        found = _fit(shelf, loaded, Goal(objective, max_time_ms, min_accuracy), criterion, theta, teller)
+        found = fit(shelf, loaded, Goal(objective, max_time_ms, min_accuracy), criterion, theta, teller)
     _finish(shelf, found, report or path.with_suffix(".html"), teller, endpoint, force=force)
 
 
@@ -138,7 +138,7 @@ def record(
     return loaded if times_from is None else recording.times_from(loaded, times_from)
 
 
-def _fit(
+def fit(
     shelf: Shelf, loaded: Loaded, goal: object, criterion: Literal["top1", "top5"], theta: float, teller: Teller
 ) -> Calibrated:
     """Compare every policy on held-out photographs, and fit the calibration."""

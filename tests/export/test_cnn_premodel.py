@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from jetsel.calibrate.fit.cnn_premodel import choose_by_network
@@ -23,7 +24,9 @@ def test_colours_that_tell_are_learned_and_every_run_chooses_alike() -> None:
     optimum = np.arange(600) % 3
     fold_of = np.arange(600) // 3 % 10
     pictures = coloured(optimum)
+    threads = torch.get_num_threads()
     found = choose_by_network(pictures, optimum, 3, fold_of)
+    assert torch.get_num_threads() == threads
     assert found is not None
     chosen, choice_ms = found
     assert (chosen == optimum).mean() > 0.98

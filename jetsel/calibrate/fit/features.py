@@ -33,7 +33,7 @@ class Removal:
 
 def drop_correlated(
     features: NDArray[np.float32], names: Sequence[str], documented: Sequence[str] = PAPER_SEVEN
-) -> tuple[tuple[str, ...], dict[str, list[tuple[str, float]]]]:
+) -> tuple[tuple[str, ...], dict[str, list[tuple[str, float | None]]]]:
     """Return the features kept, in the order of `names`, and for each of them what was dropped for its sake.
 
     Of each pair whose absolute Pearson correlation is over 0.75 one goes (section 3.4.1, Table 3): the documented ones
@@ -47,8 +47,8 @@ def drop_correlated(
     norms = np.where(constant, 1.0, np.sqrt((centred * centred).sum(axis=0)))
     correlation = np.abs((centred / norms).T @ (centred / norms))
     asked = sorted(range(len(names)), key=lambda i: (names[i] not in documented, i))
-    removed: dict[str, list[tuple[str, float]]] = {
-        names[i]: [(names[i], 1.0)] for i in range(len(names)) if constant[i]
+    removed: dict[str, list[tuple[str, float | None]]] = {
+        names[i]: [(names[i], None)] for i in range(len(names)) if constant[i]
     }
     kept: list[int] = []
     for i in asked:

@@ -23,7 +23,7 @@ RIVAL = of(600, 10.0)
 @pytest.mark.parametrize(
     ("goal", "points", "place"),
     [
-        (Goal(), [of(590, 1), of(600, 4), of(610, 3), of(640, 8)], 2),  # 610 keeps 600 by more than a standard error
+        (Goal(), [of(590, 1), of(600, 4), of(610, 3), of(640, 8)], 2),  # 610 keeps 600 by more than half a standard error
         (Goal(), [of(590, 1), of(600, 4, from_end=True), of(640, 8)], 2),  # as good by chance: the surer one
         (Goal(), [of(590, 1), of(600, 4)], 1),
         (Goal(), [of(580, 1), of(590, 4)], 1),  # none as accurate: the most accurate

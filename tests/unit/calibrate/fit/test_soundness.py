@@ -81,7 +81,7 @@ LINE = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]
         (LINE, [1, 1, 0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 0, 0, 0, 0], None),
         # All lose, near and far: the distance tells nothing.
         (LINE, [0] * 10, [1] * 10, None),
-        # All but the nearest lose: 2 a photograph apart, but the error of the one and the nine is sqrt(1 + 1 / 9) = 1.05.
+        # All but the nearest lose: 2 a photograph apart, but the error of one and nine is sqrt(1 + 1 / 9) = 1.05.
         (LINE, [1] + [0] * 9, [0] + [1] * 9, None),
         (LINE, [1] * 2 + [0] * 8, [0] * 2 + [1] * 8, 2.0),  # of two and eight, sqrt(1 / 2 + 1 / 8) = 0.79
         # Six at one distance, of which one wins and four lose: none of them is beyond it alone.
