@@ -1,8 +1,8 @@
 """Algorithm 1 on a pool of checkpoints: `python -m calibration.starter.pool --help`.
 
 NAME is a recipe's, or a recipe's with a suffix (`xl-13=build/starter/xl-13.pt`): a network of that shape, whatever its
-epoch. Each becomes a model of a family of its own in --out; every photograph is recorded under each of them, and the
-steps of Algorithm 1 are printed as Markdown.
+epoch; or an ONNX file with its manifest beside it. Each becomes a model of a family of its own in --out; every
+photograph is recorded under each of them, and the steps of Algorithm 1 are printed as Markdown.
 """
 
 from __future__ import annotations
@@ -19,13 +19,18 @@ from calibration.starter.export import Trained, manifest_of, put_labels, store_h
 from jetsel.calibrate import record as recording
 from jetsel.calibrate.fit.algorithm1 import select_models
 from jetsel.calibrate.held_out import costs_of
-from jetsel.zoo import Labels, scan
+from jetsel.zoo import Labels, Manifest, scan
 
 FAMILY = "starter-pool"
 
 
 def add(name: str, checkpoint: Path, data: Path, out: Path) -> None:
-    """Export one checkpoint as a model of the pool."""
+    """Export one checkpoint as a model of the pool; a published model, an ONNX file beside its manifest, as it is."""
+    if checkpoint.suffix == ".onnx":
+        published = msgspec.json.decode(checkpoint.with_suffix(".json").read_bytes(), type=Manifest)
+        put_in(msgspec.structs.replace(published, name=name, family=FAMILY, file=f"{name}.onnx"), out)
+        (out / f"{name}.onnx").write_bytes(checkpoint.read_bytes())
+        return
     classes = len(Labels.read(data / "tiny100-classes.tsv").wnids)
     trained = Trained.read(name.split("-")[0], checkpoint, classes)
     with tempfile.TemporaryDirectory() as folder:
@@ -34,8 +39,12 @@ def add(name: str, checkpoint: Path, data: Path, out: Path) -> None:
     weights.write_bytes(store_half(model).SerializeToString(deterministic=True))
     parameters = sum(int(np.prod(tensor.dims)) for tensor in model.graph.initializer)
     manifest = manifest_of(trained, "1.0.0", weights, parameters, f"a checkpoint after {trained.epoch} epochs")
-    manifest = msgspec.structs.replace(manifest, name=name, family=FAMILY)
-    (out / f"{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+    put_in(msgspec.structs.replace(manifest, name=name, family=FAMILY), out)
+
+
+def put_in(manifest: Manifest, out: Path) -> None:
+    """Write the manifest beside its weights."""
+    (out / f"{manifest.name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
