@@ -32,15 +32,18 @@ def main() -> None:
     model_ms: dict[str, list[float]] = {name: [] for name in names}
     print("# Live through the daemon\n")
     print("\n".join(conditions()), flush=True)
-    with tempfile.TemporaryDirectory(prefix="jetsel-") as folder, daemon(Path(folder)) as server:
-        with Client(server.address) as client:
-            for photograph in found:
-                data = photograph.path.read_bytes()
-                for name in names:  # by turns, so that both see the same machine
-                    answer = client.classify(data, policy=None if name == "default" else name)
-                    right[name].append(labels.wnids.index(answer.wnid) == photograph.class_number)
-                    model_ms[name].append(chosen_ms(answer))
-                    work_ms[name].append(answer.stages_ms.total - answer.stages_ms.queue)
+    with (
+        tempfile.TemporaryDirectory(prefix="jetsel-") as folder,
+        daemon(Path(folder)) as server,
+        Client(server.address) as client,
+    ):
+        for photograph in found:
+            data = photograph.path.read_bytes()
+            for name in names:  # by turns, so that both see the same machine
+                answer = client.classify(data, policy=None if name == "default" else name)
+                right[name].append(labels.wnids.index(answer.wnid) == photograph.class_number)
+                model_ms[name].append(chosen_ms(answer))
+                work_ms[name].append(answer.stages_ms.total - answer.stages_ms.queue)
     print(f"\n{len(found)} photographs, one client, policies by turns\n")
     print(
         "| policy | right % | models, features and choice: mean ms | over the first's | decoding to answer: mean ms |"

@@ -41,8 +41,8 @@ class Goal:
     def best(self, points: Sequence[Outcomes], rival: Outcomes) -> int:
         """The place of the point that serves the goal best; the rival is the best single model.
 
-        Where accuracy is wanted, points that keep it by half a standard error are preferred: what was barely enough here
-        is barely too little on other photographs half of the time.
+        Where accuracy is wanted, points that keep it by half a standard error are preferred: what was barely enough
+        here is barely too little on other photographs half of the time.
         """
         accuracy = np.array([point.correct.mean() for point in points])
         time_ms = np.array([point.time_ms.mean() for point in points])
