@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
@@ -14,7 +14,7 @@ from jetsel.calibrate.comparing import compared, differing
 from jetsel.calibrate.cross_validation import CrossValidated, best_single, cross_validate, trees_of
 from jetsel.calibrate.findings import Comparison, Findings
 from jetsel.calibrate.folds import deal
-from jetsel.calibrate.goal import Goal, Outcomes
+from jetsel.calibrate.goal import SURE, Goal, Outcomes, accuracy_gain
 from jetsel.calibrate.held_out import fit_temperatures, learn
 from jetsel.calibrate.neighbourhood import look_around
 from jetsel.calibrate.planning import Planned, TimeFeatures, make_plan
@@ -29,6 +29,7 @@ from jetsel.wire import Criterion
 
 FOLDS = 10  # section 4.2
 SEED = 2018
+CLOCK_NOISE = 0.01  # of the time: a choice is timed anew for each policy, and one may seem to save over itself
 
 Progress = Callable[[str, int, int], None]
 
@@ -81,21 +82,25 @@ def calibrate(
     near = look_around(recording.features[:, columns], fold_of, planned.plan.k)
     tried = cross_validate(recording, fold_of, near, planned.plan, order.goal, identity, progress)
     judges = {
-        criterion: Judge(recording, criterion, fold_of, planned.plan.features_ms, best_single(recording, criterion)[0])
+        criterion: Judge(
+            recording,
+            criterion,
+            fold_of,
+            planned.plan.features_ms,
+            best_single(recording, criterion)[0],
+            order.choice_factor,
+        )
         for criterion in CRITERIA
     }
     progress("fitting on all photographs", 0, 1)
     draft = _on_all(recording, planned, tried, identity)
     winners = {criterion: _winner(tried[criterion], judges[criterion], order.goal) for criterion in CRITERIA}
-    rival, rival_outcomes = _rival(order, judges[order.decides], tried[order.decides])
-    winner = winners[order.decides]
-    is_better, said = order.goal.compare(
-        judges[order.decides].outcomes(tried[order.decides].runs[winner]), rival_outcomes
-    )
-    verdict = f"{winner} beside {rival}, under {order.decides}, on photographs held out: {said}"
+    winner = winners[order.decides].name
+    rival, rival_outcomes = _rival(order, judges[order.decides], tried[order.decides], features_ms)
+    is_better, verdict = _verdict(order, winners[order.decides], rival, rival_outcomes)
     calibration = msgspec.structs.replace(
         draft,
-        default_policy=dict(winners),
+        default_policy={criterion: one.name for criterion, one in winners.items()},
         because=verdict,
         figures=_figures(tried, judges),
         labels_from=order.labels_from,
@@ -147,17 +152,32 @@ def _on_all(
     return assemble(identity, learned, places, soundness)
 
 
-def _winner(tried: CrossValidated, judge: Judge, goal: Goal) -> str:
+@dataclass(frozen=True, eq=False)
+class _Winner:
+    """The policy to install for one criterion, and what it gives.
+
+    said: what another one gives that looked better and is not by more than the noise; None where there is none such.
+    """
+
+    name: str
+    outcomes: Outcomes
+    said: str | None
+
+
+def _winner(tried: CrossValidated, judge: Judge, goal: Goal) -> _Winner:
     """The policy that serves the goal best on held-out photographs; the best single model where none is better."""
     names = list(tried.runs)
     outcomes = [judge.outcomes(tried.runs[name]) for name in names]
     single = f"single:{judge.best_single}"
     rival = judge.outcomes(tried.runs[single])
-    best = names[goal.best(outcomes, rival)]
-    return best if goal.compare(judge.outcomes(tried.runs[best]), rival)[0] else single
+    place = goal.best(outcomes, rival)
+    wins, said = _compared(goal, outcomes[place], rival)
+    if wins:
+        return _Winner(names[place], outcomes[place], None)
+    return _Winner(single, rival, None if names[place] == single else f"{names[place]} gives {said}")
 
 
-def _rival(order: Order, judge: Judge, tried: CrossValidated) -> tuple[str, Outcomes]:
+def _rival(order: Order, judge: Judge, tried: CrossValidated, features_ms: TimeFeatures) -> tuple[str, Outcomes]:
     """What the winner must beat: the installed policy, or the best single model where none is installed."""
     if order.installed is None:
         name = f"single:{judge.best_single}"
@@ -167,7 +187,29 @@ def _rival(order: Order, judge: Judge, tried: CrossValidated) -> tuple[str, Outc
     policy = catalogue(recording.models, order.installed, {})[order.decides][name]
     rows = range(len(recording.classes))
     run = replay_all(policy, recording, rows, order.decides, order.installed.temperatures, recording.models[-1])
-    return f"the installed {name} of {order.installed.created}", judge.outcomes(run)
+    own = replace(judge, features_ms=features_ms(tuple(policy.features)))  # it may read others than the new one
+    return f"the installed {name} of {order.installed.created}", own.outcomes(run)
+
+
+def _verdict(order: Order, winner: _Winner, rival: str, outcomes: Outcomes) -> tuple[bool, str]:
+    """Whether the winner is better than the rival, and the sentence that says so and what it is said of."""
+    under = f"under {order.decides}, on photographs held out"
+    if order.labels_from is not None:
+        under += f", where right means agreement with {order.labels_from}"
+    if winner.name == rival:
+        return False, f"nothing is better than {rival}, {under}{'' if winner.said is None else f': {winner.said}'}"
+    is_better, said = _compared(order.goal, winner.outcomes, outcomes)
+    return is_better, f"{winner.name} beside {rival}, {under}: {said}"
+
+
+def _compared(goal: Goal, candidate: Outcomes, rival: Outcomes) -> tuple[bool, str]:
+    """The goal's comparison, but that no more accurate one must save more time than clocks are wrong by."""
+    is_better, said = goal.compare(candidate, rival)
+    gain, error = accuracy_gain(candidate, rival)
+    least_ms = (1 - CLOCK_NOISE) * rival.time_ms.mean()
+    if is_better and gain <= SURE * error and candidate.time_ms.mean() > least_ms:
+        return False, f"{said}, and so small a saving may be the clock's noise"
+    return is_better, said
 
 
 def _figures(tried: Mapping[Criterion, CrossValidated], judges: Mapping[Criterion, Judge]) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from jetsel.calibrate.planning import TimeFeatures
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import replay_all
 from jetsel.calibrate.results import Judge
+from jetsel.config import OwnPolicy
 from jetsel.errors import UnknownPolicyError
 from jetsel.premodel import Calibration
 from jetsel.selection.catalogue import catalogue
+from jetsel.selection.policy import Policy
 from jetsel.wire import Criterion
 
 
@@ -24,20 +26,35 @@ def evaluate(
     criterion: Criterion,
     wanted: Sequence[str],
     features_ms: TimeFeatures,
+    own: Mapping[str, OwnPolicy] | None = None,
 ) -> tuple[dict[str, Result], dict[str, Result]]:
     """Replay the calibration's policies on a recording; return each policy's result, and the bounds.
 
-    wanted: names of policies, none for all. Raises UnknownPolicyError for one that there is not.
+    wanted: names of policies, none for all. own: the owner's, as configured. A model that the calibration does not know
+    has the temperature 1, as in the daemon. Raises UnknownPolicyError for one that there is not.
     """
-    policies = catalogue(recording.models, calibration, {})[criterion]
-    unknown = [name for name in wanted if name not in policies]
-    if unknown:
-        raise UnknownPolicyError(f"there is no policy {', '.join(unknown)}; there are {', '.join(policies)}")
+    policies = asked(recording.models, calibration, criterion, wanted, own or {})
     single, _ = best_single(recording, criterion)
     rows = range(len(recording.classes))
     judge = Judge(recording, criterion, np.zeros(len(rows), np.int64), features_ms(calibration.features), single)
+    temperatures = {model: calibration.temperatures.get(model, 1.0) for model in recording.models}
     results = {}
-    for name in wanted or policies:
-        run = replay_all(policies[name], recording, rows, criterion, calibration.temperatures, recording.models[-1])
+    for name, policy in policies.items():
+        run = replay_all(policy, recording, rows, criterion, temperatures, recording.models[-1])
         results[name] = judge.result(name, run)
     return results, judge.bounds()
+
+
+def asked(
+    models: Sequence[str],
+    calibration: Calibration,
+    criterion: Criterion,
+    wanted: Sequence[str],
+    own: Mapping[str, OwnPolicy],
+) -> dict[str, Policy]:
+    """Return the policies with these names, all for none; raises UnknownPolicyError for one that there is not."""
+    policies = catalogue(models, calibration, own)[criterion]
+    unknown = [name for name in wanted if name not in policies]
+    if unknown:
+        raise UnknownPolicyError(f"there is no policy {', '.join(unknown)}; there are {', '.join(policies)}")
+    return {name: policies[name] for name in wanted or policies}

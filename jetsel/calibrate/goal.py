@@ -65,7 +65,7 @@ class Goal:
 
     def compare(self, candidate: Outcomes, rival: Outcomes) -> tuple[bool, str]:
         """Whether the candidate is better than the rival by more than the noise, and the reason in words."""
-        gain, gain_error = difference(candidate.correct, rival.correct)
+        gain, gain_error = accuracy_gain(candidate, rival)
         saving, saving_error = difference(rival.time_ms, candidate.time_ms)
         points = f"{100 * gain:+.2f} points of accuracy (95 % within {100 * SURE * gain_error:.2f})"
         ratio = candidate.time_ms.mean() / rival.time_ms.mean()
@@ -83,6 +83,15 @@ class Goal:
         if is_faster and gain > -SURE * gain_error:
             return False, f"{said}: {len(rival.correct)} photographs are too few to tell that it is as accurate"
         return False, f"{said}, which is not better by more than the noise"
+
+
+def accuracy_gain(ours: Outcomes, theirs: Outcomes) -> tuple[float, float]:
+    """Mean and standard error of the difference in right answers, as shares.
+
+    The error is at least 1/n: that no answer differed on n photographs does not say that none ever will.
+    """
+    gain, error = difference(ours.correct, theirs.correct)
+    return gain, max(error, 1 / len(ours.correct))
 
 
 def difference(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,10 +13,12 @@ from jetsel.cli.options import ConfigFile, Endpoint
 
 if TYPE_CHECKING:
     from jetsel.calibrate.calibrating import Calibrated
+    from jetsel.calibrate.goal import Goal
     from jetsel.calibrate.record import Loaded
     from jetsel.cli.shelf import Shelf
     from jetsel.cli.telling import Teller
     from jetsel.premodel import Calibration
+    from jetsel.zoo import Family
 
 Photos = Annotated[
     Path,
@@ -91,9 +95,9 @@ def calibrate(
     if objective == "energy":
         raise CalibrationError("energy cannot be the objective: no meter measures it on this machine; use time")
     shelf = shelves.find(config, family)
-    if shelf.models is None:
-        raise CalibrationError(f"family {shelf.family} has no models here: see `jetsel models list`")
     path = recording or _recording_path(shelf, photos)
+    if report is not None and not report.parent.is_dir():
+        raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
     teller = Teller(as_json=json_progress)
     with teller:
         loaded = record(shelf, path, photos, label_map, labels_from, times_from, teller)
@@ -109,6 +113,18 @@ def _recording_path(shelf: Shelf, photos: Path) -> Path:
     return shelf.folder / "recordings" / f"{shelf.family}-{photos.resolve().name}-{source}.sqlite"
 
 
+def models_of(shelf: Shelf) -> Family:
+    """The shelf's family, of which the configuration has at least one model served; raises CalibrationError."""
+    from jetsel.daemon.family import served_models
+    from jetsel.errors import CalibrationError
+
+    if shelf.models is None:
+        raise CalibrationError(f"family {shelf.family} has no models here: see `jetsel models list`")
+    if not served_models(shelf.models, shelf.config):
+        raise CalibrationError(f"models.only names no model of family {shelf.family}: name one, or leave it out")
+    return shelf.models
+
+
 def record(
     shelf: Shelf,
     path: Path,
@@ -120,26 +136,31 @@ def record(
 ) -> Loaded:
     """Record what is not recorded yet, and read it back. Raises KeyboardInterrupt where Ctrl-C ended it."""
     from jetsel.calibrate import record as recording
+    from jetsel.daemon.family import served_models
     from jetsel.errors import CalibrationError
 
-    assert shelf.models is not None
-    family = shelf.models
-    if labels_from is not None and labels_from not in {model.manifest.name for model in family.models}:
-        raise CalibrationError(f"--labels-from: family {family.name} has no model {labels_from}")
+    family, settings = models_of(shelf), shelf.config.models
+    served = served_models(family, shelf.config)
+    if labels_from is not None and labels_from not in served:
+        raise CalibrationError(f"--labels-from: family {family.name} has no model {labels_from}: {', '.join(served)}")
     found = recording.find(photos, family.labels, label_map, labels_from is None)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    settings = shelf.config.models
-    with teller.interruptible() as stop, recording.loaded_models(family, settings.backend, settings.threads) as engines:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise CalibrationError(f"{path.parent}: {fault.strerror}: say where to record with --recording FILE") from fault
+    # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
+    asked = replace(family, models=tuple(served.values()))
+    with teller.interruptible() as stop, recording.loaded_models(asked, settings.backend, settings.threads) as engines:
         done = recording.record(path, family, engines, found, tell=teller.recording, stop=stop)
     if not done.finished:
         raise KeyboardInterrupt
     teller.recorded(path, done)
-    loaded = recording.load(path, family, labels_from=labels_from)
+    loaded = recording.load(path, family, tuple(served), labels_from)
     return loaded if times_from is None else recording.times_from(loaded, times_from)
 
 
 def fit(
-    shelf: Shelf, loaded: Loaded, goal: object, criterion: Literal["top1", "top5"], theta: float, teller: Teller
+    shelf: Shelf, loaded: Loaded, goal: Goal, criterion: Literal["top1", "top5"], theta: float, teller: Teller
 ) -> Calibrated:
     """Compare every policy on held-out photographs, and fit the calibration."""
     from importlib.util import find_spec
@@ -148,12 +169,9 @@ def fit(
     from jetsel.calibrate.assemble import Identity
     from jetsel.calibrate.calibrating import Order, calibrate
     from jetsel.calibrate.from_files import FeatureClock, small_pictures
-    from jetsel.calibrate.goal import Goal
     from jetsel.features import table_hash
 
-    assert shelf.models is not None
-    assert isinstance(goal, Goal)
-    family = shelf.models
+    family = models_of(shelf)
     server = shelf.config.server
     limits = image.Limits(int(server.max_image_mb * 1e6), int(server.max_image_megapixels * 1e6))
     paths = loaded.recording.paths
@@ -162,7 +180,7 @@ def fit(
         goal=goal,
         decides=criterion,
         theta_points=theta,
-        installed=_installed(shelf),
+        installed=_installed(shelf, loaded.models_sha256),
         labels_from=loaded.labels_from,
     )
     return calibrate(
@@ -175,25 +193,32 @@ def fit(
     )
 
 
-def _installed(shelf: Shelf) -> Calibration | None:
+def _installed(shelf: Shelf, models_sha256: Mapping[str, str]) -> Calibration | None:
     """The owner's calibration in use; None where there is none, or it was made for other models."""
     entry = next((entry for entry in shelf.entries() if entry.is_current and entry.number), None)
-    return entry.calibration if entry is not None and entry.reason is None else None
+    if entry is None or entry.reason is not None or entry.calibration is None:
+        return None
+    return entry.calibration if entry.calibration.model_sha256 == models_sha256 else None
 
 
 def _finish(
     shelf: Shelf, found: Calibrated, report: Path, teller: Teller, endpoint: str | None, *, force: bool
 ) -> None:
-    """Write the report, and install what is better."""
+    """Install what is better, and write the report."""
     import msgspec
 
     from jetsel.calibrate.report import render
     from jetsel.cli.shelf import tell_daemon
+    from jetsel.errors import CalibrationError
     from jetsel.premodel import installed
 
     installs = found.is_better or force
     page = render(msgspec.structs.replace(found.findings, installed=installs))
-    report.write_text(page, encoding="utf-8")
     entry = installed.install(found.calibration, shelf.folder, shelf.family, page) if installs else None
     told = tell_daemon(shelf, entry, endpoint) if entry is not None else None
+    try:
+        report.write_text(page, encoding="utf-8")
+    except OSError as fault:
+        done = "nothing was installed" if entry is None else f"number {entry.number} was installed"
+        raise CalibrationError(f"{report}: {fault.strerror}: {done}; name another file with --report") from fault
     teller.finished(found, report, entry, None if told is None else told.said)

@@ -11,6 +11,7 @@ from jetsel.cli.options import ConfigFile, Json
 
 if TYPE_CHECKING:
     from jetsel.calibrate.findings import Result
+    from jetsel.calibrate.record import Loaded
 
 ALL = "all"
 
@@ -34,27 +35,32 @@ def evaluate(
     from pathlib import Path
 
     from jetsel import image
+    from jetsel.calibrate.evaluating import asked
     from jetsel.calibrate.evaluating import evaluate as judged
     from jetsel.calibrate.from_files import FeatureClock
     from jetsel.cli import shelf as shelves
-    from jetsel.cli.calibrate import record
+    from jetsel.cli.calibrate import models_of, record
     from jetsel.cli.telling import Teller
+    from jetsel.daemon.family import served_models
     from jetsel.errors import CalibrationError
 
     shelf = shelves.find(config, family)
-    if shelf.models is None:
-        raise CalibrationError(f"family {shelf.family} has no models here: see `jetsel models list`")
-    calibration = shelf.entry(None).usable()
+    family_here = models_of(shelf)
+    entry = shelf.entry(None)
+    if entry.reason is not None:  # it may be whole, and made for other models than are served
+        raise CalibrationError(entry.reason)
+    calibration = entry.usable()
+    wanted = [] if ALL in (policy or [ALL]) else policy or []
+    asked(tuple(served_models(family_here, shelf.config)), calibration, criterion, wanted, shelf.config.policies)
     server = shelf.config.server
     limits = image.Limits(int(server.max_image_mb * 1e6), int(server.max_image_megapixels * 1e6))
     with tempfile.TemporaryDirectory(prefix="jetsel-") as folder, Teller(as_json=False, quiet=json) as teller:
         path = Path(folder, "recording.sqlite")
         loaded = record(shelf, path, photos, label_map, labels_from, None, teller)
-        clock = FeatureClock(loaded.recording.paths, shelf.models.decode_px, limits, loaded.times.features_ms)
-        wanted = [name for name in policy or [] if name != ALL]
-        policies, bounds = judged(loaded.recording, calibration, criterion, wanted, clock)
+        clock = FeatureClock(loaded.recording.paths, family_here.decode_px, limits, loaded.times.features_ms)
+        policies, bounds = judged(loaded.recording, calibration, criterion, wanted, clock, shelf.config.policies)
     if json:
-        typer.echo(_json(len(loaded.recording.classes), criterion, labels_from, policies, bounds))
+        typer.echo(_json(loaded, criterion, policies, bounds))
         return
     from jetsel.cli.comparison import results_table
     from jetsel.cli.terminal import console
@@ -68,14 +74,13 @@ def evaluate(
         out.print(f"the times are noisy: {loaded.times.noisy}", markup=False, style="yellow")
 
 
-def _json(
-    photographs: int,
-    criterion: str,
-    labels_from: str | None,
-    policies: dict[str, Result],
-    bounds: dict[str, Result],
-) -> str:
+def _json(loaded: Loaded, criterion: str, policies: dict[str, Result], bounds: dict[str, Result]) -> str:
     import msgspec
 
-    said: dict[str, Any] = {"photographs": photographs, "criterion": criterion, "labels_from": labels_from}
+    said: dict[str, Any] = {
+        "photographs": len(loaded.recording.classes),
+        "criterion": criterion,
+        "labels_from": loaded.labels_from,
+        "noisy": loaded.times.noisy,
+    }
     return msgspec.json.encode(said | {"policies": policies, "bounds": bounds}).decode()

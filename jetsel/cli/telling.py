@@ -45,11 +45,13 @@ class Teller:
         self._began_s = time.monotonic()
 
     def __enter__(self) -> Teller:
-        self._bars.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
-        self._bars.stop()
+        if kind is None:
+            self._complete()
+        if self._tasks:  # stopping what was never started would print an empty line
+            self._bars.stop()
 
     @contextmanager
     def interruptible(self) -> Iterator[threading.Event]:
@@ -102,6 +104,8 @@ class Teller:
                 winner=findings.winner,
                 rival=findings.rival,
                 verdict=findings.verdict,
+                labels_from=findings.labels_from,
+                daemon=daemon,
                 report=str(report),
                 seconds=round(time.monotonic() - self._began_s, 1),
             )
@@ -124,9 +128,17 @@ class Teller:
         out.print(f"the report: {report}", markup=False)
 
     def _bar(self, what: str, done: int, total: int, rate: str) -> None:
+        if not self._tasks:
+            self._bars.start()
         if what not in self._tasks:
+            self._complete()
             self._tasks[what] = self._bars.add_task(what, total=total, rate=rate)
         self._bars.update(self._tasks[what], completed=done, total=total, rate=rate)
+
+    def _complete(self) -> None:
+        """Fill the bars so far: one thing is done after the other."""
+        for task in self._bars.tasks:
+            self._bars.update(task.id, completed=task.total)
 
     def _line(self, **values: Any) -> None:
         typer.echo(json.dumps(values))

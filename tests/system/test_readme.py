@@ -13,7 +13,12 @@ import pytest
 from tests.system.daemons import Daemon, drawn, encoded
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/protocol.md"]
+DOCUMENTS = [
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    *(f"docs/{path.name}" for path in sorted((ROOT / "docs").iterdir())),
+]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
 

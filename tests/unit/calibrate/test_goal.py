@@ -23,7 +23,7 @@ RIVAL = of(600, 10.0)
 @pytest.mark.parametrize(
     ("goal", "points", "place"),
     [
-        (Goal(), [of(590, 1), of(600, 4), of(610, 3), of(640, 8)], 2),  # 610 keeps 600 by more than half a standard error
+        (Goal(), [of(590, 1), of(600, 4), of(610, 3), of(640, 8)], 2),  # 610: surely as good
         (Goal(), [of(590, 1), of(600, 4, from_end=True), of(640, 8)], 2),  # as good by chance: the surer one
         (Goal(), [of(590, 1), of(600, 4)], 1),
         (Goal(), [of(580, 1), of(590, 4)], 1),  # none as accurate: the most accurate
@@ -58,6 +58,12 @@ def test_better_by_more_than_the_noise(goal: Goal, candidate: Outcomes, is_bette
     found, said = goal.compare(candidate, RIVAL)
     assert found is is_better
     assert re.search(reason, said), said
+
+
+def test_a_few_photographs_without_a_difference_prove_nothing() -> None:
+    found, said = Goal().compare(of(6, 5, photographs=12), of(6, 10, photographs=12))
+    assert not found
+    assert "12 photographs are too few" in said
 
 
 def test_errors_that_fall_on_other_photographs_are_noise() -> None:

@@ -1,0 +1,316 @@
+"""`jetsel calibrate` and `jetsel evaluate` as their first user finds them, on views of three photographs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from skimage import data
+
+from jetsel.premodel import Calibration
+from jetsel.premodel.installed import current
+from tests.system.command import COMMAND, jetsel
+from tests.system.daemons import Connect, Start
+from tests.unit.calibrate.record.making import content, rows
+
+VIEWS = 72
+SOURCES = {
+    "n02123045": data.chelsea(),
+    "espresso": data.coffee(),
+    "obelisk": data.rocket(),
+}  # a tabby, by its identifier
+TWO = 'only = ["xs", "s"]\n'  # the daemon's own way to hold fewer models, and much less time
+
+
+def put(folder: Path, views: int = VIEWS) -> Path:
+    """Write square views of the three photographs, mirrored, brighter and darker, into class folders by turns."""
+    draw = np.random.default_rng(2018)
+    for number in range(views):
+        label = list(SOURCES)[number % len(SOURCES)]
+        whole = SOURCES[label]
+        side = int(min(whole.shape[:2]) * draw.uniform(0.45, 1))
+        top, left = (int(draw.integers(0, length - side + 1)) for length in whole.shape[:2])
+        view = whole[top : top + side, left : left + side, ::-1]
+        view = cv2.resize(view[:, :: draw.choice([-1, 1])], (96, 96), interpolation=cv2.INTER_AREA)
+        view = np.clip(view * draw.uniform(0.6, 1.4) + draw.uniform(-30, 30), 0, 255).astype(np.uint8)
+        (folder / label).mkdir(parents=True, exist_ok=True)
+        assert cv2.imwrite(str(folder / label / f"{number:03}.jpg"), view)
+    return folder
+
+
+def configured(folder: Path, models: str = TWO, more: str = "") -> Path:
+    """Write a configuration whose calibrations and socket lie in the folder, and return it."""
+    path = folder / "own.toml"
+    endpoint = f'[server]\nendpoint = "ipc://{folder}/none.sock"\n'
+    path.write_text(f'{endpoint}[models]\n{models}calibrations = "{folder}/calibrations"\n{more}')
+    return path
+
+
+def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def named(said: list[dict[str, Any]], phase: str) -> dict[str, Any]:
+    """The last line of a phase."""
+    return [line for line in said if line["phase"] == phase][-1]
+
+
+def installed(folder: Path) -> Calibration:
+    entry = current(folder / "calibrations", "starter")
+    assert entry is not None
+    return entry.usable()
+
+
+class Home:
+    """An owner's folder in which the photographs are recorded, and a first calibration is installed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.photos = put(folder / "photos")
+        self.folder = folder
+        self.config = configured(folder)
+        self.recording = folder / "recording.sqlite"
+        self.first = jetsel(
+            *("calibrate", self.photos, "--recording", self.recording, "--force", "--json-progress"),
+            *("--config", self.config),
+        )
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    return Home(tmp_path_factory.mktemp("home"))
+
+
+def test_a_program_reads_one_object_a_line_and_the_last_tells_the_outcome(home: Home) -> None:
+    said = lines(home.first)
+    assert home.first.stderr == ""
+    phases = list(dict.fromkeys(line["phase"] for line in said))
+    assert phases[:4] == ["reading", "recording", "timing", "recorded"]
+    for line in said[: [line["phase"] for line in said].index("recorded")]:
+        assert set(line) == {"phase", "done", "total", "rate_per_s", "seconds_left"}
+    assert named(said, "recording")["done"] == named(said, "recording")["total"] == VIEWS
+    recorded = named(said, "recorded")
+    assert (recorded["file"], recorded["photographs"], recorded["skipped"]) == (str(home.recording), VIEWS, {})
+    last = said[-1]
+    assert (last["phase"], last["installed"], last["labels_from"]) == ("finished", 1, None)
+    assert last["daemon"] == "no daemon listens: the next one to start will use it"
+    assert last["rival"].startswith("single:")
+    assert last["winner"] in last["verdict"]
+
+
+def test_what_is_installed_holds_the_verdict_and_only_the_models_that_are_served(home: Home) -> None:
+    last, calibration = lines(home.first)[-1], installed(home.folder)
+    assert calibration.because == last["verdict"]
+    assert calibration.rival == last["rival"]
+    assert calibration.default_policy["top1"] == last["winner"]
+    assert list(calibration.model_sha256) == ["xs", "s"]
+    assert len(calibration.points) == VIEWS
+    page = Path(last["report"]).read_text()
+    assert "Installed" in page
+    assert "<script src" not in page
+    entry = current(home.folder / "calibrations", "starter")
+    assert entry is not None
+    assert entry.report is not None
+    assert entry.report.read_text() == page
+
+
+def test_the_same_command_again_records_nothing_anew(home: Home) -> None:
+    before = content(home.recording), rows(home.recording, "SELECT * FROM timings ORDER BY model, photograph")
+    said = lines(
+        jetsel("calibrate", home.photos, "--recording", home.recording, "--json-progress", "--config", home.config)
+    )
+    assert named(said, "recording")["total"] == 0
+    assert "timing" not in {line["phase"] for line in said} or named(said, "timing")["rate_per_s"] is None
+    assert (content(home.recording), rows(home.recording, "SELECT * FROM timings ORDER BY model, photograph")) == before
+    assert said[-1]["rival"].startswith("the installed ")
+
+
+def test_a_person_is_told_the_outcome_and_a_running_daemon_takes_it_up(
+    start: Start, connect: Connect, home: Home, tmp_path: Path
+) -> None:
+    daemon = start(f'[models]\n{TWO}calibrations = "{tmp_path}/calibrations"\n')
+    done = jetsel("calibrate", home.photos, "--recording", home.recording, "--force", "--config", daemon.config)
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.split())
+    for part in ("top1", "top5", "single:xs", "cascade-averaged", "oracle", "On your photographs, chain "):
+        assert part in text
+    called = f"number 1, of {installed(tmp_path).created}"
+    assert "installed as number 1; back with: jetsel calibration rollback" in text
+    assert f"the daemon has reloaded, and serves family starter with this calibration: {called}" in text
+    assert f"the report: {home.recording.with_suffix('.html')}" in text
+    (family,) = connect(daemon).status()["families"]
+    assert family["calibration"] == called
+    assert family["because"] == installed(tmp_path).because
+
+
+def test_what_cannot_be_better_is_not_installed_and_a_model_that_stands_for_labels_is_named(
+    home: Home, tmp_path: Path
+) -> None:
+    flat = tmp_path / "flat"
+    flat.mkdir()
+    for number, path in enumerate(sorted(home.photos.rglob("*.jpg"))):
+        shutil.copy(path, flat / f"{number}.jpg")
+    config = configured(tmp_path)  # the cheapest model always agrees with itself: nothing is better
+    done = jetsel("calibrate", flat, "--labels-from", "xs", "--config", config)
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.split())
+    meaning = "where right means agreement with xs"
+    assert f"nothing is better than single:xs, under top1, on photographs held out, {meaning}" in text
+    assert "There were no labels: right means here that the answer agrees with xs's." in text
+    assert "nothing was installed: what is in use stays (--force overrides)" in text
+    assert [path.name for path in (tmp_path / "calibrations").iterdir()] == ["recordings"]
+    (report,) = (tmp_path / "calibrations/recordings").glob("starter-flat-*.html")
+    page = report.read_text()
+    assert "Nothing was changed" in page
+    assert "Right means: agrees with xs." in page
+
+    again = jetsel("calibrate", flat, "--labels-from", "xs", "--force", "--json-progress", "--config", config)
+    last = lines(again)[-1]
+    assert (last["labels_from"], last["installed"]) == ("xs", 1)
+    assert meaning in last["verdict"]
+    assert installed(tmp_path).labels_from == "xs"
+
+
+def test_names_are_mapped_and_what_cannot_be_used_is_counted(home: Home, tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    shutil.copytree(home.photos, photos)
+    (photos / "espresso").rename(photos / "my cups")
+    (photos / "obelisk").rename(photos / "things")
+    (photos / "n02123045" / "text.jpg").write_text("no picture")
+    (photos / "n02123045" / "notes.txt").write_text("no picture")
+    names = tmp_path / "names.csv"
+    names.write_text("folder,label\nmy cups,espresso\n")
+    done = jetsel("calibrate", photos, "--label-map", names, "--json-progress", "--config", configured(tmp_path))
+    third = VIEWS // 3
+    recorded = named(lines(done), "recorded")
+    assert recorded["photographs"] == 2 * third
+    assert recorded["skipped"] == {"unknown label": third, "unreadable": 1, "not an image": 1}
+
+
+def test_times_are_taken_from_the_boards_recording(home: Home, tmp_path: Path) -> None:
+    board = tmp_path / "board.sqlite"
+    shutil.copy(home.recording, board)
+    here = installed(home.folder).costs_ms
+    with closing(sqlite3.connect(board)) as file, file:
+        file.execute("UPDATE timings SET mean_ms = 100 * mean_ms")
+    done = jetsel(
+        *("calibrate", home.photos, "--recording", home.recording, "--times-from", board, "--force"),
+        *("--report", tmp_path / "report.html", "--config", configured(tmp_path)),
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "report.html").exists()
+    assert installed(tmp_path).costs_ms == pytest.approx({model: 100 * ms for model, ms in here.items()})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--objective", "energy"], "energy cannot be the objective: no meter measures it on this machine; use time"),
+        (["--family", "nope"], "there is no family nope; found: starter"),
+        (["--labels-from", "m"], "--labels-from: family starter has no model m: xs, s"),  # it is not served
+        (["--report", "nowhere/report.html"], "--report: there is no folder nowhere: make it first"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_recorded(
+    home: Home, tmp_path: Path, options: list[str], message: str
+) -> None:
+    done = jetsel("calibrate", home.photos, *options, "--config", configured(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"jetsel: {message}\n")
+    assert not (tmp_path / "calibrations").exists()
+
+
+def test_photographs_that_are_missing_unreadable_or_too_few_are_told_of(tmp_path: Path) -> None:
+    config, photos = configured(tmp_path), tmp_path / "photos"
+    photos.mkdir()
+    for prepare, message in (
+        (lambda: None, f"{photos}: no photograph with a label that the family knows; name one folder per class"),
+        (lambda: put(photos, 4), "4 photographs, of which 4 differ, are too few for 10 folds: add photographs"),
+    ):
+        prepare()
+        done = jetsel("calibrate", photos, "--config", config)
+        assert done.returncode == 1
+        assert message in " ".join(done.stderr.split())
+    broken = tmp_path / "broken"
+    shutil.copytree(photos, broken)
+    for path in broken.rglob("*.jpg"):
+        path.write_bytes(path.read_bytes()[:60])
+    done = jetsel("calibrate", broken, "--config", config)
+    assert done.returncode == 1
+    assert f"{broken}: none of 4 photographs can be used, the first: {broken}/" in done.stderr
+    assert [path.name for path in (tmp_path / "calibrations").iterdir()] == ["recordings"]
+
+
+def test_ctrl_c_leaves_what_is_recorded_and_the_same_command_goes_on(home: Home, tmp_path: Path) -> None:
+    config = configured(tmp_path)
+    command = ["calibrate", str(home.photos), "--json-progress", "--config", str(config)]
+    environment = {**os.environ, "XDG_RUNTIME_DIR": "/nonexistent"}
+    with subprocess.Popen([*COMMAND, *command], stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if json.loads(line)["phase"] == "timing":
+                process.send_signal(signal.SIGINT)
+                break
+        rest = [json.loads(line) for line in process.stdout]
+    assert process.returncode == 130
+    assert {line["phase"] for line in rest} <= {"timing"}
+    (recording,) = (tmp_path / "calibrations/recordings").glob("*.sqlite")
+    kept = content(recording)
+    assert len(kept["photographs"]) == VIEWS
+    said = lines(jetsel(*command))
+    assert named(said, "recording")["total"] == 0
+    assert said[-1]["phase"] == "finished"
+    assert content(recording)["predictions"] == kept["predictions"]
+    assert len(content(recording)["timed"]) == 2 * VIEWS
+
+
+OF_A_POLICY = {"top1", "top5", "precision", "recall", "f1", "time_ms", "energy_mj", "runs", "vs_best_single"}
+
+
+def test_evaluate_prints_the_documented_object(home: Home) -> None:
+    done = jetsel("evaluate", home.photos, "--json", "--policy", "all", "--config", home.config)
+    assert done.stderr == ""
+    (found,) = lines(done)
+    assert (found["photographs"], found["criterion"], found["labels_from"]) == (VIEWS, "top1", None)
+    assert {"single:xs", "single:s", "chain", "cascade", "boosted", "embedding"} <= set(found["policies"])
+    assert set(found["bounds"]) == {"cheapest", "best single", "random", "oracle"}
+    for result in [*found["policies"].values(), *found["bounds"].values()]:
+        assert set(result) >= OF_A_POLICY
+        assert set(result["time_ms"]) == {"mean", "p50", "p95"}
+        assert result["energy_mj"] is None
+        assert set(result["runs"]) == {"xs", "s"}
+        assert {"top1_points", "time_ratio"} <= set(result["vs_best_single"])
+    alone = found["policies"]["single:xs"]
+    assert (alone["top1"], alone["runs"]) == (found["bounds"]["cheapest"]["top1"], {"xs": 1.0, "s": 0.0})
+
+
+def test_evaluate_judges_the_policies_that_are_named_the_owners_and_models_unknown_to_the_calibration(
+    home: Home, tmp_path: Path
+) -> None:
+    shutil.copytree(home.folder / "calibrations", tmp_path / "calibrations", symlinks=True)
+    own = '[policies.quick]\nmodels = ["xs", "m"]\nthresholds = [0.5]\n'
+    config = configured(tmp_path, 'only = ["xs", "s", "m"]\n', own)
+    named_ones = ("--policy", "quick", "--policy", "chain", "--policy", "single:m")
+    done = jetsel("evaluate", home.photos, *named_ones, "--criterion", "top5", "--json", "--config", config)
+    (found,) = lines(done)
+    assert (found["criterion"], list(found["policies"])) == ("top5", ["quick", "chain", "single:m"])
+    assert 0 < found["policies"]["quick"]["runs"]["m"] < 1
+    assert found["policies"]["chain"]["runs"]["xs"] <= 1
+
+
+def test_evaluate_names_a_policy_that_there_is_not_at_once(home: Home, tmp_path: Path) -> None:
+    done = jetsel("evaluate", home.photos, "--policy", "chian", "--config", home.config)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("jetsel: there is no policy chian; there are single:xs, single:s, chain, ")
+    none = jetsel("evaluate", home.photos, "--config", configured(tmp_path))
+    assert none.returncode == 1
+    assert "does not belong to what is served: model m is not there" in none.stderr  # the shipped one, of five models

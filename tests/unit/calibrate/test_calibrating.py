@@ -1,0 +1,161 @@
+"""The whole of a calibration on a drawn recording: fitted, compared, judged, stored and shown."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from jetsel import premodel
+from jetsel.calibrate.assemble import Identity
+from jetsel.calibrate.calibrating import Calibrated, Order, calibrate
+from jetsel.calibrate.goal import Goal
+from jetsel.calibrate.record import Loaded, Times
+from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.report import render
+from jetsel.errors import CalibrationError
+from jetsel.features import NAMES as ALL_NAMES
+from jetsel.features import table_hash
+from jetsel.selection.catalogue import CALIBRATED, CRITERIA, catalogue
+
+NAMES = ALL_NAMES[:4]  # few, so that choosing among them takes no time
+COSTS_MS = {"s": 1.0, "m": 3.0, "l": 10.0}
+HASHES = {"s": "a" * 64, "m": "b" * 64, "l": "c" * 64}
+CLASSES = 7
+IDENTITY = Identity("drawn", "d" * 64, HASHES, table_hash(), 64)
+ORDER = Order(names=tuple(f"class {number}" for number in range(CLASSES)))
+FEATURES_MS = 0.01  # each
+
+
+def of_features(names: tuple[str, ...]) -> float:
+    return FEATURES_MS * len(names)
+
+
+def drawn(photographs: int = 200) -> Loaded:
+    """Half of the photographs are easy: all models are sure and right; on the others only the dear ones are any good.
+
+    The first feature tells which is which, and the embedding holds it too.
+    """
+    draw = np.random.default_rng(7)
+    true = draw.integers(0, CLASSES, photographs)
+    easy = draw.random(photographs) < 0.5
+    logits = draw.normal(size=(3, photographs, CLASSES)).astype(np.float32)
+    for of_model, strength in zip(logits, (0.5, 2.5, 4.0), strict=True):
+        of_model[np.arange(photographs), true] += np.where(easy, 8.0, strength)
+    features = draw.random((photographs, len(NAMES)), dtype=np.float32)
+    features[:, 0] = easy + 0.2 * draw.random(photographs)
+    embeddings = np.stack([easy, draw.random(photographs)], axis=1).astype(np.float16)
+    recording = Recording(tuple(COSTS_MS), logits, true, features, COSTS_MS, embeddings, feature_names=NAMES)
+    times = Times(COSTS_MS, None, "no meter", 1.0, of_features(NAMES), photographs, {"board": "drawn"}, "a fan stood")
+    return Loaded(recording, times, {"unreadable": 2}, HASHES, "drawn", None)
+
+
+def calibrated(loaded: Loaded, order: Order = ORDER) -> Calibrated:
+    return calibrate(loaded, IDENTITY, order, of_features, None, lambda *_: None)
+
+
+@pytest.fixture(scope="module")
+def found() -> Calibrated:
+    return calibrated(drawn())
+
+
+def test_the_cascade_of_an_easy_half_is_found_and_beats_the_best_single_model(found: Calibrated) -> None:
+    findings = found.findings
+    assert findings.rival == "single:l"
+    assert found.is_better
+    assert findings.verdict.startswith(f"{findings.winner} beside single:l, under top1, on photographs held out: ")
+    winner = findings.comparisons["top1"].policies[findings.winner]
+    assert winner.time_ms.mean < 0.75 * COSTS_MS["l"]
+    assert winner.vs_best_single.time_ratio == pytest.approx(winner.time_ms.mean / COSTS_MS["l"], rel=0.01)
+
+
+def test_what_was_found_is_complete(found: Calibrated) -> None:
+    findings = found.findings
+    assert (findings.photographs, findings.skipped, findings.noisy) == (200, {"unreadable": 2}, "a fan stood")
+    assert findings.costs_ms == COSTS_MS
+    assert findings.conditions == {"board": "drawn"}
+    assert set(findings.comparisons) == set(CRITERIA)
+    assert NAMES[0] in findings.features.chosen
+    for comparison in findings.comparisons.values():
+        assert set(comparison.policies) == {f"single:{model}" for model in COSTS_MS} | set(CALIBRATED)
+        assert set(comparison.bounds) == {"cheapest", "best single", "random", "oracle"}
+        assert comparison.sentences
+        assert comparison.steps
+        assert [one.model for one in comparison.reliability] == list(COSTS_MS)
+        assert [point[:2] for point in comparison.front] == sorted(point[:2] for point in comparison.front)
+        assert sum(comparison.optimal.values()) <= 1
+    assert findings.comparisons["top1"].best_single == "l"
+    assert findings.comparisons["top1"].optimal["s"] > 0.5
+    assert findings.differing
+
+
+def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibrated, tmp_path: Path) -> None:
+    premodel.save(found.calibration, tmp_path / "stored")
+    read = premodel.load(tmp_path / "stored")
+    premodel.check(read, "d" * 64, HASHES, table_hash(), 64)
+    policies = catalogue(tuple(COSTS_MS), read, {})
+    for criterion in CRITERIA:
+        assert read.default_policy[criterion] in policies[criterion]
+        assert set(policies[criterion]) == set(found.findings.comparisons[criterion].policies)
+    assert (read.because, read.rival) == (found.findings.verdict, "single:l")
+    assert read.points.shape == (200, len(found.findings.features.chosen))
+    chosen = read.figures["top1"][found.findings.winner]
+    assert chosen["mean_ms"] == found.findings.comparisons["top1"].policies[found.findings.winner].time_ms.mean
+
+
+def test_the_report_shows_it(found: Calibrated) -> None:
+    page = render(msgspec.structs.replace(found.findings, installed=True))
+    assert "Family drawn" in page
+    assert found.findings.winner in page
+    assert "a fan stood" in page
+
+
+def test_what_is_installed_is_the_rival_and_is_not_better_than_itself(found: Calibrated) -> None:
+    again = calibrated(drawn(), dataclasses.replace(ORDER, installed=found.calibration))
+    created = found.calibration.created
+    assert again.findings.rival == f"the installed {found.findings.winner} of {created}"
+    assert again.findings.winner == found.findings.winner
+    assert not again.is_better
+
+
+def test_an_installed_policy_is_replayed_with_the_features_that_it_reads(found: Calibrated) -> None:
+    single = msgspec.structs.replace(found.calibration, default_policy=dict.fromkeys(CRITERIA, "single:l"))
+    again = calibrated(drawn(), dataclasses.replace(ORDER, installed=single))
+    assert again.is_better
+    assert f"{found.findings.winner} beside the installed single:l of " in again.findings.verdict
+
+
+def test_answers_of_a_model_in_place_of_labels_are_said_so_everywhere() -> None:
+    loaded = drawn(60)
+    answers = loaded.recording.logits[0].argmax(axis=1)
+    agreeing = dataclasses.replace(loaded, recording=dataclasses.replace(loaded.recording, classes=answers))
+    one = calibrated(agreeing, dataclasses.replace(ORDER, labels_from="s"))
+    assert not one.is_better  # than the cheapest model, which always agrees with itself
+    assert one.findings.winner == one.findings.rival == "single:s"
+    assert one.findings.verdict.startswith("nothing is better than single:s, under top1, on photographs held out, ")
+    assert "where right means agreement with s" in one.findings.verdict
+    assert (one.findings.labels_from, one.calibration.labels_from) == ("s", "s")
+    assert "agrees with s's" in one.findings.comparisons["top5"].sentences[0]
+
+
+def test_a_goal_that_nothing_reaches_is_told_with_what_comes_nearest() -> None:
+    one = calibrated(drawn(60), dataclasses.replace(ORDER, goal=Goal(max_time_ms=0.5)))
+    assert not one.is_better
+    assert one.findings.winner == "single:l"
+    assert "under top1, on photographs held out: " in one.findings.verdict
+    assert "over the 0.5 ms allowed" in one.findings.verdict
+
+
+def test_the_boards_slower_processor_makes_choices_dearer() -> None:
+    one = calibrated(drawn(60), dataclasses.replace(ORDER, choice_factor=1000.0))
+    chain = one.findings.comparisons["top1"].policies["chain"]
+    models_ms = sum(share * COSTS_MS[model] for model, share in chain.runs.items())
+    assert chain.time_ms.mean > models_ms + 1  # a choice takes microseconds here
+
+
+def test_too_few_photographs_are_refused() -> None:
+    with pytest.raises(CalibrationError, match="9 photographs, of which 9 differ, are too few for 10 folds"):
+        calibrated(drawn(9))

@@ -1,0 +1,159 @@
+"""Cross-validation: nothing is judged by what it was fitted on, and operating points are what policies then give."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from jetsel.calibrate.assemble import Identity, Places, assemble
+from jetsel.calibrate.cross_validation import best_single, choose_places, cross_validate, trees_of
+from jetsel.calibrate.folds import deal
+from jetsel.calibrate.goal import Goal, Outcomes
+from jetsel.calibrate.held_out import (
+    Learned,
+    Plan,
+    fit_temperatures,
+    learn,
+    try_boosted,
+    try_cascades,
+    try_embedding,
+    try_skipping,
+)
+from jetsel.calibrate.neighbourhood import look_around
+from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.replay import replay_all
+from jetsel.premodel import Calibration, Soundness
+from jetsel.selection.catalogue import calibrated
+from tests.unit.calibrate.recorded import COSTS_MS, drawn
+
+FOLDS = 4
+PLAN = Plan(("contrast", "hue1"), k=5, features_ms=0.5)
+IDENTITY = Identity(
+    "drawn", "d" * 64, {model: letter * 64 for model, letter in zip(COSTS_MS, "abc", strict=True)}, "t", 64
+)
+
+
+def recorded(photographs: int = 120) -> Recording:
+    draw = np.random.default_rng(3)
+    embeddings = draw.normal(size=(photographs, 4)).astype(np.float16)
+    return dataclasses.replace(drawn(11, photographs), embeddings=embeddings)
+
+
+def parted(recording: Recording) -> tuple[Learned, Recording]:
+    """What three quarters taught under top1, and the fourth that it has not seen."""
+    rows = np.arange(len(recording.classes))
+    train, held = recording.take(rows[rows % 4 > 0]), recording.take(rows[rows % 4 == 0])
+    return learn(train, "top1", PLAN, fit_temperatures(train), trees_of(train, "top1", PLAN)), held
+
+
+def put_together(learned: Learned, **places: int) -> Calibration:
+    chosen = Places(**({"cascade": 0, "averaged": 0, "skipping": 0, "embedding": 0, "boosted": 0} | places))
+    sound = Soundness(None, ())
+    return assemble(IDENTITY, {"top1": learned}, {"top1": chosen}, {"top1": sound})
+
+
+def replayed(calibration: Calibration, name: str, held: Recording) -> Outcomes:
+    """What the policy gives, its features' time included and the time of choosing left out."""
+    policy = next(policy for policy in calibrated(calibration, "top1") if policy.name == name)
+    run = replay_all(policy, held, range(len(held.classes)), "top1", calibration.temperatures, held.models[-1])
+    return Outcomes(run.answered == held.classes, run.models_ms + PLAN.features_ms * run.reads_features)
+
+
+@pytest.mark.parametrize("way", ["cascade", "cascade-averaged", "cascade-skipping", "embedding", "boosted"])
+def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it_has_not_seen(way: str) -> None:
+    learned, held = parted(recorded())
+    cascade = len(learned.cascades) // 2
+    points = {
+        "cascade": lambda: try_cascades(learned, held, averaged=False),
+        "cascade-averaged": lambda: try_cascades(learned, held, averaged=True),
+        "cascade-skipping": lambda: try_skipping(learned, learned.cascades[cascade], held),
+        "embedding": lambda: try_embedding(learned, held),
+        "boosted": lambda: try_boosted(learned, held),
+    }[way]()
+    assert len({(point.correct.sum(), point.time_ms.sum()) for point in points}) > 1
+    for place in range(0, len(points), max(1, len(points) // 7)):
+        called = {"cascade-averaged": "averaged", "cascade-skipping": "skipping"}.get(way, way)
+        calibration = put_together(learned, **({"cascade": cascade} | {called: place}))
+        given = replayed(calibration, way, held)
+        np.testing.assert_array_equal(given.correct, points[place].correct)
+        np.testing.assert_allclose(given.time_ms, points[place].time_ms)
+
+
+def test_a_fold_is_judged_by_what_the_others_taught() -> None:
+    """With the labels of one fold changed, what is learned for it, and so what it costs, stays as it was."""
+    recording = recorded()
+    fold_of = deal(np.arange(120), FOLDS, 0)
+    shuffled = recording.classes.copy()
+    shuffled[fold_of == 2] = (shuffled[fold_of == 2] + 1) % 7
+    one, other = (
+        cross_validate(
+            dataclasses.replace(recording, classes=classes),
+            fold_of,
+            look_around(recording.features, fold_of, PLAN.k),
+            PLAN,
+            Goal(),
+            IDENTITY,
+            lambda *_: None,
+        )["top1"]
+        for classes in (recording.classes, shuffled)
+    )
+    for way, points in one.points.items():
+        if way == "cascade-skipping":  # its cascade is chosen on all
+            continue
+        for point, of_shuffled in zip(points, other.points[way], strict=True):
+            np.testing.assert_array_equal(point.time_ms[fold_of == 2], of_shuffled.time_ms[fold_of == 2])
+    chain, of_shuffled_chain = one.runs["chain"], other.runs["chain"]
+    np.testing.assert_array_equal(chain.ran[fold_of == 2], of_shuffled_chain.ran[fold_of == 2])
+    assert any(
+        (point.time_ms != of_shuffled.time_ms).any()
+        for way in ("cascade", "boosted")
+        for point, of_shuffled in zip(one.points[way], other.points[way], strict=True)
+    ), "the other folds have learned from it"
+
+
+def test_near_duplicates_are_never_on_both_sides() -> None:
+    """Pairs of one embedding and one truth: neighbours that were seen would give the answer away."""
+    recording = recorded()
+    twins = np.repeat(np.arange(60), 2)
+    fold_of = deal(twins, FOLDS, 0)
+    assert (fold_of[::2] == fold_of[1::2]).all()
+    doubled = dataclasses.replace(recording.take(twins), groups=twins)
+    near = look_around(doubled.features, fold_of, 1)
+    found = cross_validate(doubled, fold_of, near, PLAN, Goal(), IDENTITY, lambda *_: None)["top1"]
+    for run in found.runs.values():
+        np.testing.assert_array_equal(run.answered[::2], run.answered[1::2])  # both held out by the same fold
+    assert (near.mean_distance > 0).all(), "a twin on the other side would be at no distance"
+
+
+def test_every_policy_is_replayed_on_every_photograph_once() -> None:
+    recording = recorded(40)
+    fold_of = deal(np.arange(40), FOLDS, 0)
+    steps: list[tuple[str, int, int]] = []
+    near = look_around(recording.features, fold_of, PLAN.k)
+    found = cross_validate(recording, fold_of, near, PLAN, Goal(), IDENTITY, lambda *step: steps.append(step))
+    assert set(found) == {"top1", "top5"}
+    for one in found.values():
+        for model in recording.models:
+            run = one.runs[f"single:{model}"]
+            alone = recording.logits[recording.models.index(model)].argmax(axis=1)
+            np.testing.assert_array_equal(run.answered, alone)
+            np.testing.assert_array_equal(run.models_ms, np.full(40, COSTS_MS[model]))
+    assert [step[1] for step in steps] == sorted(step[1] for step in steps)
+    assert steps[-1][1] == steps[-1][2]
+
+
+def test_the_best_single_model_is_the_cheapest_of_the_most_accurate() -> None:
+    recording = recorded(40)
+    same = dataclasses.replace(recording, logits=np.stack([recording.logits[0], *2 * [recording.logits[2]]]))
+    model, outcomes = best_single(same, "top1")
+    assert model == "m"
+    np.testing.assert_array_equal(outcomes.time_ms, np.full(40, 3.0))
+
+
+def test_ways_that_could_not_be_learned_have_no_place() -> None:
+    point = Outcomes(np.array([True, False]), np.array([1.0, 1.0]))
+    slower = Outcomes(np.array([True, False]), np.array([2.0, 2.0]))
+    points = {"cascade": [slower, point], "cascade-averaged": [point], "embedding": [], "boosted": [slower, point]}
+    assert choose_places(points, slower, Goal()) == Places(1, 0, 0, None, 1)

@@ -1,0 +1,89 @@
+"""The sentences of a comparison, each with the numbers that it was made of."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from jetsel.calibrate.findings import Against, ChainStudy, Interval, Result, Spread
+from jetsel.calibrate.sentences import sentences
+
+
+def result(name: str, top1: float, top5: float, mean_ms: float) -> Result:
+    """Beside a best single model of 60 % and 80 % in 10 ms."""
+    whole = Interval(0.0, 1.0)
+    against = Against(100 * (top1 - 0.6), 100 * (top5 - 0.8), mean_ms / 10)
+    return Result(
+        name=name,
+        top1=top1,
+        top5=top5,
+        top1_interval=whole,
+        top5_interval=whole,
+        precision=top1,
+        recall=top1,
+        f1=top1,
+        time_ms=Spread(mean_ms, mean_ms, mean_ms),
+        time_interval=whole,
+        runs={},
+        in_doubt=0.0,
+        agreement=0.0,
+        missed=0.0,
+        geometric_mean=top1,
+        vs_best_single=against,
+        vs_oracle=against,
+    )
+
+
+CHAIN = ChainStudy(
+    k=5,
+    k_accuracy={5: 0.5},
+    links=[],
+    distance_limit=None,
+    distance_confidence=[],
+    auc_cheapest=None,
+    auc_confidence=None,
+    chooser_ms=0.25,
+    chooser_bytes=1,
+    pays_below_ms=0.2,
+)
+POLICIES = {
+    "single:l": result("single:l", 0.6, 0.8, 10.0),
+    "chain": result("chain", 0.58, 0.81, 8.8),
+    "cascade": result("cascade", 0.6004, 0.8, 5.0),
+    "boosted": result("boosted", 0.61, 0.79, 12.5),
+}
+BOUNDS = {"best single": result("best single", 0.6, 0.8, 10.0), "oracle": result("oracle", 0.75, 0.9, 4.0)}
+
+
+def said(criterion: str = "top1", chain: ChainStudy = CHAIN, labels_from: str | None = None) -> list[str]:
+    return sentences(POLICIES, BOUNDS, "l", chain, criterion, labels_from)
+
+
+def test_every_sentence_says_its_numbers() -> None:
+    assert said() == [
+        "On your photographs, chain saves 12 % of l's time and loses 2.0 points.",
+        "On your photographs, cascade saves 50 % of l's time and is as accurate.",
+        "On your photographs, boosted costs 25 % more than l and gains 1.0 points.",
+        "cascade is both faster and more accurate than chain.",
+        "If the cheapest model that is right were known each time, 75.0 % would be right in 4.00 ms; l alone is right "
+        "on 60.0 % in 10.00 ms.",
+        "Features and choice take 0.250 ms. A premodel that skips the cheapest model pays only below the share of "
+        "photographs that go on from it times its time, 0.200 ms: here it cannot pay.",
+    ]
+
+
+def test_top5_has_its_own_points() -> None:
+    text = said("top5")
+    assert text[0] == "On your photographs, chain saves 12 % of l's time and gains 1.0 points."
+    assert text[2] == "On your photographs, boosted costs 25 % more than l and loses 1.0 points."
+    assert not any("both faster" in sentence for sentence in text)
+    assert "90.0 % would be right in 4.00 ms; l alone is right on 80.0 %" in text[3]
+
+
+@pytest.mark.parametrize(("pays_below_ms", "verdict"), [(0.26, "here it pays."), (0.25, "here it cannot pay.")])
+def test_a_chooser_pays_only_below_its_break_even(pays_below_ms: float, verdict: str) -> None:
+    assert said(chain=msgspec.structs.replace(CHAIN, pays_below_ms=pays_below_ms))[-1].endswith(verdict)
+
+
+def test_agreement_comes_before_everything() -> None:
+    assert said(labels_from="l")[0] == "There were no labels: right means here that the answer agrees with l's."
