@@ -80,7 +80,7 @@ class Goal:
             return True, said
         if gain > SURE * gain_error and (self.max_time_ms is not None or not saving < -SURE * saving_error):
             return True, said
-        if is_faster and gain > -SURE * gain_error:
+        if is_faster and not is_as_good and gain > -SURE * gain_error:
             return False, f"{said}: {len(rival.correct)} photographs are too few to tell that it is as accurate"
         return False, f"{said}, which is not better by more than the noise"
 

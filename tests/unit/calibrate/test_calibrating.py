@@ -34,7 +34,7 @@ def of_features(names: tuple[str, ...]) -> float:
     return FEATURES_MS * len(names)
 
 
-def drawn(photographs: int = 200) -> Loaded:
+def drawn(photographs: int = 500) -> Loaded:
     """Half of the photographs are easy: all models are sure and right; on the others only the dear ones are any good.
 
     The first feature tells which is which, and the embedding holds it too.
@@ -74,7 +74,7 @@ def test_the_cascade_of_an_easy_half_is_found_and_beats_the_best_single_model(fo
 
 def test_what_was_found_is_complete(found: Calibrated) -> None:
     findings = found.findings
-    assert (findings.photographs, findings.skipped, findings.noisy) == (200, {"unreadable": 2}, "a fan stood")
+    assert (findings.photographs, findings.skipped, findings.noisy) == (500, {"unreadable": 2}, "a fan stood")
     assert findings.costs_ms == COSTS_MS
     assert findings.conditions == {"board": "drawn"}
     assert set(findings.comparisons) == set(CRITERIA)
@@ -101,7 +101,7 @@ def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibr
         assert read.default_policy[criterion] in policies[criterion]
         assert set(policies[criterion]) == set(found.findings.comparisons[criterion].policies)
     assert (read.because, read.rival) == (found.findings.verdict, "single:l")
-    assert read.points.shape == (200, len(found.findings.features.chosen))
+    assert read.points.shape == (500, len(found.findings.features.chosen))
     chosen = read.figures["top1"][found.findings.winner]
     assert chosen["mean_ms"] == found.findings.comparisons["top1"].policies[found.findings.winner].time_ms.mean
 
