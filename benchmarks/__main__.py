@@ -15,7 +15,7 @@ from benchmarks.load import Generator, generator
 from benchmarks.photographs import Photographs, photographs
 from benchmarks.report import report
 from benchmarks.rounds import Measured, Plan, measure
-from benchmarks.servers import daemon, has_mosec, mosec
+from benchmarks.servers import daemon, has_mosec, mosec, naive
 from jetsel.zoo import STARTER, Family, Model, scan
 
 NO_MOSEC = "mosec is not installed, so it is left out: pip install 'jetsel[bench]', or run `make bench`"
@@ -48,7 +48,7 @@ def _measured(
     bare = BareLoop(model, family.decode_px, shown.files, plan.threads)
     with ExitStack() as running:
         running.callback(bare.close)
-        servers = {"daemon": running.enter_context(daemon(folder))}
+        servers = {"daemon": running.enter_context(daemon(folder)), "naive": running.enter_context(naive(folder, name))}
         if has_mosec():
             workers = len(os.sched_getaffinity(0))
             servers["mosec"] = running.enter_context(mosec(folder, name, workers, shown.files[0]))
@@ -57,10 +57,11 @@ def _measured(
 
 def _told(plan: Plan) -> list[str]:
     return [
-        f"- each window: {plan.requests} requests after a warm-up; {plan.rounds} rounds in which bare loop, daemon and "
-        "mosec take turns",
-        "- the daemon has its defaults and the model is pinned; mosec has a worker for each core and no batches; both "
-        "are asked by one process that keeps one request outstanding on each client's own connection",
+        f"- each window: {plan.requests} requests after a warm-up; {plan.rounds} rounds in which bare loop, daemon, "
+        "naive and mosec take turns",
+        "- the daemon has its defaults and the model is pinned; naive is a ROUTER in one thread that decodes, infers "
+        "and sends a fixed reply; mosec has a worker for each core and no batches; all are asked by one process that "
+        "keeps one request outstanding on each client's own connection",
         "- CPU: user and system time of that side's threads and processes over the window, as getrusage counts it",
     ]
 

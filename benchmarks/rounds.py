@@ -1,4 +1,4 @@
-"""One model measured in turns: bare loop, daemon and mosec, one after the other, round after round."""
+"""One model measured in turns: bare loop, daemon and its rivals, one after the other, round after round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that the benchmarks start and stop: a real daemon with a configuration of its own, and mosec."""
+"""Processes that the benchmarks start and stop: a real daemon with a configuration of its own, and its rivals."""
 
 from __future__ import annotations
 
@@ -68,6 +68,19 @@ def mosec(folder: Path, model: str, workers: int, photograph: bytes) -> Iterator
         while not _answers(address, photograph):
             _check(process, log, began_s)
         yield Server(address, _family_of(process.pid), time.perf_counter() - began_s)
+
+
+@contextmanager
+def naive(folder: Path, model: str) -> Iterator[Server]:
+    """Run the least that could answer over ZeroMQ, with this model."""
+    endpoint = f"ipc://{folder / 'naive.sock'}"
+    began_s = time.perf_counter()
+    log = folder / "naive.log"
+    with _process([sys.executable, "-m", "benchmarks.naive_server", endpoint, model], log) as process:
+        while not (folder / "naive.sock").exists():  # it is bound once the model is warm
+            _check(process, log, began_s)
+        yield Server(endpoint, [process.pid], time.perf_counter() - began_s)
+    (folder / "naive.sock").unlink(missing_ok=True)
 
 
 @contextmanager

@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 def test_one_command_measures_every_side() -> None:
     text = printed("benchmarks", "--models", "xs", "--requests", "12", "--rounds", "1", "--clients", "1,3")
     found = rows(text)
-    servers = ["daemon", "mosec"] if has_mosec() else ["daemon"]
+    servers = ["daemon", "naive", "mosec"] if has_mosec() else ["daemon", "naive"]
     measured = [f"{server}, {clients}" for server in servers for clients in ("1 client", "3 clients")]
     for name in measured:
         assert all(float(value) > 0 for value in found[name]), name
