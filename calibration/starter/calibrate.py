@@ -21,6 +21,7 @@ from jetsel.calibrate.calibrating import Calibrated, Order, calibrate
 from jetsel.calibrate.evaluating import evaluate
 from jetsel.calibrate.from_files import FeatureClock, small_pictures
 from jetsel.calibrate.record import Loaded, find, load, loaded_models, record
+from jetsel.calibrate.rungs import Voices, fit_cascades, judge
 from jetsel.features import table_hash
 from jetsel.selection.catalogue import CRITERIA
 from jetsel.zoo import STARTER, Family, scan
@@ -66,6 +67,23 @@ def as_on_a_tx2(loaded: Loaded) -> Loaded:
     """The recording with a TX2's times, by rank."""
     costs_ms = dict(zip(loaded.recording.models, TX2_MS, strict=True))
     return dataclasses.replace(loaded, recording=dataclasses.replace(loaded.recording, costs_ms=costs_ms))
+
+
+def front_on(other: Loaded, fitted_on: Loaded, found: Calibrated) -> list[tuple[float, float, str]]:
+    """Each budget's cascades, fitted on one recording, on another: mean ms and share right, what none beats in both."""
+    temperatures = found.calibration.temperatures
+    points = []
+    for averaged in (False, True):
+        voices = Voices(fitted_on.recording, "top1", temperatures, averaged=averaged)
+        others = Voices(other.recording, "top1", temperatures, averaged=averaged)
+        for cascade in fit_cascades(voices):
+            right, ms = judge(cascade, others)
+            points.append((float(ms.mean()), float(right.mean()), "cascade-averaged" if averaged else "cascade"))
+    front: list[tuple[float, float, str]] = []
+    for point in sorted(points, key=lambda one: (one[0], -one[1])):
+        if not front or point[1] > front[-1][1]:
+            front.append(point)
+    return front
 
 
 def show(title: str, comparisons: dict[str, dict[str, Any]]) -> None:
@@ -126,7 +144,10 @@ def main() -> None:
     other = recorded(family, options.test, options.work / "test.sqlite")
     clock = FeatureClock(other.recording.paths, family.decode_px, LIMITS, other.times.features_ms)
     judged = {criterion: evaluate(other.recording, found.calibration, criterion, [], clock) for criterion in CRITERIA}
-    keep("test.json", {criterion: {"policies": p, "bounds": b} for criterion, (p, b) in judged.items()})
+    front = front_on(other, loaded, found)
+    kept: dict[str, Any] = {criterion: {"policies": p, "bounds": b} for criterion, (p, b) in judged.items()}
+    keep("test.json", kept | {"front": front})
+    print("\nfront, top1: " + ", ".join(f"{100 * right:.1f} % in {ms:.2f} ms ({way})" for ms, right, way in front))
     show(f"on {len(other.recording.classes)} other photographs", {c: p | b for c, (p, b) in judged.items()})
 
 

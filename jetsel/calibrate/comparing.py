@@ -36,9 +36,8 @@ def compared(
     costs = [recording.costs_ms[model] for model in recording.models]
     optimal = optimum_votes(scene.right, costs).mean(axis=0)
     _, steps = scene.links()
-    chain = study_chain(
-        scene, tried.soundness, k_accuracy, dict(calibration.temperatures), _escalated(tried, recording)
-    )
+    limit_ms = _pays_below_ms(scene, calibration)
+    chain = study_chain(scene, tried.soundness, k_accuracy, dict(calibration.temperatures), limit_ms)
     alternatives, reason = study_alternatives(scene, pictures)
     return Comparison(
         criterion=criterion,
@@ -57,12 +56,17 @@ def compared(
     )
 
 
-def _escalated(tried: CrossValidated, recording: Recording) -> float:
-    """The share of photographs that a cascade from the cheapest model sends on: that the cheapest is not right about.
+def _pays_below_ms(scene: Scene, calibration: Calibration) -> float:
+    """What a chooser may cost at most that would know when to skip the first rung of the fitted cascade.
 
-    A perfect premodel would skip the cheapest model exactly there.
+    It saves that rung's time on the photographs that go on from it, and on no other.
     """
-    return 1 - float((tried.runs[f"single:{recording.models[0]}"].answered == recording.classes).mean())
+    first, *later = calibration.cascades[scene.criterion]
+    if not later:
+        return 0.0
+    column = scene.recording.models.index(first.model)
+    confidence = scene.recording.confidences(scene.criterion, calibration.temperatures)[:, column]
+    return float((confidence < first.threshold).mean()) * scene.recording.costs_ms[first.model]
 
 
 def _front(tried: CrossValidated) -> list[tuple[float, float, str]]:

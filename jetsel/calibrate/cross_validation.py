@@ -55,7 +55,7 @@ def cross_validate(
     fold_of: NDArray[np.int64],
     near: Neighbourhood,
     plan: Plan,
-    goal: Goal,
+    goals: Mapping[Criterion, Goal],
     identity: Identity,
     progress: Progress,
 ) -> dict[Criterion, CrossValidated]:
@@ -72,7 +72,7 @@ def cross_validate(
     found = {}
     for number, criterion in enumerate(CRITERIA):
         progress("replaying", (len(CRITERIA) + number) * len(folds), steps)
-        found[criterion] = _one_criterion(recording, fold_of, near, learned[criterion], goal, identity)
+        found[criterion] = _one_criterion(recording, fold_of, near, learned[criterion], goals[criterion], identity)
     progress("replaying", steps, steps)
     return found
 

@@ -76,10 +76,13 @@ class Step(Struct, frozen=True):
 
 
 class Alternative(Struct, frozen=True):
-    """One way to build the premodel (Figures 9 and 10): KNN, decision tree, SVM, CNN, or one for each level."""
+    """One way to build the premodel (Figures 9 and 10): KNN, decision tree, SVM, CNN, or one for each level.
+
+    accuracy: the share of right answers, under the criterion of the comparison.
+    """
 
     name: str
-    top1: float
+    accuracy: float
     time_ms: float  # of the whole: features, choice and the model it chose
     choice_ms: float  # of features and choice alone
 
@@ -132,7 +135,7 @@ class ChainStudy(Struct, frozen=True):
     auc_confidence: float | None  # the same by that model's own confidence; None where it is always right, or never
     chooser_ms: float  # features and choice
     chooser_bytes: int
-    pays_below_ms: float  # escalation rate times the cheapest model's time: the chooser pays only below it
+    pays_below_ms: float  # how often the cascade goes on from its first rung, times that rung's time
 
 
 class Differing(Struct, frozen=True):
@@ -174,7 +177,9 @@ class Findings(Struct, frozen=True, kw_only=True):
     noisy: str | None  # why the times cannot be trusted, or None
     costs_ms: dict[str, float]
     models_sha256: dict[str, str]
-    winner: str
+    decides: str  # the criterion by which it was decided whether to install
+    defaults: dict[str, str]  # criterion -> the policy that answers unless a request says otherwise
+    winner: str  # that of the criterion which decides
     rival: str
     installed: bool
     verdict: str  # why it was installed or not, one sentence

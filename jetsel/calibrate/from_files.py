@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
-from jetsel.errors import BadImageError, CalibrationError
+from jetsel.errors import BadImageError, CalibrationError, ImageTooLargeError
 from jetsel.features import NAMES, extract
 
 TIMED = 40  # photographs
@@ -66,5 +66,5 @@ def small_pictures(paths: Sequence[str], limits: image.Limits) -> NDArray[np.uin
 def _decoded(path: str, decode_px: int, limits: image.Limits) -> NDArray[np.uint8] | None:
     try:
         return image.decode(Path(path).read_bytes(), limits, decode_px).bgr
-    except (OSError, BadImageError):
+    except (OSError, BadImageError, ImageTooLargeError):
         return None

@@ -15,6 +15,7 @@ from jetsel.calibrate.fit.neighbour_count import PAPER_K, accuracy_by_k, best_k
 from jetsel.calibrate.held_out import Plan, costs_of
 from jetsel.calibrate.recording import Recording
 from jetsel.premodel import optimum_votes
+from jetsel.wire import Criterion
 
 SEED = 2018
 
@@ -32,16 +33,20 @@ class Planned:
 
 
 def make_plan(
-    recording: Recording, fold_of: NDArray[np.int64], theta_points: float, features_ms: TimeFeatures
+    recording: Recording,
+    fold_of: NDArray[np.int64],
+    criterion: Criterion,
+    theta_points: float,
+    features_ms: TimeFeatures,
 ) -> Planned:
-    """Choose features and k for the chain under top1, on at most 2,000 photographs drawn at random.
+    """Choose features and k for the chain under one criterion, on at most 2,000 photographs drawn at random.
 
     Both are chosen once and not in each fold: what the chain gives in cross-validation is therefore, if anything, a
     little too good; everything else is learned without the photographs that it is judged on.
     """
     rows = sample(len(fold_of), SEED)
     seen, folds = recording.take(rows), fold_of[rows]
-    right, costs = seen.right("top1"), costs_of(seen)
+    right, costs = seen.right(criterion), costs_of(seen)
     links, _ = select_models(right, costs, seen.models, theta_points)
     chain = [seen.models.index(model) for model in links]
     last = len(seen.models) - 1

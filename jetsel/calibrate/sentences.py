@@ -54,11 +54,12 @@ def _beside_single(result: Result, best_single: str, criterion: str) -> str:
 
 
 def _break_even(chain: ChainStudy) -> str:
-    """Whether the premodel can pay (facts: only if it costs less than escalation rate times the cheapest's time)."""
-    verdict = "pays" if chain.chooser_ms < chain.pays_below_ms else "cannot pay"
+    """Whether a premodel can pay at all: it saves no more than the runs of the first rung that were in vain."""
+    could = "a perfect one could pay" if chain.chooser_ms < chain.pays_below_ms else "not even a perfect one could pay"
     return (
-        f"Features and choice take {chain.chooser_ms:.3f} ms. A premodel that skips the cheapest model pays only below "
-        f"the share of photographs that go on from it times its time, {chain.pays_below_ms:.3f} ms: here it {verdict}."
+        f"Features and choice take {chain.chooser_ms:.3f} ms. A premodel that skips a cascade's first rung pays only "
+        f"below that rung's time multiplied by how often the cascade goes on from it, {chain.pays_below_ms:.3f} ms: "
+        f"here {could}."
     )
 
 

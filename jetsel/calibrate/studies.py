@@ -53,9 +53,13 @@ class Scene:
 
 
 def study_chain(
-    scene: Scene, soundness: Soundness, k_accuracy: dict[int, float], temperatures: dict[str, float], escalated: float
+    scene: Scene,
+    soundness: Soundness,
+    k_accuracy: dict[int, float],
+    temperatures: dict[str, float],
+    pays_below_ms: float,
 ) -> ChainStudy:
-    """Describe the chain; escalated: the share of photographs that a cascade sends on from its first rung."""
+    """Describe the chain."""
     recording, right, costs = scene.recording, scene.right, costs_of(scene.recording)
     columns, _ = scene.links()
     chosen = scene.near.choices(right, columns, costs)
@@ -80,7 +84,7 @@ def study_chain(
         auc_confidence=auc(confidence, right[:, 0]),
         chooser_ms=scene.chooser_ms,
         chooser_bytes=len(right) * (4 * (2 * features + 1) + right.shape[1]),  # points, their table, votes
-        pays_below_ms=escalated * float(costs[0]),
+        pays_below_ms=pays_below_ms,
     )
 
 

@@ -137,6 +137,7 @@ def record(
     """Record what is not recorded yet, and read it back. Raises KeyboardInterrupt where Ctrl-C ended it."""
     from jetsel.calibrate import record as recording
     from jetsel.daemon.family import served_models
+    from jetsel.daemon.generation import limits_of
     from jetsel.errors import CalibrationError
 
     family, settings = models_of(shelf), shelf.config.models
@@ -151,7 +152,8 @@ def record(
     # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
     asked = replace(family, models=tuple(served.values()))
     with teller.interruptible() as stop, recording.loaded_models(asked, settings.backend, settings.threads) as engines:
-        done = recording.record(path, family, engines, found, tell=teller.recording, stop=stop)
+        options = recording.Options(limits=limits_of(shelf.config))
+        done = recording.record(path, family, engines, found, options, tell=teller.recording, stop=stop)
     if not done.finished:
         raise KeyboardInterrupt
     teller.recorded(path, done)
@@ -165,15 +167,14 @@ def fit(
     """Compare every policy on held-out photographs, and fit the calibration."""
     from importlib.util import find_spec
 
-    from jetsel import image
     from jetsel.calibrate.assemble import Identity
     from jetsel.calibrate.calibrating import Order, calibrate
     from jetsel.calibrate.from_files import FeatureClock, small_pictures
+    from jetsel.daemon.generation import limits_of
     from jetsel.features import table_hash
 
     family = models_of(shelf)
-    server = shelf.config.server
-    limits = image.Limits(int(server.max_image_mb * 1e6), int(server.max_image_megapixels * 1e6))
+    limits = limits_of(shelf.config)
     paths = loaded.recording.paths
     order = Order(
         names=tuple(family.labels.names),

@@ -34,7 +34,6 @@ def evaluate(
     import tempfile
     from pathlib import Path
 
-    from jetsel import image
     from jetsel.calibrate.evaluating import asked
     from jetsel.calibrate.evaluating import evaluate as judged
     from jetsel.calibrate.from_files import FeatureClock
@@ -42,6 +41,7 @@ def evaluate(
     from jetsel.cli.calibrate import models_of, record
     from jetsel.cli.telling import Teller
     from jetsel.daemon.family import served_models
+    from jetsel.daemon.generation import limits_of
     from jetsel.errors import CalibrationError
 
     shelf = shelves.find(config, family)
@@ -52,8 +52,7 @@ def evaluate(
     calibration = entry.usable()
     wanted = [] if ALL in (policy or [ALL]) else policy or []
     asked(tuple(served_models(family_here, shelf.config)), calibration, criterion, wanted, shelf.config.policies)
-    server = shelf.config.server
-    limits = image.Limits(int(server.max_image_mb * 1e6), int(server.max_image_megapixels * 1e6))
+    limits = limits_of(shelf.config)
     with tempfile.TemporaryDirectory(prefix="jetsel-") as folder, Teller(as_json=False, quiet=json) as teller:
         path = Path(folder, "recording.sqlite")
         loaded = record(shelf, path, photos, label_map, labels_from, None, teller)

@@ -116,7 +116,7 @@ class Teller:
         out = console()
         for comparison in findings.comparisons.values():
             out.print(comparison_table(comparison))
-        for sentence in next(iter(findings.comparisons.values())).sentences:
+        for sentence in findings.comparisons[findings.decides].sentences:
             out.print(sentence, markup=False)
         out.print(f"\n{findings.verdict}", markup=False)
         if entry is None:

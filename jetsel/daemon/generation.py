@@ -103,6 +103,11 @@ class Generation:
                     lane.engine, lane.times_ms, lane.runs = known.engine, known.times_ms, known.runs
 
 
+def limits_of(config: Config) -> Limits:
+    """The largest image that is accepted, in serving as in calibration."""
+    return Limits(int(config.server.max_image_mb * 1e6), int(config.server.max_image_megapixels * 1e6))
+
+
 def build(config: Config, before: Generation | None = None) -> Generation:
     """Read the models' folders and put the families together; nothing is loaded yet.
 
@@ -125,7 +130,6 @@ def build(config: Config, before: Generation | None = None) -> Generation:
         raise ConfigError(
             f"models.paths: no model in {', '.join(map(str, folders)) or 'no folder'}; {'; '.join(broken)}"
         )
-    megabyte = 1_000_000
     default = default_family(config, list(served))
     known = before.families if before else {}
     return Generation(
@@ -136,7 +140,7 @@ def build(config: Config, before: Generation | None = None) -> Generation:
         },
         default_family=default,
         broken=broken,
-        limits=Limits(int(config.server.max_image_mb * megabyte), int(config.server.max_image_megapixels * 1e6)),
+        limits=limits_of(config),
         workers=config.server.workers or os.cpu_count() or 1,
     )
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import zmq
 
+from jetsel.selection.catalogue import CALIBRATED
 from tests.system.daemons import Connect, Daemon, Peer, drawn, encoded
 
 
@@ -77,13 +78,14 @@ def test_a_pinned_model_runs_alone(peer: Peer, jpeg: bytes) -> None:
 
 def test_every_policy_answers_under_both_criteria(peer: Peer, jpeg: bytes) -> None:
     policies = peer.status()["families"][0]["policies"]
-    assert {"chain", "chain-right", "cascade"} <= set(policies)
+    assert set(CALIBRATED) <= set(policies)
     for policy in policies:
         for criterion in ("top1", "top5"):
             answer = peer.classify(jpeg, policy=policy, criterion=criterion)
             assert answer["type"] == "answer", answer
             assert (answer["policy"], answer["criterion"]) == (policy, criterion)
-            assert (answer["stages_ms"]["features"] is not None) == policy.startswith("chain")
+            reads = policy.startswith("chain") or policy in ("cascade-skipping", "boosted")
+            assert (answer["stages_ms"]["features"] is not None) == reads
 
 
 def test_doubt_is_refused_where_the_request_says_so(peer: Peer) -> None:

@@ -83,12 +83,18 @@ def figure_11(comparison: Comparison, words: Words) -> Node:
     finding += f"; with {number_of(rows[0][0], 'model')} it is {in_percent(rows[0][1])}." if best != rows[0] else "."
     finding += " The bars reach from the least to the most time."
     spread = [(n, end) for (n, _), both in zip(times, ends, strict=True) for end in both]
-    above = frame("Models", f"{words.score('top1')}, %", accuracy, height=110)
+    above = frame("Models", f"{words.score(comparison.criterion)}, %", accuracy, height=110)
     below = frame("Models", words.time("Mean time"), [*times, *spread], height=110, zero=True)
     drawing = stack(
         plot(above, [Series("", accuracy)], whole=True),
         plot(below, [Series("", times, whiskers=ends)], whole=True),
     )
-    columns = ["Models", f"{words.score('top1')}, %", words.time("Mean time"), words.time("Least"), words.time("Most")]
+    columns = [
+        "Models",
+        f"{words.score(comparison.criterion)}, %",
+        words.time("Mean time"),
+        words.time("Least"),
+        words.time("Most"),
+    ]
     numbers = [[str(n), percent(top1), *map(significant, rest)] for n, top1, *rest in rows]
     return figure(key, title, finding, drawing, numbers_behind(key, title, columns, numbers))

@@ -74,7 +74,7 @@ def _sections(findings: Findings, words: Words) -> dict[str, tuple[str, list[Nod
 
 
 def _comparison(comparison: Comparison, findings: Findings, words: Words) -> list[Node]:
-    winner = findings.winner
+    winner = findings.defaults.get(comparison.criterion, findings.winner)
     parts: dict[str, list[Node]] = {
         "Policies and bounds": [
             trade_off(comparison, words, winner),

@@ -73,18 +73,19 @@ def _criterion(comparison: Comparison, findings: Findings, words: Words) -> list
 
 def _tiles(comparison: Comparison, findings: Findings, words: Words) -> Node:
     """The winner's accuracy and time, and what they are beside the best single model's."""
-    result = (comparison.policies | comparison.bounds).get(findings.winner)
+    name = findings.defaults.get(comparison.criterion, findings.winner)
+    result = (comparison.policies | comparison.bounds).get(name)
     if result is None:
-        return el("p", f"{findings.winner} was not compared under this criterion.")
+        return el("p", f"{name} was not compared under this criterion.")
     top1 = comparison.criterion == "top1"
     share, against = (result.top1 if top1 else result.top5), result.vs_best_single
     points = against.top1_points if top1 else against.top5_points
     tiles = {
-        f"{words.score(comparison.criterion)} of {findings.winner}": (
+        f"{words.score(comparison.criterion)} of {name}": (
             in_percent(share),
             f"{signed(points)} points beside {comparison.best_single}, the best single model",
         ),
-        f"Mean time of {findings.winner}": (
+        f"Mean time of {name}": (
             words.ms(result.time_ms.mean),
             f"{words.times(against.time_ratio)} that of {comparison.best_single}",
         ),

@@ -25,11 +25,12 @@ from jetsel.calibrate.neighbourhood import look_around
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import replay_all
 from jetsel.premodel import Calibration, Soundness
-from jetsel.selection.catalogue import calibrated
+from jetsel.selection.catalogue import CRITERIA, calibrated
 from tests.unit.calibrate.recorded import COSTS_MS, drawn
 
 FOLDS = 4
 PLAN = Plan(("contrast", "hue1"), k=5, features_ms=0.5)
+GOALS = dict.fromkeys(CRITERIA, Goal())
 IDENTITY = Identity(
     "drawn", "d" * 64, {model: letter * 64 for model, letter in zip(COSTS_MS, "abc", strict=True)}, "t", 64
 )
@@ -93,7 +94,7 @@ def test_a_fold_is_judged_by_what_the_others_taught() -> None:
             fold_of,
             look_around(recording.features, fold_of, PLAN.k),
             PLAN,
-            Goal(),
+            GOALS,
             IDENTITY,
             lambda *_: None,
         )["top1"]
@@ -121,7 +122,7 @@ def test_near_duplicates_are_never_on_both_sides() -> None:
     assert (fold_of[::2] == fold_of[1::2]).all()
     doubled = dataclasses.replace(recording.take(twins), groups=twins)
     near = look_around(doubled.features, fold_of, 1)
-    found = cross_validate(doubled, fold_of, near, PLAN, Goal(), IDENTITY, lambda *_: None)["top1"]
+    found = cross_validate(doubled, fold_of, near, PLAN, GOALS, IDENTITY, lambda *_: None)["top1"]
     for run in found.runs.values():
         np.testing.assert_array_equal(run.answered[::2], run.answered[1::2])  # both held out by the same fold
     assert (near.mean_distance > 0).all(), "a twin on the other side would be at no distance"
@@ -132,7 +133,7 @@ def test_every_policy_is_replayed_on_every_photograph_once() -> None:
     fold_of = deal(np.arange(40), FOLDS, 0)
     steps: list[tuple[str, int, int]] = []
     near = look_around(recording.features, fold_of, PLAN.k)
-    found = cross_validate(recording, fold_of, near, PLAN, Goal(), IDENTITY, lambda *step: steps.append(step))
+    found = cross_validate(recording, fold_of, near, PLAN, GOALS, IDENTITY, lambda *step: steps.append(step))
     assert set(found) == {"top1", "top5"}
     for one in found.values():
         for model in recording.models:
@@ -157,3 +158,11 @@ def test_ways_that_could_not_be_learned_have_no_place() -> None:
     slower = Outcomes(np.array([True, False]), np.array([2.0, 2.0]))
     points = {"cascade": [slower, point], "cascade-averaged": [point], "embedding": [], "boosted": [slower, point]}
     assert choose_places(points, slower, Goal()) == Places(1, 0, 0, None, 1)
+
+
+def test_a_model_that_is_always_right_has_the_temperature_one() -> None:
+    recording = drawn(3, photographs=60)
+    agreed = dataclasses.replace(recording, classes=recording.logits[1].argmax(axis=1))
+    temperatures = fit_temperatures(agreed)
+    assert temperatures["m"] == 1.0
+    assert temperatures["s"] != 1.0

@@ -71,6 +71,10 @@ def test_errors_that_fall_on_other_photographs_are_noise() -> None:
     assert not Goal().compare(other, rival)[0]
 
 
+def test_beside_a_model_that_gave_the_labels_a_little_disagreement_is_tolerated() -> None:
+    assert Goal().best([of(980, 1), of(997, 3), of(1000, 9)], of(1000, 10.0)) == 1
+
+
 def test_a_difference_by_hand() -> None:
     # 1, 0, 0, -1: mean 0, deviation sqrt(2/3), error half of it.
     ours, theirs = np.array([1, 1, 0, 0], bool), np.array([0, 1, 0, 1], bool)

@@ -67,8 +67,8 @@ def test_every_sentence_says_its_numbers() -> None:
         "cascade is both faster and more accurate than chain.",
         "If the cheapest model that is right were known each time, 75.0 % would be right in 4.00 ms; l alone is right "
         "on 60.0 % in 10.00 ms.",
-        "Features and choice take 0.250 ms. A premodel that skips the cheapest model pays only below the share of "
-        "photographs that go on from it times its time, 0.200 ms: here it cannot pay.",
+        "Features and choice take 0.250 ms. A premodel that skips a cascade's first rung pays only below that rung's "
+        "time multiplied by how often the cascade goes on from it, 0.200 ms: here not even a perfect one could pay.",
     ]
 
 
@@ -80,7 +80,10 @@ def test_top5_has_its_own_points() -> None:
     assert "90.0 % would be right in 4.00 ms; l alone is right on 80.0 %" in text[3]
 
 
-@pytest.mark.parametrize(("pays_below_ms", "verdict"), [(0.26, "here it pays."), (0.25, "here it cannot pay.")])
+@pytest.mark.parametrize(
+    ("pays_below_ms", "verdict"),
+    [(0.26, "here a perfect one could pay."), (0.25, "here not even a perfect one could pay.")],
+)
 def test_a_chooser_pays_only_below_its_break_even(pays_below_ms: float, verdict: str) -> None:
     assert said(chain=msgspec.structs.replace(CHAIN, pays_below_ms=pays_below_ms))[-1].endswith(verdict)
 

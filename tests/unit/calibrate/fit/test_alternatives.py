@@ -43,7 +43,7 @@ def test_all_techniques_and_all_mixes_are_right_where_features_tell() -> None:
     found = compare(TOLD, TOLD, fallback=3)
     mixes = [".".join(mix) for mix in itertools.product(("KNN", "DT", "SVM"), repeat=3)]
     assert list(found) == ["KNN", "DT", "SVM", *mixes]
-    assert {alternative.top1 for alternative in found.values()} == {1.0}
+    assert {alternative.accuracy for alternative in found.values()} == {1.0}
     for alternative in found.values():  # each model answers a quarter
         assert alternative.choice_ms > FEATURES_MS
         assert alternative.time_ms == pytest.approx(SPENT_MS.mean() + alternative.choice_ms)
@@ -53,10 +53,10 @@ def test_in_doubt_the_fallback_answers() -> None:
     votes = TOLD.copy()
     votes[0] = False  # at the first place nobody is the optimum
     found = compare(TOLD, votes, fallback=3)
-    assert {alternative.top1 for alternative in found.values()} == {0.75}
+    assert {alternative.accuracy for alternative in found.values()} == {0.75}
     right = TOLD.copy()
     right[0, 3] = True
-    assert {alternative.top1 for alternative in compare(right, votes, fallback=3).values()} == {1.0}
+    assert {alternative.accuracy for alternative in compare(right, votes, fallback=3).values()} == {1.0}
 
 
 def test_what_is_held_out_teaches_nothing() -> None:
@@ -66,7 +66,7 @@ def test_what_is_held_out_teaches_nothing() -> None:
     found = compare_techniques(
         place[:, None].astype(np.float32), votes, votes, SPENT_MS[:2], fold_of, 5, FEATURES_MS, fallback=1
     )
-    assert {alternative.top1 for alternative in found} == {0.0}
+    assert {alternative.accuracy for alternative in found} == {0.0}
 
 
 def test_two_models_have_two_levels_and_a_level_that_knows_one_answer_alone_says_it() -> None:
@@ -74,7 +74,7 @@ def test_two_models_have_two_levels_and_a_level_that_knows_one_answer_alone_says
     right = np.array([[1, 0], [1, 0], [1, 0], [0, 1]], bool)
     found = compare(right, always, fallback=1)
     assert list(found) == ["KNN", "DT", "SVM", *map(".".join, itertools.product(("KNN", "DT", "SVM"), repeat=2))]
-    assert {alternative.top1 for alternative in found.values()} == {0.75}
+    assert {alternative.accuracy for alternative in found.values()} == {0.75}
 
 
 def test_a_mix_looks_for_its_neighbours_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,6 +99,8 @@ def comparison(criterion: Criterion, *, energy: bool = True) -> Comparison:
 def findings(*, labels_from: str | None = None, noisy: str | None = None, energy: bool = True) -> Findings:
     """A whole calibration of the starter family under both criteria."""
     return Findings(
+        decides="top1",
+        defaults={"top1": "cascade-averaged", "top5": "cascade-averaged"},
         family="starter",
         created="2026-11-21",
         photographs=8000,
@@ -171,6 +173,8 @@ def empty() -> Findings:
         sentences=[],
     )
     return Findings(
+        decides="top1",
+        defaults={"top1": "cascade", "top5": "cascade"},
         family="starter",
         created="2026-11-21",
         photographs=0,

@@ -1,0 +1,45 @@
+"""What fitting reads of the photographs' files: a share of the recorded time, and small pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from jetsel import image
+from jetsel.calibrate.from_files import FeatureClock, small_pictures
+from jetsel.errors import CalibrationError
+from jetsel.features import NAMES
+
+LIMITS = image.Limits(max_bytes=100_000, max_pixels=1_000_000)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[str]:
+    """A red photograph, one that is gone, one that is none, and one over the limit."""
+    red = np.zeros((40, 60, 3), np.uint8)
+    red[..., 2] = 200
+    cv2.imwrite(str(tmp_path / "red.png"), red)
+    (tmp_path / "none.jpg").write_bytes(b"no photograph")
+    (tmp_path / "large.jpg").write_bytes(bytes(200_000))
+    return [str(tmp_path / name) for name in ("red.png", "gone.jpg", "none.jpg", "large.jpg")]
+
+
+def test_what_cannot_be_read_any_more_is_grey(paths: list[str]) -> None:
+    pictures = small_pictures(paths, LIMITS)
+    assert pictures.shape == (4, 3, 32, 32)
+    assert pictures[0, :, 16, 16].tolist() == [0, 0, 200]
+    assert (pictures[1:] == 128).all()
+
+
+def test_no_features_take_no_time_and_some_take_a_part_of_what_was_recorded(paths: list[str]) -> None:
+    clock = FeatureClock(paths, 64, LIMITS, whole_ms=3.0)
+    assert clock(()) == 0.0
+    assert 0 < clock(("avg_brightness",)) < clock(NAMES)
+
+
+def test_where_nothing_can_be_read_the_repair_is_named(paths: list[str]) -> None:
+    with pytest.raises(CalibrationError, match="put the photographs back, or record again"):
+        FeatureClock(paths[1:], 64, LIMITS, whole_ms=3.0)
