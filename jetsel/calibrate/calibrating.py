@@ -29,6 +29,7 @@ from jetsel.wire import Criterion
 
 FOLDS = 10  # section 4.2
 SEED = 2018
+MOST_LEFT_OUT = 200  # photographs that are listed with the reason why they are left out
 CLOCK_NOISE = 0.01  # of the time: a choice is timed anew for each policy, and one may seem to save over itself
 
 Progress = Callable[[str, int, int], None]
@@ -123,6 +124,7 @@ def calibrate(
         created=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         photographs=len(recording.classes),
         skipped=dict(loaded.skipped),
+        left_out=[(path, reason) for path, reason in loaded.left_out[:MOST_LEFT_OUT]],
         labels_from=order.labels_from,
         objective=order.goal.objective,
         conditions=dict(loaded.times.conditions),

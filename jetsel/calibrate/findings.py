@@ -171,6 +171,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     created: str  # ISO date
     photographs: int
     skipped: dict[str, int]  # reason -> photographs left out
+    left_out: list[tuple[str, str]]  # the first of them: path and reason
     labels_from: str | None  # a model's name where the labels are its answers: then right means agreement with it
     objective: str  # time or energy
     conditions: dict[str, str]

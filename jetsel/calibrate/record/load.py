@@ -48,13 +48,14 @@ class Times:
 class Loaded:
     """A recording of the complete photographs, in the order of their contents' paths, and what stands around it.
 
-    skipped: kind of reason -> files left out. labels_from: the model whose answers are the classes, None where they are
-    the owner's labels. recording.costs_ms are those of `times`.
+    skipped: kind of reason -> files left out. left_out: each of them, its path and the whole reason. labels_from: the
+    model whose answers are the classes, None where they are the owner's labels. recording.costs_ms are the times'.
     """
 
     recording: Recording
     times: Times
     skipped: Mapping[str, int]
+    left_out: Sequence[tuple[str, str]]
     models_sha256: Mapping[str, str]
     family: str
     labels_from: str | None
@@ -85,8 +86,9 @@ def load(path: Path, family: Family, models: Sequence[str] | None = None, labels
             groups=groups(np.array([row[3] for row in rows], np.int64).view(np.uint64)),
             paths=tuple(row[1] for row in rows),
         )
-        reasons = [reason for (reason,) in file.execute("SELECT reason FROM skipped")]
-    return Loaded(recording, times, count_reasons(reasons), wanted, family.name, labels_from)
+        left_out = file.execute("SELECT path, reason FROM skipped ORDER BY path").fetchall()
+    skipped = count_reasons([reason for _, reason in left_out])
+    return Loaded(recording, times, skipped, left_out, wanted, family.name, labels_from)
 
 
 def times_from(loaded: Loaded, board: Path) -> Loaded:

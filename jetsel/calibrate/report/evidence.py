@@ -55,7 +55,13 @@ def _skipped(findings: Findings) -> Node:
     if not findings.skipped:
         return el("p", "No photograph was left out.")
     rows = [[reason, f"{count:,}"] for reason, count in findings.skipped.items()]
-    return table("skipped", "Photographs left out", ["Reason", "Photographs"], rows)
+    counted = table("skipped", "Photographs left out", ["Reason", "Photographs"], rows)
+    if not findings.left_out:
+        return counted
+    listed = table(
+        "left-out", "The first of them", ["Photograph", "Reason"], [list(one) for one in findings.left_out], text=[1]
+    )
+    return el("div", counted, el("details", el("summary", "Which they are"), listed))
 
 
 def _models(findings: Findings, words: Words) -> Node:

@@ -130,17 +130,20 @@ def distance(comparison: Comparison) -> Node:
 def chooser(comparison: Comparison, words: Words) -> Node:
     """What the chooser costs, when it pays, and how well it tells easy from hard."""
     chain = comparison.chain
-    rows = [[name, value] for name, value in _chooser(chain, words).items()]
+    spent = comparison.policies.get("chain")
+    share = None if spent is None else chain.chooser_ms / spent.time_ms.mean
+    rows = [[name, value] for name, value in _chooser(chain, share, words).items()]
     return table(f"{comparison.criterion}-chooser", "The chooser", ["What", "Value"], rows, text=[1])
 
 
-def _chooser(chain: ChainStudy, words: Words) -> dict[str, str]:
-    pays = chain.chooser_ms < chain.pays_below_ms
+def _chooser(chain: ChainStudy, share: float | None, words: Words) -> dict[str, str]:
+    could = chain.chooser_ms < chain.pays_below_ms
     return {
         "Neighbours (k)": str(chain.k),
         "Links": " \u2192 ".join(link.model for link in chain.links) or "none",
         "Features and choice": words.ms(chain.chooser_ms),
-        "It pays only below": f"{words.ms(chain.pays_below_ms)}: {'it does' if pays else 'it does not'}",
+        "Its share of the chain's time (the paper: 20 %)": in_percent(share),
+        "A perfect one pays below": f"{words.ms(chain.pays_below_ms)}: {'it could' if could else 'it could not'}",
         "Memory": f"{chain.chooser_bytes:,}{SPACE}bytes",
         "In doubt beyond the distance": "no limit"
         if chain.distance_limit is None

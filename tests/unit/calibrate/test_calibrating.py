@@ -28,6 +28,7 @@ CLASSES = 7
 IDENTITY = Identity("drawn", "d" * 64, HASHES, table_hash(), 64)
 ORDER = Order(names=tuple(f"class {number}" for number in range(CLASSES)))
 FEATURES_MS = 0.01  # each
+LEFT_OUT = [("1.jpg", "unreadable: empty"), ("2.jpg", "unreadable: cut off")]
 
 
 def of_features(names: tuple[str, ...]) -> float:
@@ -50,7 +51,7 @@ def drawn(photographs: int = 500) -> Loaded:
     embeddings = np.stack([easy, draw.random(photographs)], axis=1).astype(np.float16)
     recording = Recording(tuple(COSTS_MS), logits, true, features, COSTS_MS, embeddings, feature_names=NAMES)
     times = Times(COSTS_MS, None, "no meter", 1.0, of_features(NAMES), photographs, {"board": "drawn"}, "a fan stood")
-    return Loaded(recording, times, {"unreadable": 2}, HASHES, "drawn", None)
+    return Loaded(recording, times, {"unreadable": 2}, LEFT_OUT, HASHES, "drawn", None)
 
 
 def calibrated(loaded: Loaded, order: Order = ORDER) -> Calibrated:
@@ -75,6 +76,7 @@ def test_the_cascade_of_an_easy_half_is_found_and_beats_the_best_single_model(fo
 def test_what_was_found_is_complete(found: Calibrated) -> None:
     findings = found.findings
     assert (findings.photographs, findings.skipped, findings.noisy) == (500, {"unreadable": 2}, "a fan stood")
+    assert findings.left_out == LEFT_OUT
     assert findings.costs_ms == COSTS_MS
     assert findings.conditions == {"board": "drawn"}
     assert set(findings.comparisons) == set(CRITERIA)

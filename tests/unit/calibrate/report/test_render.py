@@ -193,3 +193,9 @@ def test_an_answer_that_a_policy_did_not_give_is_none() -> None:
 def test_only_what_nothing_beats_is_on_the_front() -> None:
     points = {"slow": (4.0, 60.0), "good": (2.0, 63.0), "fast": (1.0, 50.0), "twin": (2.0, 63.0), "worse": (2.0, 62.0)}
     assert undominated(points) == ["fast", "good", "twin"]
+
+
+def test_what_was_left_out_is_listed_with_its_reason() -> None:
+    page = render(sample.findings())
+    assert "attic/1.jpg" in page
+    assert "unknown label: attic" in page
