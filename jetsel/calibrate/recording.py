@@ -78,21 +78,6 @@ class Recording:
             self.feature_names,
         )
 
-    def of_models(self, models: tuple[str, ...]) -> Recording:
-        """The same of some models, in this recording's order."""
-        kept = [i for i, model in enumerate(self.models) if model in models]
-        return Recording(
-            tuple(self.models[i] for i in kept),
-            self.logits[kept],
-            self.classes,
-            self.features,
-            {self.models[i]: self.costs_ms[self.models[i]] for i in kept},
-            self.embeddings if kept[0] == 0 else None,
-            self.groups,
-            self.paths,
-            self.feature_names,
-        )
-
 
 def is_right(logits: NDArray[np.floating], classes: NDArray[np.int64], criterion: Criterion) -> NDArray[np.bool_]:
     """Whether the class of each photograph is the first, or among the first five, of (n, c) logits: (n,)."""
