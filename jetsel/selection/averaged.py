@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jetsel.errors import ModelUnavailableError
-from jetsel.selection.cascade import CascadeRung, rungs_of
+from jetsel.selection.cascade import Ladder, rungs_of
 from jetsel.selection.policy import Decision, Evidence, Prediction, Run, Steps, sum_of_five
 from jetsel.wire import Criterion
 
@@ -16,28 +16,15 @@ LEAST = np.float32(1e-30)  # a probability that float32 rounded to nothing still
 
 
 @dataclass(frozen=True)
-class AveragedCascade:
-    """Rungs cheapest first; the answer is the softmax of the mean of the temperature-scaled logits of all that ran."""
+class AveragedCascade(Ladder):
+    """The answer is the softmax of the mean of the temperature-scaled logits of all that ran."""
 
-    name: str
-    rungs: tuple[CascadeRung, ...]
     criterion: Criterion
-    features: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, name: str, models: Sequence[str], thresholds: Sequence[float], criterion: Criterion) -> AveragedCascade:
         """Build from models and the thresholds of all but the last."""
         return cls(name, rungs_of(models, thresholds), criterion)
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Every model that it may run."""
-        return tuple(rung.model for rung in self.rungs)
-
-    @property
-    def first(self) -> tuple[str, ...]:
-        """The model that always runs."""
-        return self.models[:1]
 
     def __call__(self, photo: Evidence) -> Steps:
         """Climb until those that ran are sure together. An unavailable rung is passed over: the others answer."""

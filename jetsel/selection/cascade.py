@@ -23,17 +23,16 @@ def rungs_of(models: Sequence[str], thresholds: Sequence[float]) -> tuple[Cascad
 
 
 @dataclass(frozen=True)
-class Cascade:
-    """Rungs cheapest first. The strongest simple baseline (Wang et al. 2020, 'Wisdom of Committees', section 3)."""
+class Ladder:
+    """Rungs cheapest first, of which the first always runs."""
 
     name: str
     rungs: tuple[CascadeRung, ...]
-    features: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, name: str, models: Sequence[str], thresholds: Sequence[float]) -> Cascade:
-        """Build from models and the thresholds of all but the last."""
-        return cls(name, rungs_of(models, thresholds))
+    @property
+    def features(self) -> tuple[str, ...]:
+        """It looks at what the models say, and at nothing before."""
+        return ()
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -44,6 +43,16 @@ class Cascade:
     def first(self) -> tuple[str, ...]:
         """The model that always runs."""
         return self.models[:1]
+
+
+@dataclass(frozen=True)
+class Cascade(Ladder):
+    """The last that ran answers. The strongest simple baseline (Wang et al. 2020, 'Wisdom of Committees', section 3)."""
+
+    @classmethod
+    def of(cls, name: str, models: Sequence[str], thresholds: Sequence[float]) -> Cascade:
+        """Build from models and the thresholds of all but the last."""
+        return cls(name, rungs_of(models, thresholds))
 
     def __call__(self, photo: Evidence) -> Steps:
         """Climb from the first rung."""
