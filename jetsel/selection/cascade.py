@@ -47,7 +47,7 @@ class Ladder:
 
 @dataclass(frozen=True)
 class Cascade(Ladder):
-    """The last that ran answers. The strongest simple baseline (Wang et al. 2020, 'Wisdom of Committees', section 3)."""
+    """The last that ran answers: the strongest simple baseline (Wang et al. 2020, Wisdom of Committees, section 3)."""
 
     @classmethod
     def of(cls, name: str, models: Sequence[str], thresholds: Sequence[float]) -> Cascade:
