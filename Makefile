@@ -4,7 +4,7 @@
 PYTHON ?= python3
 PYTHON_LOWEST ?= python3.10
 LOCKED := constraints/tests.txt
-PLAIN := -m "not root and not export and not browser"
+PLAIN := -m "not root and not export and not browser and not board"
 
 export GOAL := $(firstword $(MAKECMDGOALS))
 export PYTHON
@@ -18,7 +18,7 @@ chosen := $(if $(asked),| same-python)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check lint format layers test-lowest test-system bench lock clean same-python FORCE
+.PHONY: help demo test check lint format layers test-lowest test-host test-system test-board bench lock clean same-python FORCE
 
 help:  ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -27,7 +27,7 @@ demo: .venv/.demo  ## classify a few photographs: a daemon is started, asked and
 	.venv/bin/jetsel demo
 
 test: .venv/.test  ## the tests that need neither root, torch nor a browser
-	.venv/bin/python -m pytest $(PLAIN) tests/unit tests/contract tests/system
+	.venv/bin/python -m pytest $(PLAIN) -n auto tests/unit tests/contract tests/system
 
 check: lint test  ## everything before a commit: format, lint, types, layers, tests
 
@@ -42,12 +42,18 @@ format: .venv/.test  ## rewrite the sources in the project's format
 	.venv/bin/ruff check --fix .
 
 test-lowest: .venv-lowest/.test  ## unit and contract tests with the oldest versions we accept, on Python 3.10
-	.venv-lowest/bin/python -m pytest $(PLAIN) tests/unit tests/contract
+	.venv-lowest/bin/python -m pytest $(PLAIN) -n auto tests/unit tests/contract
+
+test-host: .venv/.test  ## the engine host under the Python of each board: those on the path, or HOST_PYTHONS="..."
+	.ci/test-host .venv $(HOST_PYTHONS)
 
 test-system: .venv/.browser .venv-export/.test  ## the tests that need root, torch or Chromium; what they lack is a failure
 	.ci/marked .venv root
 	.ci/marked .venv browser
 	.ci/marked .venv-export export
+
+test-board: .venv/.test  ## the contract, faults and figures with a board's own TensorRT: see tests/board/README.md
+	.venv/bin/python -m pytest --forbid-skips -m board tests/board
 
 bench: .venv/.bench  ## the daemon beside a bare loop and another server
 	.venv/bin/python -m benchmarks
@@ -56,7 +62,7 @@ lock: .venv-lock/.uv  ## renew the pinned versions in constraints/
 	.ci/lock .venv-lock/bin/uv
 
 clean:  ## remove the environments and everything that was built
-	rm -rf .venv .venv-export .venv-lowest .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-export .venv-host-* .venv-lowest .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.demo: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)

@@ -11,7 +11,7 @@ import cv2
 from benchmarks.window import Window
 from jetsel import image
 from jetsel.config import Config
-from jetsel.engines import open_engine
+from jetsel.engines.onnx import OnnxEngine
 from jetsel.zoo import Model
 
 _SERVER = Config().server
@@ -27,7 +27,7 @@ class BareLoop:
         self._needed = needed
         self._files = files
         name = model.manifest.name
-        self._engine = open_engine("onnxruntime", name, model.path, concurrency=threads, threads=1)
+        self._engine = OnnxEngine(name, model.path, concurrency=threads, threads=1)
 
     def once(self, number: int) -> None:
         """Decode the photograph of this number and run the model on it."""

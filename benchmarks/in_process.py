@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from benchmarks.bare import LIMITS
 from jetsel import image, premodel
-from jetsel.engines import open_engine
+from jetsel.engines.onnx import OnnxEngine
 from jetsel.errors import JetselError
 from jetsel.features import extract, table_hash
 from jetsel.selection import Driver, Evidence, Flight, Lane, Policy, catalogue
@@ -40,7 +40,7 @@ class InProcess:
         for model in family.models:
             verify(model)
             name = model.manifest.name
-            engine = open_engine("onnxruntime", name, model.path, concurrency=1, threads=1)
+            engine = OnnxEngine(name, model.path, concurrency=1, threads=1)
             lanes[name] = Lane(name, engine, found.temperatures.get(name, 1.0))
         self._driver = Driver(lanes, max_batch=1)
 

@@ -12,7 +12,8 @@ from mosec import Server, Worker
 
 from benchmarks.bare import LIMITS
 from jetsel import image
-from jetsel.engines import open_engine, warm_up
+from jetsel.engines import warm_up
+from jetsel.engines.onnx import OnnxEngine
 from jetsel.wire import Ranked
 from jetsel.zoo import STARTER, scan
 
@@ -38,8 +39,8 @@ class Classifier(Worker):
         self._labels = family.labels
         self._spec = model.manifest.input
         self._needed = family.decode_px
-        self._engine = open_engine("onnxruntime", model.manifest.name, model.path, concurrency=1, threads=1)
-        warm_up(self._engine, self._spec.height_px, self._spec.width_px, len(self._labels.names))
+        self._engine = OnnxEngine(model.manifest.name, model.path, concurrency=1, threads=1)
+        warm_up(self._engine, model.weights(len(self._labels.names)))
 
     def deserialize(self, data: bytes) -> Any:
         """Decode the photograph."""

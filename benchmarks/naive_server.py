@@ -13,7 +13,8 @@ import zmq
 
 from benchmarks.bare import LIMITS
 from jetsel import image
-from jetsel.engines import open_engine, warm_up
+from jetsel.engines import warm_up
+from jetsel.engines.onnx import OnnxEngine
 from jetsel.zoo import STARTER, scan
 
 REPLY = b'{"type":"answer"}'
@@ -25,8 +26,8 @@ def main(endpoint: str, name: str) -> None:
     (family,) = scan([STARTER]).families.values()
     (model,) = (m for m in family.models if m.manifest.name == name)
     spec = model.manifest.input
-    engine = open_engine("onnxruntime", name, model.path, concurrency=1, threads=1)
-    warm_up(engine, spec.height_px, spec.width_px, len(family.labels.names))
+    engine = OnnxEngine(name, model.path, concurrency=1, threads=1)
+    warm_up(engine, model.weights(len(family.labels.names)))
     router = zmq.Context().socket(zmq.ROUTER)
     router.bind(endpoint)
     while True:

@@ -44,10 +44,23 @@ class Models(Struct, frozen=True, forbid_unknown_fields=True):
     starter: bool = True  # serve the family that ships with jetsel
     default_family: str | None = None  # None: the only one, or the starter family
     only: list[str] = []  # names; empty: every model found
-    backend: str = "onnxruntime"
+    backend: str = "onnxruntime"  # of every model that `backends` does not name
+    backends: dict[str, str] = {}  # by model
     threads: Annotated[int, Meta(ge=1, le=64)] = 1  # of one inference
     max_batch: Annotated[int, Meta(ge=1, le=256)] = 8
     calibrations: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # None: see calibrations_folder
+
+
+class Host(Struct, frozen=True, forbid_unknown_fields=True):
+    """The process that owns the GPU, and the engines that are built for it."""
+
+    interpreter: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # None: found by probing
+    reserve_mb: Annotated[float, Meta(ge=0, le=1_048_576)] = 256.0  # of memory, left free by every load
+    engines: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # None: see engines_folder
+    precision: Literal["fp32", "fp16", "int8"] = "fp16"
+    workspace_mb: Annotated[float, Meta(gt=0, le=1_048_576)] = 512.0  # of memory that a build may try tactics in
+    max_batch: Annotated[int, Meta(ge=1, le=256)] = 8  # photographs of one run that engines are built for
+    build_at_start: bool = False  # build the engines that are missing before the daemon is ready
 
 
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,6 +90,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
     server: Server = Server()
     models: Models = Models()
+    host: Host = Host()
     policy: Policy = Policy()
     policies: dict[str, OwnPolicy] = {}
     log: Log = Log()
@@ -97,9 +111,17 @@ EXAMPLES = {
     "models.default_family": 'default_family = "starter"',
     "models.only": 'only = ["xs", "xl"]',
     "models.backend": 'backend = "onnxruntime"',
+    "models.backends": 'backends = { xl = "tensorrt" }',
     "models.threads": "threads = 1",
     "models.max_batch": "max_batch = 8",
     "models.calibrations": 'calibrations = "/var/lib/jetsel/calibrations"',
+    "host.interpreter": 'interpreter = "/usr/bin/python3.6"',
+    "host.reserve_mb": "reserve_mb = 256",
+    "host.engines": 'engines = "/var/lib/jetsel/engines"',
+    "host.precision": 'precision = "fp16" (or "fp32", "int8")',
+    "host.workspace_mb": "workspace_mb = 512",
+    "host.max_batch": "max_batch = 8",
+    "host.build_at_start": "build_at_start = true",
     "policy.default": 'default = "cascade"',
     "policy.on_doubt": 'on_doubt = "use" (or "refuse")',
     "policy.fallback": 'fallback = "xl"',
@@ -135,24 +157,34 @@ def parse(text: str) -> Config:
 
 
 def calibrations_folder(models: Models, environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of the owner's calibrations, by the rule that the daemon and the command line share.
-
-    models.calibrations where it is set. Otherwise one place for the whole machine, $STATE_DIRECTORY/calibrations (which
-    systemd sets) or /var/lib/jetsel/calibrations, for root and wherever /var/lib/jetsel exists, so that what a person
-    installs is what the service reads; a person who may not write there is told so and never sent elsewhere. On a
-    machine without it, $XDG_DATA_HOME/jetsel/calibrations (~/.local/share) of the user who runs the command.
-    """
-    environment = os.environ if environment is None else environment
+    """Return the folder of the owner's calibrations: models.calibrations where it is set, else see state_folder."""
     if models.calibrations is not None:
         return Path(models.calibrations)
+    return state_folder("calibrations", environment)
+
+
+def engines_folder(host: Host, environment: Mapping[str, str] | None = None) -> Path:
+    """Return the folder of the engines built on this device: host.engines where it is set, else see state_folder."""
+    return Path(host.engines) if host.engines is not None else state_folder("engines", environment)
+
+
+def state_folder(name: str, environment: Mapping[str, str] | None = None) -> Path:
+    """Return where the owner's files of one kind lie, by the rule that the daemon and the command line share.
+
+    One place for the whole machine, the folder in $STATE_DIRECTORY (which systemd sets) or /var/lib/jetsel, for root
+    and wherever /var/lib/jetsel exists, so that what a person installs is what the service reads; a person who may not
+    write there is told so and never sent elsewhere. On a machine without it, $XDG_DATA_HOME/jetsel (~/.local/share) of
+    the user who runs the command.
+    """
+    environment = os.environ if environment is None else environment
     state = environment.get("STATE_DIRECTORY", "").split(":")[0]  # systemd separates several by colons
     if state or os.geteuid() == 0 or _stands(SYSTEM_STATE):
-        return Path(state or SYSTEM_STATE, "calibrations")
+        return Path(state or SYSTEM_STATE, name)
     data = environment.get("XDG_DATA_HOME", "")
     if data.startswith("/"):  # the specification has relative ones ignored
-        return Path(data, "jetsel", "calibrations")
+        return Path(data, "jetsel", name)
     home = environment.get("HOME", "")
-    return Path(f"{home}/.local/share/jetsel" if home.startswith("/") else SYSTEM_STATE, "calibrations")
+    return Path(f"{home}/.local/share/jetsel" if home.startswith("/") else SYSTEM_STATE, name)
 
 
 def _stands(path: str) -> bool:

@@ -105,6 +105,13 @@ class ModelUnavailableError(JetselError):
     code = "model-unavailable"
 
 
+class EngineDiedError(ModelUnavailableError):
+    """The process that ran the model died or hung, and is being started again."""
+
+    code = "engine-died"
+    retry = True
+
+
 class NotAllowedError(JetselError):
     """The peer may not send this message."""
 

@@ -78,13 +78,17 @@ class Ranked(Struct, frozen=True):
 
 
 class Ran(Struct, frozen=True):
-    """One model that ran for the request, and why. `latency_ms` is the whole batch's, `batch` its size."""
+    """One model that ran for the request, and why. `latency_ms` is the whole batch's, `batch` its size.
+
+    `device_ms` is what the device itself took of it, null where that is not measured.
+    """
 
     model: str
     because: str
     confidence: float
     latency_ms: float
     batch: int
+    device_ms: float | None = None
 
 
 class Stages(Struct, frozen=True):
@@ -153,6 +157,7 @@ class ModelStatus(Struct, frozen=True):
     runs: int
     p50_ms: float | None
     p95_ms: float | None
+    backend: str
 
 
 class FamilyStatus(Struct, frozen=True):
@@ -169,7 +174,10 @@ class FamilyStatus(Struct, frozen=True):
 
 
 class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
-    """How the daemon fares. `state` is loading, ready or stopping; `requests` counts by outcome or error code."""
+    """How the daemon fares. `state` is loading, ready or stopping; `requests` counts by outcome or error code.
+
+    `progress` says how far the loading is, as in "building 2 of 5"; null once it is done.
+    """
 
     v: int
     id: str
@@ -186,6 +194,7 @@ class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
     queued_bytes: int
     lost_replies: int
     resident_mb: float | None
+    progress: str | None = None
 
 
 class Reloaded(Struct, tag="reloaded", tag_field="type", frozen=True):

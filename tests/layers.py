@@ -12,7 +12,7 @@ LEVELS = (
     ("daemon", "calibrate", "client"),
     ("selection",),
     ("features", "premodel", "engines", "power", "zoo"),
-    ("wire", "image", "config", "endpoint"),
+    ("wire", "image", "config", "endpoint", "bell", "weights"),
     ("errors",),
 )
 """What stands directly under jetsel/, from the top down. A part imports itself and the levels below it, no other.
@@ -36,7 +36,7 @@ ONLY_FROM: Mapping[str, frozenset[str]] = {
 }
 """Modules with named importers: all who may import each."""
 
-NOT_IN_THE_DAEMON = frozenset({"torch", "torchvision", "sklearn", "scipy", "skimage"})
+NOT_IN_THE_DAEMON = frozenset({"torch", "torchvision", "sklearn", "scipy", "skimage", "onnx"})
 """Libraries too heavy for the daemon's memory and start-up; training, calibration and the demo may use them."""
 
 _LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}

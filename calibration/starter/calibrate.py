@@ -40,7 +40,7 @@ def recorded(family: Family, photos: Path, file: Path) -> Loaded:
     """Record what is not recorded yet, and read it back."""
     found = find(photos, family.labels, None, need_labels=True)
     file.parent.mkdir(parents=True, exist_ok=True)
-    with loaded_models(family, "onnxruntime") as engines:
+    with loaded_models(family) as engines:
         record(file, family, engines, found, tell=lambda p: print(f"\r{p.phase} {p.done}/{p.total}  ", end=""))
     print()
     return load(file, family)

@@ -31,7 +31,7 @@ from calibration.starter.measure import (
 )
 from calibration.starter.nets import SHAPES, Net, multiply_accumulates
 from calibration.starter.train import RECIPES
-from jetsel.engines import open_engine
+from jetsel.engines.onnx import OnnxEngine
 from jetsel.image import InputSpec
 from jetsel.zoo import STARTER, Labels, Manifest
 
@@ -137,7 +137,7 @@ def casts_after_load(path: Path, scratch: Path) -> int:
 
 def outputs_of(path: Path, inputs: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Logits and embeddings by ONNX Runtime, as the daemon runs it."""
-    engine = open_engine("onnxruntime", path.name, path, concurrency=1, threads=1)
+    engine = OnnxEngine(path.name, path, concurrency=1, threads=1)
     found = [engine.infer(inputs[i : i + 100]) for i in range(0, len(inputs), 100)]
     return np.concatenate([f.logits for f in found]), np.concatenate(
         [f.embedding for f in found if f.embedding is not None]
@@ -160,7 +160,7 @@ def check(net: Net, whole: Path, half: Path, photographs: Photographs, scratch: 
     logits, _ = outputs_of(half, inputs)
     difference = float(np.abs(logits - torch_outputs[0]).max())
     agree = float((logits.argmax(1) == torch_outputs[0].argmax(1)).mean())
-    engines = [open_engine("onnxruntime", path.name, path, concurrency=1, threads=1) for path in (half, whole)]
+    engines = [OnnxEngine(path.name, path, concurrency=1, threads=1) for path in (half, whole)]
     medians = np.median(latencies_ms(engines, [inputs, inputs], rounds=30), axis=2)
     right = float((logits.argmax(1) == photographs.classes).mean())
     print(

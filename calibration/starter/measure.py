@@ -16,7 +16,8 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from jetsel.engines import Engine, open_engine
+from jetsel.engines import Engine
+from jetsel.engines.onnx import OnnxEngine
 from jetsel.image import InputSpec, Limits, decode, model_input
 from jetsel.zoo import STARTER, Family, Model, scan, verify
 
@@ -151,7 +152,7 @@ def report(family: Family, photographs: Photographs, what: str, rounds: int, tra
     engines = []
     for model in family.models:
         verify(model)
-        engines.append(open_engine("onnxruntime", model.manifest.name, model.path, concurrency=1, threads=1))
+        engines.append(OnnxEngine(model.manifest.name, model.path, concurrency=1, threads=1))
     seen = [probabilities_of(engine, batch) for engine, batch in zip(engines, inputs, strict=True)]
     wall, busy = time.perf_counter(), time.thread_time()
     times_ms = latencies_ms(engines, inputs, rounds)

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     family = scan([options.out]).families[FAMILY]
     found = recording.find(options.photos, family.labels, None, need_labels=True)
     path = options.out / "pool.sqlite"
-    with recording.loaded_models(family, "onnxruntime") as engines:
+    with recording.loaded_models(family) as engines:
         recording.record(path, family, engines, found)
     seen = recording.load(path, family).recording
     for criterion in ("top1", "top5"):

@@ -13,6 +13,7 @@ from jetsel.cli.calibration import calibration
 from jetsel.cli.classify import classify
 from jetsel.cli.configuration import config
 from jetsel.cli.demo import demo
+from jetsel.cli.doctor import doctor
 from jetsel.cli.evaluate import evaluate
 from jetsel.cli.models import models
 from jetsel.cli.serve import serve
@@ -73,6 +74,7 @@ app.command(rich_help_panel="Operate")(serve)
 app.command(rich_help_panel="Operate")(status)
 app.command(rich_help_panel="Operate")(reload)
 app.command(rich_help_panel="Operate")(config)
+app.command(rich_help_panel="Operate")(doctor)
 app.command(rich_help_panel="Choose better")(calibrate)
 app.command(rich_help_panel="Choose better")(evaluate)
 app.add_typer(calibration, name="calibration", rich_help_panel="Choose better")

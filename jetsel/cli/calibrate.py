@@ -140,7 +140,7 @@ def record(
     from jetsel.daemon.generation import limits_of
     from jetsel.errors import CalibrationError
 
-    family, settings = models_of(shelf), shelf.config.models
+    family, config = models_of(shelf), shelf.config
     served = served_models(family, shelf.config)
     if labels_from is not None and labels_from not in served:
         raise CalibrationError(f"--labels-from: family {family.name} has no model {labels_from}: {', '.join(served)}")
@@ -151,7 +151,7 @@ def record(
         raise CalibrationError(f"{path.parent}: {fault.strerror}: say where to record with --recording FILE") from fault
     # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
     asked = replace(family, models=tuple(served.values()))
-    with teller.interruptible() as stop, recording.loaded_models(asked, settings.backend, settings.threads) as engines:
+    with teller.interruptible() as stop, recording.loaded_models(asked, config) as engines:
         options = recording.Options(limits=limits_of(shelf.config))
         done = recording.record(path, family, engines, found, options, tell=teller.recording, stop=stop)
     if not done.finished:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from jetsel.config import Config
 
 
+TABLES = ("models.backends",)  # keys that hold a table of their own
+
+
 def config(config: ConfigFile = None) -> None:
     """Print the effective configuration as TOML: the file's values, and the defaults of all that it leaves out.
 
@@ -29,18 +32,27 @@ def as_toml(config: Config) -> str:
     """Return the configuration as TOML; keys that are left to jetsel stand as comments with an example."""
     import tomli_w
 
-    from jetsel.config import EXAMPLES, calibrations_folder, effective
+    from jetsel.config import EXAMPLES, calibrations_folder, effective, engines_folder
     from jetsel.endpoint import user_socket
 
-    taken = {"server.endpoint": f"ipc://{user_socket()}", "models.calibrations": calibrations_folder(config.models)}
+    taken = {
+        "server.endpoint": f"ipc://{user_socket()}",
+        "models.calibrations": calibrations_folder(config.models),
+        "host.engines": engines_folder(config.host),
+    }
     text = ""
     for section, values in effective(config).items():
-        text += "\n" + tomli_w.dumps({section: values}) if values else f"\n# [{section}] example: {EXAMPLES[section]}\n"
+        tables = {key: values[key] for key in values if f"{section}.{key}" in TABLES}
+        plain = {key: value for key, value in values.items() if key not in tables}
+        text += "\n" + tomli_w.dumps({section: plain}) if plain else f"\n# [{section}] example: {EXAMPLES[section]}\n"
         for key, value in ((name, getattr(getattr(config, section), name, "")) for name in _keys(config, section)):
             if value is None:
                 place = f"{section}.{key}"
                 chosen = f", which takes {taken[place]}" if place in taken else ""
                 text += f"# {key} is left to jetsel{chosen}; example: {EXAMPLES[place]}\n"
+        for key, table in tables.items():  # last: what follows its head would belong to it
+            empty = f"# {key} is empty; example: {EXAMPLES[f'{section}.{key}']}\n"
+            text += tomli_w.dumps({section: {key: table}}) if table else empty
     return text
 
 

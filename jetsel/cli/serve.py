@@ -16,7 +16,8 @@ def serve(config: ConfigFile = None) -> None:
     # The neighbours of one photograph are too few to share among threads, each of which would hold memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported, which is below
     from jetsel.cli import settings
+    from jetsel.cli.models.samples import Own
     from jetsel.daemon.run import run
 
     path = settings.locate(config)
-    raise SystemExit(run(settings.read(path), lambda: settings.read(path)))
+    raise SystemExit(run(settings.read(path), lambda: settings.read(path), Own))

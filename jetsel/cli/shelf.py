@@ -17,7 +17,7 @@ from jetsel.endpoint import VARIABLE
 from jetsel.errors import CalibrationError, NoDaemonError, UnknownFamilyError
 from jetsel.premodel import installed
 from jetsel.premodel.installed import SHIPPED, Installed
-from jetsel.zoo import STARTER, scan
+from jetsel.zoo import model_folders, scan
 
 if TYPE_CHECKING:
     from jetsel.zoo import Family
@@ -75,7 +75,7 @@ def find(config: Path | None, family: str | None) -> Shelf:
     Raises ConfigError where no family is named and none is the default, UnknownFamilyError where there is none such.
     """
     values = settings.read(settings.locate(config))
-    zoo = scan([*([STARTER] if values.models.starter else []), *map(Path, values.models.paths)])
+    zoo = scan(model_folders(values.models))
     if family is None and not zoo.families:
         raise UnknownFamilyError("there are no models: see [models] in `jetsel config`")
     name = family or default_family(values, list(zoo.families))

@@ -55,8 +55,9 @@ def summary(reply: StatusReply) -> list[str]:
     counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(reply.requests.items())) or "none yet"
     lost = f", {reply.lost_replies} replies lost to clients that do not read" if reply.lost_replies else ""
     waiting = f"{reply.in_queue} waiting ({reply.queued_bytes / 1e6:.1f} MB)"
+    state = f"{reply.state} ({reply.progress})" if reply.progress else reply.state
     return [
-        f"jetsel {reply.version} is {reply.state}: process {reply.pid}, up {duration(reply.uptime_s)}{memory}",
+        f"jetsel {reply.version} is {state}: process {reply.pid}, up {duration(reply.uptime_s)}{memory}",
         f"listens on {', '.join(reply.endpoints)}",
         f"requests: {counts}; {waiting}{lost}",
     ]
@@ -68,12 +69,13 @@ def models_table(family: FamilyStatus) -> Table:
 
     from jetsel.cli.terminal import milliseconds, table
 
-    shown = table("model", "version", "state", ">runs", ">p50 ms", ">p95 ms")
+    shown = table("model", "version", "runs on", "state", ">runs", ">p50 ms", ">p95 ms")
     shown.title = f"family {escape(family.name)}: {family.classes} classes"
     for model in family.models:
         state = model.state if model.reason is None else f"{model.state}: {model.reason}"
         times = (milliseconds(model.p50_ms), milliseconds(model.p95_ms))
-        shown.add_row(escape(model.name), escape(model.version), escape(state), str(model.runs), *times)
+        what = (escape(model.name), escape(model.version), escape(model.backend), escape(state))
+        shown.add_row(*what, str(model.runs), *times)
     return shown
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from jetsel.config import Config
 from jetsel.daemon.calibration import InUse, choose
-from jetsel.engines import open_engine, warm_up
+from jetsel.engines import Backends, warm_up
 from jetsel.errors import ConfigError, JetselError, UnknownModelError, UnknownPolicyError
 from jetsel.image import InputSpec
 from jetsel.selection import Driver, Lane, Policy
@@ -25,6 +26,7 @@ class ServedFamily:
     labels: Labels
     models: dict[str, Model]
     specs: dict[str, InputSpec]
+    backends: dict[str, str]  # what each model runs on
     decode_px: int
     driver: Driver
     policies: dict[Criterion, dict[str, Policy]]
@@ -34,20 +36,25 @@ class ServedFamily:
     on_doubt: str  # "use" the fallback or "refuse", where the request does not say
     in_use: InUse  # the calibration
 
-    def load(self, config: Config, workers: int) -> None:
-        """Load and warm up every model; one that fails is marked with its reason and the rest go on."""
+    def load(self, config: Config, workers: int, backends: Backends, tell: Callable[[], None]) -> None:
+        """Load and warm up every model; one that fails is marked with its reason and the rest go on.
+
+        tell: called before each.
+        """
         for name, model in self.models.items():
+            tell()
             lane = self.driver.lanes[name]
             if lane.engine is not None:
                 continue  # taken over from before a reload: the same bytes
+            engine = None
             try:
                 verify(model)
-                engine = open_engine(
-                    config.models.backend, name, model.path, concurrency=workers, threads=config.models.threads
-                )
-                spec = self.specs[name]
-                warm_up(engine, spec.height_px, spec.width_px, len(self.labels.names))
+                weights = model.weights(len(self.labels.names))
+                engine = backends.open(self.backends[name], weights, concurrency=workers, threads=config.models.threads)
+                warm_up(engine, weights)
             except JetselError as error:
+                if engine is not None:
+                    engine.close()
                 lane.unavailable = str(error)
                 log.error("model %s of family %s is unavailable: %s", name, self.name, error)
                 continue
@@ -77,11 +84,12 @@ class ServedFamily:
                 ModelStatus(
                     name=name,
                     version=model.manifest.version,
-                    state="unavailable" if lanes[name].unavailable else "ready" if lanes[name].engine else "loading",
-                    reason=lanes[name].unavailable,
+                    state=lanes[name].state,
+                    reason=None if lanes[name].state == "loading" else lanes[name].reason,
                     runs=lanes[name].runs,
                     p50_ms=lanes[name].percentile_ms(0.5),
                     p95_ms=lanes[name].percentile_ms(0.95),
+                    backend=self.backends[name],
                 )
                 for name, model in self.models.items()
             ],
@@ -135,6 +143,7 @@ def serve_family(
         labels=family.labels,
         models=models,
         specs=specs,
+        backends={name: config.models.backends.get(name, config.models.backend) for name in models},
         decode_px=family.decode_px,
         driver=Driver(lanes, config.models.max_batch),
         policies=policies,

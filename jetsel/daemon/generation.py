@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from jetsel.config import Config
+from jetsel.daemon.building import Photographs, build_at_start, on_tensorrt
 from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.daemon.memory import settle
+from jetsel.engines import Backends
 from jetsel.errors import ConfigError, UnknownFamilyError
 from jetsel.image import Limits
 from jetsel.selection.catalogue import check_own
-from jetsel.zoo import STARTER, scan
+from jetsel.zoo import model_folders, scan
 
 log = logging.getLogger("jetsel.models")
+
+Samples = Callable[[Limits, int], Photographs]
 
 
 @dataclass(eq=False)
@@ -31,6 +35,7 @@ class Generation:
     limits: Limits
     workers: int
     ready: bool = False
+    progress: str | None = None  # how far the loading is, in words
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _requests: int = 0
     _retired: bool = False
@@ -54,18 +59,46 @@ class Generation:
             self._retired = True
             self._changed.wait_for(lambda: self._requests == 0)
 
-    def load(self, before: Generation | None = None) -> None:
+    def build_engines(self, samples: Samples, stop: threading.Event) -> None:
+        """Build the engines that the models lack, where the configuration says so; what fails is told when it loads.
+
+        samples: gives the photographs that engines are compared on, for limits and the size that they are decoded to.
+        """
+        if not self.config.host.build_at_start:
+            return
+
+        def tell(number: int, missing: int, _: str) -> None:
+            self.progress = f"building {number} of {missing}"
+
+        families = self.families.values()
+        candidates = [
+            candidate
+            for family in families
+            for candidate in on_tensorrt(family.name, family.models.values(), len(family.labels.names), self.config)
+        ]
+        if candidates:
+            decode_px = max(family.decode_px for family in families)
+            build_at_start(self.config, candidates, samples(self.limits, decode_px), tell, stop)
+
+    def load(self, backends: Backends, before: Generation | None = None) -> None:
         """Load every model, taking over from `before` what is the same bytes on the same backend.
 
         Raises ConfigError where not one model of the default family runs.
         """
         if before is not None and before.config.models == self.config.models and before.workers == self.workers:
             self._take_over(before)
+        count = itertools.count(1)
+        total = sum(len(family.models) for family in self.families.values())
+
+        def tell() -> None:
+            self.progress = f"loading {next(count)} of {total}"
+
         for family in self.families.values():
-            family.load(self.config, self.workers)
+            family.load(self.config, self.workers, backends, tell)
+        self.progress = None
         default = self.families[self.default_family]
         if all(lane.engine is None for lane in default.driver.lanes.values()):
-            reasons = "; ".join(str(lane.unavailable) for lane in default.driver.lanes.values())
+            reasons = "; ".join(dict.fromkeys(str(lane.unavailable) for lane in default.driver.lanes.values()))
             raise ConfigError(f"no model of the default family {self.default_family} can run: {reasons}")
         settle()
         self.ready = True
@@ -94,7 +127,7 @@ class Generation:
             family.models[name].manifest.sha256: lane
             for family in before.families.values()
             for name, lane in family.driver.lanes.items()
-            if lane.engine is not None
+            if lane.engine is not None and (lane.engine.unavailable is None or lane.engine.is_returning)
         }
         for family in self.families.values():
             for name, lane in family.driver.lanes.items():
@@ -114,15 +147,17 @@ def build(config: Config, before: Generation | None = None) -> Generation:
     before: the generation that a reload replaces; a family keeps its calibration where the new one is refused.
     Raises ConfigError where nothing can be served, a name is unknown, or a policy mixes families.
     """
-    folders: Sequence[Path] = [*([STARTER] if config.models.starter else []), *map(Path, config.models.paths)]
+    folders = model_folders(config.models)
     zoo = scan(folders)
     broken = [f"{item.path}: {item.reason}" for item in zoo.broken]
     for line in broken:
         log.error("model left out: %s", line)
     names = {name: [m.manifest.name for m in family.models] for name, family in zoo.families.items()}
-    unknown = sorted(set(config.models.only) - {model for models in names.values() for model in models})
-    if unknown:
-        raise ConfigError(f"models.only: no folder has {', '.join(unknown)}; see: jetsel models list")
+    known_names = {model for models in names.values() for model in models}
+    for key, named in (("only", config.models.only), ("backends", config.models.backends)):
+        unknown = sorted(set(named) - known_names)
+        if unknown:
+            raise ConfigError(f"models.{key}: no folder has {', '.join(unknown)}; see: jetsel models list")
     wanted = set(config.models.only or [model for models in names.values() for model in models])
     served = {name: kept for name, models in names.items() if (kept := [m for m in models if m in wanted])}
     check_own(config.policies, served)

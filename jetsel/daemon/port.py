@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import zmq
 
+from jetsel.bell import Bell
 from jetsel.daemon.listener import Listener
-from jetsel.daemon.wake import Bell, Waiter
+from jetsel.daemon.wake import Waiter
 from jetsel.errors import ConfigError
 
 HIGH_WATER_MARK = 8  # messages for each peer and direction: libzmq holds them before we see anything

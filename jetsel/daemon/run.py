@@ -14,12 +14,13 @@ import cv2
 
 from jetsel.config import Config
 from jetsel.daemon.crew import Crew
-from jetsel.daemon.generation import Generation, build
+from jetsel.daemon.generation import Generation, Samples, build
 from jetsel.daemon.listener import Listener, make_private_folder
 from jetsel.daemon.memory import return_large_blocks
 from jetsel.daemon.port import Port
 from jetsel.daemon.service import Service
 from jetsel.endpoint import user_socket
+from jetsel.engines import Backends
 from jetsel.errors import ConfigError, JetselError
 
 log = logging.getLogger("jetsel.daemon")
@@ -28,8 +29,12 @@ QUIET_LOOKS = 3  # what ZeroMQ still reads off its peers comes between two looks
 DRAIN_S = 10.0  # what was accepted is answered within this after SIGTERM
 
 
-def run(config: Config, reread: Callable[[], Config]) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit status. `reread` gives the configuration for a reload."""
+def run(config: Config, reread: Callable[[], Config], samples: Samples) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit status.
+
+    reread: gives the configuration for a reload. samples: the photographs that engines are compared on, where any are
+    built at the start.
+    """
     logging.basicConfig(level=config.log.level.upper(), stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     return_large_blocks()
     cv2.setNumThreads(1)  # requests run beside each other: one photograph shall not take every core
@@ -41,9 +46,13 @@ def run(config: Config, reread: Callable[[], Config]) -> int:
         listener = _listen(config)
         generation = build(config)
         port = Port(listener, config.server.tcp, generation.limits.max_bytes)
+        backends = Backends(config.host)
+        backends.listen(port.wake)
         try:
-            return _serve(config, generation, port, reread, stop)
+            service = Service(config, generation, port, backends, reread)
+            return _serve(service, generation, port, lambda: _load(generation, backends, samples, stop), stop)
         finally:
+            backends.close()
             port.close()
     except JetselError as error:
         print(f"jetsel: {error}", file=sys.stderr)
@@ -62,16 +71,16 @@ def _listen(config: Config) -> Listener:
 
 
 def _serve(
-    config: Config, generation: Generation, port: Port, reread: Callable[[], Config], stop: threading.Event
+    service: Service, generation: Generation, port: Port, load: Callable[[], None], stop: threading.Event
 ) -> int:
-    service = Service(config, generation, port, reread)
     crew = Crew(service, generation.workers)
     crew.start()
     signal.signal(signal.SIGHUP, lambda *_: threading.Thread(target=_reload, args=(service,), daemon=True).start())
     try:
         began = time.monotonic()
-        generation.load()
-        log.info("ready on %s after %.2f s", ", ".join(port.endpoints), time.monotonic() - began)
+        load()
+        if not stop.is_set():
+            log.info("ready on %s after %.2f s", ", ".join(port.endpoints), time.monotonic() - began)
         while not stop.wait(3600):
             pass
         log.info("stopping: answering what was accepted")
@@ -84,6 +93,12 @@ def _serve(
         return 0
     finally:
         crew.stop()
+
+
+def _load(generation: Generation, backends: Backends, samples: Samples, stop: threading.Event) -> None:
+    generation.build_engines(samples, stop)
+    if not stop.is_set():
+        generation.load(backends)
 
 
 def _reload(service: Service) -> None:

@@ -20,6 +20,7 @@ from jetsel.daemon.memory import resident_mb
 from jetsel.daemon.port import Message, Port, Route
 from jetsel.daemon.tally import Tally
 from jetsel.daemon.trust import Trust
+from jetsel.engines import Backends
 from jetsel.errors import (
     BadRequestError,
     InternalError,
@@ -51,8 +52,11 @@ MOST_PER_TURN = 64  # messages taken off the socket before the work they made is
 class Service:
     """The daemon between its socket and its crew. Implements crew.Work."""
 
-    def __init__(self, config: Config, generation: Generation, port: Port, reread: Callable[[], Config]) -> None:
+    def __init__(
+        self, config: Config, generation: Generation, port: Port, backends: Backends, reread: Callable[[], Config]
+    ) -> None:
         self._config = config
+        self._backends = backends
         self._port = port
         self._reread = reread
         self._trust = Trust(config.server.admin_group)
@@ -151,7 +155,8 @@ class Service:
         if self._stopping:
             raise ShuttingDownError("the daemon is stopping: send again when it is back")
         if not self._generation.ready:
-            raise LoadingError("the models are still loading: send again in a moment")
+            progress = f" ({self._generation.progress})" if self._generation.progress else ""
+            raise LoadingError(f"the models are still loading{progress}: send again in a moment")
         generation = self._enter()
         try:
             family = generation.family(request.family)
@@ -253,6 +258,7 @@ class Service:
             queued_bytes=self._tally.queued_bytes,
             lost_replies=self._port.lost_replies,
             resident_mb=resident_mb(),
+            progress=generation.progress,
         )
 
     def _reload(self, route: Route, request: Reload) -> None:
@@ -273,11 +279,16 @@ class Service:
                 config = self._reread()
                 following = build(config, before)
                 following.limits, following.workers = before.limits, before.workers  # of [server]: at the next start
-                following.load(before)
             except JetselError as error:
                 raise ReloadFailedError(f"the running configuration stays: {error}") from None
-            if config.server != self._config.server:
-                log.warning("changes under [server] take effect at the next start")
+            try:
+                following.load(self._backends, before)
+            except JetselError as error:
+                following.close(before)
+                raise ReloadFailedError(f"the running configuration stays: {error}") from None
+            for section in ("server", "host"):
+                if getattr(config, section) != getattr(self._config, section):
+                    log.warning("changes under [%s] take effect at the next start", section)
             self._config = config
             self._generations = (following, before)
             self._generation = following

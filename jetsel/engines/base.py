@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.errors import JetselError
+from jetsel.weights import Weights
 
 
 class EngineFailedError(JetselError):
@@ -29,37 +29,60 @@ class Engine(Protocol):
     """One loaded model."""
 
     name: str
-    concurrency: int  # how many callers it serves at a time
+    concurrency: int  # how many callers it serves at a time, together with the others at its place
+    place: object  # what engines share that run in one place; an engine that shares nothing is its own
+    max_batch: int | None  # images of one run; None: as many as memory holds
 
-    def infer(self, batch: NDArray[np.float32]) -> Output:
-        """Run the model on batch: (n, 3, height, width) float32, normalised as the manifest says.
+    @property
+    def unavailable(self) -> str | None:
+        """Why no run can be had now, None where it serves. What is wrong passes by itself while `is_returning`."""
 
-        The caller owns what is returned. Raises EngineFailedError; never a stand-in array.
+    @property
+    def is_returning(self) -> bool:
+        """Whether one that is unavailable is being brought back."""
+
+    @property
+    def returns_within_s(self) -> float:
+        """How long bringing it back takes, by the last time; 0 where it never goes."""
+
+    def infer(self, *parts: NDArray[np.float32]) -> Output:
+        """Run the model once on all parts: each (n, 3, height, width) float32, normalised as the manifest says.
+
+        The caller owns what is returned. Raises EngineFailedError, or EngineDiedError where the run was lost with the
+        process that it ran in; never a stand-in array.
         """
 
     def close(self) -> None:
         """Free what the model holds; it is not used after."""
 
 
-class EngineFactory(Protocol):
-    """What a backend's import string names."""
+class Backend(Protocol):
+    """One way of running models, and what its models share."""
 
-    def __call__(self, name: str, path: Path, *, concurrency: int, threads: int) -> Engine:
-        """Load the model; raises EngineFailedError."""
+    def open(self, weights: Weights, *, concurrency: int, threads: int) -> Engine:
+        """Load a model; raises EngineFailedError.
+
+        concurrency: callers served at a time, fewer where the backend cannot; threads: of one inference.
+        """
+
+    def close(self) -> None:
+        """Free what the models shared; all of them are closed before."""
 
 
-def warm_up(engine: Engine, height_px: int, width_px: int, classes: int, batches: tuple[int, ...] = (1, 2)) -> None:
+def warm_up(engine: Engine, weights: Weights, batches: tuple[int, ...] = (1, 2)) -> None:
     """Run the engine on a fixed pattern of each batch size and check what comes back: its shape, and finite numbers.
 
     Raises EngineFailedError that names what was wrong.
     """
     for size in batches:
-        pattern = np.linspace(-2.0, 2.0, size * 3 * height_px * width_px, dtype=np.float32)
-        logits = engine.infer(pattern.reshape(size, 3, height_px, width_px)).logits
-        if logits.shape != (size, classes):
+        if engine.max_batch is not None and size > engine.max_batch:
+            continue
+        pattern = np.linspace(-2.0, 2.0, size * 3 * weights.height_px * weights.width_px, dtype=np.float32)
+        logits = engine.infer(pattern.reshape(size, 3, weights.height_px, weights.width_px)).logits
+        if logits.shape != (size, weights.classes):
             raise EngineFailedError(
                 f"{engine.name} answers {logits.shape[1:]} numbers for each of {logits.shape[0]} images where "
-                f"{classes} for each of {size} were due: its weights and its labels file do not belong together"
+                f"{weights.classes} for each of {size} were due: its weights and its labels file do not belong together"
             )
         if not np.isfinite(logits).all():
             raise EngineFailedError(f"{engine.name} answers numbers that are not finite: export it again")

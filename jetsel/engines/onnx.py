@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
+from jetsel.config import Host
 from jetsel.engines.base import EngineFailedError, Output
+from jetsel.weights import Weights
 
 _OUTPUTS = ["logits", "embedding"]
+
+
+class OnnxBackend:
+    """Its models share nothing."""
+
+    def __init__(self, _host: Host, _changed: Callable[[], None]) -> None:
+        pass
+
+    def open(self, weights: Weights, *, concurrency: int, threads: int) -> OnnxEngine:
+        """Load a model; see Backend.open."""
+        return OnnxEngine(weights.name, weights.path, concurrency=concurrency, threads=threads)
+
+    def close(self) -> None:
+        """Nothing is shared, so nothing is left."""
 
 
 class OnnxEngine:
     """One ONNX model in a session of its own; a session serves several callers at once."""
 
+    unavailable = None
+    is_returning = False
+    returns_within_s = 0.0
+
     def __init__(self, name: str, path: Path, *, concurrency: int, threads: int) -> None:
         self.name = name
         self.concurrency = concurrency
+        self.place = self
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
@@ -35,13 +57,16 @@ class OnnxEngine:
             raise EngineFailedError(f"{name}: {path.name} has no output named logits; export it again")
         self._outputs = [output for output in _OUTPUTS if output in outputs]
         self._input = session.get_inputs()[0].name
+        first = session.get_inputs()[0].shape[:1]
+        self.max_batch = first[0] if first and isinstance(first[0], int) else None
         self._session: onnxruntime.InferenceSession | None = session
 
-    def infer(self, batch: NDArray[np.float32]) -> Output:
+    def infer(self, *parts: NDArray[np.float32]) -> Output:
         """Run the model; see Engine.infer."""
         session = self._session  # this caller's own: it lives until the run has ended, whoever closes meanwhile
         if session is None:
             raise EngineFailedError(f"{self.name}: it was closed")
+        batch = parts[0] if len(parts) == 1 else np.concatenate(parts)
         try:
             found = session.run(self._outputs, {self._input: batch})
         except Exception as error:  # as above

@@ -9,6 +9,7 @@ import cv2
 import msgspec
 import numpy as np
 
+from jetsel.image.antialias import Side, antialiased
 from jetsel.image.photograph import Photograph
 
 _FLOAT_AREA_PIXELS = 512 * 512
@@ -18,19 +19,27 @@ _FLOAT_AREA_PIXELS = 512 * 512
 class InputSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one model takes; stands in its manifest.
 
-    resize: `shorter-side` scales both sides alike until the photograph covers the input, and `crop` takes the centre;
-    `stretch` scales each side to the input's. mean and std: in units of 0..1, in the order that `channels` says.
+    resize: `shorter-side` scales both sides alike until the photograph covers the input, or until its shorter side has
+    `resize_px`, and `crop` takes the centre; `stretch` scales each side to the input's. interpolation: the antialiased
+    ones are Pillow's, which torchvision uses; the others OpenCV's. mean and std: in units of 0..1, in the order that
+    `channels` says.
     Raises ValueError (msgspec: ValidationError, with the field's path) for what no model can take.
     """
 
     width_px: int
     height_px: int
     resize: Literal["shorter-side", "stretch"]
-    interpolation: Literal["area", "bilinear", "bicubic"]
+    interpolation: Literal["area", "bilinear", "bicubic", "antialiased-bilinear", "antialiased-bicubic"]
     crop: Literal["center", "none"]
     channels: Literal["rgb", "bgr"]
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
+    resize_px: int | None = None
+
+    @property
+    def shorter_px(self) -> int:
+        """The shorter side below which a photograph would have to be enlarged, or may have to."""
+        return self.resize_px or max(self.width_px, self.height_px)
 
     def __post_init__(self) -> None:
         if self.width_px < 1 or self.height_px < 1:
@@ -43,6 +52,13 @@ class InputSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(
                 'crop is "none", which leaves a longer side that is too long; with "shorter-side" use "center"'
             )
+        if self.resize_px is not None and self.resize == "stretch":
+            raise ValueError('resize_px is the shorter side before the crop; with "stretch" leave it out')
+        if self.resize_px is not None and self.resize_px < max(self.width_px, self.height_px):
+            raise ValueError(
+                f"resize_px is {self.resize_px}, which leaves too little for {self.width_px} x {self.height_px}: "
+                "it must be at least the longer of the two"
+            )
 
 
 def model_input(photograph: Photograph, spec: InputSpec) -> np.ndarray:
@@ -51,8 +67,11 @@ def model_input(photograph: Photograph, spec: InputSpec) -> np.ndarray:
     Where sides are enlarged, `area` has no meaning and bilinear is used. Memory stays near that of the input, whatever
     the photograph's shape: what will be cropped away is never resized.
     """
-    resize = _stretched if spec.resize == "stretch" else _covering
-    levels = resize(photograph.bgr, spec).astype(np.float32, copy=False)
+    if spec.interpolation.startswith("antialiased"):
+        levels = _antialiased(photograph.bgr, spec)
+    else:
+        resize = _stretched if spec.resize == "stretch" else _covering
+        levels = resize(photograph.bgr, spec).astype(np.float32, copy=False)
     normalised = cv2.transform(levels, _normalisation(spec))
     return np.ascontiguousarray(normalised.transpose(2, 0, 1))[np.newaxis]
 
@@ -77,15 +96,37 @@ def _covering(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
     The photograph is cropped to the fewest whole pixels that cover the input, then resized, then cropped to the input.
     """
     height, width = bgr.shape[:2]
-    if spec.width_px * height >= spec.height_px * width:  # the width fits, height is left over
-        region = _centre(bgr, width, -(-spec.height_px * width // spec.width_px))
-        scale = spec.width_px / width
-    else:
-        region = _centre(bgr, -(-spec.width_px * height // spec.height_px), height)
-        scale = spec.height_px / height
+    to, of = _factor(height, width, spec)
+    scale = to / of
+    region = _centre(bgr, min(width, -(-spec.width_px * of // to)), min(height, -(-spec.height_px * of // to)))
     scaled_width, scaled_height = (round(side * scale) for side in (region.shape[1], region.shape[0]))
     resized = _resized(region, scaled_width, scaled_height, spec.interpolation)
     return _centre(resized, spec.width_px, spec.height_px)
+
+
+def _factor(height: int, width: int, spec: InputSpec) -> tuple[int, int]:
+    """Return by what both sides are multiplied and divided."""
+    if spec.resize_px is not None:
+        return spec.resize_px, min(height, width)
+    if spec.width_px * height >= spec.height_px * width:  # the width fits, height is left over
+        return spec.width_px, width
+    return spec.height_px, height
+
+
+def _antialiased(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
+    """Return the input's levels by Pillow's kernels; sides and crop are rounded as torchvision's transforms do."""
+    height, width = bgr.shape[:2]
+    wanted = (spec.height_px, spec.width_px)
+    if spec.resize == "stretch":
+        scaled = wanted
+    else:
+        to, of = _factor(height, width, spec)
+        scaled = (max(spec.height_px, height * to // of), max(spec.width_px, width * to // of))
+    rows, columns = (
+        Side(source_px, scaled_px, round((scaled_px - kept_px) / 2), kept_px)
+        for source_px, scaled_px, kept_px in zip((height, width), scaled, wanted, strict=True)
+    )
+    return antialiased(bgr, rows, columns, "bicubic" if spec.interpolation == "antialiased-bicubic" else "bilinear")
 
 
 def _centre(pixels: np.ndarray, width: int, height: int) -> np.ndarray:

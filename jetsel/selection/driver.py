@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -16,7 +17,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from jetsel.engines import EngineFailedError
-from jetsel.errors import DeadlineError, InternalError, JetselError, ModelUnavailableError
+from jetsel.errors import DeadlineError, EngineDiedError, InternalError, JetselError, ModelUnavailableError
 from jetsel.selection.flight import Flight, best
 from jetsel.selection.lane import Lane
 from jetsel.selection.policy import Decision, OutOfTime, Policy, Prediction, Run, sum_of_five
@@ -44,9 +45,7 @@ class Driver:
 
     def floor_ms(self, policy: Policy) -> float:
         """The least time that any path of the policy needs, by the median of recent runs; 0 where none was measured."""
-        known = [
-            self.lanes[model].percentile_ms(0.5) for model in policy.first if self.lanes[model].unavailable is None
-        ]
+        known = [self.lanes[model].percentile_ms(0.5) for model in policy.first if self.lanes[model].reason is None]
         return min((ms for ms in known if ms is not None), default=0.0)
 
     def begin(self, flight: Flight) -> bool:
@@ -73,19 +72,38 @@ class Driver:
         if not self._waiting:  # read without the lock: who adds a run looks for it afterwards
             return None
         with self._lock:
-            free = [
-                lane
-                for lane in self.lanes.values()
-                if lane.waiting
-                and lane.engine is not None
-                and lane.running < lane.engine.concurrency
-                and (not patient or lane.is_due(self._max_batch, self._now()))
-            ]
+            free = [lane for lane in self.lanes.values() if lane.waiting and self._may_go(lane, patient)]
             if not free:
-                return None
+                return self._abandon()
             lane = min(free, key=lambda lane: lane.waiting[0].waiting_since_s)  # no lane starves behind a cheaper one
             lane.running += 1
             return Batch(lane, self._gather(lane))
+
+    def _may_go(self, lane: Lane, patient: bool) -> bool:
+        """Whether the lane's engine serves and has room, and its runs need not wait for others."""
+        engine = lane.engine
+        if engine is None or engine.unavailable is not None:
+            return False
+        others = (
+            other for other in self.lanes.values() if other.engine is not None and other.engine.place is engine.place
+        )
+        if sum(other.running for other in others) >= engine.concurrency:
+            return False
+        return not patient or lane.is_due(lane.batch_limit(self._max_batch), self._now())
+
+    def _abandon(self) -> Batch | None:
+        """Return the runs of one model that its engine, which is away, cannot do in time any more; they will fail."""
+        now_s = self._now()
+        for lane in self.lanes.values():
+            if not lane.waiting or lane.reason is None:
+                continue
+            late = [flight for flight in lane.waiting if not lane.may_wait(flight, now_s)]
+            if late:
+                lane.waiting = deque(flight for flight in lane.waiting if flight not in late)
+                self._waiting -= len(late)
+                lane.running += 1
+                return Batch(lane, late)
+        return None
 
     def execute(self, batch: Batch) -> list[Flight]:
         """Run the batch and move its flights on; return those that have ended."""
@@ -93,6 +111,9 @@ class Driver:
         results: list[Prediction | JetselError]
         try:
             results = list(self._infer(lane, flights))
+        except EngineDiedError as error:
+            flights = self._run_again(lane, flights)
+            results = [EngineDiedError(f"{lane.model} failed: {error}")] * len(flights)
         except JetselError as error:
             results = [ModelUnavailableError(f"{lane.model} failed: {error}")] * len(flights)
         finally:
@@ -101,6 +122,17 @@ class Driver:
         return [
             flight for flight, result in zip(flights, results, strict=True) if self._land(flight, lane.model, result)
         ]
+
+    def _run_again(self, lane: Lane, flights: list[Flight]) -> list[Flight]:
+        """Put runs that died with their engine back in front, each once and if there is time; return the others."""
+        now_s = self._now()
+        again = [f for f in flights if lane.model not in f.ran_again and lane.may_wait(f, now_s)]
+        for flight in again:
+            flight.ran_again.add(lane.model)
+        with self._lock:
+            lane.waiting.extendleft(reversed(again))
+            self._waiting += len(again)
+        return [flight for flight in flights if flight not in again]
 
     def finish(self, flight: Flight) -> Decision | JetselError:
         """Run one flight to its end on this thread: for evaluation, tests, and whoever has no pool of threads."""
@@ -117,7 +149,8 @@ class Driver:
         """Take the lane's first flights as one batch that no deadline among them is hurt by."""
         taken: list[Flight] = []
         soonest_s: float | None = None
-        while lane.waiting and len(taken) < self._max_batch:
+        most = lane.batch_limit(self._max_batch)
+        while lane.waiting and len(taken) < most:
             deadline_s = lane.waiting[0].deadline_s
             if deadline_s is not None:
                 soonest_s = deadline_s if soonest_s is None else min(soonest_s, deadline_s)
@@ -133,7 +166,7 @@ class Driver:
         assert lane.engine is not None
         inputs = [flight.model_input(lane.model) for flight in flights]
         began = time.perf_counter()
-        output = lane.engine.infer(inputs[0] if len(inputs) == 1 else np.concatenate(inputs))
+        output = lane.engine.infer(*inputs)
         took_ms = (time.perf_counter() - began) * 1e3
         if not math.isfinite(np.add.reduce(output.logits, axis=None)):  # one number that is not makes the sum so
             raise EngineFailedError("it answered numbers that are not finite")
@@ -145,7 +178,8 @@ class Driver:
         for flight, logits, embedding in zip(flights, output.logits, embeddings, strict=True):
             prediction = predict(lane.model, logits, lane.temperature, flight.criterion, embedding)
             because = flight.asked.because if flight.asked else ""
-            flight.ran.append(Ran(lane.model, because, round(prediction.confidence, 6), took_ms, len(flights)))
+            confidence = round(prediction.confidence, 6)
+            flight.ran.append(Ran(lane.model, because, confidence, took_ms, len(flights), output.device_ms))
             seen.append(prediction)
         return seen
 
@@ -203,9 +237,9 @@ class Driver:
         """Why this run cannot be had: a model is unavailable, or the time left is too short for it."""
         for model in asked.models:
             lane = self.lanes.get(model)
-            if lane is None or lane.engine is None or lane.unavailable is not None:
-                reason = lane.unavailable if lane else "it is not loaded"
-                return ModelUnavailableError(f"{model} is unavailable: {reason}")
+            refusal = lane.refusal() if lane else ModelUnavailableError(f"{model} is unavailable: it is not loaded")
+            if refusal is not None:
+                return refusal
         if flight.deadline_s is not None:
             needed_ms = max(self.lanes[model].percentile_ms(0.95) or 0.0 for model in asked.models)
             if self._now() + needed_ms / 1e3 > flight.deadline_s:

@@ -35,6 +35,7 @@ class Flight(Struct, eq=False):
     waiting_since_s: float = 0.0
     landed: dict[str, Prediction | JetselError] = field(default_factory=dict)
     predictions: list[Prediction] = field(default_factory=list)
+    ran_again: set[str] = field(default_factory=set)  # models whose run died with its engine and was given another go
 
 
 def best(predictions: list[Prediction]) -> Prediction:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Literal
 
 from jetsel.engines import Engine
+from jetsel.errors import EngineDiedError, ModelUnavailableError
 from jetsel.selection.flight import Flight
 
 PATIENCE_S = 0.01  # that a run waits for others of its model: some ten photographs are decoded meanwhile
+LONGEST_ABSENCE_S = 30.0  # that a run waits for an engine that is being brought back: the first pauses and a slow load
 RECENT = 256  # runs from which a lane's times are told: a few seconds under load
 
 
@@ -16,7 +19,7 @@ RECENT = 256  # runs from which a lane's times are told: a few seconds under loa
 class Lane:
     """A model, its waiting flights and its recent times.
 
-    temperature divides the logits (Guo et al. 2017, section 4.2). unavailable: the reason, or None where it runs.
+    temperature divides the logits (Guo et al. 2017, section 4.2). unavailable: why it did not load, None where it did.
     """
 
     model: str
@@ -27,6 +30,42 @@ class Lane:
     running: int = 0
     runs: int = 0
     times_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))  # of one image: a batch's, shared out
+
+    @property
+    def reason(self) -> str | None:
+        """Why no run can be had now, None where one can."""
+        if self.engine is None:
+            return self.unavailable or "it is not loaded"
+        return self.engine.unavailable
+
+    @property
+    def state(self) -> Literal["loading", "ready", "unavailable"]:
+        """How the model stands, in one word."""
+        if self.engine is None and self.unavailable is None:
+            return "loading"
+        return "ready" if self.reason is None else "unavailable"
+
+    def refusal(self) -> ModelUnavailableError | None:
+        """The error for who asks for a run now, None where one can be had."""
+        reason = self.reason
+        if reason is None:
+            return None
+        is_returning = self.engine is not None and self.engine.is_returning
+        kind = EngineDiedError if is_returning else ModelUnavailableError
+        return kind(f"{self.model} is unavailable: {reason}")
+
+    def batch_limit(self, most: int) -> int:
+        """How many runs may go out together, `most` where the engine has no limit of its own."""
+        limit = self.engine.max_batch if self.engine is not None else None
+        return most if limit is None else min(most, limit)
+
+    def may_wait(self, flight: Flight, now_s: float) -> bool:
+        """Whether a run may still be had in time from an engine that is away."""
+        if self.engine is None or not self.engine.is_returning:
+            return False
+        if flight.deadline_s is not None:
+            return now_s + self.engine.returns_within_s + (self.percentile_ms(0.95) or 0.0) / 1e3 <= flight.deadline_s
+        return now_s - flight.waiting_since_s <= LONGEST_ABSENCE_S
 
     def is_due(self, batch: int, now_s: float) -> bool:
         """Whether a whole batch waits, or a flight that has a deadline or has waited long enough for others."""

@@ -30,9 +30,15 @@ class Labels:
         """
         try:
             content = path.read_bytes()
-            lines = content.decode("utf-8").splitlines()
         except OSError as error:
             raise ManifestError(f"{path}: cannot be read: {error.strerror}; put the labels file there") from error
+        return cls.parse(content, path)
+
+    @classmethod
+    def parse(cls, content: bytes, path: Path) -> Labels:
+        """Read a file's bytes as `read` does; path: what messages call it."""
+        try:
+            lines = content.decode("utf-8").splitlines()
         except UnicodeDecodeError as error:
             raise ManifestError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
         rows = [_row(path, number, line) for number, line in enumerate(lines, 1)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -85,6 +85,14 @@ def read_manifest(path: Path) -> Manifest:
         raise ManifestError(
             f'{path}: not JSON: {error}; a manifest begins {{"name": "xs", "version": "1.0.0",'
         ) from None
+
+
+def manifest_of(plain: dict[str, Any]) -> Manifest:
+    """Return the manifest that these plain values are; raises ManifestError with the key, what is wrong, an example."""
+    try:
+        return msgspec.convert(plain, Manifest)
+    except msgspec.ValidationError as error:
+        raise ManifestError(_explain(str(error))) from None
 
 
 def _explain(message: str) -> str:

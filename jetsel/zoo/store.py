@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.errors import ManifestError
+from jetsel.weights import Weights
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import Manifest, read_manifest
 from jetsel.zoo.onnx_file import has_external_data
@@ -30,6 +31,12 @@ class Model:
         """The weights; `verify` before opening them."""
         return self.directory / self.manifest.file
 
+    def weights(self, classes: int) -> Weights:
+        """Return what a backend needs to load the model; classes: of its family's labels."""
+        manifest = self.manifest
+        height_px, width_px = manifest.input.height_px, manifest.input.width_px
+        return Weights(manifest.name, self.path, manifest.sha256, height_px, width_px, classes)
+
 
 @dataclass(frozen=True)
 class Family:
@@ -45,7 +52,7 @@ class Family:
 
         It depends on the family alone, so that recording and serving see the same pixels.
         """
-        return max(max(model.manifest.input.width_px, model.manifest.input.height_px) for model in self.models)
+        return max(model.manifest.input.shorter_px for model in self.models)
 
 
 @dataclass(frozen=True)
@@ -97,14 +104,22 @@ def verify(model: Model) -> None:
                 f"{model.path}: sha256 is {digest.hexdigest()} where the manifest of {model.manifest.name} says "
                 f"{model.manifest.sha256}; copy the file again, or write the new sha256 into the manifest"
             )
-        external = has_external_data(model.path)
     except OSError as error:
         raise ManifestError(f"{model.path}: cannot be read: {error.strerror}; put the weights there") from error
+    check_whole(model.path)
+
+
+def check_whole(path: Path) -> None:
+    """Raise ManifestError unless this is an ONNX file with all of its weights inside."""
+    try:
+        external = has_external_data(path)
+    except OSError as error:
+        raise ManifestError(f"{path}: cannot be read: {error.strerror}; put the weights there") from error
     except ValueError as error:
-        raise ManifestError(f"{model.path}: no ONNX file: {error}; export the model again") from None
+        raise ManifestError(f"{path}: no ONNX file: {error}; export the model again") from None
     if external:  # sha256 would say nothing of the weights, and ONNX Runtime would open whatever path the file names
         raise ManifestError(
-            f"{model.path}: its weights lie in another file, which sha256 does not cover; put them into one: "
+            f"{path}: its weights lie in another file, which sha256 does not cover; put them into one: "
             'onnx.save(onnx.load("model.onnx"), "whole.onnx")'
         )
 

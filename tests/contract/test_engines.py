@@ -10,31 +10,32 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jetsel.engines import BACKENDS, Engine, open_engine, warm_up
+from jetsel.engines import BACKENDS, Engine, warm_up
 from jetsel.errors import ConfigError, JetselError
 from jetsel.zoo import STARTER
-from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
+from tests.contract.opening import MAX_BATCH, STARTER_CLASSES, Models, Subject, photographs, weights_of
+from tests.contract.tiny import CLASSES, HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
 
-CLASSES = 4
 WEIGHTS = np.random.default_rng(0).normal(size=(PIXELS, CLASSES)).astype(np.float32)
-STARTER_CLASSES, STARTER_SIDE_PX = 100, 64
 
 Open = Callable[..., Engine]
 
 
-@pytest.fixture(params=sorted(BACKENDS))
-def backend(request: pytest.FixtureRequest) -> str:
-    """Every backend of the table in turn."""
-    return str(request.param)
+@pytest.fixture(scope="module")
+def models(subject: Subject) -> Iterator[Models]:
+    """What the models of one subject share: an engine host, where they have one."""
+    made = Models(subject)
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def open_model(backend: str) -> Iterator[Open]:
+def open_model(models: Models) -> Iterator[Open]:
     """Open models that are closed with the test."""
     opened: list[Engine] = []
 
     def begin(path: Path, concurrency: int = 1, threads: int = 1) -> Engine:
-        opened.append(open_engine(backend, path.stem, path, concurrency=concurrency, threads=threads))
+        opened.append(models.open(weights_of(path), concurrency=concurrency, threads=threads))
         return opened[-1]
 
     yield begin
@@ -63,20 +64,14 @@ def images(count: int, seed: int = 0) -> NDArray[np.float32]:
     return np.random.default_rng(seed).normal(size=(count, 3, HEIGHT_PX, WIDTH_PX)).astype(np.float32)
 
 
-def photographs(count: int, seed: int = 0) -> NDArray[np.float32]:
-    """Inputs of the starter family, in the range that normalised pixels have."""
-    draw = np.random.default_rng(seed)
-    return draw.uniform(-2, 2, (count, 3, STARTER_SIDE_PX, STARTER_SIDE_PX)).astype(np.float32)
-
-
 @pytest.mark.parametrize("count", [1, 2, 7])
-def test_logits_and_embedding_are_those_worked_out_by_hand(tiny: Engine, count: int) -> None:
+def test_logits_and_embedding_are_those_worked_out_by_hand(subject: Subject, tiny: Engine, count: int) -> None:
     batch = images(count)
     output = tiny.infer(batch)
     flat = batch.reshape(count, PIXELS)
-    assert output.logits == pytest.approx(flat @ WEIGHTS, abs=1e-5)
+    assert output.logits == pytest.approx(flat @ WEIGHTS, abs=subject.tolerance)
     assert output.embedding is not None
-    assert np.array_equal(output.embedding, flat)
+    assert output.embedding == pytest.approx(flat, rel=subject.rounding, abs=0)
     assert output.logits.dtype == output.embedding.dtype == np.float32
     assert output.device_ms is None or output.device_ms >= 0
 
@@ -93,27 +88,28 @@ def test_a_real_model_gives_finite_logits_and_an_embedding(starter: Engine) -> N
 
 
 def test_the_starter_model_passes_its_warm_up(starter: Engine) -> None:
-    warm_up(starter, STARTER_SIDE_PX, STARTER_SIDE_PX, STARTER_CLASSES)
+    warm_up(starter, weights_of(STARTER / "l.onnx"))
 
 
-def test_a_batch_gives_what_each_image_gives_alone(starter: Engine) -> None:
+def test_a_batch_gives_what_each_image_gives_alone(subject: Subject, starter: Engine) -> None:
     batch = photographs(8)
     together = starter.infer(batch)
     assert together.embedding is not None
     for i in range(8):
         alone = starter.infer(batch[i : i + 1])
-        assert together.logits[i] == pytest.approx(alone.logits[0], abs=1e-5)
+        assert together.logits[i] == pytest.approx(alone.logits[0], abs=subject.tolerance)
         assert alone.embedding is not None
-        assert together.embedding[i] == pytest.approx(alone.embedding[0], abs=1e-5)
+        assert together.embedding[i] == pytest.approx(alone.embedding[0], abs=subject.tolerance)
 
 
-def test_a_part_of_a_larger_array_is_read_as_it_lies(tiny: Engine) -> None:
+def test_a_part_of_a_larger_array_is_read_as_it_lies(subject: Subject, tiny: Engine) -> None:
     batch = images(6)[::2]
     assert not batch.flags.c_contiguous
-    assert tiny.infer(batch).logits == pytest.approx(batch.reshape(3, PIXELS) @ WEIGHTS, abs=1e-5)
+    expected = batch.reshape(3, PIXELS) @ WEIGHTS
+    assert tiny.infer(batch).logits == pytest.approx(expected, abs=subject.tolerance)
 
 
-def test_the_caller_owns_what_is_returned(tiny: Engine) -> None:
+def test_the_caller_owns_what_is_returned(subject: Subject, tiny: Engine) -> None:
     first = tiny.infer(images(2, seed=1))
     assert first.embedding is not None
     kept = first.logits.copy(), first.embedding.copy()
@@ -122,7 +118,7 @@ def test_the_caller_owns_what_is_returned(tiny: Engine) -> None:
     assert np.array_equal(first.logits, kept[0])
     assert np.array_equal(first.embedding, kept[1])
     first.logits[:] = 0
-    assert tiny.infer(images(2, seed=1)).logits == pytest.approx(kept[0])
+    assert tiny.infer(images(2, seed=1)).logits == pytest.approx(kept[0], abs=subject.tolerance)
 
 
 def test_the_batch_is_left_as_it_was(tiny: Engine) -> None:
@@ -135,7 +131,7 @@ def test_the_batch_is_left_as_it_was(tiny: Engine) -> None:
     assert np.array_equal(batch, before), "what is returned is no view of what was given"
 
 
-def test_several_threads_get_what_one_gets(starter: Engine) -> None:
+def test_several_threads_get_what_one_gets(subject: Subject, starter: Engine) -> None:
     batches = [photographs(1 + seed % 3, seed) for seed in range(12)]
     expected = [starter.infer(batch).logits for batch in batches]
     found: dict[int, NDArray[np.float32]] = {}
@@ -151,29 +147,30 @@ def test_several_threads_get_what_one_gets(starter: Engine) -> None:
         thread.join()
     assert len(found) == 12
     for number, logits in enumerate(expected):
-        assert found[number] == pytest.approx(logits, abs=1e-5)
+        assert found[number] == pytest.approx(logits, abs=subject.tolerance)
 
 
-def test_two_models_at_once_do_not_mix(tmp_path: Path, open_model: Open) -> None:
+def test_two_models_at_once_do_not_mix(subject: Subject, tmp_path: Path, open_model: Open) -> None:
     first, second = tmp_path / "first.onnx", tmp_path / "second.onnx"
     first.write_bytes(matrix_model(WEIGHTS))
     second.write_bytes(matrix_model(-WEIGHTS))
     one, other = open_model(first), open_model(second)
     batch = images(3)
-    assert one.infer(batch).logits == pytest.approx(-other.infer(batch).logits, abs=1e-6)
+    expected = batch.reshape(3, PIXELS) @ WEIGHTS
+    assert one.infer(batch).logits == pytest.approx(expected, abs=subject.tolerance)
+    assert other.infer(batch).logits == pytest.approx(-expected, abs=subject.tolerance)
     assert (one.name, other.name) == ("first", "second")
 
 
-def test_it_says_how_many_callers_it_serves(tiny: Engine, starter: Engine) -> None:
-    assert (tiny.concurrency, starter.concurrency) == (4, 2)
+def test_it_says_how_many_callers_it_serves(subject: Subject, tiny: Engine, starter: Engine) -> None:
+    assert (tiny.concurrency, starter.concurrency) == subject.callers
 
 
-def test_more_threads_change_no_answer(tmp_path: Path, open_model: Open) -> None:
+def test_more_threads_change_no_answer(subject: Subject, open_model: Open) -> None:
     path = STARTER / "l.onnx"
     batch = photographs(2)
-    assert open_model(path, threads=2).infer(batch).logits == pytest.approx(
-        open_model(path).infer(batch).logits, abs=1e-4
-    )
+    expected = open_model(path).infer(batch).logits
+    assert open_model(path, threads=2).infer(batch).logits == pytest.approx(expected, abs=max(1e-4, subject.tolerance))
 
 
 def test_a_model_without_an_embedding_has_none(tmp_path: Path, open_model: Open) -> None:
@@ -229,8 +226,8 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path, open_model: Open, m
         open_model(tmp_path / missing)
 
 
-def test_closing_twice_is_closing_once_and_closed_it_answers_nothing(tmp_path: Path, backend: str) -> None:
-    engine = open_engine(backend, "tiny", tiny_file(tmp_path), concurrency=1, threads=1)
+def test_closing_twice_is_closing_once_and_closed_it_answers_nothing(tmp_path: Path, open_model: Open) -> None:
+    engine = open_model(tiny_file(tmp_path))
     kept = engine.infer(images(1)).logits
     before = kept.copy()
     engine.close()
@@ -240,9 +237,9 @@ def test_closing_twice_is_closing_once_and_closed_it_answers_nothing(tmp_path: P
     assert np.array_equal(kept, before), "what was returned outlives the model"
 
 
-def test_closing_lets_a_run_that_is_under_way_end(tmp_path: Path, backend: str) -> None:
-    engine = open_engine(backend, "l", STARTER / "l.onnx", concurrency=1, threads=1)
-    batch = photographs(16)
+def test_closing_lets_a_run_that_is_under_way_end(subject: Subject, open_model: Open) -> None:
+    engine = open_model(STARTER / "l.onnx")
+    batch = photographs(MAX_BATCH)
     expected = engine.infer(batch).logits
     outcomes: list[NDArray[np.float32] | JetselError] = []
     begun = threading.Event()
@@ -265,9 +262,28 @@ def test_closing_lets_a_run_that_is_under_way_end(tmp_path: Path, backend: str) 
     thread.join()
     assert len(outcomes) == 5, "every run ended, with an answer or an error of ours"
     for outcome in outcomes:
-        assert isinstance(outcome, JetselError) or np.allclose(outcome, expected, atol=1e-5)
+        assert isinstance(outcome, JetselError) or np.allclose(outcome, expected, atol=subject.tolerance)
 
 
-def test_an_unknown_backend_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
+def test_parts_of_several_callers_run_as_one_batch(subject: Subject, tiny: Engine) -> None:
+    parts = [images(1, seed=1), images(2, seed=2), images(1, seed=3)]
+    output = tiny.infer(*parts)
+    expected = np.concatenate(parts).reshape(4, PIXELS) @ WEIGHTS
+    assert output.logits == pytest.approx(expected, abs=subject.tolerance)
+
+
+def test_a_batch_that_is_fixed_at_one_is_told(tmp_path: Path, open_model: Open) -> None:
+    engine = open_model(tiny_file(tmp_path, batch=1))
+    assert engine.max_batch == 1
+    assert engine.infer(images(1)).logits.shape == (1, CLASSES)
+
+
+def test_it_serves_from_when_it_is_open(subject: Subject, tiny: Engine) -> None:
+    assert tiny.unavailable is None
+    assert not tiny.is_returning
+    assert tiny.max_batch == subject.max_batch
+
+
+def test_an_unknown_backend_is_refused_with_those_that_are_known(tmp_path: Path, models: Models) -> None:
     with pytest.raises(ConfigError, match=f"'abacus' is no backend; known here: {', '.join(BACKENDS)}"):
-        open_engine("abacus", "tiny", tiny_file(tmp_path), concurrency=1, threads=1)
+        models.backends.open("abacus", weights_of(tiny_file(tmp_path)), concurrency=1, threads=1)

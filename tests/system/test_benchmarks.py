@@ -163,3 +163,16 @@ def test_photographs_of_scikit_image_have_the_size_that_is_said() -> None:
     found = photographs(None)
     assert len(found.files) >= 3
     assert {cv2.imdecode(np.frombuffer(data, np.uint8), 1).shape for data in found.files} == {(375, 500, 3)}
+
+
+def test_the_engine_host_is_measured_beside_a_run_in_process() -> None:
+    text = printed("benchmarks.hosted", "--runs", "20", "--requests", "50", "--kills", "1")
+    found = rows(text)
+    for side in ("in process", "hosted", "a ping"):
+        assert all(float(value) > 0 for value in found[side]), side
+    added = [float(value) for value in found["added by hosting"]]
+    sides = zip(found["hosted"], found["in process"], strict=True)
+    assert added == pytest.approx([float(hosted) - float(plain) for hosted, plain in sides], abs=0.002)
+    for process in ("daemon's side", "host"):
+        assert float(found[process][0]) > 10, "megabytes"
+    assert "From kill -9 under 8 clients to the first good answer, 1 kills" in text

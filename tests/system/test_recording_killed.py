@@ -33,7 +33,7 @@ from tests.unit.calibrate.record.making import TEN_TIMED, family, found
 store.COMMIT_EVERY_S = 0.01
 both = family("xs", "s")
 photographs = found(Path(sys.argv[1]))
-with loaded_models(both, "onnxruntime") as engines:
+with loaded_models(both) as engines:
     print("begin", flush=True)
     record(Path(sys.argv[2]), both, engines, photographs, TEN_TIMED)
     print("end", flush=True)
@@ -43,7 +43,7 @@ BOTH = family("xs", "s")
 
 @pytest.fixture(scope="module")
 def engines() -> Iterator[dict[str, Engine]]:
-    with loaded_models(BOTH, "onnxruntime") as loaded:
+    with loaded_models(BOTH) as loaded:
         yield loaded
 
 

@@ -20,6 +20,7 @@ from jetsel.daemon import pipeline
 from jetsel.daemon.generation import Generation, build
 from jetsel.daemon.job import Job
 from jetsel.daemon.port import Route
+from jetsel.engines import Backends
 from jetsel.features import NAMES, extract
 from jetsel.selection import Decision
 from jetsel.selection.driver import predict
@@ -70,7 +71,7 @@ def recorded(folder: Path, family: str, work: Path) -> Recording:
         path.write_bytes(file)
     shown = record.Found(work, tuple(record.Labelled(path, 0, "any") for path in paths), ())
     options = record.Options(plan=record.Plan(photographs=1, least_repeats=2, most_repeats=2))
-    with record.loaded_models(found, "onnxruntime") as engines:
+    with record.loaded_models(found) as engines:
         record.record(work / "recording.sqlite", found, engines, shown, options)
     return record.load(work / "recording.sqlite", found).recording
 
@@ -80,7 +81,7 @@ def serving(folder: Path) -> Generation:
     names = [model.manifest.name for family in scan([folder]).families.values() for model in family.models]
     own = {ALL: OwnPolicy(names, [1.0] * (len(names) - 1))}
     generation = build(Config(models=Models(starter=False, paths=[str(folder)]), policies=own))
-    generation.load()
+    generation.load(Backends())
     return generation
 
 

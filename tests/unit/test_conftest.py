@@ -13,7 +13,9 @@ CONFTEST = Path(__file__).parents[1] / "conftest.py"
 
 
 def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    root: r\n    export: e\n    browser: b\n")
+    (folder / "pytest.ini").write_text(
+        "[pytest]\nmarkers =\n    root: r\n    export: e\n    browser: b\n    board: g\n"
+    )
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 

@@ -32,6 +32,7 @@ RETRY = {
     "deadline": False,
     "in-doubt": False,
     "model-unavailable": False,
+    "engine-died": True,
     "not-allowed": False,
     "reload-failed": False,
     "shutting-down": True,

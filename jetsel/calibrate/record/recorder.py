@@ -24,10 +24,13 @@ from jetsel.calibrate.record.repeats import Plan
 from jetsel.calibrate.record.schema import faults
 from jetsel.calibrate.record.store import Store, rightness
 from jetsel.calibrate.record.timing import Bench, time_models
-from jetsel.engines import Engine, open_engine, warm_up
+from jetsel.config import Config
+from jetsel.engines import Backends, Engine, warm_up
 from jetsel.errors import CalibrationError
 from jetsel.power import Meter
 from jetsel.zoo import Family, verify
+
+DEFAULTS = Config()
 
 
 @dataclass(frozen=True)
@@ -57,25 +60,30 @@ class Recorded:
 
 
 @contextmanager
-def loaded_models(family: Family, backend: str, threads: int = 1) -> Iterator[dict[str, Engine]]:
+def loaded_models(family: Family, config: Config = DEFAULTS) -> Iterator[dict[str, Engine]]:
     """Check, load and warm up every model of the family: name -> engine; closed at the end.
 
-    threads: of one inference; engines serve as many callers as there are cores.
+    Engines serve as many callers as there are cores.
     Raises ManifestError, ConfigError or EngineFailedError.
     """
     engines: dict[str, Engine] = {}
+    settings = config.models
+    backends = Backends(config.host)
     cores = len(os.sched_getaffinity(0))
     try:
         for model in family.models:
             manifest = model.manifest
             verify(model)
-            engine = open_engine(backend, manifest.name, model.path, concurrency=cores, threads=threads)
+            weights = model.weights(len(family.labels.wnids))
+            chosen = settings.backends.get(manifest.name, settings.backend)
+            engine = backends.open(chosen, weights, concurrency=cores, threads=settings.threads)
             engines[manifest.name] = engine
-            warm_up(engine, manifest.input.height_px, manifest.input.width_px, len(family.labels.wnids), (1,))
+            warm_up(engine, weights, (1,))
         yield engines
     finally:
         for engine in engines.values():
             engine.close()
+        backends.close()
 
 
 def record(

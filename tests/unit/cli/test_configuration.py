@@ -8,12 +8,15 @@ import pytest
 
 from jetsel.cli import settings
 from jetsel.cli.configuration import as_toml
-from jetsel.config import Config, Log, Models, OwnPolicy, Policy, Server, parse
+from jetsel.config import Config, Host, Log, Models, OwnPolicy, Policy, Server, parse
 from jetsel.errors import ConfigError
 
 FULL = Config(
     server=Server("ipc:///run/x.sock", "tcp://127.0.0.1:5555", "video", "adm", 2, 3, 4.5, 5.5, 6.5),
-    models=Models(['/a "quoted" folder', "/b\\c"], False, "f", ["m"], "onnxruntime", 2, 3, "/a folder"),
+    models=Models(
+        ['/a "quoted" folder', "/b\\c"], False, "f", ["m"], "onnxruntime", {"m": "tensorrt"}, 2, 3, "/a folder"
+    ),
+    host=Host("/usr/bin/python3.6", 1.5, "/engines", "fp32", workspace_mb=2.5, build_at_start=True, max_batch=3),
     policy=Policy("quick", "refuse", "m"),
     policies={"quick": OwnPolicy(["s", "m"], [0.25]), "one by one": OwnPolicy(["m"])},
     log=Log("debug", True),
@@ -27,9 +30,11 @@ def test_what_is_printed_reads_back(config: Config) -> None:
 
 def test_every_key_is_told_of_even_where_it_has_no_value() -> None:
     printed = as_toml(Config())
-    for section in (Server, Models, Policy, Log):
+    for section in (Server, Models, Host, Policy, Log):
         for key in section.__struct_fields__:
-            assert f"\n{key} = " in printed or f"\n# {key} is left to jetsel" in printed
+            assert any(
+                f"\n{said}" in printed for said in (f"{key} = ", f"# {key} is left to jetsel", f"# {key} is empty")
+            )
     assert "[policies]" in printed
 
 

@@ -22,6 +22,11 @@ def test_the_summary_tells_of_the_daemon_as_a_whole() -> None:
     ]
 
 
+def test_how_far_the_loading_is_stands_behind_the_state() -> None:
+    building = msgspec.structs.replace(REPLY, state="loading", progress="building 2 of 5")
+    assert summary(building)[0].startswith("jetsel 9.9.9 is loading (building 2 of 5): process 4711")
+
+
 def test_what_is_not_known_or_did_not_happen_is_left_out() -> None:
     quiet = msgspec.structs.replace(REPLY, resident_mb=None, requests={}, lost_replies=0, in_queue=0, queued_bytes=0)
     assert summary(quiet)[0].endswith("up 1 d 2 h")
@@ -34,8 +39,8 @@ def test_the_table_has_a_row_for_each_model_and_the_reason_of_one_that_failed() 
         console.print(models_table(REPLY.families[0]))
     lines = captured.get().splitlines()
     assert lines[0].strip() == "family f: 2 classes"
-    assert lines[-3].split() == ["m", "1.0.0", "ready", "7", "1.50", "12.2"]
-    assert lines[-2].split() == ["big", "1.0.0", "unavailable:", "out", "of", "memory", "0", "-", "-"]
+    assert lines[-3].split() == ["m", "1.0.0", "onnxruntime", "ready", "7", "1.50", "12.2"]
+    assert lines[-2].split() == ["big", "1.0.0", "tensorrt", "unavailable:", "out", "of", "memory", "0", "-", "-"]
 
 
 def test_what_decides_is_told_for_each_criterion_where_they_differ() -> None:

@@ -10,6 +10,9 @@ import pytest
 
 from jetsel.config import Config, Models, OwnPolicy, Policy, Server
 from jetsel.daemon.generation import Generation, build
+from jetsel.engines import Backends
+from jetsel.engines.hosted import HostedEngine
+from jetsel.engines.onnx import OnnxEngine
 from jetsel.errors import ConfigError, JetselError, UnknownFamilyError
 from tests.unit.daemon.families import SIDE_PX, put_family
 
@@ -30,7 +33,7 @@ def refused(wanted: Config) -> str:
 
 def loaded(wanted: Config) -> Generation:
     generation = build(wanted)
-    generation.load()
+    generation.load(Backends())
     return generation
 
 
@@ -178,12 +181,30 @@ def test_a_model_that_answers_another_number_of_classes_is_unavailable(cats: Pat
     generation.close()
 
 
+def test_each_model_may_have_a_backend_of_its_own(cats: Path) -> None:
+    backends = Backends()
+    generation = build(config(cats, models={"backends": {"cat-s": "onnxruntime-hosted"}}))
+    generation.load(backends)
+    small, large = (generation.families["cats"].driver.lanes[name].engine for name in ("cat-s", "cat-l"))
+    assert isinstance(small, HostedEngine)
+    assert isinstance(large, OnnxEngine)
+    assert small.infer(BATCH).logits.shape == large.infer(BATCH).logits.shape
+    generation.close()
+    backends.close()
+
+
+def test_a_backend_for_a_model_that_is_nowhere_is_refused(cats: Path) -> None:
+    assert refused(config(cats, models={"backends": {"cat-q": "tensorrt"}})).startswith(
+        "models.backends: no folder has cat-q"
+    )
+
+
 def test_no_model_of_the_default_family_left_stops_the_start(cats: Path, dogs: Path) -> None:
     for weights in cats.glob("*.onnx"):
         weights.write_bytes(b"damaged")
     generation = build(config(cats, dogs, models={"default_family": "cats"}))
     with pytest.raises(ConfigError, match=r"no model of the default family cats can run: .*sha256.*; .*sha256"):
-        generation.load()
+        generation.load(Backends())
     assert not generation.ready
     generation.close()
     other = loaded(config(cats, dogs, models={"default_family": "dogs"}))
@@ -200,7 +221,7 @@ def test_the_next_generation_takes_over_what_is_the_same_and_the_last_frees_the_
     for name in ("cat-x", "cat-y"):
         (cats / f"{name}.json").unlink()
     second = build(config(cats))
-    second.load(first)
+    second.load(Backends(), first)
     lanes = second.families["cats"].driver.lanes
     assert lanes["cat-s"].engine is kept
     assert lanes["cat-l"].engine is not replaced
@@ -217,7 +238,7 @@ def test_the_next_generation_takes_over_what_is_the_same_and_the_last_frees_the_
 def test_engines_made_for_other_settings_are_not_taken_over(cats: Path, threads: int, workers: int) -> None:
     first = loaded(config(cats, models={"threads": 1}, server=Server(workers=1)))
     second = build(config(cats, models={"threads": threads}, server=Server(workers=workers)))
-    second.load(first)
+    second.load(Backends(), first)
     for name, lane in second.families["cats"].driver.lanes.items():
         assert lane.engine is not first.families["cats"].driver.lanes[name].engine
     for generation in (first, second):

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from jetsel.engines import EngineFailedError, Output, warm_up
+from jetsel.weights import Weights
 
 
 class Answering:
     """An engine that answers what it is given, and keeps what it was asked."""
 
     name, concurrency = "m", 1
+    unavailable, is_returning, returns_within_s = None, False, 0.0
 
-    def __init__(self, classes: int, value: float = 0.0, rows: int | None = None) -> None:
+    def __init__(self, classes: int, value: float = 0.0, rows: int | None = None, max_batch: int | None = None) -> None:
+        self.place = self
+        self.max_batch = max_batch
         self._classes, self._value, self._rows = classes, value, rows
         self.batches: list[NDArray[np.float32]] = []
 
-    def infer(self, batch: NDArray[np.float32]) -> Output:
+    def infer(self, *parts: NDArray[np.float32]) -> Output:
+        (batch,) = parts
         self.batches.append(batch)
         rows = len(batch) if self._rows is None else self._rows
         return Output(np.full((rows, self._classes), self._value, np.float32), None, None)
@@ -27,26 +34,36 @@ class Answering:
         pass
 
 
+def weights(height_px: int, width_px: int, classes: int) -> Weights:
+    return Weights("m", Path("m.onnx"), "0" * 64, height_px, width_px, classes)
+
+
 def test_one_image_and_two_are_tried_with_numbers_of_normalised_pixels() -> None:
     engine = Answering(10)
-    warm_up(engine, 4, 6, 10)
+    warm_up(engine, weights(4, 6, 10))
     assert [batch.shape for batch in engine.batches] == [(1, 3, 4, 6), (2, 3, 4, 6)]
     for batch in engine.batches:
         assert batch.dtype == np.float32
         assert (batch.min(), batch.max()) == (-2.0, 2.0)
 
 
+def test_a_batch_larger_than_the_model_takes_is_not_tried() -> None:
+    engine = Answering(10, max_batch=1)
+    warm_up(engine, weights(4, 6, 10))
+    assert [len(batch) for batch in engine.batches] == [1]
+
+
 def test_another_number_of_classes_than_labels_is_told() -> None:
     with pytest.raises(EngineFailedError, match=r"m answers \(9,\) numbers .* 10 .*do not belong together"):
-        warm_up(Answering(9), 4, 4, 10)
+        warm_up(Answering(9), weights(4, 4, 10))
 
 
 def test_a_batch_that_comes_back_short_is_told() -> None:
     with pytest.raises(EngineFailedError, match="for each of 1 images where 10 for each of 2 were due"):
-        warm_up(Answering(10, rows=1), 4, 4, 10)
+        warm_up(Answering(10, rows=1), weights(4, 4, 10))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_numbers_that_are_not_finite_are_told(value: float) -> None:
     with pytest.raises(EngineFailedError, match="not finite"):
-        warm_up(Answering(10, value), 4, 4, 10)
+        warm_up(Answering(10, value), weights(4, 4, 10))

@@ -135,6 +135,25 @@ def test_a_circle_stays_round():
     assert abs(int(wide) - 200 * 48 / 300) <= 1
 
 
+@pytest.mark.parametrize("interpolation", ["area", "antialiased-bilinear"])
+def test_the_shorter_side_is_scaled_to_more_than_the_input_and_the_centre_kept(interpolation):
+    # 4 x 8 scaled to 4 x 8, of which the middle 2 x 2 stays: rows 1 and 2, columns 3 and 4
+    rows = [[10 * y + x for x in range(8)] for y in range(4)]
+    of = spec(width_px=2, height_px=2, resize_px=4, interpolation=interpolation)
+    assert of.shorter_px == 4
+    assert model_input(grey(rows), of)[0, 0].round(3).tolist() == [[13, 14], [23, 24]]
+    # and to half of that: each of the middle four is the average of four pixels, in a ramp under either kernel
+    of = spec(of, width_px=2, height_px=2, resize_px=2)
+    rows = [[10 * y + 2 * x for x in range(8)] for y in range(4)]
+    got = model_input(grey(rows), of)[0, 0]
+    np.testing.assert_allclose(got[:, 1] - got[:, 0], 4, atol=0.01)
+
+
+def test_what_is_decoded_for_is_the_side_that_it_is_scaled_to():
+    assert spec(width_px=64, height_px=48).shorter_px == 64
+    assert spec(width_px=64, height_px=48, resize_px=80).shorter_px == 80
+
+
 def test_stretching_keeps_everything():
     rows = [[0] * 4 + [200] * 4] * 4
     got = model_input(grey(rows), spec(width_px=2, height_px=2, resize="stretch", crop="none"))
@@ -146,7 +165,7 @@ def test_stretching_keeps_everything():
     st.integers(1, 90),
     st.integers(1, 40),
     st.integers(1, 40),
-    st.sampled_from(["area", "bilinear", "bicubic"]),
+    st.sampled_from(["area", "bilinear", "bicubic", "antialiased-bilinear", "antialiased-bicubic"]),
     st.sampled_from([("shorter-side", "center"), ("stretch", "none"), ("stretch", "center")]),
     st.sampled_from(["rgb", "bgr"]),
 )
@@ -211,6 +230,8 @@ def test_a_reduced_jpeg_gives_nearly_the_input_that_a_whole_one_gives():
         ({"height_px": -1}, "width_px and height_px are 64 and -1"),
         ({"std": (0.2, 0.0, 0.2)}, "each must be over 0"),
         ({"crop": "none"}, 'crop is "none"'),
+        ({"resize_px": 63}, "resize_px is 63, which leaves too little for 64 x 64"),
+        ({"resize_px": 80, "resize": "stretch"}, "resize_px is the shorter side before the crop"),
     ],
 )
 def test_a_spec_that_no_model_can_have_is_refused_where_it_is_read(changes, message):

@@ -13,5 +13,5 @@ from tests.unit.calibrate.record.making import family
 
 @pytest.fixture(scope="session")
 def engines() -> Iterator[dict[str, Engine]]:
-    with loaded_models(family("xs", "s"), "onnxruntime") as loaded:
+    with loaded_models(family("xs", "s")) as loaded:
         yield loaded

@@ -29,16 +29,18 @@ class Counting:
 
     def __init__(self, engine: Engine, fails_after: int = 10**9) -> None:
         self.name = engine.name
-        self.concurrency = 1
+        self.place = self
+        self.concurrency, self.max_batch = 1, engine.max_batch
+        self.unavailable, self.is_returning, self.returns_within_s = None, False, 0.0
         self.runs = 0
         self._engine = engine
         self._fails_after = fails_after
 
-    def infer(self, batch: np.ndarray) -> Output:
+    def infer(self, *parts: np.ndarray) -> Output:
         self.runs += 1
         if self.runs > self._fails_after:
             raise EngineFailedError(f"{self.name}: out of memory")
-        return self._engine.infer(batch)
+        return self._engine.infer(*parts)
 
     def close(self) -> None:
         self._engine.close()
@@ -275,8 +277,8 @@ def test_a_model_that_fails_loses_nothing_that_was_done(
 
 def test_numbers_that_float16_does_not_hold_are_refused(photographs: Path, engines: Mapping[str, Engine]) -> None:
     class Loud(Counting):
-        def infer(self, batch: np.ndarray) -> Output:
-            found = super().infer(batch)
+        def infer(self, *parts: np.ndarray) -> Output:
+            found = super().infer(*parts)
             return found._replace(logits=found.logits * 1e6)
 
     with pytest.raises(EngineFailedError, match="s answers numbers that are not finite, or above 65504"):

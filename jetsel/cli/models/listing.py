@@ -1,8 +1,7 @@
-"""`jetsel models`: the models on this device, by what their manifests say."""
+"""`jetsel models list`: the models on this device, by what their manifests say."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,18 +13,14 @@ if TYPE_CHECKING:
 
     from jetsel.zoo import Family, Manifest, Zoo
 
-models = typer.Typer(no_args_is_help=True, help="See the models on this device.")
 
-
-@models.callback()
-def _models() -> None:
-    """Keep `list` a subcommand of its own while it is the only one."""
-
-
-@models.command("list")
 def list_models(config: ConfigFile = None, json: Json = False) -> None:
     """List every model that the configuration's folders hold, by family, cheapest first, with its notice."""
-    zoo = _find(config)
+    from jetsel.cli import settings
+    from jetsel.zoo.folders import model_folders
+    from jetsel.zoo.store import scan
+
+    zoo = scan(model_folders(settings.read(settings.locate(config)).models))
     if json:
         import msgspec
 
@@ -39,17 +34,9 @@ def list_models(config: ConfigFile = None, json: Json = False) -> None:
         for notice in notices(family):
             out.print(notice, markup=False, style="yellow")
     if not zoo.families:
-        out.print("no models: see [models] in `jetsel config`", markup=False)
+        out.print("no models: see `jetsel models add --help`, and [models] in `jetsel config`", markup=False)
     for broken in zoo.broken:
         typer.echo(f"jetsel: left out: {broken.path}: {broken.reason}", err=True)
-
-
-def _find(config: Path | None) -> Zoo:
-    from jetsel.cli import settings
-    from jetsel.zoo.store import STARTER, scan
-
-    values = settings.read(settings.locate(config)).models
-    return scan([*([STARTER] if values.starter else []), *map(Path, values.paths)])
 
 
 def as_plain(zoo: Zoo) -> dict[str, Any]:
@@ -92,7 +79,8 @@ def _said(manifest: Manifest) -> dict[str, str]:
         "multiply-accumulates": f"{manifest.multiply_accumulates / 1e6:.2f} million",
         "parameters": f"{manifest.parameters / 1e6:.3f} million",
         "input": f"{spec.width_px} x {spec.height_px} px, {spec.channels}",
-        "resize": f"{spec.resize}, {spec.interpolation}; crop {spec.crop}",
+        "resize": f"{spec.resize}{f' to {spec.resize_px} px' if spec.resize_px else ''}, {spec.interpolation}; "
+        f"crop {spec.crop}",
         "normalisation": f"mean {_numbers(spec.mean)}; std {_numbers(spec.std)}",
         "outputs": ", ".join(manifest.outputs),
         "embedding": "none" if manifest.embedding_width is None else f"{manifest.embedding_width} wide",

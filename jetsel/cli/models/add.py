@@ -1,0 +1,132 @@
+"""`jetsel models add`: check an ONNX file by running it, and put it where the daemon finds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from jetsel.cli.models.options import FamilyName, Folder, Name, Replace, plain_name, size, triple
+from jetsel.cli.options import ConfigFile, Json
+
+if TYPE_CHECKING:
+    from jetsel.cli.models.adding import Added
+
+Interpolation = Literal["area", "bilinear", "bicubic", "antialiased-bilinear", "antialiased-bicubic"]
+
+
+def add(
+    onnx: Annotated[Path, typer.Argument(metavar="FILE.onnx", help="The model, its weights inside.")],
+    labels: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="Its classes in the order of its outputs: a text of one name a line, a JSON list of names, or the "
+            "labels file of another model (identifier, tab, names).",
+        ),
+    ],
+    mean: Annotated[str, typer.Option(metavar="A,B,C", help="Of each channel, in units of 0 to 1.")],
+    std: Annotated[str, typer.Option(metavar="A,B,C", help="Of each channel, in units of 0 to 1.")],
+    name: Name = None,
+    family: FamilyName = None,
+    folder: Folder = None,
+    version: Annotated[str, typer.Option(metavar="N.N.N", help="Of the model.")] = "1.0.0",
+    input_px: Annotated[
+        str | None,
+        typer.Option("--input", metavar="WxH", help="The size that it was trained for, where the file leaves it open."),
+    ] = None,
+    resize: Annotated[
+        Literal["shorter-side", "stretch"],
+        typer.Option(help="Scale both sides alike and crop, or each to the input's."),
+    ] = "shorter-side",
+    resize_px: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Scale the shorter side to this, then crop. Left out: until the input is covered."
+        ),
+    ] = None,
+    interpolation: Annotated[
+        Interpolation,
+        typer.Option(help="As in its training; the antialiased ones are Pillow's, and so torchvision's."),
+    ] = "antialiased-bilinear",
+    crop: Annotated[Literal["center", "none"], typer.Option(help="What is kept after scaling.")] = "center",
+    channels: Annotated[Literal["rgb", "bgr"], typer.Option(help="The order of the input's channels.")] = "rgb",
+    output: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The tensor with the logits. Left out: `logits`, or the only output."),
+    ] = None,
+    multiply_accumulates: Annotated[
+        float | None,
+        typer.Option(min=1, metavar="N", help="Of one photograph, as in 300e6, where they cannot be counted."),
+    ] = None,
+    source: Annotated[str | None, typer.Option(metavar="TEXT", help="Where it came from. Left out: its file.")] = None,
+    notice: Annotated[str | None, typer.Option(metavar="TEXT", help="What whoever uses it must know.")] = None,
+    replace: Replace = False,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Check a model by running it, and add it with its labels to a folder that the daemon reads.
+
+    It is copied: the file that you name is not needed any more. Whatever fails, nothing is added.
+    """
+    from jetsel.cli import settings
+    from jetsel.cli.models.adding import Wanted, add_model
+    from jetsel.zoo.label_files import labels_file
+
+    wanted = Wanted(
+        name=name or plain_name(onnx.stem),
+        family=family,
+        likely_family=plain_name(labels.stem),
+        labels=labels_file(labels),
+        labels_from=labels,
+        spec={
+            "resize": resize,
+            "interpolation": interpolation,
+            "crop": crop,
+            "channels": channels,
+            "mean": triple(mean),
+            "std": triple(std),
+            "resize_px": resize_px,
+        },
+        input_px=size(input_px) if input_px is not None else None,
+        source=source or f"added from {onnx.name}",
+        notice=notice,
+        version=version,
+        output=output,
+        multiply_accumulates=round(multiply_accumulates) if multiply_accumulates is not None else None,
+    )
+    tell(add_model(onnx, wanted, settings.read(settings.locate(config)), folder, replace=replace), json)
+
+
+def tell(added: Added, json: bool) -> None:
+    """Print what was added, what it costs, and what is left to do."""
+    manifest = added.manifest
+    if json:
+        import msgspec
+
+        plain = {
+            **msgspec.to_builtins(manifest),
+            "directory": str(added.path.parent),
+            "manifest": str(added.path),
+            "classes": added.classes,
+            "latency_ms": added.latency_ms,
+            "notes": added.notes,
+        }
+        typer.echo(msgspec.json.encode(plain).decode())
+        return
+    from jetsel.cli.terminal import milliseconds
+
+    typer.echo(
+        f"added {manifest.name} {manifest.version} to family {manifest.family}: {added.classes} classes, "
+        f"{manifest.input.width_px} x {manifest.input.height_px} px"
+    )
+    typer.echo(
+        f"it takes {milliseconds(added.latency_ms)} ms a photograph here, on ONNX Runtime: "
+        f"{manifest.multiply_accumulates / 1e6:.2f} million multiply-accumulates, "
+        f"{manifest.parameters / 1e6:.3f} million parameters"
+    )
+    typer.echo(f"its manifest: {added.path}")
+    for note in added.notes:
+        typer.echo(f"note: {note}")
+    typer.echo("a daemon that runs takes it up with: jetsel reload")

@@ -1,0 +1,53 @@
+"""The options that several subcommands share, and how what is typed becomes numbers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="The folder to add to. Left out: the first of [models] paths that you may write to, else the folder "
+        "`models` beside your calibrations.",
+    ),
+]
+Name = Annotated[
+    str | None,
+    typer.Option("--name", metavar="NAME", help="What requests call the model. Left out: what the source does."),
+]
+FamilyName = Annotated[
+    str | None,
+    typer.Option(
+        "--family",
+        metavar="NAME",
+        help="The family of all models with these labels. Left out: the one that has them, else what the source says.",
+    ),
+]
+Replace = Annotated[bool, typer.Option("--replace", help="Put it in the place of the family's model of this name.")]
+
+
+def triple(text: str) -> tuple[float, float, float]:
+    """Read `0.485,0.456,0.406`; raises BadParameter."""
+    try:
+        first, second, third = (float(part) for part in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no three numbers with commas, as in 0.485,0.456,0.406") from None
+    return first, second, third
+
+
+def size(text: str) -> tuple[int, int]:
+    """Read `224x192` as width and height in pixels; raises BadParameter."""
+    found = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", text)
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no width and height, as in 224x224")
+    return int(found[1]), int(found[2])
+
+
+def plain_name(text: str) -> str:
+    """Return a name as manifests have them: small letters, digits, _ . - in the place of all else."""
+    return re.sub(r"[^a-z0-9_.-]+", "-", text.lower()).strip("-_.")[:64]

@@ -1,0 +1,86 @@
+"""The photographs that an engine is compared on: a folder's, or what jetsel draws and scikit-image ships."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jetsel.errors import BadImageError, ImageTooLargeError
+
+if TYPE_CHECKING:
+    from jetsel.image import Limits, Photograph
+
+
+class Own:
+    """What jetsel draws, and scikit-image's photographs where that is installed."""
+
+    def __init__(self, limits: Limits, decode_px: int) -> None:
+        from jetsel.cli.demo import photographs
+        from jetsel.cli.drawn import pictures
+
+        self._drawn = list(pictures().values())
+        self._installed = [path for path in photographs().values() if isinstance(path, Path)]
+        self._limits, self._decode_px = limits, decode_px
+        both = f" and {len(self._installed)} photographs of scikit-image" if self._installed else ""
+        self.source = f"{len(self._drawn)} pictures drawn by jetsel{both}"
+
+    def __len__(self) -> int:
+        return len(self._drawn) + len(self._installed)
+
+    def __iter__(self) -> Iterator[Photograph]:
+        from jetsel.image import Photograph, decode
+
+        for bgr in self._drawn:
+            yield Photograph(bgr, bgr.shape[1], bgr.shape[0])
+        for path in self._installed:
+            yield decode(path.read_bytes(), self._limits, self._decode_px)
+
+
+class Folder:
+    """The photographs of a folder, at any depth; where there are more than `most`, some of all parts of it."""
+
+    def __init__(self, folder: Path, most: int, limits: Limits, decode_px: int) -> None:
+        """Decode each once; raises BadImageError where the folder has none, or cannot be read."""
+        self._limits, self._decode_px = limits, decode_px
+        try:
+            found = sorted(path for path in folder.rglob("*") if path.is_file() and not _is_hidden(path, folder))
+        except OSError as error:
+            raise BadImageError(
+                f"{folder}: cannot be read: {error.strerror}; name a folder that you may read"
+            ) from None
+        taken = [found[number * len(found) // most] for number in range(most)] if len(found) > most else found
+        self._paths = [path for path in taken if self._is_photograph(path)]
+        if not self._paths:
+            raise BadImageError(
+                f"{folder}: no photograph among {len(taken)} files; name a folder with JPEG or PNG files"
+            )
+        left_out = len(taken) - len(self._paths)
+        of = f" of {len(found)}" if len(found) > most else ""
+        self.source = f"{len(self._paths)}{of} photographs of {folder}" + (f", {left_out} left out" if left_out else "")
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __iter__(self) -> Iterator[Photograph]:
+        for path in self._paths:
+            try:
+                yield self._decoded(path)
+            except OSError as error:  # noqa: PERF203  # decoding takes a thousand times as long
+                raise BadImageError(f"{path}: cannot be read any more: {error.strerror}; put it back") from None
+
+    def _is_photograph(self, path: Path) -> bool:
+        try:
+            self._decoded(path)
+        except (OSError, BadImageError, ImageTooLargeError):
+            return False
+        return True
+
+    def _decoded(self, path: Path) -> Photograph:
+        from jetsel.image import decode
+
+        return decode(path.read_bytes(), self._limits, self._decode_px)
+
+
+def _is_hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)

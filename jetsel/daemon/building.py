@@ -1,0 +1,185 @@
+"""Build the engines that the configuration's models lack: what the command does, and the daemon at its start."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.config import Config
+from jetsel.engines.building.builder import Builder, Order
+from jetsel.engines.building.plans import Plan
+from jetsel.errors import JetselError, ManifestError
+from jetsel.image import InputSpec, Photograph, model_input
+from jetsel.weights import Weights
+from jetsel.zoo import Model, verify
+from jetsel.zoo.onnx_graph import read_graph
+
+BACKEND = "tensorrt"  # the one whose models are built
+SAY_EVERY_S = 10.0
+
+log = logging.getLogger("jetsel.models")
+
+_QDQ = {"QuantizeLinear", "DequantizeLinear"}
+
+
+class Photographs(Protocol):
+    """Decoded photographs, read anew at each pass."""
+
+    @property
+    def source(self) -> str:
+        """Which they are, for people."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Photograph]: ...
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model that is to run as an engine, and the family that it is of."""
+
+    family: str
+    model: Model
+    classes: int
+
+    @property
+    def weights(self) -> Weights:
+        """What a backend is to load."""
+        return self.model.weights(self.classes)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one candidate: its engine, or None and the reason. was_built: now, not before."""
+
+    candidate: Candidate
+    plan: Plan | None
+    reason: str | None
+    was_built: bool
+
+
+def on_tensorrt(family: str, models: Iterable[Model], classes: int, config: Config) -> list[Candidate]:
+    """Return those of a family's models that the configuration has run by TensorRT."""
+    backends, default = config.models.backends, config.models.backend
+    return [
+        Candidate(family, model, classes) for model in models if backends.get(model.manifest.name, default) == BACKEND
+    ]
+
+
+def build_missing(
+    builder: Builder,
+    candidates: Sequence[Candidate],
+    photographs: Photographs,
+    tell: Callable[[int, int, str], None],
+    progress: Callable[[str, float | None], None],
+    *,
+    calibration: Photographs | None = None,
+    force: bool = False,
+) -> Iterator[Outcome]:
+    """Build what does not stand yet, one after the other, and say of each candidate what became of it.
+
+    photographs: what each engine is compared on with ONNX Runtime; calibration: what int8 takes its scales from.
+    tell: called before each build with its number, from 1, how many there are, and the model's name; progress: with the
+    stage and its share (0 to 1, None where it is not known). force: build what stands, too. One that fails is an
+    outcome, and the rest go on.
+    """
+    standing = [None if force else builder.standing(candidate.weights) for candidate in candidates]
+    missing = standing.count(None)
+    number = 0
+    for candidate, plan in zip(candidates, standing, strict=True):
+        if plan is not None:
+            yield Outcome(candidate, plan, None, was_built=False)
+            continue
+        number += 1
+        tell(number, missing, candidate.model.manifest.name)
+        try:
+            order = _order(candidate, photographs, calibration)
+            yield Outcome(candidate, builder.build(order, progress, force=force), None, was_built=True)
+        except JetselError as error:
+            yield Outcome(candidate, None, str(error), was_built=False)
+
+
+def build_at_start(
+    config: Config,
+    candidates: Sequence[Candidate],
+    photographs: Photographs,
+    tell: Callable[[int, int, str], None],
+    stop: threading.Event | None = None,
+) -> list[Outcome]:
+    """Build what is missing before the daemon loads; see build_missing. `stop` ends it: what is left is not built.
+
+    What could not be built is in the log, and is told again by whatever loads it.
+    """
+    if not candidates:
+        return []
+    stop = stop or threading.Event()
+
+    def begun(number: int, missing: int, name: str) -> None:
+        log.info("building %d of %d: %s", number, missing, name)
+        tell(number, missing, name)
+
+    try:
+        builder = Builder(config.host, stop=stop)
+    except JetselError as error:
+        log.error("no engine is built: %s", error)
+        return []
+    outcomes = []
+    for outcome in build_missing(builder, candidates, photographs, begun, _Stages()):
+        outcomes.append(outcome)
+        if outcome.reason is not None:
+            log.error("not built: %s", outcome.reason)
+        elif outcome.was_built and outcome.plan is not None:
+            log.info("built %s in %.0f s", outcome.candidate.model.manifest.name, outcome.plan.record.build_s)
+        if stop.is_set():
+            break
+    return outcomes
+
+
+class _Stages:
+    """Says in the log how far a build is, now and then: it takes minutes, in which nobody is answered."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self, stage: str, share: float | None) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + SAY_EVERY_S
+            log.info("%s%s", stage, "" if share is None else f" ({share:.0%})")
+
+
+def _order(candidate: Candidate, photographs: Photographs, calibration: Photographs | None) -> Order:
+    """Raises ManifestError where the weights are not those that the manifest means."""
+    verify(candidate.model)
+    spec = candidate.model.manifest.input
+    try:
+        graph = read_graph(candidate.model.path)
+    except (OSError, ValueError) as error:
+        raise ManifestError(f"{candidate.model.path}: {error}; export the model again") from None
+    return Order(
+        weights=candidate.weights,
+        has_qdq=any(node.kind in _QDQ for node in graph.nodes),
+        inputs=_Prepared(photographs, spec),
+        calibration=None if calibration is None else _Prepared(calibration, spec),
+    )
+
+
+class _Prepared:
+    """Photographs as one model takes them."""
+
+    def __init__(self, photographs: Photographs, spec: InputSpec) -> None:
+        self.source = photographs.source
+        self._photographs = photographs
+        self._spec = spec
+
+    def __len__(self) -> int:
+        return len(self._photographs)
+
+    def __iter__(self) -> Iterator[NDArray[np.float32]]:
+        return (model_input(photograph, self._spec) for photograph in self._photographs)

@@ -1,0 +1,61 @@
+"""The backends by name, each made when the first model asks for it, and closed together."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable
+from typing import cast
+
+from jetsel.config import Host
+from jetsel.engines.base import Backend, Engine
+from jetsel.errors import ConfigError
+from jetsel.weights import Weights
+
+Factory = Callable[[Host, Callable[[], None]], Backend]
+
+BACKENDS = {
+    "onnxruntime": "jetsel.engines.onnx:OnnxBackend",
+    "onnxruntime-hosted": "jetsel.engines.hosted:onnxruntime_hosted",
+    "tensorrt": "jetsel.engines.hosted:tensorrt",
+}  # tests register their own
+
+
+class Backends:
+    """Those that one process uses. Every method may be called from any thread."""
+
+    def __init__(self, host: Host | None = None) -> None:
+        self._host = host or Host()
+        self._lock = threading.Lock()
+        self._made: dict[str, Backend] = {}
+        self._listener: Callable[[], None] | None = None
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Have this called, from a backend's own thread, whenever an engine has become available or the reverse."""
+        self._listener = listener
+
+    def open(self, backend: str, weights: Weights, *, concurrency: int, threads: int) -> Engine:
+        """Load a model; see Backend.open. Raises ConfigError for an unknown backend, and EngineFailedError."""
+        return self.get(backend).open(weights, concurrency=concurrency, threads=threads)
+
+    def get(self, backend: str) -> Backend:
+        """Return the backend of this name; raises ConfigError where there is none."""
+        if backend not in BACKENDS:
+            raise ConfigError(f"models.backend: {backend!r} is no backend; known here: {', '.join(BACKENDS)}")
+        with self._lock:
+            if backend not in self._made:
+                module, _, attribute = BACKENDS[backend].partition(":")
+                factory = cast(Factory, getattr(importlib.import_module(module), attribute))
+                self._made[backend] = factory(self._host, self._changed)
+            return self._made[backend]
+
+    def close(self) -> None:
+        """Close every backend; their engines are closed before."""
+        with self._lock:
+            made, self._made = list(self._made.values()), {}
+        for backend in made:
+            backend.close()
+
+    def _changed(self) -> None:
+        if self._listener is not None:
+            self._listener()

@@ -1,0 +1,334 @@
+"""Keeps one engine host running: starts it, listens for its end, kills it when it hangs, and starts it again.
+
+A thread of its own does that, and is the parent of every host: the kernel ends a host with the thread that started it.
+Whoever wants something of the host asks for it in a thread of their own, one at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from jetsel.bell import Bell
+from jetsel.engines.base import EngineFailedError
+from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Progress
+from jetsel.engines.hosting.process import HostProcess, Start
+from jetsel.errors import ConfigError, EngineDiedError, JetselError
+
+log = logging.getLogger("jetsel.engines")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """When a host is asked whether it lives, and how often it is started again."""
+
+    hello_s: float = 60.0  # a board reads TensorRT's libraries from a slow card for the first time
+    ping_every_s: float = 5.0  # of an idle host
+    ping_limit_s: float = 5.0
+    first_pause_s: float = 0.1  # before the second start within the window; it doubles with every further one
+    longest_pause_s: float = 30.0
+    same_failure_s: float = 2.0  # that a failed first start is not tried again: the next model asks at once
+    most_deaths: int = 8  # within the window; one more and it is given up
+    window_s: float = 300.0
+    load_limit_s: float = 120.0  # without a word of progress
+    most_strikes: int = 2  # deaths while loading one model: it is left out from then on
+
+
+class Resident(Protocol):
+    """A model that is to be loaded in every host that starts."""
+
+    name: str
+
+    def request(self) -> Mapping[str, Any]:
+        """What `load` is asked with."""
+
+    def moved_in(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
+        """Take note that this host has loaded it."""
+
+    def refused(self, reason: str) -> None:
+        """Take note that it is not loaded any more, for good."""
+
+
+RULES = Rules()
+
+
+class Supervisor:
+    """One host at a time. Every method may be called from any thread."""
+
+    def __init__(self, prepare: Callable[[], Start], changed: Callable[[], None], rules: Rules = RULES) -> None:
+        self._prepare = prepare
+        self._changed = changed
+        self._rules = rules
+        self._talking = threading.Lock()  # held by whoever uses the link, and by whoever ends a host
+        self._state = threading.Condition()
+        self._bell = Bell()
+        self._process: HostProcess | None = None
+        self._residents: list[Resident] = []
+        self._strikes: dict[int, int] = {}
+        self._deaths: deque[float] = deque()
+        self._wanted = False
+        self._closing = False
+        self._failure: Exception | None = None  # why the first start failed
+        self._failed_s = 0.0
+        self._last_word_s = 0.0
+        self.down: str | None = "the engine host is not started yet"
+        self.is_returning = False
+        self.returns_within_s = 1.0  # what a start took the last time, with all loads
+        self._thread = threading.Thread(target=self._run, name="engine-host", daemon=True)
+        self._thread.start()
+
+    @property
+    def process(self) -> HostProcess | None:
+        """The host that runs, or None."""
+        return self._process
+
+    def start(self) -> HostProcess:
+        """Return the running host, started where none runs; raises EngineFailedError or ConfigError with the reason."""
+        with self._state:
+            if self._failure is not None and time.monotonic() - self._failed_s < self._rules.same_failure_s:
+                raise self._failure
+            if self._process is None and not self.is_returning:
+                self._failure, self._wanted = None, True
+                self._deaths.clear()
+                self._bell.ring()
+            self._state.wait_for(lambda: self._process is not None or not self._wanted or self._closing)
+            if self._process is None:
+                raise self._failure or EngineFailedError(str(self.down))
+            return self._process
+
+    def ask(
+        self,
+        process: HostProcess,
+        kind: str,
+        request: Mapping[str, Any],
+        limit_s: float,
+        what: str,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Ask this host one thing and return its reply, whether it says ok or not.
+
+        what: for the log, as in "running m". Raises EngineDiedError where the host died of it, hung, or is another.
+        """
+        with self._talking:
+            if self._process is not process:
+                raise EngineDiedError("the engine host died: send again")
+            try:
+                reply = process.exchange(kind, request, limit_s, progress)
+                if reply.get("code") == "poisoned":
+                    raise LinkBrokenError(f"its device failed: {reply.get('message')}")
+            except LinkBrokenError as error:
+                self._bury(process, error, what)
+                raise EngineDiedError(f"the engine host died while {what}: send again") from None
+            finally:
+                self._last_word_s = time.monotonic()
+        return reply
+
+    def nudge(self, process: HostProcess) -> None:
+        """Wake an idle host: a request is about to come."""
+        if self._talking.acquire(blocking=False):
+            try:
+                if self._process is process:
+                    process.link.nudge()
+            finally:
+                self._talking.release()
+
+    def load(self, resident: Resident, progress: Progress | None = None) -> None:
+        """Load a model now and in every later host; raises EngineFailedError with the host's reason."""
+        with self._state:
+            self._residents.append(resident)  # before: a host that starts meanwhile loads it too, which does no harm
+        try:
+            self._move_in(self.start(), resident, progress)
+        except EngineDiedError as error:
+            self.forget(resident)
+            raise EngineFailedError(f"{resident.name}: {error}") from None
+        except JetselError:
+            self.forget(resident)
+            raise
+
+    def forget(self, resident: Resident) -> None:
+        """Load this model no more."""
+        with self._state:
+            self._residents = [known for known in self._residents if known is not resident]
+
+    def close(self) -> None:
+        """Have the host leave, and stop."""
+        with self._state:
+            if self._closing:
+                return
+            self._closing = True
+            self._state.notify_all()
+        self._bell.ring()
+        self._thread.join()
+        self._bell.close()
+
+    # The thread.
+
+    def _run(self) -> None:
+        while not self._closing:
+            if self._process is None and self._wanted:
+                self._rest(self._pause_s())
+                if not self._closing:
+                    self._bring_up()
+            else:
+                self._watch()
+        with self._talking, self._state:
+            process, self._process = self._process, None
+        if process is not None:
+            process.leave()
+
+    def _watch(self) -> None:
+        """Sleep until the bell rings or the host ends; ask an idle host now and then whether it lives."""
+        process = self._process
+        if process is None:
+            self._sleep(None)
+            return
+        idle_s = time.monotonic() - self._last_word_s
+        has_ended = self._sleep(max(self._rules.ping_every_s - idle_s, 0.01), process.link.fd)
+        if self._closing or self._process is not process:
+            return
+        if has_ended:
+            with self._talking:
+                self._bury(process, LinkBrokenError("it closed its end"), "idle")
+        elif time.monotonic() - self._last_word_s >= self._rules.ping_every_s:
+            self._ping(process)
+
+    def _rest(self, pause_s: float) -> None:
+        """Let the pause go by, whatever rings meanwhile but the end."""
+        over_s = time.monotonic() + pause_s
+        while not self._closing and (left_s := over_s - time.monotonic()) > 0:
+            self._sleep(left_s)
+
+    def _sleep(self, limit_s: float | None, link_fd: int | None = None) -> bool:
+        """Sleep until the bell rings, the limit, or the end of the host at the link; return whether it was the last."""
+        poll = select.poll()
+        poll.register(self._bell.fd, select.POLLIN)
+        if link_fd is not None:
+            poll.register(link_fd, 0)  # its end alone
+        roused = {fd for fd, _ in poll.poll(None if limit_s is None else limit_s * 1e3)}
+        if self._bell.fd in roused:
+            self._bell.heard()
+        return link_fd in roused
+
+    def _ping(self, process: HostProcess) -> None:
+        if not self._talking.acquire(blocking=False):
+            return  # somebody talks to it: that has a limit of its own
+        try:
+            if self._process is process:
+                process.exchange("ping", {}, self._rules.ping_limit_s)
+        except LinkBrokenError as error:
+            self._bury(process, error, "idle")
+        finally:
+            self._last_word_s = time.monotonic()
+            self._talking.release()
+
+    def _bury(self, process: HostProcess, error: LinkBrokenError, what: str) -> None:
+        """End a host that died or hangs, and have another started. The caller holds `_talking`."""
+        if self._process is not process:
+            return
+        if isinstance(error, LinkTimeoutError):
+            process.kill()
+            how = f"{error}, and was killed"
+        else:
+            how = f"{error} ({process.kill(patience_s=0.2)})"
+        log.error("engine host %d ended while %s: %s", process.pid, what, how)
+        self._mourn(f"the engine host ended while {what}: {how}")
+
+    def _mourn(self, reason: str) -> None:
+        """Count a death, and decide whether another host is started."""
+        now = time.monotonic()
+        self._deaths.append(now)
+        while self._deaths and now - self._deaths[0] > self._rules.window_s:
+            self._deaths.popleft()
+        given_up = len(self._deaths) > self._rules.most_deaths
+        with self._state:
+            self._process = None
+            self._wanted = not given_up
+            self.is_returning = not given_up
+            self.down = f"{reason}; it is being started again"
+            if given_up:
+                self.down = (
+                    f"{reason}; it ended {len(self._deaths)} times in {self._rules.window_s:g} s and is not started "
+                    "again: look at the log for the cause, then run: jetsel reload"
+                )
+                log.critical("the engine host is given up: it ended %d times", len(self._deaths))
+            self._state.notify_all()
+        self._bell.ring()
+        self._changed()
+
+    def _pause_s(self) -> float:
+        earlier = len(self._deaths) - 1
+        if earlier < 1:
+            return 0.0
+        return min(self._rules.first_pause_s * 2.0 ** (earlier - 1), self._rules.longest_pause_s)
+
+    def _bring_up(self) -> None:
+        began = time.monotonic()
+        again = self.is_returning
+        try:
+            process = HostProcess(self._prepare())
+        except (EngineFailedError, ConfigError) as error:
+            if again:
+                log.error("the engine host does not start again: %s", error)
+                self._mourn(str(error))
+                return
+            with self._state:
+                self._failure, self._wanted, self.down = error, False, str(error)
+                self._failed_s = time.monotonic()
+                self._state.notify_all()
+            return
+        with self._state:
+            self._process, self.down, self.is_returning = process, None, False
+            residents = list(self._residents)
+            self._last_word_s = time.monotonic()
+            self._state.notify_all()
+        for resident in residents:
+            self._house(resident)
+            if self._process is not process:
+                return
+        self.returns_within_s = time.monotonic() - began
+        about = process.about
+        tell = log.warning if again else log.info
+        tell(
+            "engine host %d runs %s %s under Python %s; models loaded: %d, in %.2f s",
+            process.pid,
+            about.get("backend"),
+            about.get("version"),
+            about.get("python"),
+            len(residents),
+            self.returns_within_s,
+        )
+        self._changed()
+
+    def _house(self, resident: Resident) -> None:
+        """Load a model that an earlier host held; one that cannot be any more is left out with its reason."""
+        process = self._process
+        if process is None:
+            return
+        reason = None
+        try:
+            self._move_in(process, resident, None)
+        except EngineFailedError as error:
+            reason = str(error)
+        except EngineDiedError:
+            strikes = self._strikes[id(resident)] = self._strikes.get(id(resident), 0) + 1
+            if strikes < self._rules.most_strikes:
+                return
+            reason = f"{resident.name}: the engine host died {strikes} times while loading it: build it again"
+        if reason is not None:
+            self.forget(resident)
+            resident.refused(reason)
+            log.error("model left out: %s", reason)
+        self._changed()
+
+    def _move_in(self, process: HostProcess, resident: Resident, progress: Progress | None) -> None:
+        what = f"loading {resident.name}"
+        reply = self.ask(process, "load", resident.request(), self._rules.load_limit_s, what, progress)
+        if not reply.get("ok"):
+            raise EngineFailedError(f"{resident.name}: {reply.get('message')}")
+        resident.moved_in(process, reply)

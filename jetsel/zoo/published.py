@@ -1,0 +1,186 @@
+"""Fetch a classifier's published weights through torchvision, with all that was said of them, as an ONNX file."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jetsel.errors import ManifestError
+from jetsel.zoo.download import download
+from jetsel.zoo.export import Example, export
+
+_HASHED = re.compile(r"-([0-9a-f]{8,})\.[a-z]+\Z")  # mobilenet_v3_small-047dcff4.pth: of the file's sha256
+NEEDS_TORCH = "torch and torchvision are needed to pull: pip install 'jetsel[export]', or pull on another machine"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A model as it was exported. spec: of InputSpec, less the size, which is `input_px`, width and height.
+
+    trained_on: the data set, as a name for the family. example: what torch answers, to compare with.
+    """
+
+    onnx: Path
+    name: str
+    trained_on: str
+    classes: list[str]
+    input_px: tuple[int, int]
+    spec: dict[str, Any]
+    source: str
+    notice: str
+    example: Example
+
+
+def published(reference: str, weights: str, mirror: str | None, folder: Path, tell: Callable[[str], None]) -> Published:
+    """Download the weights of `torchvision:MODEL` into `folder` and export them there.
+
+    weights: the name of one of the model's published weights, or DEFAULT. mirror: a URL under which the same files lie.
+    tell: called with what is done next, since it may take minutes.
+    Raises ManifestError that names the repair.
+    """
+    kind, _, name = reference.partition(":")
+    if kind != "torchvision" or not name:
+        raise ManifestError(f"{reference}: only torchvision:MODEL can be pulled, as in torchvision:mobilenet_v3_small")
+    torchvision = import_torchvision()
+    chosen = _chosen(torchvision, name, weights)
+    tell(f"fetching {chosen.url.rpartition('/')[2]}")
+    checkpoint = _fetched(chosen.url, mirror, folder)
+    tell("exporting it to ONNX")
+    net = _built(torchvision, name, chosen, folder)
+    preset = chosen.transforms()
+    side_px = preset.crop_size[0]
+    onnx = folder / f"{name}.onnx"
+    example = export(net, onnx, side_px, side_px)
+    return Published(
+        onnx=onnx,
+        name=name,
+        trained_on=chosen.name.partition("_")[0].lower(),
+        classes=list(chosen.meta["categories"]),
+        input_px=(side_px, side_px),
+        spec=spec_of(preset),
+        source=f"torchvision {torchvision.__version__} {name}, weights {chosen.name} ({checkpoint.name})",
+        notice=f"Published weights, trained on {chosen.name.partition('_')[0]}: torchvision leaves it to whoever uses "
+        "them to find out whether the terms of that data allow the use.",
+        example=example,
+    )
+
+
+def import_torchvision() -> Any:
+    """Import torchvision; raises ManifestError where it, or torch, is not installed.
+
+    Beside a torch of another build (its wheel is for CUDA) its own operators do not load, and its import then fails on
+    one that classifiers never run. That one is declared here.
+    """
+    try:
+        import torch
+
+        spec = importlib.util.find_spec("torchvision")
+        if spec is None or spec.origin is None:
+            raise ManifestError(NEEDS_TORCH)
+        if "torchvision" not in sys.modules and not _operators_load(Path(spec.origin).parent):
+            _declare(torch)
+        import torchvision
+    except ImportError as error:
+        raise ManifestError(NEEDS_TORCH) from error
+    return torchvision
+
+
+def _operators_load(package: Path) -> bool:
+    import torch
+
+    for library in package.glob("_C*.so"):
+        try:
+            torch.ops.load_library(str(library))
+        except OSError:
+            continue
+        return True
+    return False
+
+
+_declared: list[Any] = []  # torch forgets what is declared when its declarer goes
+
+
+def _declare(torch: Any) -> None:
+    if not _declared:
+        library = torch.library.Library("torchvision", "DEF")
+        for name in ("nms", "qnms"):
+            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        _declared.append(library)
+
+
+def _chosen(torchvision: Any, name: str, weights: str) -> Any:
+    """Return the member of the model's enumeration of weights."""
+    classifiers = torchvision.models.list_models(module=torchvision.models)
+    if name not in classifiers:
+        near = difflib.get_close_matches(name, classifiers) or ["mobilenet_v3_small", "resnet18"]
+        raise ManifestError(f"torchvision has no classifier {name}; try {' or '.join(near)}")
+    known = torchvision.models.get_model_weights(name)
+    if weights not in known.__members__:
+        raise ManifestError(f"{name} has no weights {weights}; it has {', '.join(known.__members__)}")
+    return known[weights]
+
+
+def _fetched(url: str, mirror: str | None, folder: Path) -> Path:
+    """Download a checkpoint to where torch looks for it, once its hash has shown that it is the one published."""
+    file = url.rpartition("/")[2]
+    hashed = _HASHED.search(file)
+    if hashed is None:
+        raise ManifestError(f"{file}: its name holds no hash, so that nothing shows that it is whole: pull another")
+    path = folder / "checkpoints" / file
+    path.parent.mkdir()
+    download(url if mirror is None else f"{mirror.rstrip('/')}/{file}", path, hashed[1])
+    return path
+
+
+def _built(torchvision: Any, name: str, chosen: Any, folder: Path) -> Any:
+    """Return the network with the weights that were fetched, as torchvision itself puts them together.
+
+    Its loader would run whatever code a checkpoint holds: the hash in the name is too short to rule another file out,
+    so that torch's careful loader reads it first, which knows tensors alone.
+    """
+    import pickle
+
+    import torch
+
+    path = folder / "checkpoints" / chosen.url.rpartition("/")[2]
+    try:
+        torch.load(path, map_location="cpu", weights_only=True)
+        with _looking_in(folder):
+            return torchvision.models.get_model(name, weights=chosen, progress=False)
+    except (pickle.UnpicklingError, RuntimeError, KeyError, EOFError, ValueError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ManifestError(f"{path.name}: holds no weights of {name}: {reason}; name another place") from error
+
+
+@contextmanager
+def _looking_in(folder: Path) -> Iterator[None]:
+    """Have torch look for checkpoints under `folder`, where it finds what it would download."""
+    import torch
+
+    before = torch.hub.get_dir()
+    torch.hub.set_dir(str(folder))
+    try:
+        yield
+    finally:
+        torch.hub.set_dir(before)
+
+
+def spec_of(preset: Any) -> dict[str, Any]:
+    """Say torchvision's preset for evaluation as an InputSpec: resize the shorter side, crop, normalise."""
+    kind = preset.interpolation.value
+    return {
+        "resize": "shorter-side",
+        "resize_px": preset.resize_size[0],
+        "interpolation": f"antialiased-{kind}" if preset.antialias else kind,
+        "crop": "center",
+        "channels": "rgb",
+        "mean": tuple(preset.mean),
+        "std": tuple(preset.std),
+    }

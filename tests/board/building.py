@@ -1,0 +1,29 @@
+"""Build the starter family with the command that owners use."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jetsel.config import Host
+from jetsel.zoo import STARTER, scan
+
+LIMIT_S = 4 * 3600  # a slow board builds for minutes; what hangs is ended by the command's own limits
+MODELS = {model.manifest.name: model.weights(100) for model in scan([STARTER]).families["starter"].models}
+
+
+def build_starter(settings: Host, precision: str, folder: Path) -> Mapping[str, Any]:
+    """Run `jetsel models build`, and return what it says of each model by name; fails with what it printed."""
+    config = folder / "jetsel.toml"
+    config.write_text(
+        f"[host]\ninterpreter = {json.dumps(settings.interpreter)}\nengines = {json.dumps(settings.engines)}\n"
+    )
+    command = [sys.executable, "-m", "jetsel", "models", "build", *MODELS, "--family", "starter", "--json"]
+    command += ["--precision", precision, "--config", str(config)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    assert done.stdout, done.stderr
+    return {model["name"]: model for model in json.loads(done.stdout)["models"]}

@@ -1,0 +1,89 @@
+"""The board under test: the interpreter that the daemon would take, engines built once, and the report at the end."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from jetsel.config import Host
+from jetsel.engines.building.builder import Builder
+from jetsel.engines.hosting.interpreters import choose
+from jetsel.errors import JetselError
+from tests.board.building import build_starter
+from tests.board.report import Report
+from tests.contract.opening import Models, Subject
+
+PYTHON, ENGINES = "JETSEL_BOARD_PYTHON", "JETSEL_BOARD_ENGINES"
+REPORT = pytest.StashKey[Report]()
+
+Built = Callable[[str, str], Mapping[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def python(pytestconfig: pytest.Config) -> str:
+    """The interpreter that sees TensorRT, found as the daemon finds it unless JETSEL_BOARD_PYTHON names one."""
+    try:
+        return str(choose("tensorrt", os.environ.get(PYTHON)).path)
+    except JetselError as error:
+        if pytestconfig.getoption("forbid_skips"):
+            pytest.exit(f"no test was run: {error}", returncode=1)  # once, and not once for every test
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def settings(python: str, tmp_path_factory: pytest.TempPathFactory) -> Host:
+    """The host as it comes, with engines in a folder of their own, or in JETSEL_BOARD_ENGINES, where they stay."""
+    return Host(interpreter=python, engines=os.environ.get(ENGINES) or str(tmp_path_factory.mktemp("engines")))
+
+
+@pytest.fixture(scope="session")
+def about(settings: Host, report: Report) -> Mapping[str, Any]:
+    """What the host says of itself, its TensorRT and its GPU."""
+    found = Builder(settings).about
+    report.machine(found)
+    return found
+
+
+@pytest.fixture(scope="session")
+def report(pytestconfig: pytest.Config) -> Report:
+    """What is told at the end."""
+    return pytestconfig.stash.setdefault(REPORT, Report())
+
+
+@pytest.fixture(scope="session")
+def built(settings: Host, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """Build the starter family in a precision, once, and return what `jetsel models build --json` says of one model."""
+    build = functools.cache(lambda precision: build_starter(settings, precision, tmp_path_factory.mktemp("build")))
+
+    def of(precision: str, name: str) -> Mapping[str, Any]:
+        told: Mapping[str, Any] = build(precision)[name]
+        assert told["fault"] is None, told["fault"]
+        return told
+
+    return of
+
+
+@pytest.fixture(scope="module", params=["fp32", "fp16"])
+def precision(request: pytest.FixtureRequest) -> str:
+    """Those that every board can do."""
+    return str(request.param)
+
+
+@pytest.fixture
+def models(settings: Host) -> Iterator[Models]:
+    """Open models as the settings come, in one host that ends with the test."""
+    made = Models(Subject("tensorrt", settings))
+    yield made
+    made.close()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    report = config.stash.get(REPORT, None)
+    if report is not None and report.facts:
+        terminalreporter.section("figures of this board; please send them (tests/board/README.md)")
+        for line in report.lines():
+            terminalreporter.line(line)

@@ -1,0 +1,68 @@
+"""What the board's owner may send us: which machine it was, and a table of figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from jetsel.calibrate.record.conditions import gather
+
+UNKNOWN = "unknown"
+
+
+def percentiles(times_ms: Sequence[float]) -> str:
+    """Return the median and the 95th percentile in words."""
+    p50, p95 = np.percentile(times_ms, [50, 95])
+    return f"{p50:.2f} / {p95:.2f}"
+
+
+def megabytes(size_bytes: int | None) -> str:
+    """Return a size in MB; unknown for None."""
+    return UNKNOWN if size_bytes is None else f"{size_bytes / 1e6:.1f}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One engine's figures, in words. Times in ms are p50 / p95 of one photograph."""
+
+    model: str
+    precision: str
+    onnxruntime_ms: str
+    device_ms: str
+    wall_ms: str
+    build_s: str
+    load_s: str
+    plan_mb: str
+    memory_mb: str
+    scratch_mb: str
+
+
+class Report:
+    """Facts about the machine, and a row for each engine."""
+
+    def __init__(self) -> None:
+        self.facts: dict[str, str] = {}
+        self.rows: list[Row] = []
+
+    def machine(self, about: Mapping[str, Any]) -> None:
+        """Note the machine's conditions, and what the host says of itself."""
+        self.facts |= gather({}).described()
+        self.facts |= {"host's python": about["python"], "TensorRT": about["version"]}
+        self.facts |= {f"host's {name}": version for name, version in sorted(about["libraries"].items())}
+        self.facts |= {f"gpu {name}": str(value) for name, value in about["gpu"].items()}
+        self.facts |= {f"memory {name}": str(value) for name, value in about["memory"].items()}
+
+    def lines(self) -> list[str]:
+        """Return all of it as text, the rows as a table that Markdown understands."""
+        names = [field.name for field in fields(Row)]
+        table = [names, ["---"] * len(names)]
+        table += [[str(getattr(row, name)) for name in names] for row in self.rows]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [f"- {name}: {value}" for name, value in self.facts.items()]
+        for cells in table if self.rows else []:
+            padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
+            lines.append(f"| {' | '.join(padded)} |")
+        return lines

@@ -1,0 +1,69 @@
+"""The device tells its own time, which is part of the wall's; the figures go into the report."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from jetsel.config import Host
+from jetsel.engines import Engine
+from jetsel.engines.onnx import OnnxEngine
+from tests.board.building import MODELS
+from tests.board.conftest import Built
+from tests.board.report import Report, Row, megabytes, percentiles
+from tests.contract.opening import Models, Subject, photographs
+
+RUNS, FIRST = 200, 20  # the first runs are not the usual ones
+
+
+@pytest.fixture(scope="module")
+def served(settings: Host, precision: str) -> Iterator[Models]:
+    """A host that runs: starting it is not part of loading a model."""
+    models = Models(Subject("tensorrt", msgspec.structs.replace(settings, precision=precision)))
+    models.backends.get("tensorrt").about()  # type: ignore[attr-defined]
+    yield models
+    models.close()
+
+
+def run(engine: Engine) -> tuple[list[float], list[float | None]]:
+    """Return the wall's ms and the device's own of each run of one photograph."""
+    photograph = photographs(1)
+    wall_ms, device_ms = [], []
+    for _ in range(FIRST + RUNS):
+        began = time.perf_counter()
+        output = engine.infer(photograph)
+        wall_ms.append((time.perf_counter() - began) * 1e3)
+        device_ms.append(output.device_ms)
+    return wall_ms[FIRST:], device_ms[FIRST:]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_device_s_own_time_is_part_of_the_wall_s(
+    served: Models, built: Built, about: Mapping[str, Any], report: Report, precision: str, name: str
+) -> None:
+    record = built(precision, name)["record"]
+    began = time.perf_counter()
+    engine = served.backends.open("tensorrt", MODELS[name], concurrency=1, threads=1)
+    load_s = time.perf_counter() - began
+    wall_ms, device_ms = run(engine)
+    assert all(device is not None and 0 < device <= wall for device, wall in zip(device_ms, wall_ms, strict=True))
+    in_process = OnnxEngine(name, MODELS[name].path, concurrency=1, threads=os.cpu_count() or 1)
+    report.rows.append(
+        Row(
+            model=name,
+            precision=precision,
+            onnxruntime_ms=percentiles(run(in_process)[0]),
+            device_ms=percentiles([device for device in device_ms if device is not None]),
+            wall_ms=percentiles(wall_ms),
+            build_s=f"{record['build_s']:.1f}",
+            load_s=f"{load_s:.2f}",
+            plan_mb=megabytes(record["plan_bytes"]),
+            memory_mb=megabytes(engine.cost_bytes),  # type: ignore[attr-defined]
+            scratch_mb=megabytes(record["scratch_bytes"]),
+        )
+    )

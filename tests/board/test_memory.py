@@ -1,0 +1,58 @@
+"""What engines cost is measured, a reserve is kept, and runs leave nothing behind."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from jetsel.config import Host
+from jetsel.engines import EngineFailedError
+from jetsel.engines.building.builder import Builder
+from tests.board.building import MODELS
+from tests.board.conftest import Built
+from tests.contract.opening import Models, Subject, photographs
+
+RUNS = 4_500  # twice, after 1,000
+LEAST_MB = 16  # of what the kernel counts, other processes change as much within a minute
+
+
+def test_what_an_engine_costs_is_measured(built: Built, about: Mapping[str, Any], models: Models) -> None:
+    recorded = built("fp16", "xl")["record"]["cost_bytes"]
+    cost = models.open(MODELS["xl"]).cost_bytes  # type: ignore[attr-defined]
+    for figure in (recorded, cost):
+        # Where the GPU's memory is everybody's, others can hide it: then it is not known.
+        assert figure > 0 if figure is not None else about["gpu"]["is_integrated"]
+
+
+def test_a_model_that_would_leave_less_than_the_reserve_is_refused(built: Built, settings: Host) -> None:
+    built("fp16", "xs")
+    models = Models(Subject("tensorrt", msgspec.structs.replace(settings, reserve_mb=1_000_000)))
+    try:
+        with pytest.raises(EngineFailedError, match=r"^xs: .* less than the reserve of 1000000 MB"):
+            models.open(MODELS["xs"])
+    finally:
+        models.close()
+
+
+def test_ten_thousand_runs_leave_the_memory_where_it_was(models: Models, settings: Host) -> None:
+    engine, photograph = models.open(MODELS["xs"]), photographs(1)
+    process = models.backends.get("tensorrt").supervisor.process  # type: ignore[attr-defined]
+
+    def after(runs: int) -> tuple[list[int], int]:
+        """The resident pages of both processes, and what another host then finds available, on the GPU too."""
+        for _ in range(runs):
+            engine.infer(photograph)
+        pages = [int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in (os.getpid(), process.pid)]
+        return pages, Builder(settings).about["memory"]["available_bytes"]
+
+    stages = [after(1_000), after(RUNS), after(RUNS)]
+    for first, last in zip(stages[0][0], stages[-1][0], strict=True):
+        assert last <= 1.02 * first
+    lost = [(before - later) / 1e6 for (_, before), (_, later) in itertools.pairwise(stages)]
+    assert min(lost) < LEAST_MB, "what leaks does so in both halves"

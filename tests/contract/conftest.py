@@ -1,0 +1,26 @@
+"""Every backend of the table in turn; TensorRT by doubles of each generation of its interface."""
+
+from __future__ import annotations
+
+import pytest
+
+from jetsel.config import Host
+from jetsel.engines import BACKENDS
+from tests.contract.opening import MAX_BATCH, Subject
+from tests.doubles.interpreter import GENERATIONS, make_interpreter
+
+DOUBLED = "tensorrt-"
+
+
+@pytest.fixture(scope="module", params=sorted(set(BACKENDS) - {"tensorrt"}) + [DOUBLED + one for one in GENERATIONS])
+def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
+    """A backend, and how exactly it answers: the doubles compute in float32 as ONNX Runtime does."""
+    name = str(request.param)
+    if not name.startswith(DOUBLED):
+        return Subject(name)
+    folder = tmp_path_factory.mktemp(name)
+    python = make_interpreter(folder / "interpreter", name.removeprefix(DOUBLED))
+    return Subject(
+        "tensorrt",
+        Host(interpreter=str(python), engines=str(folder / "engines"), precision="fp32", max_batch=MAX_BATCH),
+    )

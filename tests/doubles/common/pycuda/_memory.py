@@ -1,0 +1,198 @@
+"""pycuda's memory: on the device, page-locked on the host, registered, and the copies between them."""
+
+import numpy as np
+from trt_double.board import board, fault
+from trt_double.device import GPU, CudaError
+
+from pycuda._driver import LogicError, translated
+
+
+class host_alloc_flags:  # noqa: N801 - pycuda's name
+    """How page-locked memory is made."""
+
+    PORTABLE, DEVICEMAP, WRITECOMBINED = 1, 2, 4
+
+
+class mem_host_register_flags:  # noqa: N801 - pycuda's name
+    """How host memory is registered."""
+
+    PORTABLE, DEVICEMAP = 1, 2
+
+
+class DeviceAllocation:
+    """Memory of the GPU; int() is its address."""
+
+    def __init__(self, address):
+        self._address = address
+
+    def __int__(self):
+        return self._address
+
+    def __index__(self):
+        return self._address
+
+    @translated("cuMemFree")
+    def free(self):
+        if self._address is None:
+            raise LogicError("device_allocation::free failed: invalid resource handle")
+        address, self._address = self._address, None
+        GPU.free(address)
+
+    def __del__(self):
+        if self.__dict__.get("_address") is not None:
+            GPU.forget(self._address)
+
+
+@translated("cuMemAlloc")
+def mem_alloc(bytes):  # noqa: A002 - pycuda's name
+    """Return so many bytes of the GPU's memory; raises MemoryError where there are not as many."""
+    GPU.check_context()
+    if fault("mem_alloc_memory"):
+        raise CudaError("out of memory")
+    return DeviceAllocation(GPU.allocate(int(bytes)))
+
+
+@translated("cuMemGetInfo")
+def mem_get_info():
+    """Return (free, total) in bytes."""
+    GPU.check_context()
+    return board("total_bytes") - GPU.used_bytes, board("total_bytes")
+
+
+class HostPointer:
+    """Host memory that the GPU may read; the base of an array over it."""
+
+    def __init__(self, content, flags, shape, kind, order):
+        self._content = content  # uint8
+        self._flags = flags
+        self._mapped = None
+        self.__array_interface__ = content[: int(np.prod(shape)) * kind.itemsize].view(kind).__array_interface__
+        strides = np.empty(shape, kind, order).strides
+        self.__array_interface__ = dict(self.__array_interface__, shape=tuple(shape), strides=strides)
+
+    @translated("cuMemHostGetDevicePointer")
+    def get_device_pointer(self):
+        """Return the address at which the GPU sees this memory; it must have been made with DEVICEMAP."""
+        GPU.check_context()
+        if not self._flags & host_alloc_flags.DEVICEMAP:
+            raise CudaError("invalid argument")
+        if self._mapped is None:
+            self._mapped = GPU.map_host(self._content)
+        return self._mapped
+
+    def _release(self):
+        if self._mapped is not None:
+            GPU.free(self._mapped)
+            self._mapped = None
+
+
+class PagelockedHostAllocation(HostPointer):
+    """Page-locked memory."""
+
+    def get_flags(self):
+        return self._flags
+
+    def free(self):
+        self._release()
+
+
+class RegisteredHostMemory(HostPointer):
+    """The caller's own memory, page-locked."""
+
+    def unregister(self):
+        self._release()
+
+
+HostAllocation = PagelockedHostAllocation
+
+
+@translated("cuMemHostAlloc")
+def pagelocked_empty(shape, dtype, order="C", mem_flags=0):
+    """Return an array over page-locked memory, not initialised."""
+    GPU.check_context()
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    kind = np.dtype(dtype)
+    content = np.full(max(1, int(np.prod(shape)) * kind.itemsize), 0xCD, np.uint8)
+    return np.asarray(PagelockedHostAllocation(content, mem_flags, shape, kind, order))
+
+
+@translated("cuMemHostRegister")
+def register_host_memory(ary, flags=0):
+    """Return an array over the same memory, which is page-locked now; raises LogicError where the board cannot."""
+    GPU.check_context()
+    if not isinstance(ary, np.ndarray) or not ary.flags["C_CONTIGUOUS"]:
+        raise CudaError("invalid argument")
+    if not board("host_register"):
+        raise CudaError("operation not supported")
+    content = ary.reshape(-1).view(np.uint8)
+    return np.asarray(RegisteredHostMemory(content, flags, ary.shape, ary.dtype, "C"))
+
+
+def _host_bytes(buffer, is_written):
+    content = memoryview(buffer)
+    if is_written and content.readonly:
+        raise BufferError("Object is not writable.")
+    if not content.c_contiguous:
+        raise BufferError("the buffer is not contiguous")
+    return np.frombuffer(content.cast("B"), np.uint8)
+
+
+def _address(pointer):
+    if isinstance(pointer, DeviceAllocation) or (isinstance(pointer, int) and not isinstance(pointer, bool)):
+        return int(pointer)
+    raise TypeError(f"a device address is a DeviceAllocation or an int, not {type(pointer).__name__}")
+
+
+def _copy(stream, destination, source):
+    """Queue a copy between arrays or (address, bytes) of the device, which must be there when it is queued."""
+    GPU.check_context()
+    for place in (destination, source):
+        if isinstance(place, tuple):
+            GPU.memory(*place)
+
+    def work(_stream):
+        ends = [GPU.memory(*place) if isinstance(place, tuple) else place for place in (destination, source)]
+        ends[0][:] = ends[1]
+
+    core = stream._core if stream is not None else GPU.streams[0]
+    core.put(work)
+    return core
+
+
+@translated("cuMemcpyHtoDAsync")
+def memcpy_htod_async(dest, src, stream=None):
+    content = _host_bytes(src, False)
+    _copy(stream, (_address(dest), content.nbytes), content)
+
+
+@translated("cuMemcpyDtoHAsync")
+def memcpy_dtoh_async(dest, src, stream=None):
+    content = _host_bytes(dest, True)
+    _copy(stream, content, (_address(src), content.nbytes))
+
+
+@translated("cuMemcpyDtoDAsync")
+def memcpy_dtod_async(dest, src, size, stream=None):
+    _copy(stream, (_address(dest), size), (_address(src), size))
+
+
+@translated("cuMemcpyHtoD")
+def memcpy_htod(dest, src):
+    content = _host_bytes(src, False)
+    _copy(None, (_address(dest), content.nbytes), content).drain()
+
+
+@translated("cuMemcpyDtoH")
+def memcpy_dtoh(dest, src):
+    content = _host_bytes(dest, True)
+    _copy(None, content, (_address(src), content.nbytes)).drain()
+
+
+@translated("cuMemsetD8Async")
+def memset_d8_async(dest, data, size, stream=None):
+    _copy(stream, (_address(dest), size), np.full(size, data, np.uint8))
+
+
+@translated("cuMemsetD8")
+def memset_d8(dest, data, size):
+    _copy(None, (_address(dest), size), np.full(size, data, np.uint8)).drain()

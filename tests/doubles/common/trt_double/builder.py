@@ -1,0 +1,197 @@
+"""The builder: from a network and its configuration to a plan, with the refusals that TensorRT has."""
+
+import os
+import time
+
+import numpy as np
+
+from trt_double import calibration, plan
+from trt_double.board import RULES, board, capability, fault
+from trt_double.bound import Bound
+from trt_double.config import IBuilderConfig, IOptimizationProfile
+from trt_double.engine import Runtime
+from trt_double.network import INetworkDefinition
+from trt_double.values import IHostMemory, Severity, numpy_type
+
+PHASE = "Building Engine"
+
+
+class BuildError(Exception):
+    """Why a build ends without an engine, in the words of the log."""
+
+
+class Builder(Bound):
+    """Makes networks, configurations and engines."""
+
+    def __init__(self, logger):
+        if fault("cuda_initialization"):
+            logger.log(Severity.ERROR, "CUDA initialization failure with error: 35")
+            raise TypeError("pybind11::init(): factory function returned nullptr")
+        self._logger = logger
+        self._values = {}
+
+    def _header(self):
+        return {
+            "tensorrt": RULES["version"],
+            "gpu": board("gpu"),
+            "compute_capability": board("compute_capability"),
+        }
+
+    logger = property(lambda self: self._logger)
+    platform_has_fast_fp16 = property(lambda _: board("fast_fp16"))
+    platform_has_fast_int8 = property(lambda _: board("fast_int8"))
+    platform_has_tf32 = property(lambda _: board("tf32"))
+    num_DLA_cores = property(lambda _: 0)  # noqa: N815 - TensorRT's name
+    max_DLA_batch_size = property(lambda _: 1)  # noqa: N815 - TensorRT's name
+
+    @property
+    def max_batch_size(self):
+        return self._values.get("max_batch_size", 1)
+
+    @max_batch_size.setter
+    def max_batch_size(self, size):
+        self._values["max_batch_size"] = size
+
+    @property
+    def max_threads(self):
+        return self._values.get("max_threads", 1)
+
+    @max_threads.setter
+    def max_threads(self, count):
+        self._values["max_threads"] = count
+
+    def create_network(self, flags=0):
+        return INetworkDefinition(flags)
+
+    def create_builder_config(self):
+        return IBuilderConfig(self._logger, self._header())
+
+    def create_optimization_profile(self):
+        return IOptimizationProfile()
+
+    def is_network_supported(self, network, config):
+        try:
+            self._checked(network, config)
+        except BuildError as error:
+            self._logger.log(Severity.ERROR, str(error))
+            return False
+        return True
+
+    def reset(self):
+        self._values.clear()
+
+    def build_serialized_network(self, network, config):
+        """Return the plan, None where the network cannot be built."""
+        built = self._build(network, config)
+        return None if built is None else IHostMemory(built)
+
+    def build_engine(self, network, config):
+        """Return an engine, None where the network cannot be built."""
+        built = self._build(network, config)
+        return None if built is None else Runtime(self._logger)._read(built)
+
+    def _build(self, network, config):
+        signal = fault("build_signal")
+        if signal:
+            os.kill(os.getpid(), signal)
+        try:
+            header = self._checked(network, config)
+            if header["precision"] == "int8" and not network._is_quantized():
+                header["scales"] = calibration.scales(config, network, RULES["version"], self._logger)
+            self._time_layers(network, config, header["precision"])
+            if fault("build_none"):
+                raise BuildError("Internal error: could not find any implementation for node MatMul_0")
+        except (BuildError, calibration.CalibrationError) as error:
+            self._logger.log(Severity.ERROR, str(error))
+            return None
+        self._logger.log(Severity.INFO, "Total Device Persistent Memory: {}".format(header["device_memory"]))
+        return plan.pack(header, network._model.onnx)
+
+    def _checked(self, network, config):
+        """Return the plan's header; raise BuildError where TensorRT would refuse."""
+        if network._model is None:
+            raise BuildError("Network must have at least one output")
+        needed = board("workspace_needed_bytes")
+        if needed and config._pools.get(0, board("total_bytes")) < needed:
+            raise BuildError("Could not find any implementation for node MatMul_0: try increasing the workspace size")
+        profiles = self._profiles(network, config)
+        header = dict(self._header(), profiles=profiles, precision=self._precision(network, config), scales={})
+        header["name"] = network._title
+        header["layers"] = len(network._model.operators)
+        header["compatible"] = config._has("VERSION_COMPATIBLE")
+        header["hardware"] = config._values.get("hardware_compatibility_level")
+        header["hardware"] = header["hardware"].name if header["hardware"] else "NONE"
+        if header["hardware"] != "NONE" and capability() < (8, 0):
+            raise BuildError("Hardware compatibility is not supported on devices before Ampere")
+        header["tensors"] = [_tensor(tensor) for tensor in network._inputs + network._outputs]
+        header["device_memory"] = board("scratch_bytes") or _scratch_bytes(header)
+        return header
+
+    def _profiles(self, network, config):
+        if network._is_dynamic() and not config._profiles:
+            raise BuildError("Network has dynamic or shape inputs, but no optimization profile has been defined.")
+        profiles = []
+        for profile in config._profiles:
+            shapes = dict(profile._shapes)
+            for tensor in network._inputs:
+                if tensor._name not in shapes:
+                    if -1 in tensor._shape:
+                        raise BuildError(f"{tensor._name}: dynamic input is missing dimensions in profile")
+                    shapes[tensor._name] = [tensor._shape] * 3
+                for shape in shapes[tensor._name]:
+                    pairs = zip(shape, tensor._shape)  # noqa: B905 - Python 3.6
+                    if len(shape) != len(tensor._shape) or any(is_ not in (-1, has) for has, is_ in pairs):
+                        raise BuildError(f"{tensor._name}: static dimensions of profile and network differ")
+            profiles.append(shapes)
+        return profiles or [{tensor._name: [tensor._shape] * 3 for tensor in network._inputs}]
+
+    def _precision(self, network, config):
+        fp16, int8 = config._has("FP16"), config._has("INT8")
+        if network._strongly_typed:
+            if fp16 or int8:
+                raise BuildError("Precision flags cannot be set for a strongly typed network")
+            return "as typed"
+        if int8 and not board("fast_int8"):
+            raise BuildError("Network needs native INT8 and platform does not have native INT8 support")
+        if network._is_quantized() and not int8:
+            raise BuildError("Q/DQ layers need BuilderFlag::kINT8")
+        if fp16 and not board("fast_fp16"):
+            self._logger.log(Severity.WARNING, "Half2 support requested on hardware without native FP16 support")
+        if int8 and config._values.get("int8_calibrator") is None and not network._is_quantized():
+            raise BuildError("Calibration failure occurred with no scaling factors detected")
+        return "int8" if int8 else "fp16" if fp16 else "fp32"
+
+    def _time_layers(self, network, config, precision):
+        monitor = config._values.get("progress_monitor")
+        operators = network._model.operators
+        known = config._cache._entries if config._cache is not None and not config._has("DISABLE_TIMING_CACHE") else {}
+        if monitor is not None:
+            monitor.phase_start(PHASE, None, len(operators))
+        try:
+            for index, operator in enumerate(operators):
+                key = f"{operator} {precision}"
+                if key in known:
+                    self._logger.log(Severity.VERBOSE, f"{operator}_{index}: found in the timing cache")
+                else:
+                    self._logger.log(Severity.VERBOSE, f"{operator}_{index}: timing tactics")
+                    time.sleep((board("build_ms_per_layer") or 0) / 1000.0)
+                    known[key] = 0.01
+                if monitor is not None and not monitor.step_complete(PHASE, index):
+                    raise BuildError("Build was cancelled by the progress monitor")
+        finally:
+            if monitor is not None:
+                monitor.phase_finish(PHASE)
+
+
+def _tensor(tensor):
+    return {
+        "name": tensor._name,
+        "shape": list(tensor._shape),
+        "dtype": np.dtype(numpy_type(tensor._dtype)).name,
+        "input": tensor._is_input,
+    }
+
+
+def _scratch_bytes(header):
+    largest = max(int(np.prod(shapes[2])) for profile in header["profiles"] for shapes in profile.values())
+    return -(-4 * 4 * largest // 256) * 256

@@ -1,0 +1,65 @@
+"""One version of TensorRT out of the doubles' classes: what its table does not list is taken away."""
+
+import json
+from pathlib import Path
+
+from trt_double import builder, config, context, engine, network, values
+from trt_double.board import RULES, board, fault
+
+TABLES = Path(__file__).resolve().parent.parent.parent / "tables"
+OPERATORS = ("__getitem__", "__len__")  # that a version may lack
+MODULES = (builder, config, context, engine, network, values)
+TYPES = ("FLOAT float32", "HALF float16", "INT8 int8", "INT32 int32", "INT64 int64", "BOOL bool", "UINT8 uint8")
+TYPES += ("FP8 fp8", "BF16 bfloat16", "INT4 int4", "FP4 fp4")
+ABBREVIATIONS = dict(reversed(pair.split()) for pair in TYPES)
+
+
+def implemented():
+    """Return {public name of the module: what it is}: classes, functions and data types, of all versions together."""
+    names = {name: getattr(values.DataType, member) for name, member in ABBREVIATIONS.items()}
+    names.update(values.ENUMERATIONS, nptype=values.nptype, volume=values.volume, init_libnvinfer_plugins=_no_plugins)
+    for module in MODULES:
+        for name, value in vars(module).items():
+            is_ours = isinstance(value, type) and value.__module__ == module.__name__
+            if is_ours and not name.startswith("_") and not issubclass(value, Exception) and name != "Enumeration":
+                names.setdefault(name, value)
+    del names["Severity"]
+    return names
+
+
+def _no_plugins(logger, namespace):
+    """Register no plugin; the doubles have none."""
+    return True
+
+
+def public(cls):
+    """Return the attributes of a class that a caller may name."""
+    return sorted(name for name in dir(cls) if not name.startswith("_"))
+
+
+def offer(name):
+    """Return what the module `tensorrt` of this version holds; raise ImportError where the board is to have none."""
+    refused = fault("import_tensorrt")
+    if refused:
+        raise ImportError(refused)
+    table = json.loads((TABLES / (name + ".json")).read_text())
+    version = board("version") or table["version"]
+    found = implemented()
+    RULES.update(table["rules"], version=version)
+    for key, value in found.items():
+        if isinstance(value, type):
+            _restrict(value, table["classes"].get(key, ()))
+    _restrict(values.Severity, table["classes"]["ILogger.Severity"])
+    offered = {key: value for key, value in found.items() if key in table["module"]}
+    offered["__version__"] = version
+    return offered
+
+
+def _restrict(cls, names):
+    for name in public(cls) + list(OPERATORS):
+        if name not in names and name in vars(cls) and not hasattr(cls.__base__, name):
+            delattr(cls, name)
+    cls._offered = True
+    cls.__module__ = "tensorrt.tensorrt"
+    if issubclass(cls, values.Enumeration):
+        cls.__members__ = dict(cls._members())

@@ -1,0 +1,97 @@
+"""A plan of the doubles: a magic word, a JSON header that says what it was built for, and the ONNX file itself."""
+
+import hashlib
+import json
+import struct
+
+import numpy as np
+
+from trt_double import protobuf
+
+MAGIC = b"ftrtDOUBLE"
+
+
+class UnreadableModelError(Exception):
+    """ONNX Runtime does not read these bytes; the text says why, on one line."""
+
+
+class Model:
+    """An ONNX file: the names, shapes and types of what goes in and out, its operators, and its computation."""
+
+    def __init__(self, onnx):
+        import onnxruntime  # on demand: a process that only asks for names does not need it
+
+        self.onnx = onnx
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 3
+        try:
+            self.session = onnxruntime.InferenceSession(onnx, options, providers=["CPUExecutionProvider"])
+            self.operators = protobuf.operators(onnx)
+        except Exception as error:  # ONNX Runtime's exceptions share no base but this one
+            raise UnreadableModelError(str(error).splitlines()[0]) from error
+        self.inputs = [_described(value) for value in self.session.get_inputs()]
+        self.outputs = [_described(value) for value in self.session.get_outputs()]
+        self._shapes = {}  # of outputs, by those of the inputs
+
+    def output_shapes(self, shapes):
+        """Return {output: shape} for {input: shape}, found by running the model on zeros."""
+        key = tuple(sorted(shapes.items()))
+        if key not in self._shapes:
+            kinds = {described["name"]: described["dtype"] for described in self.inputs}
+            found = self.session.run(None, {name: np.zeros(shape, kinds[name]) for name, shape in shapes.items()})
+            names = [described["name"] for described in self.outputs]
+            self._shapes[key] = {name: array.shape for name, array in zip(names, found)}  # noqa: B905 - Python 3.6
+        return self._shapes[key]
+
+    def run(self, feeds, precision, scales):
+        """Return the outputs of `feeds`, {name: array}, as a network of this precision computes them.
+
+        scales: of an INT8 network, {input: the largest magnitude that the calibration saw}. FP16 rounds what goes
+        in and out to half precision; INT8 rounds what goes in to 127 steps of its scale and clips it.
+        """
+        rounded = {}
+        for described in self.inputs:
+            array = feeds[described["name"]]
+            if precision == "int8" and described["name"] in scales:
+                step = scales[described["name"]] / 127
+                array = np.clip(np.rint(array / step), -127, 127) * step
+            elif precision == "fp16":
+                array = array.astype(np.float16)
+            rounded[described["name"]] = array.astype(described["dtype"])
+        with np.errstate(over="ignore"):
+            found = self.session.run([described["name"] for described in self.outputs], rounded)
+            if precision == "fp16":
+                found = [array.astype(np.float16) for array in found]
+        return found
+
+
+def _described(value):
+    kind = value.type[len("tensor(") : -1]
+    kind = {"float": "float32", "double": "float64"}.get(kind, kind)
+    shape = [extent if isinstance(extent, int) else -1 for extent in value.shape]
+    return {"name": value.name, "shape": shape, "dtype": kind}
+
+
+def pack(header, onnx):
+    """Return the plan's bytes."""
+    header = dict(header, onnx_sha256=hashlib.sha256(onnx).hexdigest(), onnx_bytes=len(onnx))
+    text = json.dumps(header, sort_keys=True).encode()
+    return MAGIC + struct.pack(">I", len(text)) + text + onnx
+
+
+def unpack(plan):
+    """Return (header, onnx); raise ValueError, saying why, where the bytes are no whole plan."""
+    plan = bytes(plan)
+    start = len(MAGIC) + 4
+    if plan[: len(MAGIC)] != MAGIC:
+        raise ValueError("magicTag does not match: this is no serialized engine")
+    (size_bytes,) = struct.unpack(">I", plan[len(MAGIC) : start].ljust(4, b"\0"))
+    try:
+        header = json.loads(plan[start : start + size_bytes].decode())
+    except ValueError:
+        raise ValueError("the serialized engine is truncated") from None
+    onnx = plan[start + size_bytes :]
+    if len(onnx) != header["onnx_bytes"] or hashlib.sha256(onnx).hexdigest() != header["onnx_sha256"]:
+        raise ValueError("the serialized engine is truncated or damaged")
+    return header, onnx

@@ -1,0 +1,200 @@
+"""TensorRT's small types: enumerations, dimensions, data types, loggers and memory that the caller may read."""
+
+import sys
+
+import numpy as np
+
+from trt_double.board import RULES
+
+
+class Enumeration:
+    """A member of an enumeration as pybind11 makes them: neither an int nor an enum.Enum."""
+
+    def __init__(self, value):
+        self._value = value
+
+    @property
+    def value(self):
+        return self._value
+
+    @property
+    def name(self):
+        return next(name for name, member in self._members() if member._value == self._value)
+
+    @classmethod
+    def _members(cls):
+        return [(name, member) for name, member in vars(cls).items() if isinstance(member, Enumeration)]
+
+    def __int__(self):
+        return self._value
+
+    def __index__(self):
+        return self._value
+
+    def __eq__(self, other):
+        return isinstance(other, Enumeration) and self._kind is other._kind and self._value == other._value
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return self._value
+
+    def __repr__(self):
+        return f"<{type(self).__name__}.{self.name}: {self._value}>"
+
+
+# Enumerations, with their members in the order of their values. Which of them a version offers, its table says.
+MEMBERS = {
+    "BuilderFlag": (
+        "FP16 INT8 DEBUG GPU_FALLBACK STRICT_TYPES REFIT DISABLE_TIMING_CACHE TF32 SPARSE_WEIGHTS SAFETY_SCOPE "
+        "OBEY_PRECISION_CONSTRAINTS PREFER_PRECISION_CONSTRAINTS DIRECT_IO REJECT_EMPTY_ALGORITHMS "
+        "ENABLE_TACTIC_HEURISTIC VERSION_COMPATIBLE EXCLUDE_LEAN_RUNTIME FP8 ERROR_ON_TIMING_CACHE_MISS BF16 "
+        "DISABLE_COMPILATION_CACHE STRIP_PLAN WEIGHTLESS REFIT_IDENTICAL WEIGHT_STREAMING INT4 REFIT_INDIVIDUAL "
+        "STRICT_NANS MONITOR_MEMORY EDITABLE_TIMING_CACHE"
+    ),
+    "CalibrationAlgoType": "LEGACY_CALIBRATION ENTROPY_CALIBRATION ENTROPY_CALIBRATION_2 MINMAX_CALIBRATION",
+    "DataType": "FLOAT HALF INT8 INT32 BOOL UINT8 FP8 BF16 INT64 INT4 FP4",
+    "EngineCapability": "STANDARD SAFETY DLA_STANDALONE",
+    "ExecutionContextAllocationStrategy": "STATIC ON_PROFILE_CHANGE USER_MANAGED",
+    "HardwareCompatibilityLevel": "NONE AMPERE_PLUS SAME_COMPUTE_CAPABILITY",
+    "MemoryPoolType": ("WORKSPACE DLA_MANAGED_SRAM DLA_LOCAL_DRAM DLA_GLOBAL_DRAM TACTIC_DRAM TACTIC_SHARED_MEMORY"),
+    "NetworkDefinitionCreationFlag": "EXPLICIT_BATCH STRONGLY_TYPED EXPLICIT_PRECISION",
+    "ProfilingVerbosity": "LAYER_NAMES_ONLY NONE DETAILED",
+    "TacticSource": "CUBLAS CUBLAS_LT CUDNN EDGE_MASK_CONVOLUTIONS JIT_CONVOLUTIONS",
+    "TensorFormat": "LINEAR",
+    "TensorIOMode": "NONE INPUT OUTPUT",
+    "TensorLocation": "DEVICE HOST",
+}
+SEVERITIES = "INTERNAL_ERROR ERROR WARNING INFO VERBOSE"
+
+
+def enumeration(name, members):
+    """Return an enumeration's implementation: the class with all its members."""
+    cls = type(name, (Enumeration,), {"__doc__": f"TensorRT's {name}."})
+    cls._kind = cls
+    for value, member in enumerate(members.split()):
+        setattr(cls, member, cls(value))
+    return cls
+
+
+ENUMERATIONS = {name: enumeration(name, members) for name, members in MEMBERS.items()}
+Severity = enumeration("Severity", SEVERITIES)
+DataType = ENUMERATIONS["DataType"]
+NUMPY_TYPES = {"FLOAT": np.float32, "HALF": np.float16, "INT8": np.int8, "INT32": np.int32, "INT64": np.int64}
+NUMPY_TYPES.update(BOOL=np.bool_, UINT8=np.uint8)
+DataType.itemsize = property(lambda self: np.dtype(numpy_type(self)).itemsize)
+
+
+def numpy_type(trt_type):
+    """Return the numpy type of a DataType."""
+    if trt_type.name not in NUMPY_TYPES:
+        raise TypeError("Could not resolve TensorRT datatype to an equivalent numpy datatype.")
+    return NUMPY_TYPES[trt_type.name]
+
+
+def nptype(trt_type):
+    """Return the numpy type of a DataType; up to 8.5 this asks for numpy.bool, which numpy 1.24 to 1.26 lack."""
+    if RULES.get("nptype_wants_numpy_bool"):
+        np.bool  # noqa: B018
+    return numpy_type(trt_type)
+
+
+def data_type(numpy_type):
+    """Return the DataType of a numpy type, None where there is none."""
+    wanted = np.dtype(numpy_type)
+    names = [name for name, found in NUMPY_TYPES.items() if np.dtype(found) == wanted]
+    return getattr(DataType, names[0], None) if names else None
+
+
+def volume(iterable):
+    """Return the product of the extents."""
+    product = 1
+    for extent in iterable:
+        product *= extent
+    return product
+
+
+class Dims:
+    """Extents, -1 for one that is not known yet. Comparable with tuples and lists only, not with each other."""
+
+    MAX_DIMS = 8
+
+    def __init__(self, extents=()):
+        self._extents = tuple(int(extent) for extent in extents)
+
+    def __len__(self):
+        return len(self._extents)
+
+    def __getitem__(self, index):
+        return self._extents[index]
+
+    def __eq__(self, other):
+        if not isinstance(other, (tuple, list)):
+            raise TypeError(f"__eq__(): incompatible function arguments: {type(other).__name__}")
+        return self._extents == tuple(other)
+
+    def __ne__(self, other):
+        return not self == other
+
+    __hash__ = None
+
+    def __repr__(self):
+        return repr(self._extents)
+
+
+class ILogger:
+    """What TensorRT reports to; a subclass overrides `log`."""
+
+    _abstract = True
+
+    def __init__(self):
+        pass
+
+    def log(self, severity, msg):
+        raise RuntimeError('Tried to call pure virtual function "ILogger::log"')
+
+
+class Logger(ILogger):
+    """TensorRT's own logger: to standard error, from a severity upwards."""
+
+    def __init__(self, min_severity=None):
+        self._minimum = Severity.WARNING if min_severity is None else min_severity
+
+    @property
+    def min_severity(self):
+        return self._minimum
+
+    @min_severity.setter
+    def min_severity(self, severity):
+        self._minimum = severity
+
+    def log(self, severity, msg):
+        if int(severity) <= int(self._minimum):
+            sys.stderr.write(f"[TRT] [{severity.name[0]}] {msg}\n")
+
+
+class IHostMemory(bytearray):
+    """Memory that TensorRT owns: a buffer of bytes, but neither a sequence nor a bytearray to its user."""
+
+    def __getattribute__(self, name):
+        if name in dir(bytearray) and not name.startswith("_"):
+            raise AttributeError(f"'tensorrt.tensorrt.IHostMemory' object has no attribute '{name}'")
+        return bytearray.__getattribute__(self, name)
+
+    def __len__(self):
+        raise TypeError("object of type 'tensorrt.tensorrt.IHostMemory' has no len()")
+
+    @property
+    def nbytes(self):
+        return bytearray.__len__(self)
+
+    @property
+    def dtype(self):
+        return DataType.INT8
+
+
+for _owner in (ILogger, Logger):
+    _owner.Severity = Severity
+    for _name in SEVERITIES.split():
+        setattr(_owner, _name, getattr(Severity, _name))

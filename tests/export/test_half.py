@@ -1,0 +1,112 @@
+"""Half-precision files for TensorRT 11, which takes fp16 in no other way: converted, compared, built from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from jetsel.config import Host
+from jetsel.engines import EngineFailedError
+from jetsel.engines.building.builder import Builder, Order
+from jetsel.engines.building.preparing import fold, halve
+from jetsel.engines.building.trial import Inputs, compare, in_process
+from jetsel.weights import Weights
+from jetsel.zoo import STARTER, scan
+from tests.doubles.interpreter import make_interpreter
+
+FAMILY = scan([STARTER]).families["starter"]
+XS = FAMILY.models[0].weights(len(FAMILY.labels.names))
+
+
+class Noise:
+    """Photographs of noise, the same at each pass."""
+
+    source = "noise"
+
+    def __init__(self, weights: Weights) -> None:
+        self._shape = (1, 3, weights.height_px, weights.width_px)
+
+    def __len__(self) -> int:
+        return 5
+
+    def __iter__(self) -> Iterator[NDArray[np.float32]]:
+        random = np.random.default_rng(3)
+        for _ in range(len(self)):
+            yield random.normal(size=self._shape).astype(np.float32)
+
+
+def quiet(_stage: str, _share: float | None) -> None:
+    pass
+
+
+def large(path: Path, weight: float) -> Weights:
+    """Write a model of one matrix of this weight: over 65504 it is more than float16 has."""
+    matrix = numpy_helper.from_array(np.full((12, 2), weight, np.float32), "matrix")
+    graph = helper.make_graph(
+        [
+            helper.make_node("Flatten", ["image"], ["flat"]),
+            helper.make_node("MatMul", ["flat", "matrix"], ["logits"]),
+        ],
+        "large",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["n", 3, 2, 2])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", 2])],
+        [matrix],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), str(path))
+    return Weights("large", path, "a" * 64, 2, 2, 2)
+
+
+def kinds(path: Path) -> set[int]:
+    return {tensor.data_type for tensor in onnx.load(str(path)).graph.initializer}
+
+
+def test_weights_that_are_stored_in_half_become_constants_and_then_half_again(tmp_path: Path) -> None:
+    folded = fold(XS, tmp_path / "folded.onnx")
+    assert kinds(folded) == {TensorProto.FLOAT}
+    assert "Cast" not in {node.op_type for node in onnx.load(str(folded)).graph.node}
+    half = halve(XS, folded, tmp_path / "half.onnx", quiet)
+    assert kinds(half) == {TensorProto.FLOAT16}
+    onnx.checker.check_model(onnx.load(str(half)))
+    graph = onnx.load(str(half)).graph
+    assert {value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)} == {TensorProto.FLOAT}
+    noise: Inputs = Noise(XS)
+    check = compare(in_process("xs", half), None, XS, noise, quiet)
+    assert check.agreement == 1.0
+    assert 0 < check.largest_difference < 0.01 * check.spread
+
+
+def test_what_cannot_be_converted_says_why(tmp_path: Path) -> None:
+    (tmp_path / "none.onnx").write_bytes(b"no model")
+    with pytest.raises(EngineFailedError, match=r"cannot be converted to half precision \(.*set \[host\] precision"):
+        halve(XS, tmp_path / "none.onnx", tmp_path / "half.onnx", quiet)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Callable[..., Host]:
+    python = make_interpreter(tmp_path / "python", "11", board={"profile": "orin"})
+    return lambda: Host(interpreter=str(python), engines=str(tmp_path / "engines"))
+
+
+def test_tensorrt_11_builds_fp16_from_a_file_in_half_precision(host: Callable[..., Host]) -> None:
+    plan = Builder(host()).build(Order(XS, False, Noise(XS)), quiet)
+    assert plan.record.key.precision == "fp16"
+    assert plan.record.plan_bytes < 150_000  # of 62,000 parameters: two bytes each, not four
+    assert "in half precision, which answers as the model's own on 100.0% of 5 photographs" in plan.record.notes[0]
+
+
+def test_a_model_that_half_precision_breaks_is_refused_with_the_figures(
+    host: Callable[..., Host], tmp_path: Path
+) -> None:
+    weights = large(tmp_path / "large.onnx", 1e6)
+    with pytest.raises(EngineFailedError) as raised:
+        Builder(host()).build(Order(weights, False, Noise(weights)), quiet)
+    assert "in half precision it is not the same model: on 5 photographs (noise) a logit differs by" in str(
+        raised.value
+    )
+    assert not [path for path in (tmp_path / "engines").iterdir() if path.suffix != ".cache"]

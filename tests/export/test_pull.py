@@ -1,0 +1,236 @@
+"""Published weights are fetched whole from a file server, exported so that ONNX Runtime answers as torch, and added."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from jetsel.cli.app import app
+from jetsel.zoo import Model, scan, verify
+from jetsel.zoo.export import export
+from jetsel.zoo.onnx_file import has_external_data
+from jetsel.zoo.published import import_torchvision
+
+torchvision = import_torchvision()
+
+WIDTHS = {"mobilenet_v2": 1280, "mobilenet_v3_small": 1024, "resnet18": 512, "resnet50": 2048, "efficientnet_b0": 1280}
+
+
+def untrained(name: str) -> torch.nn.Module:
+    """A network of random weights, its normalisations not at their defaults: folding those would prove nothing."""
+    torch.manual_seed(0)
+    net = torchvision.models.get_model(name, weights=None)
+    with torch.no_grad():
+        for key, tensor in net.state_dict().items():
+            if "running" in key or (tensor.ndim == 1 and "weight" in key):
+                tensor.uniform_(0.5, 1.5)
+    return net.eval()
+
+
+@pytest.mark.parametrize("name", sorted(WIDTHS))
+def test_onnx_runtime_answers_as_torch_does(name: str, tmp_path: Path) -> None:
+    net, path = untrained(name), tmp_path / "net.onnx"
+    export(net, path, 224, 224)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    for size in (1, 3):  # the example that was traced had 2
+        batch = np.random.default_rng(size).standard_normal((size, 3, 224, 224)).astype(np.float32)
+        logits, embedding = session.run(["logits", "embedding"], {"image": batch})
+        with torch.no_grad():
+            expected = net(torch.from_numpy(batch)).numpy()
+        scale = np.abs(expected).max()
+        assert np.abs(logits - expected).max() <= 1e-4 * scale
+        assert embedding.shape == (size, WIDTHS[name])
+        last = [module for module in net.modules() if isinstance(module, torch.nn.Linear)][-1]
+        with torch.no_grad():
+            assert np.abs(last(torch.from_numpy(embedding)).numpy() - logits).max() <= 1e-4 * scale
+
+
+def test_an_old_runtime_can_load_it_and_nothing_lies_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    export(untrained("mobilenet_v3_small"), path, 224, 224)
+    model = onnx.load(str(path))
+    assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", 13)]
+    assert model.ir_version <= 8  # what ONNX Runtime 1.10 knows
+    assert not any(node.op_type == "BatchNormalization" for node in model.graph.node)
+    assert not has_external_data(path)
+
+
+def test_a_network_that_ends_in_no_linear_layer_has_no_embedding(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    example = export(untrained("squeezenet1_1"), path, 224, 224)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    assert [output.name for output in session.get_outputs()] == ["logits"]
+    found = session.run(None, {"image": example.batch})[0]
+    assert np.abs(found - example.logits).max() <= 1e-4 * np.abs(example.logits).max()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Path:
+    """The folder that the file server serves."""
+    (tmp_path / "published").mkdir()
+    return tmp_path / "published"
+
+
+@pytest.fixture
+def server(published: Path) -> Iterator[str]:
+    """The address of a file server on this machine."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(published))) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    return tmp_path / "state" / "models"
+
+
+def publish(folder: Path, name: str, content: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Save what a checkpoint holds, and have torchvision expect it, by its hash, as the model's default weights."""
+    draft = folder / "draft"
+    torch.save(content, draft)
+    path = folder / f"{name}-{hashlib.sha256(draft.read_bytes()).hexdigest()[:8]}.pth"
+    draft.rename(path)
+    weights = torchvision.models.get_model_weights(name).DEFAULT
+    monkeypatch.setattr(weights.value, "url", f"https://models.invalid/all/{path.name}")
+    return path
+
+
+def pull(*arguments: str, status: int = 0) -> str:
+    """What the command prints: on the standard output where it succeeds, else its one line of error."""
+    done = CliRunner().invoke(app, ["models", "pull", *arguments])
+    assert done.exit_code == status, done.output
+    if status != 0:
+        assert len(done.stderr.splitlines()) == 1
+    return done.stdout if status == 0 else done.stderr
+
+
+def models(folder: Path) -> dict[str, Model]:
+    zoo = scan([folder])
+    assert zoo.broken == ()
+    found = {model.manifest.name: model for family in zoo.families.values() for model in family.models}
+    for model in found.values():
+        verify(model)
+    return found
+
+
+def test_a_model_is_pulled_with_all_that_was_published_of_it(
+    server: str, published: Path, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = untrained("mobilenet_v3_small")
+    file = publish(published, "mobilenet_v3_small", net.state_dict(), monkeypatch)
+    said = json.loads(pull("torchvision:mobilenet_v3_small", "--from", f"{server}/", "--json"))
+    model = models(own)["mobilenet_v3_small"]
+    manifest, spec = model.manifest, model.manifest.input
+    assert (manifest.family, said["classes"]) == ("imagenet1k", 1000)
+    assert (spec.width_px, spec.height_px, spec.resize_px) == (224, 224, 256)
+    assert (spec.resize, spec.interpolation, spec.crop, spec.channels) == (
+        "shorter-side",
+        "antialiased-bilinear",
+        "center",
+        "rgb",
+    )
+    assert (spec.mean, spec.std) == ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+    described = torchvision.models.MobileNet_V3_Small_Weights.IMAGENET1K_V1.meta
+    assert manifest.multiply_accumulates == pytest.approx(described["_ops"] * 1e9, rel=0.01)
+    assert manifest.parameters == pytest.approx(described["num_params"], rel=0.01)
+    assert "weights IMAGENET1K_V1" in manifest.source
+    assert file.name in manifest.source
+    assert "terms of that data" in (manifest.notice or "")
+    (family,) = scan([own]).families.values()
+    assert [name.partition(" (")[0] for name in family.labels.names] == described["categories"]
+    assert len(set(family.labels.wnids)) == 1000  # although two are called crane
+    batch = np.random.default_rng(0).standard_normal((2, 3, 224, 224)).astype(np.float32)
+    session = onnxruntime.InferenceSession(str(model.path), providers=["CPUExecutionProvider"])
+    with torch.no_grad():
+        expected = net(torch.from_numpy(batch)).numpy()
+    np.testing.assert_allclose(
+        session.run(["logits"], {"image": batch})[0], expected, atol=1e-4 * float(np.abs(expected).max()), rtol=0
+    )
+
+
+def test_a_second_model_of_the_same_classes_joins_the_family(
+    server: str, published: Path, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("mobilenet_v3_small", "squeezenet1_1"):
+        publish(published, name, untrained(name).state_dict(), monkeypatch)
+        assert f"added {name} 1.0.0 to family imagenet1k" in pull(f"torchvision:{name}", "--from", server)
+    assert models(own).keys() == {"mobilenet_v3_small", "squeezenet1_1"}
+    assert models(own)["squeezenet1_1"].manifest.outputs == ("logits",)
+    before = torch.hub.get_dir()
+    assert "say --replace" in pull("torchvision:squeezenet1_1", "--from", server, status=1)
+    assert torch.hub.get_dir() == before
+
+
+def test_weights_of_another_hash_are_refused(server: str, published: Path, own: Path) -> None:
+    url = torchvision.models.MobileNet_V3_Small_Weights.IMAGENET1K_V1.url
+    torch.save(untrained("mobilenet_v3_small").state_dict(), published / url.rpartition("/")[2])
+    said = pull("torchvision:mobilenet_v3_small", "--from", server, status=1)
+    assert "047dcff4 was published" in said
+    assert "--from URL" in said
+    assert not own.exists()
+
+
+def test_a_server_that_has_not_got_them_is_told(server: str, own: Path) -> None:
+    assert "404 File not found" in pull("torchvision:resnet18", "--from", server, status=1)
+    assert "refused" in pull("torchvision:resnet18", "--from", "http://127.0.0.1:9", status=1)
+    assert "unknown url type" in pull("torchvision:resnet18", "--from", "nowhere", status=1)
+    assert not own.exists()
+
+
+class Evil:
+    """What runs a command when an unpickler that is not careful reads it."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.target,)
+
+
+def test_a_checkpoint_never_runs_code(
+    server: str, published: Path, own: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    state = untrained("mobilenet_v3_small").state_dict()
+    publish(published, "mobilenet_v3_small", {**state, "more": Evil(tmp_path / "ran")}, monkeypatch)
+    assert "holds no weights" in pull("torchvision:mobilenet_v3_small", "--from", server, status=1)
+    assert not (tmp_path / "ran").exists()
+    assert not own.exists()
+
+
+def test_weights_of_another_model_are_refused(
+    server: str, published: Path, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(published, "resnet18", untrained("mobilenet_v3_small").state_dict(), monkeypatch)
+    assert "holds no weights of resnet18" in pull("torchvision:resnet18", "--from", server, status=1)
+
+
+def test_what_is_not_published_is_named(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no classifier resnet19; try resnet1" in pull("torchvision:resnet19", status=1)
+    assert "no classifier fasterrcnn_resnet50_fpn" in pull("torchvision:fasterrcnn_resnet50_fpn", status=1)
+    said = pull("torchvision:resnet50", "--weights", "BEST", status=1)
+    assert "it has IMAGENET1K_V1, IMAGENET1K_V2, DEFAULT" in said
+    weights = torchvision.models.get_model_weights("resnet18").DEFAULT
+    monkeypatch.setattr(weights.value, "url", "https://models.invalid/resnet18.pth")
+    assert "its name holds no hash" in pull("torchvision:resnet18", status=1)

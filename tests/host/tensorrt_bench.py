@@ -1,0 +1,177 @@
+"""What the tests of the TensorRT host share: a real host process over a double of TensorRT, and small ONNX files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.engines.hosting.link import LinkBrokenError
+from jetsel.engines.hosting.process import HostProcess, Start
+from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX
+from tests.doubles.interpreter import make_interpreter
+from tests.unit.zoo.making import field, onnx_file
+
+LIMIT_S = 60.0
+SIZE_BYTES = 1 << 16
+FLOAT, INT8, HALF = 1, 3, 10  # TensorProto.DataType in onnx.proto
+
+
+class Bench:
+    """One host process; `board` is its simulated board, which can be changed while it runs."""
+
+    def __init__(self, interpreter: Path, folder: Path, board: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self._board_file = folder / "board.json"
+        self.set_board(board)
+        start = Start(str(interpreter), "tensorrt", {"JETSEL_DOUBLE": str(self._board_file)}, 0, LIMIT_S)
+        self.process = HostProcess(start)
+        self.region = self.process.memory.take(SIZE_BYTES)
+        self.told: list[tuple[str, float | None]] = []
+        self.ends = "exit status 0"  # how it has to end
+
+    def set_board(self, board: Mapping[str, Any]) -> None:
+        """Change the board, faults included."""
+        aside = self._board_file.with_suffix(".aside")
+        aside.write_text(json.dumps(board))
+        aside.replace(self._board_file)
+
+    def build(
+        self, onnx: bytes, batches: Iterable[NDArray[np.float32]] = (), *, name: str = "m", **changes: Any
+    ) -> dict[str, Any]:
+        """Ask for NAME.plan of this ONNX file; `batches` are what a calibration gets."""
+        (self.folder / f"{name}.onnx").write_bytes(onnx)
+        request = {
+            "onnx": str(self.folder / f"{name}.onnx"),
+            "plan": str(self.folder / f"{name}.plan"),
+            "precision": "fp32",
+            "max_batch": 4,
+            "input_px": [HEIGHT_PX, WIDTH_PX],
+            "workspace_bytes": 1 << 26,
+            "timing_cache": None,
+            "calibration_cache": None,
+            "options": {},
+            "input": {"offset": self.region.offset, "bytes": self.region.size},
+        }
+        coming = iter(batches)
+
+        def feed() -> dict[str, Any]:
+            batch = next(coming, None)
+            if batch is None:
+                return {"count": 0, "shape": [0, 3, HEIGHT_PX, WIDTH_PX]}
+            self._write(batch)
+            return {"count": len(batch), "shape": list(batch.shape)}
+
+        self.told.clear()
+        return self.process.exchange(
+            "build", {**request, **changes}, LIMIT_S, lambda stage, share: self.told.append((stage, share)), feed
+        )
+
+    def load(self, key: int = 1, *, name: str = "m", **changes: Any) -> dict[str, Any]:
+        """Ask for NAME.plan to be loaded."""
+        request = {
+            "model": key,
+            "name": name,
+            "path": str(self.folder / f"{name}.plan"),
+            "sha256": None,
+            "classes": None,
+            "input_px": [HEIGHT_PX, WIDTH_PX],
+            "threads": 1,
+            "made_for": None,
+        }
+        return self.process.exchange("load", {**request, **changes}, LIMIT_S)
+
+    def infer(self, batch: NDArray[np.float32], key: int = 1) -> dict[str, Any]:
+        """Ask for one run; the reply's arrays are replaced by what they hold."""
+        self._write(batch)
+        middle = SIZE_BYTES // 2
+        request = {
+            "model": key,
+            "input": {"offset": self.region.offset, "shape": list(batch.shape)},
+            "output": {"offset": self.region.offset + middle, "bytes": middle},
+        }
+        reply = self.process.exchange("infer", request, LIMIT_S)
+        for role in ("logits", "embedding"):
+            if reply.get(role):
+                reply[role] = self.region.view(reply[role]["offset"], tuple(reply[role]["shape"])).copy()
+        return reply
+
+    def unload(self, key: int) -> dict[str, Any]:
+        """Ask for one model to go."""
+        return self.process.exchange("unload", {"model": key}, LIMIT_S)
+
+    def _write(self, batch: NDArray[np.float32]) -> None:
+        self.region.view(self.region.offset, batch.shape)[:] = batch
+
+
+Begin = Callable[..., Bench]
+
+
+@contextlib.contextmanager
+def benches(folder: Path) -> Iterator[Begin]:
+    """Starts hosts: begin(generation, **board). Each has to leave cleanly at the end, its CUDA context too."""
+    with contextlib.ExitStack() as stack:
+
+        def begin(generation: str, **board: Any) -> Bench:
+            mine = folder / str(len(list(folder.iterdir())))
+            mine.mkdir()
+            bench = Bench(make_interpreter(mine / "python", generation), mine, board)
+            stack.callback(_left, bench)
+            return bench
+
+        yield begin
+
+
+def _left(bench: Bench) -> None:
+    with contextlib.suppress(LinkBrokenError):
+        bench.process.exchange("quit", {}, LIMIT_S)
+    assert bench.process.kill(patience_s=10) == bench.ends
+
+
+def typed_model(weights: NDArray[np.float32], kind: int = FLOAT, *, step: float | None = None) -> bytes:
+    """Return the file of a model whose one output, logits, is its flattened input times weights, for any batch.
+
+    kind: of everything in it. step: where given, its input is quantised to INT8 by this step first (Q/DQ nodes).
+    """
+    content = weights.astype("<f2" if kind == HALF else "<f4").tobytes()
+    graph, images = b"", b"images"
+    tensors = [_tensor(b"weights", weights.shape, kind, content)]
+    if step is not None:
+        tensors.append(_tensor(b"step", (), FLOAT, np.float32(step).tobytes()))
+        tensors.append(_tensor(b"zero", (), INT8, b"\0"))
+        graph += field(1, _node(b"QuantizeLinear", [b"images", b"step", b"zero"], b"steps"))
+        graph += field(1, _node(b"DequantizeLinear", [b"steps", b"step", b"zero"], b"rounded"))
+        images = b"rounded"
+    graph += field(1, _node(b"Flatten", [images], b"flat")) + field(
+        1, _node(b"MatMul", [b"flat", b"weights"], b"logits")
+    )
+    graph += field(2, b"typed") + b"".join(field(5, tensor) for tensor in tensors)
+    graph += field(11, _value(b"images", [b"n", 3, HEIGHT_PX, WIDTH_PX], kind))
+    return onnx_file(graph + field(12, _value(b"logits", [b"n", weights.shape[1]], kind)))
+
+
+# See tests/contract/tiny.py for the numbers.
+def _tensor(name: bytes, shape: tuple[int, ...], kind: int, content: bytes) -> bytes:
+    return b"".join(field(1, length) for length in shape) + field(2, kind) + field(8, name) + field(9, content)
+
+
+def _node(kind: bytes, inputs: list[bytes], output: bytes) -> bytes:
+    return b"".join(field(1, name) for name in inputs) + field(2, output) + field(4, kind)
+
+
+def _value(name: bytes, extents: list[bytes | int], kind: int) -> bytes:
+    shape = b"".join(field(1, field(2 if isinstance(extent, bytes) else 1, extent)) for extent in extents)
+    return field(1, name) + field(2, field(1, field(1, kind) + field(2, shape)))
+
+
+def pixels(*values: float) -> NDArray[np.float32]:
+    """Return one image for each value, all of whose pixels have it."""
+    return np.stack([np.full((3, HEIGHT_PX, WIDTH_PX), value, np.float32) for value in values])
+
+
+COUNTING = np.arange(PIXELS * 4, dtype=np.float32).reshape(PIXELS, 4)  # its columns add up to 612, 630, 648 and 666

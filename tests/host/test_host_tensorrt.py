@@ -1,0 +1,249 @@
+"""The host serves TensorRT engines, through the real process, over doubles of four generations of TensorRT."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+
+import jetsel
+from jetsel.engines.base import EngineFailedError
+from tests.contract.tiny import matrix_model
+from tests.doubles.interpreter import GENERATIONS
+from tests.host.tensorrt_bench import COUNTING, HALF, SIZE_BYTES, Begin, benches, pixels, typed_model
+
+STARTER = Path(jetsel.__file__).parent / "zoo" / "starter"
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Begin]:
+    with benches(tmp_path) as begin:
+        yield begin
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("profile", ["tx2", "orin", "discrete"])
+def test_an_engine_answers_for_each_image_of_a_batch(
+    start: Begin, generation: str, profile: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    bench = start(generation, profile=profile)
+    built = bench.build(matrix_model(COUNTING))
+    assert (built["ok"], built["max_batch"], built["notes"]) == (True, 4, [])
+    loaded = bench.load()
+    assert (loaded["ok"], loaded["max_batch"], loaded["classes"], loaded["embedding_width"]) == (True, 4, 4, 18)
+    assert loaded["input_dtype"] == "float32"
+    for batch in (pixels(1), pixels(0, 2, -1, 3), pixels(5, 7)):
+        reply = bench.infer(batch)
+        assert reply["logits"].tolist() == [[612 * v, 630 * v, 648 * v, 666 * v] for v in batch[:, 0, 0, 0].tolist()]
+        assert reply["embedding"].tolist() == batch.reshape(-1, 18).tolist()
+        assert 0 <= reply["device_ms"] <= reply["wall_ms"]
+    assert capfd.readouterr().err == ""  # nothing of this is worth a warning
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("profile", ["tx2", "orin"])
+def test_inputs_are_read_from_memory_that_was_added_later(start: Begin, generation: str, profile: str) -> None:
+    bench = start(generation, profile=profile)
+    bench.build(matrix_model(COUNTING))
+    bench.load()
+    former, bench.region = bench.region, bench.process.memory.take(SIZE_BYTES)
+    assert bench.region.offset > former.offset
+    assert bench.infer(pixels(2))["logits"].tolist() == [[1224, 1260, 1296, 1332]]
+
+
+def test_hello_describes_a_tx2(start: Begin) -> None:
+    about = start("8.2").process.about
+    assert (about["backend"], about["version"], about["libraries"]["cuda"]) == ("tensorrt", "8.2.1.8", "10.2")
+    assert about["gpu"] == {
+        "name": "NVIDIA Tegra X2",
+        "compute_capability": "6.2",
+        "memory_bytes": 8235577344,
+        "is_integrated": True,
+        "fast_fp16": True,
+        "fast_int8": False,
+    }
+
+
+def test_a_gpu_with_memory_of_its_own_says_how_much_of_it_is_left(start: Begin) -> None:
+    memory = start("10", profile="discrete", used_bytes=36192768).process.about["memory"]
+    assert memory == {"total_bytes": 12636192768, "available_bytes": 12600000000}
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_engines_share_their_scratch_memory(start: Begin, generation: str) -> None:
+    bench = start(generation, profile="discrete", engine_bytes=1 << 20, scratch_bytes=1 << 22)
+    bench.build(matrix_model(COUNTING))
+    first, second = bench.load(1), bench.load(2)
+    assert first["scratch_bytes"] == second["scratch_bytes"] == 1 << 22
+    assert first["cost_bytes"] - second["cost_bytes"] == 1 << 22
+    assert 1 << 20 <= second["cost_bytes"] < 1 << 21
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_engines_move_when_one_that_needs_more_scratch_memory_comes(start: Begin, generation: str) -> None:
+    bench = start(generation, scratch_bytes=256)
+    bench.build(matrix_model(COUNTING), name="little")
+    bench.set_board({"scratch_bytes": 1 << 20})
+    bench.build(matrix_model(2 * COUNTING), name="much")
+    assert bench.load(1, name="little")["scratch_bytes"] == 256
+    assert bench.load(2, name="much")["scratch_bytes"] == 1 << 20
+    assert bench.infer(pixels(1), 1)["logits"].tolist() == [[612, 630, 648, 666]]
+    assert bench.infer(pixels(1), 2)["logits"].tolist() == [[1224, 1260, 1296, 1332]]
+    assert bench.unload(2)["ok"]
+    assert bench.infer(pixels(1), 1)["logits"].tolist() == [[612, 630, 648, 666]]
+    assert bench.unload(1)["ok"]
+    assert bench.load(3, name="much")["ok"]
+    assert bench.infer(pixels(1), 3)["logits"].tolist() == [[1224, 1260, 1296, 1332]]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_an_engine_of_a_fixed_batch_answers_for_fewer_images(start: Begin, generation: str) -> None:
+    bench = start(generation)
+    assert bench.build(matrix_model(COUNTING, batch=3))["max_batch"] == 3
+    assert bench.load()["max_batch"] == 3
+    assert bench.infer(pixels(1, 2))["logits"].tolist() == [[612, 630, 648, 666], [1224, 1260, 1296, 1332]]
+
+
+@pytest.mark.parametrize("generation", ["10", "11"])
+def test_an_engine_that_takes_half_precision_is_given_it(start: Begin, generation: str) -> None:
+    bench = start(generation, profile="orin")
+    assert bench.build(typed_model(COUNTING, HALF), precision="fp16", is_half=True)["ok"]
+    loaded = bench.load()
+    assert (loaded["input_dtype"], loaded["embedding_width"]) == ("float16", None)
+    # 0.1 is 0.0999755859375 as a half; 612 times that is 61.185, and halves are 1/32 apart there, 1/16 above 64.
+    assert bench.infer(pixels(0.1))["logits"].tolist() == [[61.1875, 63.0, 64.8125, 66.5625]]
+
+
+@pytest.mark.parametrize("generation", ["8.2", "11"])
+def test_a_starter_model_answers_as_onnx_runtime_does(start: Begin, generation: str) -> None:
+    bench = start(generation)
+    described = json.loads((STARTER / "xs.json").read_text())
+    side_px = described["input"]["width_px"]
+    assert bench.build((STARTER / "xs.onnx").read_bytes(), input_px=[side_px, side_px], max_batch=1)["ok"]
+    assert bench.load(input_px=[side_px, side_px])["embedding_width"] == described["embedding_width"]
+    bench.region = bench.process.memory.take(1 << 20)
+    image = np.random.default_rng(4).normal(size=(1, 3, side_px, side_px)).astype(np.float32)
+    reply = bench.infer(image)
+    session = onnxruntime.InferenceSession(STARTER / "xs.onnx", providers=["CPUExecutionProvider"])
+    logits, embedding = session.run(["logits", "embedding"], {session.get_inputs()[0].name: image})
+    np.testing.assert_allclose(reply["logits"], logits, atol=1e-5)
+    np.testing.assert_allclose(reply["embedding"], embedding, atol=1e-5)
+
+
+@pytest.mark.parametrize("generation", ["8.2", "11"])
+@pytest.mark.parametrize("other", ["tensorrt", "gpu", "compute_capability"])
+def test_a_plan_made_for_another_place_is_not_loaded(start: Begin, generation: str, other: str) -> None:
+    bench = start(generation)
+    bench.build(matrix_model(COUNTING))
+    version = bench.process.about["version"]
+    made_for = {"tensorrt": version, "gpu": "NVIDIA Tegra X2", "compute_capability": "6.2"}
+    refused = bench.load(made_for={**made_for, other: "another"})
+    assert (refused["ok"], refused["code"]) == (False, "mismatch")
+    assert "another" in refused["message"]
+    assert f"TensorRT {version} and NVIDIA Tegra X2 (6.2)" in refused["message"]
+    assert "jetsel models build m" in refused["message"]
+    assert bench.load(made_for=made_for)["ok"]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize(
+    ("board", "said"),
+    [
+        pytest.param({"faults": {"deserialize_none": True}}, "Serialization assertion failed", id="no engine"),
+        pytest.param({"gpu": "Orin"}, "not Orin", id="an engine of another GPU"),
+        pytest.param({"faults": {"context_none": True}}, "out of memory", id="no context"),
+        pytest.param({"faults": {"mem_alloc_memory": True}}, "serve fewer or smaller models", id="no memory"),
+        pytest.param({"used_bytes": 8235577344}, "out of memory", id="no memory for weights"),
+    ],
+)
+def test_an_engine_that_does_not_load_fails_alone(
+    start: Begin, generation: str, board: dict[str, Any], said: str
+) -> None:
+    bench = start(generation)
+    bench.build(matrix_model(COUNTING))
+    assert bench.load(1)["ok"]
+    bench.set_board(board)
+    refused = bench.load(2)
+    assert (refused["ok"], refused["code"]) == (False, "load-failed")
+    assert said in refused["message"]
+    assert bench.infer(pixels(1), 1)["logits"].tolist() == [[612, 630, 648, 666]]
+    bench.set_board({})
+    assert bench.load(2)["ok"]
+
+
+@pytest.mark.parametrize("generation", ["8.2", "10"])
+def test_what_is_no_plan_is_refused_with_the_command_that_makes_one(start: Begin, generation: str) -> None:
+    bench = start(generation)
+    (bench.folder / "m.plan").write_bytes(b"not a plan")
+    refused = bench.load()
+    assert refused["code"] == "load-failed"
+    assert "magicTag does not match" in refused["message"]
+    assert "jetsel models build m" in refused["message"]
+
+
+@pytest.mark.parametrize("generation", ["8.2", "10"])
+@pytest.mark.parametrize(
+    ("onnx", "input_px", "said"),
+    [
+        pytest.param(matrix_model(COUNTING), [2, 4], "not one ['n', 3, 2, 4]", id="input of another size"),
+        pytest.param(matrix_model(COUNTING, logits_name="scores"), [2, 3], "export it with logits", id="no logits"),
+    ],
+)
+def test_an_engine_of_other_tensors_is_refused(
+    start: Begin, generation: str, onnx: bytes, input_px: list[int], said: str
+) -> None:
+    bench = start(generation)
+    assert bench.build(onnx)["ok"]
+    refused = bench.load(input_px=input_px)
+    assert refused["code"] == "load-failed"
+    assert said in refused["message"]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_run_that_tensorrt_refuses_fails_alone(start: Begin, generation: str) -> None:
+    bench = start(generation)
+    bench.build(matrix_model(COUNTING))
+    bench.load()
+    bench.set_board({"faults": {"enqueue_false": {"times": 1}}})
+    refused = bench.infer(pixels(1))
+    assert (refused["ok"], refused["code"]) == (False, "infer-failed")
+    assert "invalid argument" in refused["message"]
+    assert bench.infer(pixels(1))["logits"].tolist() == [[612, 630, 648, 666]]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_fault_of_the_gpu_is_answered_and_ends_the_process(start: Begin, generation: str) -> None:
+    bench = start(generation, profile="orin")
+    bench.build(matrix_model(COUNTING))
+    bench.load()
+    bench.set_board({"profile": "orin", "faults": {"enqueue_error": True}})
+    refused = bench.infer(pixels(1))
+    assert (refused["ok"], refused["code"]) == (False, "poisoned")
+    assert "illegal memory access" in refused["message"]
+    bench.ends = "exit status 3"
+
+
+@pytest.mark.parametrize("generation", ["8.2", "10"])
+def test_outputs_that_are_not_finite_are_refused_when_it_is_loaded(start: Begin, generation: str) -> None:
+    bench = start(generation)
+    bench.build(matrix_model(COUNTING))
+    bench.set_board({"faults": {"nan_outputs": True}})
+    assert bench.load()["code"] == "bad-output"
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        pytest.param({"import_tensorrt": "libnvinfer.so.8: cannot open"}, "libnvinfer.so.8", id="no TensorRT"),
+        pytest.param({"import_pycuda": "libcuda.so.1: cannot open"}, "libcuda.so.1", id="no pycuda"),
+        pytest.param({"cuda_initialization": True}, "CUDA does not start", id="no device"),
+    ],
+)
+def test_a_host_that_cannot_use_the_gpu_says_why(start: Begin, fault: dict[str, Any], said: str) -> None:
+    with pytest.raises(EngineFailedError, match=said):
+        start("8.2", faults=fault)

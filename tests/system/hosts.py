@@ -1,0 +1,70 @@
+"""Engine hosts that misbehave: the real host.py with one thing changed, started by a script like an interpreter."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+CHANGED = """#!{python}
+# Called as an interpreter is: -I host.py --backend B --fd N.
+import importlib.util, json, os, signal, struct, sys, time
+spec = importlib.util.spec_from_file_location("host", sys.argv[2])
+host = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(host)
+{change}
+sys.exit(host.main(sys.argv[3:]))
+"""
+
+NEVER_HELLO = "time.sleep(600)"
+
+SILENT_PING = """
+class Silent(host.Host):
+    def _answer(self, request):
+        if request["do"] == "ping":
+            time.sleep(600)
+        return super()._answer(request)
+host.Host = Silent
+"""
+
+# What one answer to infer is replaced by; {body} sends it.
+ON_INFER = """
+class Changed(host.Host):
+    def _answer(self, request):
+        if request["do"] != "infer" or os.path.exists({once!r}):
+            return super()._answer(request)
+        open({once!r}, "w").close()
+        send = self._channel._socket.sendall
+        reply = lambda **found: (lambda body: struct.pack("!I", len(body)) + body)(json.dumps(found).encode())
+        {body}
+host.Host = Changed
+"""
+
+BODIES = {
+    "half a message and the end": 'send(reply(id=request["id"], ok=True)[:7]); os._exit(0)',
+    "half a header and the end": 'send(b"\\0\\0"); os._exit(0)',
+    "garbage": 'send(b"\\0\\0\\0\\5hello")',
+    "no object": 'send(b"\\0\\0\\0\\2[]")',
+    "a message without end": 'send(b"\\xff\\xff\\xff\\xff" + 100 * b"x")',
+    "another request's answer": 'send(reply(id=request["id"] + 1, ok=True))',
+    "neither reply nor progress": 'send(reply(id=request["id"], maybe=True))',
+    "the end": "os._exit(0)",
+    "a crash": "os.kill(os.getpid(), signal.SIGSEGV)",
+    "a poisoned device": 'send(reply(id=request["id"], ok=False, code="poisoned", message="an illegal address"))',
+}
+
+DIES_LOADING = """
+class Dying(host.Host):
+    def _load(self, request):
+        if request["name"] == {name!r} and os.path.exists({when!r}):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super()._load(request)
+host.Host = Dying
+"""
+
+
+def interpreter(folder: Path, change: str, name: str = "python-changed") -> str:
+    """Write the script and return its path."""
+    path = folder / name
+    path.write_text(CHANGED.format(python=sys.executable, change=change))
+    path.chmod(0o755)
+    return str(path)

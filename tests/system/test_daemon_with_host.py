@@ -1,0 +1,220 @@
+"""A daemon whose models run in the engine host, which is killed and stopped under load."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.daemons import Connect, Daemon, Peer, Start, drawn, encoded
+
+LIMIT_S = 60.0
+CONFIG = """
+[models]
+only = ["xs", "s"]
+backends = { xs = "onnxruntime-hosted" }
+[policies.both]
+models = ["xs", "s"]
+thresholds = [0.99]
+"""
+
+
+def hosts_of(daemon: Daemon) -> list[int]:
+    """The process numbers of the daemon's engine hosts: one, or for a moment none."""
+    children = Path(f"/proc/{daemon.process.pid}/task").glob("*/children")
+    found: list[int] = []
+    for file in children:
+        with contextlib.suppress(OSError):  # what ends meanwhile
+            pids = [int(pid) for pid in file.read_text().split()]
+            found += [pid for pid in pids if b"host.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return found
+
+
+def host_of(daemon: Daemon) -> int:
+    (host,) = hosts_of(daemon)
+    return host
+
+
+def until(met: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + LIMIT_S
+    while not met():
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+def model(peer: Peer, name: str) -> dict[str, Any]:
+    models = {m["name"]: m for family in peer.status()["families"] for m in family["models"]}
+    found: dict[str, Any] = models[name]
+    return found
+
+
+PICTURES = [encoded(drawn(seed)) for seed in range(4)]
+
+
+@pytest.fixture
+def daemon(start: Start) -> Daemon:
+    return start(CONFIG)
+
+
+@pytest.fixture
+def expected(start: Start, connect: Connect) -> list[float]:
+    """What xs answers where it runs in the daemon's own process."""
+    peer = connect(start(CONFIG.replace("onnxruntime-hosted", "onnxruntime"), name="plain"))
+    return [peer.classify(picture, model="xs")["probability"] for picture in PICTURES]
+
+
+class Load:
+    """Clients that ask without pause, each one question at a time, and count what comes."""
+
+    def __init__(self, daemon: Daemon, expected: list[float], clients: int = 8) -> None:
+        self.asked, self.codes = 0, Counter[str]()
+        self.wrong: list[dict[str, Any]] = []
+        self._expected = expected
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._ask, args=(daemon,)) for _ in range(clients)]
+        for thread in self._threads:
+            thread.start()
+
+    def _ask(self, daemon: Daemon) -> None:
+        peer = Peer(daemon.endpoint)
+        number = 0
+        while not self._over.is_set():
+            number += 1
+            which = number % len(PICTURES)
+            with self._lock:
+                self.asked += 1
+            reply = peer.classify(PICTURES[which], id=str(number), model="xs")
+            with self._lock:
+                self.codes[reply.get("code", "ok")] += 1
+                is_right = reply.get("code") == "engine-died" or (
+                    reply["id"] == str(number) and abs(reply["probability"] - self._expected[which]) < 1e-3
+                )
+                if not is_right:
+                    self.wrong.append(reply)
+        peer.close()
+
+    def stop(self) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join(LIMIT_S)
+            assert not thread.is_alive(), "a request was lost"
+
+
+def test_a_host_killed_under_load_gives_no_wrong_answer_and_loses_no_request(
+    daemon: Daemon, connect: Connect, expected: list[float]
+) -> None:
+    load = Load(daemon, expected)
+    try:
+        for _ in range(3):
+            before = load.codes["ok"]
+            until(lambda before=before: load.codes["ok"] > before + 50)  # type: ignore[misc]
+            host = host_of(daemon)
+            os.kill(host, signal.SIGKILL)
+            until(lambda host=host: hosts_of(daemon) not in ([], [host]))  # type: ignore[misc]
+        before = load.codes["ok"]
+        until(lambda: load.codes["ok"] > before + 50)
+    finally:
+        load.stop()
+    assert load.wrong == []
+    assert sum(load.codes.values()) == load.asked
+    assert set(load.codes) <= {"ok", "engine-died"}
+    assert daemon.log.read_text().count(" ended while ") == 3, "each death is told of once"
+
+
+def test_a_request_in_flight_at_a_death_is_answered_by_the_next_host(daemon: Daemon, connect: Connect) -> None:
+    peer, other = connect(daemon), connect(daemon)
+    host = host_of(daemon)
+    os.kill(host, signal.SIGSTOP)
+    peer.send({"type": "classify", "model": "xs"}, PICTURES[0])
+    until(lambda: other.status()["in_queue"] == 1)
+    time.sleep(0.2)  # so that it has left the lane for the host
+    os.kill(host, signal.SIGKILL)
+    reply = peer.receive()
+    assert reply["type"] == "answer"
+    assert [run["model"] for run in reply["ran"]] == ["xs"]
+    assert host_of(daemon) != host
+
+
+def test_a_deadline_that_a_restart_would_overrun_is_refused_at_once(daemon: Daemon, connect: Connect) -> None:
+    peer, other = connect(daemon), connect(daemon)
+    host = host_of(daemon)
+    os.kill(host, signal.SIGSTOP)
+    peer.send({"type": "classify", "model": "xs", "deadline_ms": 210}, PICTURES[0])
+    until(lambda: other.status()["in_queue"] == 1)
+    time.sleep(0.2)
+    os.kill(host, signal.SIGKILL)
+    reply = peer.receive()
+    assert (reply["code"], reply["retry"]) in {("engine-died", True), ("deadline", False)}
+
+
+def test_while_the_host_hangs_models_elsewhere_serve_and_then_it_is_replaced(daemon: Daemon, connect: Connect) -> None:
+    peer, other = connect(daemon), connect(daemon)
+    host = host_of(daemon)
+    os.kill(host, signal.SIGSTOP)
+    peer.send({"type": "classify", "model": "xs"}, PICTURES[0])
+    until(lambda: other.status()["in_queue"] == 1)
+    assert other.classify(PICTURES[1], model="s")["type"] == "answer"
+    assert peer.receive()["type"] == "answer", "killed, replaced, and run again"
+    assert host_of(daemon) != host
+
+
+def test_a_host_that_cannot_start_again_is_told_of_in_status_and_the_rest_serves(
+    start: Start, connect: Connect, tmp_path: Path
+) -> None:
+    python = tmp_path / "python-once"
+    python.write_text(f'#!/bin/sh\n[ -e {tmp_path}/gone ] && exit 9\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    daemon = start(f'{CONFIG}[host]\ninterpreter = "{python}"\n')
+    peer = connect(daemon)
+    assert model(peer, "xs")["state"] == "ready"
+    (tmp_path / "gone").touch()
+    os.kill(host_of(daemon), signal.SIGKILL)
+    until(lambda: "exit status 9" in str(model(peer, "xs")["reason"]))
+    assert model(peer, "xs")["state"] == "unavailable"
+    failure = peer.classify(PICTURES[0], model="xs")
+    assert (failure["code"], failure["retry"]) == ("engine-died", True)
+    assert peer.classify(PICTURES[0], model="s")["type"] == "answer"
+    assert peer.classify(PICTURES[0], policy="both")["type"] == "answer"
+    (tmp_path / "gone").unlink()
+    until(lambda: model(peer, "xs")["state"] == "ready")
+    assert peer.classify(PICTURES[0], model="xs")["type"] == "answer"
+
+
+def test_the_host_ends_with_the_daemon_however_that_ends(start: Start) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        daemon = start(CONFIG, name=f"jetsel-{number}")
+        host = host_of(daemon)
+        daemon.stop(number)
+        until(lambda host=host: not Path(f"/proc/{host}").exists())  # type: ignore[misc]
+
+
+def test_an_interpreter_without_what_is_needed_leaves_its_models_out_with_the_reason(
+    start: Start, connect: Connect, tmp_path: Path
+) -> None:
+    python = tmp_path / "python-bare"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    daemon = start(f'{CONFIG}[host]\ninterpreter = "{python}"\n')
+    peer = connect(daemon)
+    found = model(peer, "xs")
+    assert found["state"] == "unavailable"
+    assert "jetsel doctor" in found["reason"]
+    assert peer.classify(PICTURES[0], model="s")["type"] == "answer"
+
+
+def test_a_reload_keeps_the_host_and_what_it_holds(daemon: Daemon, connect: Connect) -> None:
+    peer = connect(daemon)
+    host = host_of(daemon)
+    assert peer.ask({"type": "reload"})["type"] == "reloaded"
+    assert host_of(daemon) == host
+    assert peer.classify(PICTURES[0], model="xs")["type"] == "answer"

@@ -1,0 +1,205 @@
+"""`jetsel models build` as a command: what it builds, tells and refuses, and what stays when it is ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jetsel.engines.building.plans import read_record
+from jetsel.zoo import STARTER
+from tests.doubles.interpreter import make_interpreter
+from tests.system.command import COMMAND, jetsel
+from tests.system.daemons import drawn, encoded
+
+EXIT_USAGE, EXIT_INTERRUPTED = 2, 130
+SLOW = {"build_ms_per_layer": 60_000}
+
+
+@pytest.fixture(scope="module")
+def interpreters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("interpreters")
+    return {version: make_interpreter(folder / version, version) for version in ("8.2", "8.6")}
+
+
+Configure = Callable[..., Path]
+
+
+@pytest.fixture
+def configure(interpreters: dict[str, Path], tmp_path: Path) -> Configure:
+    """Write a jetsel.toml of the starter's models xs and s, which lie where a test may damage them."""
+    shutil.copytree(STARTER, tmp_path / "models")
+
+    def write(version: str = "8.2", backend: str = "tensorrt") -> Path:
+        file = tmp_path / "jetsel.toml"
+        file.write_text(
+            f'[models]\nstarter = false\npaths = ["{tmp_path / "models"}"]\nonly = ["xs", "s"]\nbackend = "{backend}"\n'
+            f'[host]\ninterpreter = "{interpreters[version]}"\nengines = "{tmp_path / "engines"}"\n'
+        )
+        return file
+
+    return write
+
+
+def build(config: Path, *arguments: object, board: dict[str, Any] | None = None) -> subprocess.CompletedProcess[str]:
+    return jetsel("models", "build", "--config", config, *arguments, env={"JETSEL_DOUBLE": json.dumps(board or {})})
+
+
+def plans(config: Path) -> list[Path]:
+    return sorted(path for path in (config.parent / "engines").glob("*.plan") if not path.name.startswith("."))
+
+
+def test_all_models_of_tensorrt_are_built_and_told_with_their_figures(configure: Configure) -> None:
+    config = configure()
+    done = build(config)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(plans(config)) == 2
+    for name, line in zip(("xs", "s"), lines, strict=False):
+        assert line.startswith(f"starter {name}: built in ")
+        assert "fp16, " in line
+        assert "top-1 agreement with ONNX Runtime 100.0% on 3 pictures drawn by jetsel" in line
+        assert "largest logit difference 0.0" in line
+        assert "ms on the device" in line
+    assert lines[2:] == ["a daemon that runs uses them after: jetsel reload"]
+    assert "TensorRT 8.2.1.8 on NVIDIA Tegra X2; comparing on 3 pictures" in done.stderr
+    assert "building 2 of 2: s" in done.stderr
+    assert "--photographs DIR" in done.stderr  # few pictures prove little
+
+
+def test_what_stands_is_left_alone_and_told_as_json(configure: Configure) -> None:
+    config = configure()
+    assert build(config, "xs").returncode == 0
+    done = build(config, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [(one["name"], one["was_built"], one["fault"]) for one in found["models"]] == [
+        ("xs", False, None),
+        ("s", True, None),
+    ]
+    record = found["models"][0]["record"]
+    assert record["key"]["tensorrt"] == "8.2.1.8"
+    assert record["check"]["agreement"] == 1.0
+    assert Path(found["models"][0]["engine"]) in plans(config)
+
+
+def test_a_folder_of_photographs_is_what_is_compared_on(configure: Configure, tmp_path: Path) -> None:
+    for seed in range(51):
+        (tmp_path / f"{seed}.jpg").write_bytes(encoded(drawn(seed)))
+    (tmp_path / "notes").write_text("")
+    done = build(configure(), "xs", "--photographs", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"% on 51 photographs of {tmp_path}, " in done.stdout
+    assert "prove" not in done.stderr
+
+
+def test_one_that_fails_ends_with_status_1_and_the_rest_are_built(configure: Configure, tmp_path: Path) -> None:
+    config = configure()
+    (tmp_path / "models" / "xs.onnx").write_bytes(b"damaged")
+    done = build(config)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[0].startswith("starter xs: not built: ")
+    assert "sha256" in done.stdout.splitlines()[0]
+    assert done.stdout.splitlines()[1].startswith("starter s: built in ")
+    assert len(plans(config)) == 1
+
+
+def test_a_crash_of_the_builder_is_told_with_its_signal(configure: Configure) -> None:
+    done = build(configure(), "xs", board={"faults": {"build_signal": int(signal.SIGSEGV)}})
+    assert done.returncode == 1
+    assert "starter xs: not built: its build died" in done.stdout
+    assert "ended by SIGSEGV" in done.stdout
+
+
+def test_int8_on_a_board_without_it_is_refused(configure: Configure) -> None:
+    done = build(configure(), "xs", "--precision", "int8")
+    assert done.returncode == 1
+    assert "this GPU (NVIDIA Tegra X2) is not fast in int8: build it as fp16" in done.stdout
+
+
+def test_a_model_that_is_named_is_built_whatever_it_runs_on_and_what_serves_it_is_told(configure: Configure) -> None:
+    done = build(configure(backend="onnxruntime"), "xs", "--precision", "fp32")
+    assert done.returncode == 0, done.stderr
+    assert 'xs = "tensorrt"' in done.stdout
+    assert 'the daemon loads fp16 engines until [host] says precision = "fp32"' in done.stdout
+
+
+def test_after_an_upgrade_what_is_built_again_replaces_what_does_not_fit(configure: Configure) -> None:
+    assert build(configure("8.2")).returncode == 0
+    config = configure("8.6")
+    former = plans(config)
+    done = build(config, "--prune")
+    assert done.returncode == 0, done.stderr
+    assert all(f"deleted {path} (" in done.stdout for path in former)
+    versions = [read_record(path.with_suffix(".json")).key.tensorrt for path in plans(config)]
+    assert versions == ["8.6.0", "8.6.0"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (("nobody",), 1, "there is no model nobody"),
+        (("--family", "nobody"), 1, "there is no family nobody"),
+        ((), EXIT_USAGE, 'write backend = "tensorrt" under [models]'),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    configure: Configure, arguments: tuple[str, ...], status: int, words: str
+) -> None:
+    done = build(configure(backend="onnxruntime"), *arguments)
+    assert done.returncode == status
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, EXIT_INTERRUPTED), (signal.SIGKILL, -signal.SIGKILL)])
+def test_a_command_that_is_ended_leaves_no_engine_and_no_process(
+    configure: Configure, number: signal.Signals, status: int
+) -> None:
+    config = configure()
+    command = [*COMMAND, "models", "build", "xs", "--config", str(config)]
+    environment = {**os.environ, "JETSEL_DOUBLE": json.dumps(SLOW)}
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        while "reading the network" not in (line := process.stderr.readline()):
+            assert line, "it ended"
+        (host,) = _children(process.pid)
+        process.send_signal(number)
+        assert process.wait(30) == status
+        _until(lambda: not Path(f"/proc/{host}").exists() or _is_zombie(host))
+    finally:
+        process.kill()
+        process.communicate()
+    assert plans(config) == []
+    if number == signal.SIGINT:
+        assert [path for path in (config.parent / "engines").iterdir() if path.suffix != ".cache"] == []
+    assert build(config, "xs").returncode == 0
+    assert len(list((config.parent / "engines").iterdir())) == 3  # the plan, its record, the builder's timings
+
+
+def _children(parent: int) -> list[int]:
+    return [
+        int(pid) for task in Path(f"/proc/{parent}/task").iterdir() for pid in (task / "children").read_text().split()
+    ]
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < give_up
+        time.sleep(0.02)

@@ -1,0 +1,184 @@
+"""`jetsel models` as processes: a daemon takes up what was added; a kill at any moment leaves all or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jetsel.zoo import STARTER, scan, verify
+from tests.contract.tiny import PIXELS, matrix_model
+from tests.system.command import jetsel
+from tests.system.daemons import Connect, Start
+
+PLAIN = ["--mean", "0.485,0.456,0.406", "--std", "0.229,0.224,0.225"]
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+
+left, rename = int(sys.argv.pop(1)), Path.replace
+
+def replace(self, target):
+    global left
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return rename(self, target)
+
+Path.replace = replace
+from jetsel.__main__ import main
+main()
+"""
+"""The command, killed by itself when it is about to rename a file for the time that the first argument says, from 0."""
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> dict[str, str]:
+    """Where the owner's models and calibrations are for the commands and the daemon of one test."""
+    return {"STATE_DIRECTORY": str(tmp_path / "state")}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """A model and its labels."""
+    onnx, labels = tmp_path / "drinks.onnx", tmp_path / "drinks.txt"
+    onnx.write_bytes(matrix_model(np.eye(PIXELS, 3, dtype=np.float32)))
+    labels.write_text("tea\ncoffee\nmilk\n")
+    return onnx, labels
+
+
+def test_a_daemon_serves_what_was_added_and_no_longer_what_was_removed(
+    start: Start, connect: Connect, jpeg: bytes, state: dict[str, str], files: tuple[Path, Path]
+) -> None:
+    daemon = start(env=state)
+    peer = connect(daemon)
+    assert peer.classify(jpeg, family="drinks")["code"] == "unknown-family"
+    onnx, labels = files
+    added = jetsel("models", "add", onnx, "--labels", labels, *PLAIN, env=state)
+    assert (added.returncode, added.stderr) == (0, "")
+    assert peer.ask({"type": "reload"})["type"] == "reloaded"
+    answer = peer.classify(jpeg, family="drinks")
+    assert (answer["type"], answer["model"]) == ("answer", "drinks")
+    assert answer["label"] in {"tea", "coffee", "milk"}
+    assert peer.classify(jpeg)["family"] == "starter"
+    removed = jetsel("models", "remove", "drinks", "--yes", env=state)
+    assert (removed.returncode, removed.stderr) == (0, "")
+    assert peer.classify(jpeg, family="drinks")["type"] == "answer"
+    assert peer.ask({"type": "reload"})["type"] == "reloaded"
+    assert peer.classify(jpeg, family="drinks")["code"] == "unknown-family"
+
+
+def test_a_starter_model_added_under_other_labels_answers_as_it_does(
+    start: Start, connect: Connect, jpeg: bytes, state: dict[str, str], tmp_path: Path
+) -> None:
+    labels = tmp_path / "things.tsv"
+    lines = (STARTER / "labels.tsv").read_text().splitlines()
+    labels.write_text("\n".join([*lines[:-1], "n00000000\tsomething else"]) + "\n")
+    how = [*PLAIN, "--name", "again", "--interpolation", "area", "--json"]
+    added = jetsel("models", "add", STARTER / "m.onnx", "--labels", labels, *how, env=state)
+    assert added.returncode == 0, added.stderr
+    manifest = json.loads(added.stdout)
+    theirs = json.loads((STARTER / "m.json").read_text())
+    for key in ("sha256", "multiply_accumulates", "parameters", "embedding_width", "outputs"):
+        assert manifest[key] == theirs[key]
+    peer = connect(start(env=state))
+    one, other = peer.classify(jpeg, model="m"), peer.classify(jpeg, family="things", model="again")
+    assert [entry["label"] for entry in one["top_k"]] == [entry["label"] for entry in other["top_k"]]
+
+
+def killed(renames: int, *arguments: object, env: dict[str, str]) -> int:
+    """Run the command until it would rename a file once more; return its exit status."""
+    command = [sys.executable, "-c", KILLED, str(renames), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, timeout=120, env={**os.environ, **env}, check=False).returncode
+
+
+def versions(folder: Path) -> list[str]:
+    """The version of each model that is there, all of which must be whole."""
+    zoo = scan([folder] if folder.is_dir() else [])
+    assert zoo.broken == ()
+    models = [model for family in zoo.families.values() for model in family.models]
+    for model in models:
+        verify(model)
+    return [model.manifest.version for model in models]
+
+
+def test_killed_before_any_rename_there_is_all_or_nothing_and_the_next_command_clears_up(
+    state: dict[str, str], files: tuple[Path, Path]
+) -> None:
+    onnx, labels = files
+    folder = Path(state["STATE_DIRECTORY"], "models")
+    add = ["models", "add", onnx, "--labels", labels, *PLAIN]
+    for renames in range(20):
+        status = killed(renames, *add, env=state)
+        if status == 0:
+            break
+        assert status == -signal.SIGKILL
+        assert versions(folder) == []
+    assert renames >= 4, "weights, labels and manifest come by renames"
+    assert versions(folder) == ["1.0.0"]
+    assert len(list(folder.iterdir())) == 3
+    onnx.write_bytes(matrix_model(np.eye(PIXELS, 3, 1, dtype=np.float32)))
+    for renames in range(20):
+        status = killed(renames, *add, "--version", "1.1.0", "--replace", env=state)
+        if status == 0:
+            break
+        assert versions(folder) == ["1.0.0"]
+    assert versions(folder) == ["1.1.0"]
+    assert len(list(folder.iterdir())) == 3
+    assert killed(0, "models", "remove", "drinks", "--yes", env=state) == -signal.SIGKILL
+    assert versions(folder) == ["1.1.0"]
+    assert jetsel("models", "remove", "drinks", "--yes", env=state).returncode == 0
+    assert list(folder.iterdir()) == []
+
+
+def test_two_at_once_wait_for_each_other(state: dict[str, str], files: tuple[Path, Path]) -> None:
+    onnx, labels = files
+    command = [sys.executable, "-m", "jetsel", "models", "add", str(onnx), "--labels", str(labels), *PLAIN]
+    running = [
+        subprocess.Popen([*command, "--name", name], env={**os.environ, **state}, stdout=subprocess.DEVNULL)
+        for name in ("one", "two", "three")
+    ]
+    assert [process.wait(120) for process in running] == [0, 0, 0]
+    assert len(versions(Path(state["STATE_DIRECTORY"], "models"))) == 3
+
+
+def test_a_model_that_is_damaged_is_told_and_so_is_the_whole(state: dict[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+    shutil.copytree(STARTER, folder)
+    (folder / "s.onnx").write_bytes((folder / "s.onnx").read_bytes()[:-100])
+    config = tmp_path / "jetsel.toml"
+    config.write_text(f'[models]\nstarter = false\npaths = ["{folder}"]\n')
+    done = jetsel("models", "verify", "--config", config, env=state)
+    assert (done.returncode, done.stderr) == (1, "")
+    told = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    assert list(told) == [f"starter {name}" for name in ("xs", "s", "m", "l", "xl")]
+    assert "sha256 is" in told["starter s"]
+    assert all("good, " in what for name, what in told.items() if name != "starter s")
+    assert jetsel("models", "verify", "xs", "m", "--config", config, env=state).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["add", "pull", "verify", "remove"])
+def test_help_says_what_it_does(command: str) -> None:
+    done = jetsel("models", command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"Usage: jetsel models {command}" in done.stdout
+    assert all(len(line) <= 200 for line in done.stdout.splitlines())
+
+
+def test_pulling_without_torch_names_what_to_install(state: dict[str, str]) -> None:
+    hidden = "import sys; sys.modules['torch'] = None; from jetsel.__main__ import main; main()"
+    command = [sys.executable, "-c", hidden, "models", "pull", "torchvision:resnet18"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **state}, check=False)
+    assert done.returncode == 1
+    assert "pip install 'jetsel[export]'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    done = jetsel("models", "pull", "resnet18", env=state)
+    assert "only torchvision:MODEL can be pulled" in done.stderr

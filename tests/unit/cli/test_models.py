@@ -1,0 +1,263 @@
+"""`jetsel models` in process: what is added, what is refused with which repair, and what removing one says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from jetsel.cli.app import app
+from jetsel.zoo import STARTER, Model, scan, verify
+from jetsel.zoo.onnx_graph import read_graph
+from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
+from tests.unit.daemon.families import calibrate, put_family
+from tests.unit.zoo.networks import FLOAT16, network
+
+PLAIN = ["--mean", "0.5,0.25,0.125", "--std", "0.25,0.5,1"]
+SOFTMAX = ("Softmax", "scores", "shares")
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that models are added to where the configuration names none."""
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    return tmp_path / "state" / "models"
+
+
+@pytest.fixture
+def onnx(tmp_path: Path) -> Path:
+    path = tmp_path / "Tiny Net.onnx"
+    path.write_bytes(matrix_model(np.ones((PIXELS, 3), np.float32)))
+    return path
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    path = tmp_path / "drinks.txt"
+    path.write_text("tea\ncoffee\nmilk, cold milk\n")
+    return path
+
+
+def run(*arguments: object, status: int = 0, config: str = "", answer: str | None = None) -> str:
+    """What the command prints: on the standard output where it succeeds, else its one line of error."""
+    command = ["models", *map(str, arguments)]
+    if config:
+        command += ["--config", config]
+    done = CliRunner().invoke(app, command, input=answer, env={"COLUMNS": "200"})
+    assert done.exit_code == status, done.output
+    if status == 1 and done.stderr.startswith("jetsel: "):
+        assert len(done.stderr.splitlines()) == 1
+        return done.stderr
+    return done.stdout
+
+
+def add(onnx: Path, labels: Path, *more: object, **how: Any) -> str:
+    return run("add", onnx, "--labels", labels, *PLAIN, *more, **how)
+
+
+def only_model(folder: Path) -> Model:
+    (family,) = scan([folder]).families.values()
+    (model,) = family.models
+    verify(model)
+    return model
+
+
+def test_what_is_left_out_is_found_out(own: Path, onnx: Path, labels: Path) -> None:
+    said = add(onnx, labels)
+    model = only_model(own)
+    manifest = model.manifest
+    assert (manifest.name, manifest.family, manifest.version) == ("tiny-net", "drinks", "1.0.0")
+    assert (manifest.input.width_px, manifest.input.height_px) == (WIDTH_PX, HEIGHT_PX)
+    assert (manifest.input.mean, manifest.input.std) == ((0.5, 0.25, 0.125), (0.25, 0.5, 1.0))
+    assert (manifest.outputs, manifest.embedding_width) == (("logits", "embedding"), PIXELS)
+    assert (manifest.multiply_accumulates, manifest.parameters) == (3 * PIXELS, 3 * PIXELS)
+    assert (manifest.source, manifest.notice) == ("added from Tiny Net.onnx", None)
+    assert model.path.read_bytes() == onnx.read_bytes()
+    assert "added tiny-net 1.0.0 to family drinks: 3 classes, 3 x 2 px" in said
+    assert "jetsel reload" in said
+
+
+def test_every_option_reaches_the_manifest(own: Path, tmp_path: Path, labels: Path) -> None:
+    onnx = tmp_path / "net.onnx"
+    onnx.write_bytes(network(SOFTMAX, outputs=["shares"], sides=(b"n", 3, b"h", b"w")))
+    options = "--name quick --family cups --version 2.3.4 --input 3x2 --resize shorter-side --resize-px 5"
+    options += " --interpolation bicubic --crop center --channels bgr --output scores --multiply-accumulates 3e2"
+    said = json.loads(add(onnx, labels, *options.split(), "--source", "my own", "--notice", "ask me", "--json"))
+    model = only_model(own)
+    assert (model.manifest.name, model.manifest.family, model.manifest.version) == ("quick", "cups", "2.3.4")
+    spec = model.manifest.input
+    assert (spec.resize, spec.resize_px, spec.interpolation, spec.channels) == ("shorter-side", 5, "bicubic", "bgr")
+    assert (model.manifest.multiply_accumulates, model.manifest.notice) == (300, "ask me")
+    assert model.manifest.source.startswith("my own; of that file, sha256 ")
+    assert "the tensor scores was made the output logits" in model.manifest.source
+    assert [value.name for value in read_graph(model.path).outputs] == ["shares", "logits"]
+    assert (said["name"], said["classes"], said["notes"]) == ("quick", 3, [])
+    assert said["latency_ms"] > 0
+    assert Path(said["manifest"]).parent == own
+
+
+def test_a_second_model_of_the_same_labels_joins_the_family(own: Path, onnx: Path, labels: Path) -> None:
+    add(onnx, labels)
+    other = labels.with_name("others.json")
+    other.write_text('["tea", "coffee", "milk, cold milk"]')
+    add(onnx, other, "--name", "second")
+    (family,) = scan([own]).families.values()
+    assert (family.name, [model.manifest.name for model in family.models]) == ("drinks", ["second", "tiny-net"])
+    assert len(list(own.glob("*.tsv"))) == 1
+    assert "the same labels are family drinks already" in add(onnx, labels, "--family", "cups", status=1)
+
+
+def test_a_name_that_is_taken_needs_to_be_replaced(own: Path, onnx: Path, labels: Path) -> None:
+    add(onnx, labels)
+    assert "choose another with --name, or say --replace" in add(onnx, labels, status=1)
+    add(onnx, labels, "--version", "1.1.0", "--replace")
+    assert only_model(own).manifest.version == "1.1.0"
+    assert "leave --folder out" in add(onnx, labels, "--replace", "--folder", own.parent, status=1)
+
+
+def test_other_labels_are_another_family_unless_the_only_model_is_replaced(own: Path, onnx: Path, labels: Path) -> None:
+    add(onnx, labels)
+    labels.write_text("tea\ncoffee\nwater\n")
+    assert "has other labels than" in add(onnx, labels, "--name", "second", status=1)
+    add(onnx, labels, "--replace")
+    only_model(own)
+    assert scan([own]).families["drinks"].labels.names == ("tea", "coffee", "water")
+    assert len(list(own.iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "classes", "said"),
+    [
+        (network(SOFTMAX, outputs=["shares"]), 3, "answers probabilities .* or add it with --output scores"),
+        (network(), 4, "do not belong together"),
+        (network(("Log", "scores", "logits"), outputs=["logits"]), 3, "not finite"),
+        (network(elem_type=FLOAT16), 3, "float32"),
+        (network(("NoSuch", "scores", "logits"), outputs=["logits"]), 3, "ONNX Runtime does not run the model"),
+        (network()[:-2], 3, "no ONNX file"),
+        (matrix_model(np.full((PIXELS, 3), np.nan, np.float32)), 3, "not finite"),
+    ],
+)
+def test_what_does_not_run_well_is_not_added(
+    own: Path, tmp_path: Path, labels: Path, content: bytes, classes: int, said: str
+) -> None:
+    onnx = tmp_path / "net.onnx"
+    onnx.write_bytes(content)
+    labels.write_text("".join(f"class {number}\n" for number in range(classes)))
+    printed = add(onnx, labels, status=1)
+    assert re.search(said, printed), printed
+    assert not own.exists()
+
+
+def test_names_that_manifests_cannot_have_are_refused(own: Path, onnx: Path, labels: Path) -> None:
+    assert 'example: "name": "xs"' in add(onnx, labels, "--name", "../up", status=1)
+    assert 'example: "version": "1.0.0"' in add(onnx, labels, "--version", "1", status=1)
+    assert "resize_px is 2, which leaves too little" in add(onnx, labels, "--resize-px", "2", status=1)
+    assert not own.exists()
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--mean", "0.5,0.5"], ["--std", "a,b,c"], ["--input", "224"], ["--input", "0x5"], ["--crop", "left"]]
+)
+def test_wrong_options_are_status_2(own: Path, onnx: Path, labels: Path, wrong: list[str]) -> None:
+    add(onnx, labels, *wrong, status=2)
+
+
+def test_the_first_configured_folder_that_can_be_written_to_is_taken(
+    own: Path, onnx: Path, labels: Path, tmp_path: Path
+) -> None:
+    second = tmp_path / "second"
+    second.mkdir()
+    config = tmp_path / "jetsel.toml"
+    config.write_text(f'[models]\npaths = ["{tmp_path / "nowhere"}", "{second}"]\nonly = ["xs"]\n')
+    said = add(onnx, labels, config=str(config))
+    only_model(second)
+    assert 'write only = ["xs", "tiny-net"]' in said
+
+
+def test_a_folder_that_no_daemon_reads_is_told(own: Path, onnx: Path, labels: Path, tmp_path: Path) -> None:
+    said = add(onnx, labels, "--folder", tmp_path / "mine")
+    only_model(tmp_path / "mine")
+    assert f'write paths = ["{tmp_path / "mine"}"]' in said
+    assert "holds the family that ships with jetsel" in add(onnx, labels, "--folder", STARTER, status=1)
+
+
+def test_a_default_family_that_is_missing_then_is_told(own: Path, onnx: Path, labels: Path, tmp_path: Path) -> None:
+    config = tmp_path / "jetsel.toml"
+    config.write_text("[models]\nstarter = false\n")
+    assert "note:" not in add(onnx, labels, config=str(config))
+    assert 'default_family = "cups"' in add(onnx, _relabelled(labels), "--family", "cups", config=str(config))
+
+
+def _relabelled(labels: Path) -> Path:
+    labels.write_text("cup\nmug\nglass\n")
+    return labels
+
+
+def test_every_model_is_verified_and_one_that_fails_is_status_1(own: Path, onnx: Path, labels: Path) -> None:
+    add(onnx, labels)
+    said = run("verify").splitlines()
+    assert [line.split(":")[0] for line in said] == [f"starter {name}" for name in ("xs", "s", "m", "l", "xl")] + [
+        "drinks tiny-net"
+    ]
+    assert all("good, " in line for line in said)
+    weights = only_model(own).path
+    weights.write_bytes(weights.read_bytes()[:-1])
+    (own / "broken.json").write_text("{")
+    found = json.loads(run("verify", "--json", status=1))["models"]
+    faults = {line["name"]: line["fault"] for line in found if line["fault"]}
+    assert "sha256 is" in faults["tiny-net"]
+    assert "not JSON" in faults["broken"]
+    assert run("verify", "xs").startswith("starter xs: good, ")
+    assert "there is no model huge" in run("verify", "xs", "huge", status=1)
+
+
+def test_a_model_whose_labels_are_too_few_fails_although_it_is_whole(own: Path, onnx: Path, labels: Path) -> None:
+    add(onnx, labels)
+    (table,) = own.glob("*.tsv")
+    table.write_text(table.read_text().rsplit("\n", 2)[0] + "\n")
+    assert "do not belong together" in run("verify", "tiny-net", status=1)
+
+
+def test_removing_asks_first(own: Path, onnx: Path, labels: Path) -> None:
+    add(onnx, labels)
+    run("remove", "tiny-net", status=1, answer="n\n")
+    run("remove", "tiny-net", status=1, answer="")
+    only_model(own)
+    assert "removed tiny-net of family drinks" in run("remove", "tiny-net", answer="y\n")
+    assert list(own.iterdir()) == []
+    assert "there is no model tiny-net" in run("remove", "tiny-net", "--yes", status=1)
+
+
+def test_what_ships_with_jetsel_stays() -> None:
+    assert "xs ships with jetsel and stays" in run("remove", "xs", "--yes", status=1)
+
+
+def test_a_name_of_two_families_needs_the_family(own: Path, onnx: Path, labels: Path) -> None:
+    add(onnx, labels)
+    add(onnx, _relabelled(labels), "--family", "cups")
+    assert "say --family drinks or cups" in run("remove", "tiny-net", "--yes", status=1).replace(
+        "cups or drinks", "drinks or cups"
+    )
+    run("remove", "tiny-net", "--yes", "--family", "cups")
+    assert only_model(own).manifest.family == "drinks"
+
+
+def test_calibrations_and_settings_that_need_the_model_are_named(tmp_path: Path) -> None:
+    folder = put_family(tmp_path / "cats", "cats", "s", "l")
+    calibrate(folder, "cats", created="May")
+    config = tmp_path / "jetsel.toml"
+    config.write_text(
+        f'[models]\nstarter = false\npaths = ["{folder}"]\ncalibrations = "{tmp_path / "owners"}"\n'
+        '[policy]\nfallback = "s"\n[policies.quick]\nmodels = ["s", "l"]\nthresholds = [0.8]\n'
+    )
+    said = json.loads(run("remove", "s", "--yes", "--json", config=str(config)))
+    assert said["notes"] == [
+        "calibrations of family cats that were made with it are refused from then on: 0 (shipped)",
+        "the configuration names it in policy.fallback, policies.quick: take it out there too",
+    ]
+    assert only_model(folder).manifest.name == "l"

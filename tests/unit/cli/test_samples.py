@@ -1,0 +1,57 @@
+"""The photographs that engines are compared on: a folder's, spread over it, and jetsel's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jetsel.cli.models.samples import Folder, Own
+from jetsel.errors import BadImageError
+from jetsel.image import Limits
+from tests.system.daemons import drawn, encoded
+
+LIMITS = Limits(10**7, 10**7)
+
+
+def put(folder: Path, *names: str) -> None:
+    for seed, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(encoded(drawn(seed)))
+
+
+def test_a_folder_is_read_at_any_depth_without_what_is_hidden_or_no_photograph(tmp_path: Path) -> None:
+    put(tmp_path, "a/1.jpg", "a/b/2.jpg", ".hidden/3.jpg", "a/.4.jpg")
+    (tmp_path / "notes.txt").write_text("no photograph")
+    found = Folder(tmp_path, 10, LIMITS, 64)
+    assert found.source == f"2 photographs of {tmp_path}, 1 left out"
+    for _ in range(2):
+        assert [photograph.bgr.shape for photograph in found] == [(120, 160, 3)] * len(found)
+
+
+def test_of_many_some_of_all_parts_are_taken(tmp_path: Path) -> None:
+    put(tmp_path, *(f"{number}.jpg" for number in range(9)))
+    found = Folder(tmp_path, 3, LIMITS, 64)
+    assert found.source == f"3 of 9 photographs of {tmp_path}"
+    pictures = [photograph.bgr.tolist() for photograph in found]
+    assert pictures == [photograph.bgr.tolist() for photograph in Folder(tmp_path, 9, LIMITS, 64)][::3]
+
+
+def test_a_folder_without_photographs_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no photograph")
+    with pytest.raises(BadImageError, match=r"no photograph among 1 files; name a folder with JPEG or PNG files"):
+        Folder(tmp_path, 10, LIMITS, 64)
+
+
+def test_a_photograph_that_goes_meanwhile_is_named(tmp_path: Path) -> None:
+    put(tmp_path, "1.jpg")
+    found = Folder(tmp_path, 10, LIMITS, 64)
+    (tmp_path / "1.jpg").unlink()
+    with pytest.raises(BadImageError, match=r"1\.jpg: cannot be read any more.*put it back"):
+        list(found)
+
+
+def test_jetsel_has_some_of_its_own() -> None:
+    own = Own(LIMITS, 64)
+    assert own.source.startswith("3 pictures drawn by jetsel")
+    assert len(list(own)) == len(own) >= 3

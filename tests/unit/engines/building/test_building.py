@@ -1,0 +1,351 @@
+"""Engines built with the doubles of TensorRT, in real processes: built, compared and kept, and each way to fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from jetsel.config import Host
+from jetsel.engines import Backends, EngineFailedError
+from jetsel.engines.building.builder import Builder, Order
+from jetsel.engines.building.child import Patience
+from jetsel.engines.building.plan_folder import ASIDE
+from jetsel.engines.building.plans import Check, find
+from jetsel.engines.building.trial import objection
+from jetsel.engines.onnx import OnnxEngine
+from jetsel.weights import Weights
+from jetsel.zoo import STARTER, scan
+from tests.doubles.interpreter import GENERATIONS, make_interpreter
+
+FAMILY = scan([STARTER]).families["starter"]
+XS = FAMILY.models[0].weights(len(FAMILY.labels.names))
+PATIENT = Patience(hello_s=60, silence_s=60, total_s=120)
+
+
+class Noise:
+    """Photographs of noise, the same at each pass."""
+
+    def __init__(self, count: int, scale: float = 1.0) -> None:
+        self.source = "noise"
+        self._count, self._scale = count, scale
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[NDArray[np.float32]]:
+        random = np.random.default_rng(3)
+        for _ in range(self._count):
+            yield random.normal(0, self._scale, (1, 3, XS.height_px, XS.width_px)).astype(np.float32)
+
+
+@pytest.fixture(scope="session")
+def interpreters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("interpreters")
+    return {version: make_interpreter(folder / version, version) for version in GENERATIONS}
+
+
+@pytest.fixture
+def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., object]:
+    """Simulate a board, from now on: keys of tests/doubles/common/trt_double/board.py."""
+    file = tmp_path / "board.json"
+    file.write_text("{}")
+    monkeypatch.setenv("JETSEL_DOUBLE", str(file))
+    return lambda **settings: file.write_text(json.dumps(settings))
+
+
+Prepare = Callable[..., Host]
+
+
+@pytest.fixture
+def host(interpreters: dict[str, Path], tmp_path: Path) -> Prepare:
+    def prepare(version: str = "8.6", **settings: Any) -> Host:
+        return Host(interpreter=str(interpreters[version]), engines=str(tmp_path / "engines"), **settings)
+
+    return prepare
+
+
+def order(photographs: int = 5, **changes: Any) -> Order:
+    return Order(**{"weights": XS, "has_qdq": False, "inputs": Noise(photographs), **changes})
+
+
+def quiet(_stage: str, _share: float | None) -> None:
+    pass
+
+
+def left_in(host: Host) -> list[str]:
+    """What an attempt left, the builder's own timings apart."""
+    folder = Path(str(host.engines))
+    return [path.name for path in folder.iterdir() if path.suffix != ".cache"] if folder.exists() else []
+
+
+def refusal(builder: Builder, what: Order | None = None) -> str:
+    with pytest.raises(EngineFailedError) as raised:
+        builder.build(what or order(), quiet)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("version", "precision"), [("8.2", "fp16"), ("8.6", "fp16"), ("10", "fp16"), ("8.2", "fp32"), ("11", "fp32")]
+)
+def test_an_engine_is_built_compared_and_then_served(host: Prepare, version: str, precision: str) -> None:
+    settings = host(version, precision=precision)
+    builder = Builder(settings, PATIENT)
+    stages: list[str] = []
+    plan = builder.build(order(60), lambda stage, _: stages.append(stage))
+    check = plan.record.check
+    assert (check.photographs, check.source, check.agreement) == (60, "noise", 1.0)
+    assert check.spread > 5
+    assert check.largest_difference < (1e-4 if precision == "fp32" else 0.05)
+    assert check.device_ms is not None
+    assert plan.record.plan_bytes == plan.path.stat().st_size
+    assert plan.record.key.tensorrt == builder.about["version"]
+    assert stages[0] == "preparing"
+    assert stages[-1] == "comparing with ONNX Runtime"
+    assert sorted(left_in(settings)) == sorted([plan.path.name, plan.path.with_suffix(".json").name])
+
+    backends = Backends(settings)
+    try:
+        photograph = next(iter(Noise(1)))
+        engine = backends.open("tensorrt", XS, concurrency=1, threads=1)
+        found = engine.infer(photograph).logits
+    finally:
+        backends.close()
+    expected = OnnxEngine("xs", XS.path, concurrency=1, threads=1).infer(photograph).logits
+    assert np.abs(found - expected).max() <= check.largest_difference + 1e-6
+
+
+def test_what_stands_is_not_built_again_unless_it_is_forced(host: Prepare) -> None:
+    builder = Builder(host(), PATIENT)
+    first = builder.build(order(), quiet)
+    stamp = first.path.stat().st_mtime_ns
+    stages: list[str] = []
+    assert builder.build(order(), lambda stage, _: stages.append(stage)) == first
+    assert (stages, first.path.stat().st_mtime_ns) == ([], stamp)
+    builder.build(order(), quiet, force=True)
+    assert first.path.stat().st_mtime_ns > stamp
+
+
+def test_the_second_build_uses_the_timings_of_the_first(host: Prepare, board: Callable[..., object]) -> None:
+    settings = host("10")
+    board(build_ms_per_layer=50)
+    builder = Builder(settings, PATIENT)
+    first = builder.build(order(), quiet)
+    again = builder.build(order(), quiet, force=True)
+    caches = [path.name for path in Path(str(settings.engines)).glob("*.cache")]
+    assert caches == ["timing-NVIDIA-Tegra-X2-6.2-10.3.0.cache"]
+    assert again.record.build_s < first.record.build_s / 2
+
+
+def test_after_an_upgrade_the_engine_is_refused_with_both_versions_and_the_command(host: Prepare) -> None:
+    Builder(host("8.2"), PATIENT).build(order(), quiet)
+    upgraded = Builder(host("8.6"), PATIENT)
+    with pytest.raises(EngineFailedError) as raised:
+        find(upgraded.folder, XS, host("8.6"), upgraded.about)
+    assert str(raised.value) == (
+        "xs: its engine was built for TensorRT 8.2.1.8, and this board has 8.6.0; run: jetsel models build xs"
+    )
+    backends = Backends(host("8.6"))
+    try:
+        with pytest.raises(EngineFailedError, match=r"built for TensorRT 8\.2\.1\.8"):
+            backends.open("tensorrt", XS, concurrency=1, threads=1)
+    finally:
+        backends.close()
+
+
+def test_on_another_board_the_engine_is_refused(host: Prepare, board: Callable[..., object]) -> None:
+    Builder(host(), PATIENT).build(order(), quiet)
+    board(profile="orin")
+    assert Builder(host(), PATIENT).standing(XS) is None
+
+
+def test_int8_is_calibrated_on_photographs(host: Prepare, board: Callable[..., object]) -> None:
+    board(profile="orin")
+    settings = host("8.6", precision="int8")
+    plan = Builder(settings, PATIENT).build(order(calibration=Noise(21)), quiet)
+    assert plan.record.notes == ["calibrated on 21 photographs (noise)"]
+    assert plan.record.key.precision == "int8"
+    assert 0 < plan.record.check.largest_difference < 0.25 * plan.record.check.spread
+    assert len(list(Path(str(settings.engines)).glob("calibration-*-8.6.0.cache"))) == 1
+
+
+def test_int8_without_photographs_says_which_option_names_them(host: Prepare, board: Callable[..., object]) -> None:
+    board(profile="orin")
+    assert "--calibrate-on DIR" in refusal(Builder(host(precision="int8"), PATIENT))
+
+
+def test_int8_is_refused_on_a_gpu_that_has_none(host: Prepare) -> None:
+    builder = Builder(host("8.2", precision="int8"), PATIENT)
+    assert "is not fast in int8: build it as fp16" in refusal(builder, order(calibration=Noise(8)))
+
+
+def test_an_engine_whose_answers_differ_is_not_used(host: Prepare, board: Callable[..., object]) -> None:
+    board(profile="orin")
+    settings = host("8.6", precision="int8")
+    dark = Noise(8, scale=0.01)  # scales from these clip all that photographs have
+    said = refusal(Builder(settings, PATIENT), order(60, calibration=dark))
+    assert "its engine is not used: on 60 photographs (noise) its first answer is ONNX Runtime's in" in said
+    assert "and 95% is the least" in said
+    assert left_in(settings) == []
+
+
+@pytest.mark.parametrize(
+    ("faults", "words"),
+    [
+        ({"build_none": True}, "builds no engine"),
+        ({"build_signal": int(signal.SIGSEGV)}, "ended by SIGSEGV): lower [host] workspace_mb"),
+        ({"build_signal": int(signal.SIGKILL)}, "ended by SIGKILL): most likely no memory was left"),
+        ({"deserialize_none": True}, "does not load"),
+        ({"context_none": True}, "xs: "),
+        ({"nan_outputs": True}, "not finite"),
+    ],
+)
+def test_a_build_that_fails_says_why_and_leaves_nothing(
+    host: Prepare, board: Callable[..., object], faults: dict[str, Any], words: str
+) -> None:
+    settings = host()
+    builder = Builder(settings, PATIENT)
+    board(faults=faults)
+    said = refusal(builder)
+    assert said.startswith("xs: ")
+    assert words in said
+    assert left_in(settings) == []
+    board()
+    assert builder.build(order(), quiet).path.exists()
+
+
+def test_fp16_without_the_onnx_package_says_how_to_install_it(
+    host: Prepare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hiding").mkdir()
+    (tmp_path / "hiding" / "onnx.py").write_text("raise ImportError('there is no onnx')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "hiding"))
+    said = refusal(Builder(host("11"), PATIENT))
+    assert "not installed (there is no onnx): pip install 'jetsel[tensorrt]', or set [host] precision to fp32" in said
+
+
+def test_an_operator_that_tensorrt_lacks_is_named(host: Prepare, board: Callable[..., object]) -> None:
+    board(unsupported_operators=["Gemm"])
+    assert "Gemm" in refusal(Builder(host(), PATIENT))
+
+
+def test_a_build_without_a_word_is_killed(host: Prepare, board: Callable[..., object]) -> None:
+    settings = host()
+    builder = Builder(settings, Patience(hello_s=60, silence_s=1, total_s=60))
+    board(build_ms_per_layer=60_000)
+    assert "gave no sign of life for 1 s and was killed" in refusal(builder)
+    assert left_in(settings) == []
+
+
+def test_a_build_that_takes_too_long_is_killed_whatever_it_says(host: Prepare, board: Callable[..., object]) -> None:
+    settings = host("10")
+    builder = Builder(settings, Patience(hello_s=60, silence_s=60, total_s=1))
+    board(build_ms_per_layer=300)
+    assert "took longer than 1 s and was killed: allow it more with --limit-s" in refusal(builder)
+    assert left_in(settings) == []
+
+
+def test_a_build_that_is_not_wanted_any_more_ends(host: Prepare, board: Callable[..., object]) -> None:
+    stop = threading.Event()
+    builder = Builder(host(), PATIENT, stop)
+    board(build_ms_per_layer=60_000)
+    threading.Timer(0.5, stop.set).start()
+    began = time.monotonic()
+    assert refusal(builder) == "xs: its build was stopped"
+    assert time.monotonic() - began < 30
+
+
+def test_a_builder_that_is_killed_leaves_nothing_that_is_loaded_and_no_process(
+    host: Prepare, board: Callable[..., object]
+) -> None:
+    settings = host()
+    builder = Builder(settings, PATIENT)
+    board(build_ms_per_layer=60_000)
+    child = os.fork()
+    if child == 0:  # the builder: its host ends with it
+        try:
+            builder.build(order(), quiet)
+        finally:
+            os._exit(1)
+    folder = Path(str(settings.engines))
+    _until(lambda: list(folder.glob(f"{ASIDE}*.onnx")) != [] and _hosts(child) != [])
+    hosts = _hosts(child)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    _until(lambda: not any(Path(f"/proc/{pid}/fd/0").exists() for pid in hosts))
+    assert builder.standing(XS) is None
+    assert left_in(settings) != []  # what was being written
+    board()
+    plan = builder.build(order(), quiet)
+    assert sorted(left_in(settings)) == sorted([plan.path.name, plan.path.with_suffix(".json").name])
+
+
+def test_a_model_whose_file_is_gone_says_so(host: Prepare, tmp_path: Path) -> None:
+    gone = Weights("xs", tmp_path / "gone.onnx", XS.sha256, XS.height_px, XS.width_px, XS.classes)
+    assert refusal(Builder(host(), PATIENT), order(weights=gone)).endswith("put the weights there")
+
+
+def test_an_interpreter_without_tensorrt_says_so(tmp_path: Path) -> None:
+    python = make_interpreter(tmp_path / "python", None)
+    with pytest.raises(EngineFailedError, match=r"tensorrt.*jetsel doctor"):
+        Builder(Host(interpreter=str(python), engines=str(tmp_path / "engines")), PATIENT)
+
+
+def test_pruning_keeps_the_engines_of_both_settings(host: Prepare) -> None:
+    old = Builder(host("8.2"), PATIENT).build(order(), quiet)
+    kept = [Builder(host(precision=precision), PATIENT).build(order(), quiet) for precision in ("fp32", "fp16")]
+    gone = Builder(host(precision="fp16"), PATIENT).prune([XS], [host(precision="fp32")])
+    assert gone == [(old.path, old.record.plan_bytes)]
+    assert all(plan.path.exists() for plan in kept)
+
+
+@pytest.mark.parametrize(
+    ("precision", "photographs", "agreement", "difference", "is_used"),
+    [
+        ("fp16", 50, 0.98, 9.9, True),  # with enough photographs agreement decides
+        ("fp16", 50, 0.96, 0.0, False),
+        ("fp32", 100, 0.97, 0.0, False),
+        ("int8", 100, 0.95, 9.9, True),
+        ("int8", 100, 0.94, 0.0, False),
+        ("fp16", 49, 0.0, 0.5, True),  # with fewer a logit's difference, of a spread of 10
+        ("fp16", 49, 1.0, 0.51, False),
+        ("int8", 5, 1.0, 2.5, True),
+        ("int8", 5, 1.0, 2.6, False),
+    ],
+)
+def test_which_figures_let_an_engine_be_used(
+    precision: Any, photographs: int, agreement: float, difference: float, is_used: bool
+) -> None:
+    check = Check(
+        photographs=photographs,
+        source="s",
+        agreement=agreement,
+        largest_difference=difference,
+        spread=10.0,
+        device_ms=None,
+    )
+    assert (objection(check, precision) is None) == is_used
+
+
+def _hosts(parent: int) -> list[int]:
+    """The processes that this one has started and that run."""
+    try:
+        return [int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < give_up
+        time.sleep(0.02)

@@ -1,0 +1,325 @@
+"""Keys, records and the folder of engines: what fits is found, and what does not says why and what to run."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from jetsel.config import Host
+from jetsel.engines.base import EngineFailedError
+from jetsel.engines.building import plan_folder, plans
+from jetsel.engines.building.plans import Check, Key, Record, find, read_record, stored, wanted_key
+from jetsel.weights import Weights
+
+ONNX = "0123456789ab" + "c" * 52
+WEIGHTS = Weights("xl", Path("/nowhere/xl.onnx"), ONNX, 64, 64, 100)
+ABOUT: dict[str, Any] = {
+    "version": "8.2.1.8",
+    "gpu": {"name": "NVIDIA Tegra X2", "compute_capability": "6.2", "is_integrated": True},
+}
+HOST = Host()
+PLAN = b"a plan of a few bytes"
+
+
+def about(version: str = "8.2.1.8", **gpu: Any) -> dict[str, Any]:
+    return {"version": version, "gpu": ABOUT["gpu"] | gpu}
+
+
+def record(key: Key, **changes: Any) -> Record:
+    check = Check(photographs=5, source="drawings", agreement=1.0, largest_difference=0.01, spread=10.0, device_ms=None)
+    made = Record(
+        model="xl",
+        key=key,
+        plan_sha256=hashlib.sha256(PLAN).hexdigest(),
+        plan_bytes=len(PLAN),
+        build_s=1.5,
+        built="2026-11-21T12:00:00+00:00",
+        libraries={"numpy": "1.19.4", "cuda": None},
+        cost_bytes=1000,
+        scratch_bytes=None,
+        check=check,
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+def put(folder: Path, key: Key, **changes: Any) -> Path:
+    aside = folder / f"{plan_folder.ASIDE}test.plan"
+    aside.write_bytes(PLAN)
+    return plan_folder.install(folder, aside, record(key, **changes)).path
+
+
+def refusal(folder: Path, host: Host = HOST, said: dict[str, Any] = ABOUT) -> str:
+    with pytest.raises(EngineFailedError) as raised:
+        find(folder, WEIGHTS, host, said)
+    return str(raised.value)
+
+
+def test_a_key_holds_everything_that_an_engine_depends_on() -> None:
+    assert wanted_key(WEIGHTS, Host(precision="int8", workspace_mb=256, max_batch=4), ABOUT) == Key(
+        onnx_sha256=ONNX,
+        tensorrt="8.2.1.8",
+        gpu="NVIDIA Tegra X2",
+        compute_capability="6.2",
+        precision="int8",
+        max_batch=4,
+        workspace_bytes=256_000_000,
+        lean_tactics=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"onnx_sha256": "f" * 64},
+        {"tensorrt": "8.2.1.9"},
+        {"gpu": "Orin"},
+        {"compute_capability": "8.7"},
+        {"precision": "fp32"},
+        {"max_batch": 9},
+        {"workspace_bytes": 1},
+        {"lean_tactics": False},
+    ],
+)
+def test_each_part_of_a_key_changes_its_digest_and_is_told(change: dict[str, Any]) -> None:
+    key = wanted_key(WEIGHTS, HOST, ABOUT)
+    other = msgspec.structs.replace(key, **change)
+    assert other.digest() != key.digest()
+    assert len(other.differences(key)) == 1
+    assert key.differences(key) == []
+
+
+def test_a_digest_is_the_same_in_every_process() -> None:
+    key = wanted_key(WEIGHTS, HOST, ABOUT)
+    said = (
+        '{"compute_capability":"6.2","gpu":"NVIDIA Tegra X2","lean_tactics":true,"max_batch":8,'
+        f'"onnx_sha256":"{ONNX}","precision":"fp16","tensorrt":"8.2.1.8","workspace_bytes":512000000}}'
+    )
+    assert key.digest() == hashlib.sha256(said.encode()).hexdigest()
+    assert key.stem == f"0123456789ab-{key.digest()[:12]}"
+
+
+def test_a_gpu_with_memory_of_its_own_keeps_all_tactics() -> None:
+    assert not wanted_key(WEIGHTS, HOST, about(is_integrated=False)).lean_tactics
+
+
+def test_a_host_without_a_gpu_gives_no_key() -> None:
+    with pytest.raises(EngineFailedError, match=r"sees no GPU; see: jetsel doctor"):
+        wanted_key(WEIGHTS, HOST, {"version": "8.2.1.8", "gpu": None})
+
+
+def test_a_host_that_says_nonsense_of_its_gpu_gives_no_key() -> None:
+    with pytest.raises(EngineFailedError, match=r"compute_capability.*see: jetsel doctor"):
+        wanted_key(WEIGHTS, HOST, about(compute_capability="six"))
+
+
+def test_what_was_installed_is_found_with_what_the_host_is_to_be_told(tmp_path: Path) -> None:
+    path = put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT))
+    assert path.read_bytes() == PLAN
+    assert find(tmp_path, WEIGHTS, HOST, ABOUT).to_load() == {
+        "path": str(path),
+        "sha256": hashlib.sha256(PLAN).hexdigest(),
+        "made_for": {"tensorrt": "8.2.1.8", "gpu": "NVIDIA Tegra X2", "compute_capability": "6.2"},
+        "expected_bytes": 1000,
+    }
+
+
+def test_without_a_measured_cost_the_size_of_the_plan_is_expected(tmp_path: Path) -> None:
+    put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT), cost_bytes=None)
+    assert find(tmp_path, WEIGHTS, HOST, ABOUT).to_load()["expected_bytes"] == len(PLAN)
+
+
+@pytest.mark.parametrize("folder", ["", "never/made"])
+def test_where_nothing_was_built_the_command_is_named(tmp_path: Path, folder: str) -> None:
+    assert refusal(tmp_path / folder) == "xl: no engine of it was built on this device; run: jetsel models build xl"
+
+
+@pytest.mark.parametrize(
+    ("host", "said", "words"),
+    [
+        (HOST, about("8.5.2.2"), "built for TensorRT 8.2.1.8, and this board has 8.5.2.2"),
+        (HOST, about(name="Orin"), "built on the GPU NVIDIA Tegra X2, and this one is Orin"),
+        (HOST, about(compute_capability="8.7"), "built for compute capability 6.2, and this GPU has 8.7"),
+        (Host(precision="fp32"), ABOUT, "built as fp16, and [host] precision is fp32"),
+        (Host(max_batch=4), ABOUT, "built for 8 photographs a run, and [host] max_batch is 4"),
+        (Host(workspace_mb=256), ABOUT, "built with a workspace of 512 MB, and [host] workspace_mb is 256"),
+        (
+            HOST,
+            about(is_integrated=False),
+            "built without cuBLAS and cuDNN, and here it is to be tried with them",
+        ),
+    ],
+)
+def test_an_engine_that_does_not_fit_says_why(tmp_path: Path, host: Host, said: dict[str, Any], words: str) -> None:
+    put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT))
+    assert refusal(tmp_path, host, said) == f"xl: its engine was {words}; run: jetsel models build xl"
+
+
+def test_of_several_that_do_not_fit_the_closest_is_told(tmp_path: Path) -> None:
+    put(tmp_path, wanted_key(WEIGHTS, Host(precision="fp32"), about("8.0.1.6", name="Nano")))
+    put(tmp_path, wanted_key(WEIGHTS, HOST, about("8.0.1.6")))
+    assert "its engine was built for TensorRT 8.0.1.6, and this board has 8.2.1.8; run" in refusal(tmp_path)
+
+
+def test_an_engine_of_another_model_is_not_spoken_of(tmp_path: Path) -> None:
+    put(tmp_path, msgspec.structs.replace(wanted_key(WEIGHTS, HOST, ABOUT), onnx_sha256="f" * 64))
+    assert "no engine of it was built" in refusal(tmp_path)
+
+
+def test_a_record_that_is_not_of_its_name_is_not_believed(tmp_path: Path) -> None:
+    path = put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT)).with_suffix(".json")
+    path.write_text(path.read_text().replace("8.2.1.8", "8.0.1.6"))
+    assert "built for TensorRT 8.0.1.6, and this board has 8.2.1.8; run: jetsel models build xl --force" in refusal(
+        tmp_path
+    )
+
+
+def test_a_plan_of_another_size_than_its_record_says_is_not_loaded(tmp_path: Path) -> None:
+    path = put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT))
+    path.write_bytes(PLAN[:-1])
+    assert f"has {len(PLAN) - 1} bytes, and its record says {len(PLAN)}; run: jetsel models build xl" in refusal(
+        tmp_path
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[" * 100_000,
+        b"\xff\xfe",
+        b"{}",
+        b" " * (plans.MAX_RECORD_BYTES + 1),
+    ],
+)
+def test_a_damaged_record_is_named_with_the_repair(tmp_path: Path, content: bytes) -> None:
+    path = put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT)).with_suffix(".json")
+    path.write_bytes(content)
+    said = refusal(tmp_path)
+    assert str(path) in said
+    assert said.endswith("run: jetsel models build xl --force")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("format", 2),
+        ("plan_sha256", "F" * 64),
+        ("plan_bytes", 0),
+        ("build_s", -1),
+        ("cost_bytes", -1),
+        ("model", ""),
+        ("unknown", 1),
+        ("libraries", {"numpy": 1}),
+        ("notes", ["n" * 3000]),
+        ("check", None),
+    ],
+)
+def test_a_record_with_a_field_of_another_form_is_refused(tmp_path: Path, field: str, value: Any) -> None:
+    path = put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT)).with_suffix(".json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
+    with pytest.raises(ValueError, match=field):
+        read_record(path)
+
+
+def test_a_record_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    written = record(wanted_key(WEIGHTS, HOST, ABOUT), notes=["one", "two"])
+    path = put(tmp_path, written.key, notes=["one", "two"])
+    assert read_record(path.with_suffix(".json")) == written
+
+
+@pytest.mark.parametrize("ending", [".plan", ".json"])
+def test_half_of_an_engine_is_none(tmp_path: Path, ending: str) -> None:
+    put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT)).with_suffix(ending).unlink()
+    assert "no engine of it was built" in refusal(tmp_path)
+
+
+def test_a_record_that_cannot_be_written_leaves_no_engine_and_names_the_repair(tmp_path: Path) -> None:
+    key = wanted_key(WEIGHTS, HOST, ABOUT)
+    (tmp_path / f"{plan_folder.ASIDE}{key.stem}.json").mkdir()
+    with pytest.raises(EngineFailedError, match=r"cannot be saved there \(Is a directory\).*\[host\] engines"):
+        put(tmp_path, key)
+    assert "no engine of it was built" in refusal(tmp_path)
+
+
+def test_an_engine_that_is_built_again_takes_the_place_of_the_former(tmp_path: Path) -> None:
+    key = wanted_key(WEIGHTS, HOST, ABOUT)
+    put(tmp_path, key)
+    put(tmp_path, key, build_s=9.0)
+    assert [found and found.build_s for _, found in stored(tmp_path)] == [9.0]
+
+
+def test_a_folder_is_made_and_nothing_stays_of_the_trial(tmp_path: Path) -> None:
+    plan_folder.prepare(tmp_path / "a" / "b", 0)
+    assert list((tmp_path / "a" / "b").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_built(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EngineFailedError, match=r"cannot be saved there \(Not a directory\).*\[host\] engines"):
+        plan_folder.prepare(tmp_path / "file" / "engines", 0)
+
+
+def test_a_full_disk_is_told_before_anything_is_built(tmp_path: Path) -> None:
+    with pytest.raises(EngineFailedError, match=r"MB free, and a build may need 1152921504607 MB: free some space"):
+        plan_folder.prepare(tmp_path, 1 << 60)
+
+
+def test_the_next_builder_clears_away_what_a_killed_one_left(tmp_path: Path) -> None:
+    kept = put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT))
+    for name in (f"{plan_folder.ASIDE}x.plan", f"{plan_folder.ASIDE}x.plan.77", "timing-x.cache.77"):
+        (tmp_path / name).write_text("half")
+    (tmp_path / "timing-x.cache").write_text("whole")
+    with plan_folder.only_builder(tmp_path, lambda: None):
+        assert {path.name for path in tmp_path.iterdir()} == {
+            kept.name,
+            kept.with_suffix(".json").name,
+            "timing-x.cache",
+        }
+
+
+def test_a_second_builder_waits_for_the_first(tmp_path: Path) -> None:
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    waits, inside = threading.Event(), threading.Event()
+
+    def build() -> None:
+        with plan_folder.only_builder(tmp_path, waits.set):
+            inside.set()
+
+    thread = threading.Thread(target=build)
+    thread.start()
+    assert waits.wait(10)
+    assert not inside.is_set()
+    os.close(descriptor)
+    thread.join(10)
+    assert inside.is_set()
+
+
+def test_pruning_keeps_what_fits_and_what_is_of_other_models(tmp_path: Path) -> None:
+    wanted = wanted_key(WEIGHTS, HOST, ABOUT)
+    other = msgspec.structs.replace(wanted, onnx_sha256="f" * 64)
+    fits, elsewhere = put(tmp_path, wanted), put(tmp_path, other)
+    old = [put(tmp_path, wanted_key(WEIGHTS, HOST, about(version))) for version in ("8.0.1.6", "8.4.0.1")]
+    lost = put(tmp_path, msgspec.structs.replace(other, tensorrt="7.1.3"))
+    lost.with_suffix(".json").unlink()
+    assert set(plan_folder.prune(tmp_path, [wanted])) == {(path, len(PLAN)) for path in (*old, lost)}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        name for path in (fits, elsewhere) for name in (path.name, path.with_suffix(".json").name)
+    }
+
+
+def test_timings_are_kept_for_each_device_and_version_apart() -> None:
+    key = wanted_key(WEIGHTS, HOST, ABOUT)
+    name = plan_folder.timing_cache(Path("/e"), key)
+    assert name == Path("/e/timing-NVIDIA-Tegra-X2-6.2-8.2.1.8.cache")
+    hostile = msgspec.structs.replace(key, gpu="../../etc/passwd", tensorrt="8/2")
+    assert plan_folder.timing_cache(Path("/e"), hostile).parent == Path("/e")
