@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -36,12 +37,16 @@ class ServedFamily:
     on_doubt: str  # "use" the fallback or "refuse", where the request does not say
     in_use: InUse  # the calibration
 
-    def load(self, config: Config, workers: int, backends: Backends, tell: Callable[[], None]) -> None:
+    def load(
+        self, config: Config, workers: int, backends: Backends, tell: Callable[[], None], stop: threading.Event
+    ) -> None:
         """Load and warm up every model; one that fails is marked with its reason and the rest go on.
 
-        tell: called before each.
+        tell: called before each, unless `stop` is set.
         """
         for name, model in self.models.items():
+            if stop.is_set():
+                return
             tell()
             lane = self.driver.lanes[name]
             if lane.engine is not None:

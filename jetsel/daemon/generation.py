@@ -80,9 +80,10 @@ class Generation:
             decode_px = max(family.decode_px for family in families)
             build_at_start(self.config, candidates, samples(self.limits, decode_px), tell, stop)
 
-    def load(self, backends: Backends, before: Generation | None = None) -> None:
+    def load(self, backends: Backends, before: Generation | None = None, stop: threading.Event | None = None) -> None:
         """Load every model, taking over from `before` what is the same bytes on the same backend.
 
+        stop: set, by any thread, to leave it at what is loaded by then.
         Raises ConfigError where not one model of the default family runs.
         """
         if before is not None and before.config.models == self.config.models and before.workers == self.workers:
@@ -94,8 +95,10 @@ class Generation:
             self.progress = f"loading {next(count)} of {total}"
 
         for family in self.families.values():
-            family.load(self.config, self.workers, backends, tell)
+            family.load(self.config, self.workers, backends, tell, stop or threading.Event())
         self.progress = None
+        if stop is not None and stop.is_set():
+            return
         default = self.families[self.default_family]
         if all(lane.engine is None for lane in default.driver.lanes.values()):
             reasons = "; ".join(dict.fromkeys(str(lane.unavailable) for lane in default.driver.lanes.values()))
@@ -127,7 +130,8 @@ class Generation:
             family.models[name].manifest.sha256: lane
             for family in before.families.values()
             for name, lane in family.driver.lanes.items()
-            if lane.engine is not None and (lane.engine.unavailable is None or lane.engine.is_returning)
+            if lane.engine is not None and not lane.engine.is_stale
+            if lane.engine.unavailable is None or lane.engine.is_returning
         }
         for family in self.families.values():
             for name, lane in family.driver.lanes.items():

@@ -93,12 +93,13 @@ def _serve(
         return 0
     finally:
         crew.stop()
+        service.give_up()
 
 
 def _load(generation: Generation, backends: Backends, samples: Samples, stop: threading.Event) -> None:
     generation.build_engines(samples, stop)
     if not stop.is_set():
-        generation.load(backends)
+        generation.load(backends, stop=stop)
 
 
 def _reload(service: Service) -> None:

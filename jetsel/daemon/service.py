@@ -115,6 +115,11 @@ class Service:
         """From now on only what was admitted is answered."""
         self._stopping = True
 
+    def give_up(self) -> None:
+        """Once nobody works any more: tell those who are not answered yet to ask again."""
+        for job in [*self._flying.values(), *self._jobs]:
+            self._finish(job, ShuttingDownError("the daemon has stopped: send again when it is back"))
+
     @property
     def is_drained(self) -> bool:
         """Whether every message that came has been answered, as far as can be seen now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from jetsel.engines.backends import BACKENDS, Backends
-from jetsel.engines.base import Backend, Engine, EngineFailedError, Output, warm_up
+from jetsel.engines.base import Backend, Engine, EngineFailedError, Output, Place, warm_up
 
 # From 1.31 on ONNX Runtime reports to its maker over the network, unless this stands before it is imported.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -17,5 +17,6 @@ __all__ = [
     "Engine",
     "EngineFailedError",
     "Output",
+    "Place",
     "warm_up",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -25,12 +26,33 @@ class Output(NamedTuple):
     device_ms: float | None
 
 
+class Place:
+    """Where engines run that share their callers."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running = 0
+
+    def enter(self, most: int) -> bool:
+        """Count a caller in, unless `most` are in already; return whether it is in."""
+        with self._lock:
+            if self._running >= most:
+                return False
+            self._running += 1
+            return True
+
+    def leave(self) -> None:
+        """Count a caller out."""
+        with self._lock:
+            self._running -= 1
+
+
 class Engine(Protocol):
     """One loaded model."""
 
     name: str
     concurrency: int  # how many callers it serves at a time, together with the others at its place
-    place: object  # what engines share that run in one place; an engine that shares nothing is its own
+    place: Place
     max_batch: int | None  # images of one run; None: as many as memory holds
 
     @property
@@ -40,6 +62,10 @@ class Engine(Protocol):
     @property
     def is_returning(self) -> bool:
         """Whether one that is unavailable is being brought back."""
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether what it was loaded from has been replaced since, so that a reload should load it again."""
 
     @property
     def returns_within_s(self) -> float:

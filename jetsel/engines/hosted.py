@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.config import Host, engines_folder
-from jetsel.engines.base import EngineFailedError, Output
+from jetsel.engines.base import EngineFailedError, Output, Place
 from jetsel.engines.building import plans
 from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.link import LinkBrokenError
 from jetsel.engines.hosting.process import HostProcess, Start
-from jetsel.engines.hosting.supervisor import RULES, Rules, Supervisor
-from jetsel.errors import EngineDiedError
+from jetsel.engines.hosting.supervisor import RULES, AnotherHostError, Rules, Supervisor
+from jetsel.errors import EngineDiedError, JetselError
 from jetsel.weights import Weights
 
 RUN_LIMIT_S = 2.0
@@ -40,6 +40,7 @@ class HostedBackend:
         self._hello_s = rules.hello_s
         self._interpreter: str | None = None
         self._keys = itertools.count(1)
+        self._place = Place()
         self.supervisor = Supervisor(self._start, changed, rules)
 
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> HostedEngine:
@@ -48,8 +49,10 @@ class HostedBackend:
         The host runs one model at a time. A second caller may stand ready, its input in place, unless it is the last of
         `concurrency`: models elsewhere are served too while the host hangs.
         """
-        file = self._file(weights) | {"threads": threads}
-        engine = HostedEngine(next(self._keys), weights, self.supervisor, file, min(2, max(concurrency - 1, 1)))
+        self.supervisor.start()
+        key, callers = next(self._keys), min(2, max(concurrency - 1, 1))
+        find = functools.partial(self._file, weights, threads)
+        engine = HostedEngine(key, weights, self.supervisor, find, self._place, callers)
         self.supervisor.load(engine)
         return engine
 
@@ -61,11 +64,14 @@ class HostedBackend:
         """Have the host leave."""
         self.supervisor.close()
 
-    def _file(self, weights: Weights) -> dict[str, Any]:
-        """Return which file holds the model, and what it was made for."""
+    def _file(self, weights: Weights, threads: int) -> dict[str, Any]:
+        """Return which file holds the model now, and what it was made for; EngineFailedError, EngineDiedError."""
         if self._backend != "tensorrt":
-            return {"path": str(weights.path), "sha256": weights.sha256}
-        return plans.find(engines_folder(self._host), weights, self._host, self.about()).to_load()
+            return {"path": str(weights.path), "sha256": weights.sha256, "threads": threads}
+        process = self.supervisor.process
+        if process is None:
+            raise AnotherHostError("the engine host died")
+        return plans.find(engines_folder(self._host), weights, self._host, process.about).to_load()
 
     def _start(self) -> Start:
         if self._interpreter is None:
@@ -88,16 +94,23 @@ class HostedEngine:
     """One model in the host. It is loaded again, by its request, in every host that follows the first."""
 
     def __init__(
-        self, key: int, weights: Weights, supervisor: Supervisor, file: Mapping[str, Any], concurrency: int
+        self,
+        key: int,
+        weights: Weights,
+        supervisor: Supervisor,
+        find: Callable[[], Mapping[str, Any]],
+        place: Place,
+        concurrency: int,
     ) -> None:
         self.name = weights.name
         self.concurrency = concurrency
-        self.place = supervisor
+        self.place = place
         self.max_batch: int | None = None
         self._key = key
         self._weights = weights
         self._supervisor = supervisor
-        self._file = file
+        self._find = find
+        self._file: Mapping[str, Any] = {}
         self._lock = threading.Lock()
         self._home: HostProcess | None = None
         self._loaded: Mapping[str, Any] = {}
@@ -110,8 +123,9 @@ class HostedEngine:
     # What the supervisor calls.
 
     def request(self) -> dict[str, Any]:
-        """What the host is asked to load; see docs/engine-host.md."""
+        """What the host is asked to load, as it stands now; see docs/engine-host.md."""
         weights = self._weights
+        self._file = self._find()
         return {
             "model": self._key,
             "name": self.name,
@@ -128,9 +142,17 @@ class HostedEngine:
             self._took(float(reply.get("run_ms") or 0.0) / 1e3)
         self._home = process
 
+    def move_out(self) -> None:
+        """Have the host unload it, if it is there still."""
+        process = self._home
+        if process is None or process is not self._supervisor.process:
+            return
+        with contextlib.suppress(EngineDiedError):  # gone with all that it held
+            self._supervisor.ask(process, "unload", {"model": self._key}, UNLOAD_S, f"unloading {self.name}")
+
     def refused(self, reason: str) -> None:
         """Take note that it is not loaded any more, for good."""
-        self._refused = reason
+        self._refused, self._home = reason, None
 
     # What the driver calls.
 
@@ -157,6 +179,14 @@ class HostedEngine:
         """The memory that loading it took, as the host measured it; None where it could not."""
         return self._loaded.get("cost_bytes")
 
+    @property
+    def is_stale(self) -> bool:
+        """See Engine.is_stale: an engine may have been built again."""
+        try:
+            return self._find().get("sha256") != self._file.get("sha256")
+        except JetselError:
+            return False  # what runs is better than what is gone
+
     def infer(self, *parts: NDArray[np.float32]) -> Output:
         """Run the model; see Engine.infer. The parts are copied once, into the memory shared with the host."""
         if self._closed:
@@ -176,6 +206,8 @@ class HostedEngine:
             region = process.memory.take(input_bytes + output_bytes)
         except LinkBrokenError:
             raise EngineDiedError(f"{self.name}: the engine host died: send again") from None
+        except OSError as error:
+            raise EngineFailedError(f"{self.name}: no memory to share with the engine host: {error.strerror}") from None
         try:
             self._supervisor.nudge(process)
             batch = region.view(region.offset, shape)
@@ -188,13 +220,11 @@ class HostedEngine:
                 "input": {"offset": region.offset, "shape": shape},
                 "output": {"offset": output_at, "bytes": output_bytes},
             }
-            began = time.perf_counter()
             reply = self._supervisor.ask(process, "infer", request, self._limit_s, f"running {self.name}")
-            took_s = time.perf_counter() - began
             if not reply.get("ok"):
                 raise EngineFailedError(f"{self.name}: {reply.get('message')}")
-            self._took(took_s)
-            outputs = [self._copy(region.view, reply.get(output), count) for output in ("logits", "embedding")]
+            self._took(float(reply.get("wall_ms") or 0.0) / 1e3)  # without the time that it waited for others
+            outputs = [self._copy(region.view, reply.get(name), count, name) for name in ("logits", "embedding")]
         finally:
             process.memory.give_back(region)
         if outputs[0] is None:
@@ -208,13 +238,7 @@ class HostedEngine:
                 return
             self._closed = True
         self._supervisor.forget(self)
-        process = self._home
-        if process is None or process is not self._supervisor.process:
-            return
-        try:
-            self._supervisor.ask(process, "unload", {"model": self._key}, UNLOAD_S, f"unloading {self.name}")
-        except EngineDiedError:
-            return  # with all that it held
+        self.move_out()
 
     def _count(self, parts: tuple[NDArray[np.float32], ...]) -> int:
         """How many images the parts hold; raises EngineFailedError where they are not such images."""
@@ -231,14 +255,14 @@ class HostedEngine:
         return count
 
     def _copy(
-        self, view: Callable[[int, tuple[int, int]], NDArray[np.float32]], said: Any, count: int
+        self, view: Callable[[int, tuple[int, int]], NDArray[np.float32]], said: Any, count: int, name: str
     ) -> NDArray[np.float32] | None:
         """Return one output as an array of the caller's own; None where there is none."""
         if said is None:
             return None
         try:
             rows, width = said["shape"]
-            if rows != count:
+            if rows != count or width != self._loaded["classes" if name == "logits" else "embedding_width"]:
                 raise ValueError
             return np.array(view(said["offset"], (rows, width)))
         except (KeyError, TypeError, ValueError):

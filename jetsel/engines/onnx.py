@@ -10,7 +10,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from jetsel.config import Host
-from jetsel.engines.base import EngineFailedError, Output
+from jetsel.engines.base import EngineFailedError, Output, Place
 from jetsel.weights import Weights
 
 _OUTPUTS = ["logits", "embedding"]
@@ -35,12 +35,13 @@ class OnnxEngine:
 
     unavailable = None
     is_returning = False
+    is_stale = False
     returns_within_s = 0.0
 
     def __init__(self, name: str, path: Path, *, concurrency: int, threads: int) -> None:
         self.name = name
         self.concurrency = concurrency
-        self.place = self
+        self.place = Place()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1

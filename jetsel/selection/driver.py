@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from jetsel.engines import EngineFailedError
+from jetsel.engines import EngineFailedError, Place
 from jetsel.errors import DeadlineError, EngineDiedError, InternalError, JetselError, ModelUnavailableError
 from jetsel.selection.flight import Flight, best
 from jetsel.selection.lane import Lane
@@ -25,10 +25,11 @@ from jetsel.wire import Criterion, Ran
 
 
 class Batch(Struct, frozen=True, eq=False):
-    """Flights whose runs of one model go out together."""
+    """Flights whose runs of one model go out together, from a place that counts them; None where they cannot run."""
 
     lane: Lane
     flights: list[Flight]
+    place: Place | None
 
 
 class Driver:
@@ -72,22 +73,17 @@ class Driver:
         if not self._waiting:  # read without the lock: who adds a run looks for it afterwards
             return None
         with self._lock:
-            free = [lane for lane in self.lanes.values() if lane.waiting and self._may_go(lane, patient)]
-            if not free:
-                return self._abandon()
-            lane = min(free, key=lambda lane: lane.waiting[0].waiting_since_s)  # no lane starves behind a cheaper one
-            lane.running += 1
-            return Batch(lane, self._gather(lane))
+            due = [lane for lane in self.lanes.values() if lane.waiting and self._is_due(lane, patient)]
+            # No lane starves behind a cheaper one.
+            for lane in sorted(due, key=lambda lane: lane.waiting[0].waiting_since_s):
+                engine = lane.engine
+                if engine is not None and engine.place.enter(engine.concurrency):
+                    return Batch(lane, self._gather(lane), engine.place)
+            return self._abandon()
 
-    def _may_go(self, lane: Lane, patient: bool) -> bool:
-        """Whether the lane's engine serves and has room, and its runs need not wait for others."""
-        engine = lane.engine
-        if engine is None or engine.unavailable is not None:
-            return False
-        others = (
-            other for other in self.lanes.values() if other.engine is not None and other.engine.place is engine.place
-        )
-        if sum(other.running for other in others) >= engine.concurrency:
+    def _is_due(self, lane: Lane, patient: bool) -> bool:
+        """Whether the lane's engine serves, and its runs need not wait for others."""
+        if lane.reason is not None:
             return False
         return not patient or lane.is_due(lane.batch_limit(self._max_batch), self._now())
 
@@ -101,8 +97,7 @@ class Driver:
             if late:
                 lane.waiting = deque(flight for flight in lane.waiting if flight not in late)
                 self._waiting -= len(late)
-                lane.running += 1
-                return Batch(lane, late)
+                return Batch(lane, late, None)
         return None
 
     def execute(self, batch: Batch) -> list[Flight]:
@@ -117,8 +112,8 @@ class Driver:
         except JetselError as error:
             results = [ModelUnavailableError(f"{lane.model} failed: {error}")] * len(flights)
         finally:
-            with self._lock:
-                lane.running -= 1
+            if batch.place is not None:
+                batch.place.leave()
         return [
             flight for flight, result in zip(flights, results, strict=True) if self._land(flight, lane.model, result)
         ]

@@ -27,7 +27,6 @@ class Lane:
     temperature: float = 1.0
     unavailable: str | None = None
     waiting: deque[Flight] = field(default_factory=deque)
-    running: int = 0
     runs: int = 0
     times_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))  # of one image: a batch's, shared out
 
@@ -61,8 +60,10 @@ class Lane:
 
     def may_wait(self, flight: Flight, now_s: float) -> bool:
         """Whether a run may still be had in time from an engine that is away."""
-        if self.engine is None or not self.engine.is_returning:
+        if self.engine is None:
             return False
+        if self.engine.unavailable is not None and not self.engine.is_returning:
+            return False  # one that is back already may be waited for, too
         if flight.deadline_s is not None:
             return now_s + self.engine.returns_within_s + (self.percentile_ms(0.95) or 0.0) / 1e3 <= flight.deadline_s
         return now_s - flight.waiting_since_s <= LONGEST_ABSENCE_S

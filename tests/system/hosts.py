@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
+
+from tests.system.daemons import Daemon
 
 CHANGED = """#!{python}
 # Called as an interpreter is: -I host.py --backend B --fd N.
@@ -52,6 +55,15 @@ BODIES = {
     "a poisoned device": 'send(reply(id=request["id"], ok=False, code="poisoned", message="an illegal address"))',
 }
 
+# Every run takes as many seconds as a file says.
+SLOW = """
+run = host.OnnxModel.run
+def slow(self, batch, shared):
+    time.sleep(float(open({seconds!r}).read()))
+    return run(self, batch, shared)
+host.OnnxModel.run = slow
+"""
+
 DIES_LOADING = """
 class Dying(host.Host):
     def _load(self, request):
@@ -68,3 +80,19 @@ def interpreter(folder: Path, change: str, name: str = "python-changed") -> str:
     path.write_text(CHANGED.format(python=sys.executable, change=change))
     path.chmod(0o755)
     return str(path)
+
+
+def hosts_of(daemon: Daemon) -> list[int]:
+    """The process numbers of the daemon's engine hosts: one, or for a moment none."""
+    children = Path(f"/proc/{daemon.process.pid}/task").glob("*/children")
+    found: list[int] = []
+    for file in children:
+        with contextlib.suppress(OSError):  # what ends meanwhile
+            pids = [int(pid) for pid in file.read_text().split()]
+            found += [pid for pid in pids if b"host.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return found
+
+
+def host_of(daemon: Daemon) -> int:
+    (host,) = hosts_of(daemon)
+    return host

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.system.daemons import Connect, Daemon, Peer, Start, drawn, encoded
+from tests.system.hosts import host_of, hosts_of
 
 LIMIT_S = 60.0
 CONFIG = """
@@ -26,22 +26,6 @@ backends = { xs = "onnxruntime-hosted" }
 models = ["xs", "s"]
 thresholds = [0.99]
 """
-
-
-def hosts_of(daemon: Daemon) -> list[int]:
-    """The process numbers of the daemon's engine hosts: one, or for a moment none."""
-    children = Path(f"/proc/{daemon.process.pid}/task").glob("*/children")
-    found: list[int] = []
-    for file in children:
-        with contextlib.suppress(OSError):  # what ends meanwhile
-            pids = [int(pid) for pid in file.read_text().split()]
-            found += [pid for pid in pids if b"host.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    return found
-
-
-def host_of(daemon: Daemon) -> int:
-    (host,) = hosts_of(daemon)
-    return host
 
 
 def until(met: Callable[[], bool]) -> None:
@@ -145,16 +129,25 @@ def test_a_request_in_flight_at_a_death_is_answered_by_the_next_host(daemon: Dae
     assert host_of(daemon) != host
 
 
-def test_a_deadline_that_a_restart_would_overrun_is_refused_at_once(daemon: Daemon, connect: Connect) -> None:
+def test_a_deadline_that_a_restart_would_overrun_is_refused_without_waiting_for_it(
+    start: Start, connect: Connect, tmp_path: Path
+) -> None:
+    python = tmp_path / "python-slow"
+    python.write_text(f'#!/bin/sh\n[ -e {tmp_path}/slow ] && sleep 40\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    daemon = start(f'{CONFIG}[host]\ninterpreter = "{python}"\n')
     peer, other = connect(daemon), connect(daemon)
     host = host_of(daemon)
     os.kill(host, signal.SIGSTOP)
-    peer.send({"type": "classify", "model": "xs", "deadline_ms": 210}, PICTURES[0])
+    (tmp_path / "slow").touch()
+    began = time.monotonic()
+    peer.send({"type": "classify", "model": "xs", "deadline_ms": 1000}, PICTURES[0])
     until(lambda: other.status()["in_queue"] == 1)
-    time.sleep(0.2)
+    time.sleep(0.9)  # so that no start of a host would be in time
     os.kill(host, signal.SIGKILL)
     reply = peer.receive()
     assert (reply["code"], reply["retry"]) in {("engine-died", True), ("deadline", False)}
+    assert time.monotonic() - began < 30, "the next host is not there yet"
 
 
 def test_while_the_host_hangs_models_elsewhere_serve_and_then_it_is_replaced(daemon: Daemon, connect: Connect) -> None:

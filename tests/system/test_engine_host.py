@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
 import signal
+import socket
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +21,7 @@ from numpy.typing import NDArray
 from jetsel.config import Host
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosted import HostedBackend, HostedEngine
+from jetsel.engines.hosting.process import HostProcess
 from jetsel.engines.hosting.supervisor import RULES, Rules
 from jetsel.errors import EngineDiedError
 from jetsel.weights import Weights
@@ -143,6 +147,100 @@ def test_a_hung_run_is_killed_once_its_limit_is_over(
     assert is_gone(first)
     assert is_right(engine)
     assert sum("was killed" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_a_run_may_take_twenty_times_as_long_as_usual_and_no_longer(make: Make, tmp_path: Path) -> None:
+    seconds = tmp_path / "seconds"
+    seconds.write_text("0.15")
+    change = hosts.SLOW.format(seconds=str(seconds))
+    backend = make(Host(interpreter=hosts.interpreter(tmp_path, change)))
+    engine = load(backend, tiny(tmp_path))
+    first = pid_of(backend)
+    seconds.write_text("2.5")  # of 20 times 0.15 s at the least
+    assert is_right(engine)
+    assert pid_of(backend) == first
+    seconds.write_text("600")
+    with pytest.raises(EngineDiedError):
+        engine.infer(images())
+    seconds.write_text("0")
+    until(lambda: engine.unavailable is None)
+    assert pid_of(backend) != first
+
+
+def test_a_hung_host_that_was_idle_before_and_ends_slowly_is_replaced(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = make(rules=Rules(ping_every_s=0.5))
+    engine = load(backend, tiny(tmp_path))
+    end = HostProcess._end
+
+    def slowly(process: HostProcess, patience_s: float) -> str:
+        process._release()
+        time.sleep(1.0)  # as a process does that holds a GPU's memory
+        return end(process, patience_s)
+
+    monkeypatch.setattr(HostProcess, "_end", slowly)
+    first = pid_of(backend)
+    os.kill(first, signal.SIGSTOP)
+    with pytest.raises(EngineDiedError):
+        engine.infer(images())
+    until(lambda: engine.unavailable is None)
+    assert is_right(engine)
+
+
+def test_a_restart_for_which_there_is_no_socket_is_tried_again(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    backend = make(rules=Rules(first_pause_s=0.01))
+    engine = load(backend, tiny(tmp_path))
+    failures = iter([True, True, False])
+    pair = socket.socketpair
+
+    def without() -> tuple[socket.socket, socket.socket]:
+        if next(failures, False):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return pair()
+
+    monkeypatch.setattr(socket, "socketpair", without)
+    first = backend.supervisor.process
+    os.kill(pid_of(backend), signal.SIGKILL)
+    until(lambda: backend.supervisor.process not in (None, first) and engine.unavailable is None)
+    assert is_right(engine)
+    assert sum("Too many open files" in record.getMessage() for record in caplog.records) == 2
+
+
+def test_an_input_is_copied_once(make: Make, tmp_path: Path) -> None:
+    side_px = 224
+    path = tmp_path / "large.onnx"
+    path.write_bytes(matrix_model(np.zeros((3 * side_px**2, 2), np.float32), embedding=False, side_px=side_px))
+    weights = Weights("large", path, hashlib.sha256(path.read_bytes()).hexdigest(), side_px, side_px, 2)
+    engine = load(make(), weights)
+    batch = np.zeros((1, 3, side_px, side_px), np.float32)
+    engine.infer(batch, batch)
+    tracemalloc.start()
+    try:
+        engine.infer(batch, batch)
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most_bytes < batch.nbytes / 2, "nothing but the shared memory holds it a second time"
+
+
+def test_hosts_that_are_killed_while_they_load_leave_no_model_out_that_loads_in_between(
+    make: Make, tmp_path: Path
+) -> None:
+    backend = make(rules=Rules(first_pause_s=0.01, most_deaths=100))
+    engines = [load(backend, tiny(tmp_path, name)) for name in ("a", "b", "c")]
+
+    def kill_and_wait_for(some: list[HostedEngine]) -> None:
+        process = backend.supervisor.process
+        os.kill(pid_of(backend), signal.SIGKILL)
+        until(lambda: backend.supervisor.process not in (None, process) and all(e.unavailable is None for e in some))
+
+    for _ in range(5):
+        kill_and_wait_for(engines[:1])  # the others are being loaded, or about to be
+        kill_and_wait_for(engines)
+    assert is_right(engines[0])
 
 
 def test_an_idle_host_that_leaves_a_ping_unanswered_is_killed(make: Make, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,8 @@ class Key(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     def digest(self) -> str:
         """Return the SHA-256 of all of it, in hexadecimal."""
-        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()
+        plain = json.dumps(msgspec.structs.asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(plain.encode()).hexdigest()
 
     @property
     def stem(self) -> str:

@@ -17,6 +17,7 @@ import msgspec
 
 MAX_MESSAGE_BYTES = 65_536
 HEADER = struct.Struct("!I")
+SLOW = ("load", "build")  # what may send progress, which begins its limit anew
 
 Progress = Callable[[str, float | None], None]
 Feed = Callable[[], Mapping[str, Any]]
@@ -67,7 +68,7 @@ class Link:
                 raise LinkBrokenError(f"it answered another question than {kind}")
             if "ok" in reply:
                 return reply
-            if isinstance(reply.get("progress"), dict):
+            if kind in SLOW and isinstance(reply.get("progress"), dict):
                 if progress is not None:
                     progress(str(reply["progress"].get("stage")), reply["progress"].get("share"))
             elif "need" in reply and feed is not None:
@@ -128,10 +129,10 @@ class Link:
     def _limit(self, limit_s: float) -> None:
         """Have the kernel end a wait (socket(7), SO_RCVTIMEO): Python's own timeout would poll before every call.
 
-        A limit that is about the same is left as it is: most requests have one and the same.
+        A limit that is the same to a twentieth is left as it is: most requests have one and the same.
         """
-        if not 1.0 <= self._limit_s / limit_s <= 1.5:
-            self._limit_s = limit_s * 1.25
+        if not 0.95 <= self._limit_s / limit_s <= 1.05:
+            self._limit_s = limit_s
             value = struct.pack("ll", int(self._limit_s), int(self._limit_s % 1 * 1e6))
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, value)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)

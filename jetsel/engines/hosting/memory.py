@@ -48,7 +48,11 @@ class Memory:
         self._lock = threading.Lock()
         self._free: dict[int, list[Region]] = defaultdict(list)
         self.size = 0
-        self.give_back(self.take(SMALLEST_BYTES))
+        try:
+            self.give_back(self.take(SMALLEST_BYTES))
+        except OSError:
+            self.close()
+            raise
 
     def take(self, size: int) -> Region:
         """Return a region of at least `size` bytes; raises LinkBrokenError once the memory is closed."""

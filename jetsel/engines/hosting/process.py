@@ -40,8 +40,15 @@ class HostProcess:
 
         The kernel kills the host when the thread that makes this ends: make it in one that lives on.
         """
-        self.memory = Memory()
-        ours, theirs = socket.socketpair()
+        try:
+            self.memory = Memory()
+        except OSError as error:
+            raise EngineFailedError(f"no memory to share with an engine host: {error.strerror}") from None
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            self.memory.close()
+            raise EngineFailedError(f"no socket for an engine host: {error.strerror}") from None
         self.link = Link(ours)
         command = [start.interpreter, "-I", str(HOST), "--backend", start.backend, "--fd", str(theirs.fileno())]
         try:

@@ -34,10 +34,14 @@ class Rules:
     first_pause_s: float = 0.1  # before the second start within the window; it doubles with every further one
     longest_pause_s: float = 30.0
     same_failure_s: float = 2.0  # that a failed first start is not tried again: the next model asks at once
-    most_deaths: int = 8  # within the window; one more and it is given up
+    most_deaths: int = 15  # within the window; one more and it is given up
     window_s: float = 300.0
     load_limit_s: float = 120.0  # without a word of progress
     most_strikes: int = 2  # deaths while loading one model: it is left out from then on
+
+
+class AnotherHostError(EngineDiedError):
+    """The host that was meant is gone: nothing was asked of the one that has followed it."""
 
 
 class Resident(Protocol):
@@ -50,6 +54,9 @@ class Resident(Protocol):
 
     def moved_in(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
         """Take note that this host has loaded it."""
+
+    def move_out(self) -> None:
+        """Have the host unload it."""
 
     def refused(self, reason: str) -> None:
         """Take note that it is not loaded any more, for good."""
@@ -92,14 +99,16 @@ class Supervisor:
         """Return the running host, started where none runs; raises EngineFailedError or ConfigError with the reason."""
         with self._state:
             if self._failure is not None and time.monotonic() - self._failed_s < self._rules.same_failure_s:
-                raise self._failure
+                raise type(self._failure)(str(self._failure))
             if self._process is None and not self.is_returning:
                 self._failure, self._wanted = None, True
                 self._deaths.clear()
                 self._bell.ring()
-            self._state.wait_for(lambda: self._process is not None or not self._wanted or self._closing)
+            self._state.wait_for(
+                lambda: self._process is not None or self._closing or not (self._wanted or self.is_returning)
+            )
             if self._process is None:
-                raise self._failure or EngineFailedError(str(self.down))
+                raise type(self._failure)(str(self._failure)) if self._failure else EngineFailedError(str(self.down))
             return self._process
 
     def ask(
@@ -117,7 +126,7 @@ class Supervisor:
         """
         with self._talking:
             if self._process is not process:
-                raise EngineDiedError("the engine host died: send again")
+                raise AnotherHostError("the engine host died: send again")
             try:
                 reply = process.exchange(kind, request, limit_s, progress)
                 if reply.get("code") == "poisoned":
@@ -143,10 +152,16 @@ class Supervisor:
         with self._state:
             self._residents.append(resident)  # before: a host that starts meanwhile loads it too, which does no harm
         try:
-            self._move_in(self.start(), resident, progress)
-        except EngineDiedError as error:
+            try:
+                self._move_in(self.start(), resident, progress)
+            except EngineDiedError:  # perhaps of something else
+                self._move_in(self.start(), resident, progress)
+        except EngineDiedError:
             self.forget(resident)
-            raise EngineFailedError(f"{resident.name}: {error}") from None
+            raise EngineFailedError(
+                f"{resident.name}: the engine host died twice while it was to load this model: look at the log for the "
+                "cause, then run: jetsel reload"
+            ) from None
         except JetselError:
             self.forget(resident)
             raise
@@ -155,6 +170,7 @@ class Supervisor:
         """Load this model no more."""
         with self._state:
             self._residents = [known for known in self._residents if known is not resident]
+            self._strikes.pop(id(resident), None)
 
     def close(self) -> None:
         """Have the host leave, and stop."""
@@ -188,8 +204,12 @@ class Supervisor:
         if process is None:
             self._sleep(None)
             return
+        link_fd = process.link.fd
+        if link_fd < 0:  # who is ending it holds the lock until that is done
+            with self._talking:
+                return
         idle_s = time.monotonic() - self._last_word_s
-        has_ended = self._sleep(max(self._rules.ping_every_s - idle_s, 0.01), process.link.fd)
+        has_ended = self._sleep(max(self._rules.ping_every_s - idle_s, 0.01), link_fd)
         if self._closing or self._process is not process:
             return
         if has_ended:
@@ -217,7 +237,8 @@ class Supervisor:
 
     def _ping(self, process: HostProcess) -> None:
         if not self._talking.acquire(blocking=False):
-            return  # somebody talks to it: that has a limit of its own
+            self._last_word_s = time.monotonic()  # somebody talks to it: that has a limit of its own
+            return
         try:
             if self._process is process:
                 process.exchange("ping", {}, self._rules.ping_limit_s)
@@ -231,6 +252,9 @@ class Supervisor:
         """End a host that died or hangs, and have another started. The caller holds `_talking`."""
         if self._process is not process:
             return
+        with self._state:  # at once: ending it may take seconds, in which nobody should queue for it
+            self._process, self._wanted, self.is_returning = None, False, True
+            self.down = f"the engine host failed while {what}; it is being ended"
         if isinstance(error, LinkTimeoutError):
             process.kill()
             how = f"{error}, and was killed"
@@ -251,13 +275,17 @@ class Supervisor:
             self._wanted = not given_up
             self.is_returning = not given_up
             self.down = f"{reason}; it is being started again"
+            gone: list[Resident] = []
             if given_up:
+                log.critical("the engine host is given up: it ended %d times", len(self._deaths))
+                gone, self._residents = self._residents, []
                 self.down = (
                     f"{reason}; it ended {len(self._deaths)} times in {self._rules.window_s:g} s and is not started "
                     "again: look at the log for the cause, then run: jetsel reload"
                 )
-                log.critical("the engine host is given up: it ended %d times", len(self._deaths))
             self._state.notify_all()
+        for resident in gone:
+            resident.refused(self.down)
         self._bell.ring()
         self._changed()
 
@@ -289,7 +317,7 @@ class Supervisor:
             self._state.notify_all()
         for resident in residents:
             self._house(resident)
-            if self._process is not process:
+            if self._closing or self._process is not process:
                 return
         self.returns_within_s = time.monotonic() - began
         about = process.about
@@ -308,13 +336,18 @@ class Supervisor:
     def _house(self, resident: Resident) -> None:
         """Load a model that an earlier host held; one that cannot be any more is left out with its reason."""
         process = self._process
-        if process is None:
+        if process is None or not self._holds(resident):
             return
         reason = None
         try:
             self._move_in(process, resident, None)
+            self._strikes.pop(id(resident), None)
+            if not self._holds(resident):  # closed meanwhile, when it was nowhere
+                resident.move_out()
         except EngineFailedError as error:
             reason = str(error)
+        except AnotherHostError:
+            return
         except EngineDiedError:
             strikes = self._strikes[id(resident)] = self._strikes.get(id(resident), 0) + 1
             if strikes < self._rules.most_strikes:
@@ -325,6 +358,9 @@ class Supervisor:
             resident.refused(reason)
             log.error("model left out: %s", reason)
         self._changed()
+
+    def _holds(self, resident: Resident) -> bool:
+        return any(known is resident for known in self._residents)
 
     def _move_in(self, process: HostProcess, resident: Resident, progress: Progress | None) -> None:
         what = f"loading {resident.name}"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, replay, replay_all
-from jetsel.engines import Output
+from jetsel.engines import Output, Place
 from jetsel.errors import InDoubtError
 from jetsel.premodel import fit_chain
 from jetsel.selection import Decision, Driver, Evidence, Flight, Lane, Policy
@@ -30,11 +30,11 @@ class RecordedEngine:
     """Answers what the model said of the photograph whose number is its input."""
 
     concurrency, max_batch = 1, None
-    unavailable, is_returning, returns_within_s = None, False, 0.0
+    unavailable, is_returning, is_stale, returns_within_s = None, False, False, 0.0
 
     def __init__(self, name: str, logits: NDArray[np.float32]) -> None:
         self.name = name
-        self.place = self
+        self.place = Place()
         self._logits = logits
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:

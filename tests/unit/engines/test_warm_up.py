@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jetsel.engines import EngineFailedError, Output, warm_up
+from jetsel.engines import EngineFailedError, Output, Place, warm_up
 from jetsel.weights import Weights
 
 
@@ -16,10 +16,10 @@ class Answering:
     """An engine that answers what it is given, and keeps what it was asked."""
 
     name, concurrency = "m", 1
-    unavailable, is_returning, returns_within_s = None, False, 0.0
+    unavailable, is_returning, is_stale, returns_within_s = None, False, False, 0.0
 
     def __init__(self, classes: int, value: float = 0.0, rows: int | None = None, max_batch: int | None = None) -> None:
-        self.place = self
+        self.place = Place()
         self.max_batch = max_batch
         self._classes, self._value, self._rows = classes, value, rows
         self.batches: list[NDArray[np.float32]] = []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jetsel.engines import EngineFailedError, Output
+from jetsel.engines import EngineFailedError, Output, Place
 from jetsel.errors import DeadlineError, EngineDiedError, JetselError, ModelUnavailableError
 from jetsel.selection import Decision, Driver, Evidence, Flight, Lane, Prediction, Run
 from jetsel.selection.cascade import Cascade
@@ -23,7 +23,8 @@ class TableEngine:
     def __init__(self, name: str, margin: float, concurrency: int = 1) -> None:
         self.name = name
         self.concurrency = concurrency
-        self.place: object = self
+        self.place = Place()
+        self.is_stale = False
         self.max_batch: int | None = None
         self.unavailable: str | None = None
         self.is_returning = False
@@ -169,7 +170,7 @@ def test_a_model_that_did_not_load_is_unavailable_with_its_reason(driver: Driver
 
 
 def test_engines_at_one_place_share_its_callers(driver: Driver, engines: dict[str, TableEngine], clock: Clock) -> None:
-    engines["m"].place = engines["l"].place = object()
+    engines["m"].place = engines["l"].place = Place()
     for model in ("m", "l", "s"):
         driver.begin(flight(Single(model)))
         clock.now_s += 1

@@ -14,7 +14,7 @@ import pytest
 from jetsel import image
 from jetsel.calibrate.record import Options, Plan, Progress, Recorded, record
 from jetsel.calibrate.record.near import perceptual_hash
-from jetsel.engines import Engine, EngineFailedError, Output
+from jetsel.engines import Engine, EngineFailedError, Output, Place
 from jetsel.errors import CalibrationError
 from jetsel.features import extract
 from jetsel.zoo import Family
@@ -29,7 +29,7 @@ class Counting:
 
     def __init__(self, engine: Engine, fails_after: int = 10**9) -> None:
         self.name = engine.name
-        self.place = self
+        self.place, self.is_stale = Place(), False
         self.concurrency, self.max_batch = 1, engine.max_batch
         self.unavailable, self.is_returning, self.returns_within_s = None, False, 0.0
         self.runs = 0

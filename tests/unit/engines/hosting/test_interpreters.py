@@ -140,7 +140,7 @@ def test_a_device_that_does_not_start_is_the_hosts_own_reason(tmp_path: Path) ->
 def test_what_only_the_user_installed_is_told_with_its_folder_and_the_repair(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = str(sys._base_executable)  # type: ignore[attr-defined]  # a virtual environment sees no user's modules
+    base = str(Path(sys.executable).resolve())  # a virtual environment sees no user's modules
     site = tmp_path / f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
     (site / "pycuda").mkdir(parents=True)
     (site / "pycuda/__init__.py").write_text('VERSION_TEXT = "2022.1"\n')

@@ -1,0 +1,111 @@
+"""A daemon that serves by engines of a simulated TensorRT: built at its start, built again, and of another version."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doubles.interpreter import make_interpreter
+from tests.system.command import jetsel
+from tests.system.daemons import Connect, Peer, Start, drawn, encoded
+from tests.system.hosts import hosts_of
+
+LIMIT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_interpreter(tmp_path_factory.mktemp("interpreter"), "8.2")
+
+
+def config(python: Path, folder: Path, *, at_start: bool = True) -> str:
+    models = '[models]\nonly = ["xs", "s"]\nbackend = "tensorrt"\n'
+    host = f'[host]\ninterpreter = "{python}"\nengines = "{folder / "engines"}"\n'
+    return models + host + f"build_at_start = {str(at_start).lower()}\n"
+
+
+def until(met: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + LIMIT_S
+    while not met():
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+def connected(connect: Connect, path: Path) -> Peer:
+    until(path.exists)
+    return connect(f"ipc://{path}")
+
+
+def models(peer: Peer) -> dict[str, dict[str, Any]]:
+    return {m["name"]: m for family in peer.status()["families"] for m in family["models"]}
+
+
+def test_while_it_builds_it_says_how_far_that_is_and_then_it_serves(
+    start: Start, connect: Connect, python: Path, tmp_path: Path
+) -> None:
+    board = {"build_ms_per_layer": 20}
+    daemon = start(config(python, tmp_path), ready=False, env={"JETSEL_DOUBLE": json.dumps(board)})
+    peer = connected(connect, daemon.path)
+    said: list[str | None] = []
+
+    def is_ready() -> bool:
+        reply = peer.status()
+        if reply["progress"] not in said:
+            said.append(reply["progress"])
+        return bool(reply["state"] == "ready")
+
+    until(lambda: peer.status()["progress"] == "building 1 of 2")
+    early = peer.classify(encoded(drawn()), model="xs")
+    assert (early["code"], early["retry"]) == ("loading", True)
+    assert "building" in early["message"]
+    until(is_ready)
+    assert "building 2 of 2" in said
+    answer = peer.classify(encoded(drawn()), model="xs")
+    assert answer["type"] == "answer"
+    assert answer["ran"][0]["device_ms"] is not None
+
+
+def test_sigterm_ends_a_start_that_builds(start: Start, connect: Connect, python: Path, tmp_path: Path) -> None:
+    board = {"build_ms_per_layer": 60_000}
+    daemon = start(config(python, tmp_path), ready=False, env={"JETSEL_DOUBLE": json.dumps(board)})
+    peer = connected(connect, daemon.path)
+    until(lambda: peer.status()["progress"] == "building 1 of 2")
+    assert daemon.stop(signal.SIGTERM) == 0
+    assert list((tmp_path / "engines").glob("[!.]*.plan")) == []
+
+
+def test_an_engine_that_was_built_again_is_taken_up_by_a_reload(
+    start: Start, connect: Connect, python: Path, tmp_path: Path
+) -> None:
+    daemon = start(config(python, tmp_path))
+    peer = connect(daemon)
+    assert peer.classify(encoded(drawn()), model="xs")["type"] == "answer"
+    assert jetsel("models", "build", "--config", daemon.config, "--force", "xs").returncode == 0
+    assert peer.ask({"type": "reload"})["type"] == "reloaded"
+    assert peer.classify(encoded(drawn()), model="xs")["type"] == "answer"
+    (host,) = hosts_of(daemon)
+    os.kill(host, signal.SIGKILL)
+    until(lambda: hosts_of(daemon) not in ([], [host]))
+    until(lambda: {m["state"] for m in models(peer).values()} == {"ready"})
+
+
+def test_an_engine_of_another_tensorrt_is_not_loaded_and_the_command_is_named(
+    start: Start, connect: Connect, python: Path, tmp_path: Path
+) -> None:
+    first = start(config(python, tmp_path), name="first")
+    assert first.stop() == 0
+    mixed = config(python, tmp_path, at_start=False).replace("[host]", 'backends = { s = "onnxruntime" }\n[host]')
+    later = start(mixed, name="later", env={"JETSEL_DOUBLE": json.dumps({"version": "8.2.3.0"})})
+    peer = connect(later)
+    found = models(peer)["xs"]
+    assert found["state"] == "unavailable"
+    assert "built for TensorRT 8.2.1.8, and this board has 8.2.3.0" in found["reason"]
+    assert "jetsel models build xs" in found["reason"]
+    assert peer.classify(encoded(drawn()), model="s")["type"] == "answer"
