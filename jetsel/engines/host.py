@@ -67,12 +67,10 @@ class Channel:
 
     def receive(self) -> Optional[Dict[str, Any]]:
         """Return the next message, None where the peer has closed; raises PeerError."""
-        length = 0
-        while length == 0:  # an empty message wakes this process before the next one comes, and says nothing
-            header = self._read(HEADER.size, may_end=True)
-            if header is None:
-                return None
-            (length,) = HEADER.unpack(header)
+        header = self._read(HEADER.size, may_end=True)
+        if header is None:
+            return None
+        (length,) = HEADER.unpack(header)
         if not 2 <= length <= MAX_MESSAGE_BYTES:
             raise PeerError(f"a message of {length} bytes; at most {MAX_MESSAGE_BYTES} are read")
         body = self._read(length, may_end=False)

@@ -209,7 +209,6 @@ class HostedEngine:
         except OSError as error:
             raise EngineFailedError(f"{self.name}: no memory to share with the engine host: {error.strerror}") from None
         try:
-            self._supervisor.nudge(process)
             batch = region.view(region.offset, shape)
             np.concatenate(parts, out=batch)
             output_at = region.offset + input_bytes

@@ -24,13 +24,6 @@ def test_messages_that_arrive_at_once_are_answered_in_turn(fresh: StartedHost) -
     assert [fresh.receive() for _ in range(3)] == [{"id": 7, "ok": True}] * 3
 
 
-def test_an_empty_message_is_passed_over(fresh: StartedHost) -> None:
-    fresh.send_raw(HEADER.pack(0) * 2 + HEADER.pack(len(PING)) + PING + HEADER.pack(0))
-    assert fresh.receive() == {"id": 7, "ok": True}
-    fresh.hang_up()
-    assert fresh.ended() == (0, "")
-
-
 def test_the_longest_message_is_read(fresh: StartedHost) -> None:
     fresh.send_body(PING + b" " * (MAX_MESSAGE_BYTES - len(PING)))
     assert fresh.receive() == {"id": 7, "ok": True}
@@ -41,6 +34,7 @@ def test_the_longest_message_is_read(fresh: StartedHost) -> None:
     [
         pytest.param(HEADER.pack(MAX_MESSAGE_BYTES + 1), "of 65537 bytes", id="too long"),
         pytest.param(HEADER.pack(0xFFFFFFFF), "of 4294967295 bytes", id="the longest that can be said"),
+        pytest.param(HEADER.pack(0), "of 0 bytes", id="empty"),
         pytest.param(HEADER.pack(1) + b"7", "of 1 bytes", id="too short"),
         pytest.param(HEADER.pack(4) + b"{{{{", "not JSON", id="garbage"),
         pytest.param(HEADER.pack(4) + b"\xff\xfe\xfd\xfc", "not JSON", id="no text"),

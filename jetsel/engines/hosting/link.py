@@ -6,7 +6,6 @@ big-endian, then a JSON object.
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import struct
 import time
@@ -76,11 +75,6 @@ class Link:
             else:
                 raise LinkBrokenError(f"it sent what is neither a reply nor progress during {kind}")
             give_up = time.monotonic() + limit_s
-
-    def nudge(self) -> None:
-        """Wake the host for the request that is being made ready: a sleeping processor takes its time to come back."""
-        with contextlib.suppress(OSError):  # the request itself will find out
-            self._socket.send(HEADER.pack(0), socket.MSG_DONTWAIT)
 
     def close(self) -> None:
         """Close this end; the host leaves when it notices."""

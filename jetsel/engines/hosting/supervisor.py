@@ -138,15 +138,6 @@ class Supervisor:
                 self._last_word_s = time.monotonic()
         return reply
 
-    def nudge(self, process: HostProcess) -> None:
-        """Wake an idle host: a request is about to come."""
-        if self._talking.acquire(blocking=False):
-            try:
-                if self._process is process:
-                    process.link.nudge()
-            finally:
-                self._talking.release()
-
     def load(self, resident: Resident, progress: Progress | None = None) -> None:
         """Load a model now and in every later host; raises EngineFailedError with the host's reason."""
         with self._state:
