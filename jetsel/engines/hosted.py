@@ -56,10 +56,6 @@ class HostedBackend:
         self.supervisor.load(engine)
         return engine
 
-    def about(self) -> Mapping[str, Any]:
-        """Return what the host says of itself, which is started for that; raises EngineFailedError or ConfigError."""
-        return self.supervisor.start().about
-
     def close(self) -> None:
         """Have the host leave."""
         self.supervisor.close()

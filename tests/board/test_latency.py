@@ -25,7 +25,7 @@ RUNS, FIRST = 200, 20  # the first runs are not the usual ones
 def served(settings: Host, precision: str) -> Iterator[Models]:
     """A host that runs: starting it is not part of loading a model."""
     models = Models(Subject("tensorrt", msgspec.structs.replace(settings, precision=precision)))
-    models.backends.get("tensorrt").about()  # type: ignore[attr-defined]
+    models.backends.get("tensorrt").supervisor.start()  # type: ignore[attr-defined]
     yield models
     models.close()
 

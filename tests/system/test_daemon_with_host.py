@@ -35,6 +35,23 @@ def until(met: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+def interpreter_after(folder: Path, line: str) -> Path:
+    """An interpreter that first does what this line of shell says."""
+    python = folder / "python-after"
+    python.write_text(f'#!/bin/sh\n{line}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    return python
+
+
+def hang_under_a_request(daemon: Daemon, peer: Peer, other: Peer, **fields: Any) -> int:
+    """Stop the host, have the peer ask its model, and return the host once the daemon holds that request."""
+    host = host_of(daemon)
+    os.kill(host, signal.SIGSTOP)
+    peer.send({"type": "classify", "model": "xs", **fields}, PICTURES[0])
+    until(lambda: other.status()["in_queue"] == 1)
+    return host
+
+
 def model(peer: Peer, name: str) -> dict[str, Any]:
     models = {m["name"]: m for family in peer.status()["families"] for m in family["models"]}
     found: dict[str, Any] = models[name]
@@ -117,10 +134,7 @@ def test_a_host_killed_under_load_gives_no_wrong_answer_and_loses_no_request(
 
 def test_a_request_in_flight_at_a_death_is_answered_by_the_next_host(daemon: Daemon, connect: Connect) -> None:
     peer, other = connect(daemon), connect(daemon)
-    host = host_of(daemon)
-    os.kill(host, signal.SIGSTOP)
-    peer.send({"type": "classify", "model": "xs"}, PICTURES[0])
-    until(lambda: other.status()["in_queue"] == 1)
+    host = hang_under_a_request(daemon, peer, other)
     time.sleep(0.2)  # so that it has left the lane for the host
     os.kill(host, signal.SIGKILL)
     reply = peer.receive()
@@ -132,17 +146,12 @@ def test_a_request_in_flight_at_a_death_is_answered_by_the_next_host(daemon: Dae
 def test_a_deadline_that_a_restart_would_overrun_is_refused_without_waiting_for_it(
     start: Start, connect: Connect, tmp_path: Path
 ) -> None:
-    python = tmp_path / "python-slow"
-    python.write_text(f'#!/bin/sh\n[ -e {tmp_path}/slow ] && sleep 40\nexec {sys.executable} "$@"\n')
-    python.chmod(0o755)
+    python = interpreter_after(tmp_path, f"[ -e {tmp_path}/slow ] && sleep 40")
     daemon = start(f'{CONFIG}[host]\ninterpreter = "{python}"\n')
     peer, other = connect(daemon), connect(daemon)
-    host = host_of(daemon)
-    os.kill(host, signal.SIGSTOP)
     (tmp_path / "slow").touch()
     began = time.monotonic()
-    peer.send({"type": "classify", "model": "xs", "deadline_ms": 1000}, PICTURES[0])
-    until(lambda: other.status()["in_queue"] == 1)
+    host = hang_under_a_request(daemon, peer, other, deadline_ms=1000)
     time.sleep(0.9)  # so that no start of a host would be in time
     os.kill(host, signal.SIGKILL)
     reply = peer.receive()
@@ -152,10 +161,7 @@ def test_a_deadline_that_a_restart_would_overrun_is_refused_without_waiting_for_
 
 def test_while_the_host_hangs_models_elsewhere_serve_and_then_it_is_replaced(daemon: Daemon, connect: Connect) -> None:
     peer, other = connect(daemon), connect(daemon)
-    host = host_of(daemon)
-    os.kill(host, signal.SIGSTOP)
-    peer.send({"type": "classify", "model": "xs"}, PICTURES[0])
-    until(lambda: other.status()["in_queue"] == 1)
+    host = hang_under_a_request(daemon, peer, other)
     assert other.classify(PICTURES[1], model="s")["type"] == "answer"
     assert peer.receive()["type"] == "answer", "killed, replaced, and run again"
     assert host_of(daemon) != host
@@ -164,9 +170,7 @@ def test_while_the_host_hangs_models_elsewhere_serve_and_then_it_is_replaced(dae
 def test_a_host_that_cannot_start_again_is_told_of_in_status_and_the_rest_serves(
     start: Start, connect: Connect, tmp_path: Path
 ) -> None:
-    python = tmp_path / "python-once"
-    python.write_text(f'#!/bin/sh\n[ -e {tmp_path}/gone ] && exit 9\nexec {sys.executable} "$@"\n')
-    python.chmod(0o755)
+    python = interpreter_after(tmp_path, f"[ -e {tmp_path}/gone ] && exit 9")
     daemon = start(f'{CONFIG}[host]\ninterpreter = "{python}"\n')
     peer = connect(daemon)
     assert model(peer, "xs")["state"] == "ready"
