@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.bare_host import BareHost
 from benchmarks.conditions import conditions
 from benchmarks.memory import memory_mb
 from benchmarks.report import table
@@ -43,13 +44,15 @@ def main() -> None:
     backends = Backends()
     with tempfile.TemporaryDirectory() as folder:
         weights = _model(Path(folder))
+        bare = BareHost(weights, _input().shape)  # first: it forks, and threads do not survive that
         plain, hosted = (
             backends.open(name, weights, concurrency=2, threads=1) for name in ("onnxruntime", "onnxruntime-hosted")
         )
         backend = backends.get("onnxruntime-hosted")
         assert isinstance(backend, HostedBackend)
         assert isinstance(hosted, HostedEngine)
-        _added(plain, hosted, backend, args.runs)
+        _added(plain, hosted, backend, bare, args.runs)
+        bare.close()
         _memory(hosted, backend, args.requests)
         backends.close()
         _recovery(weights, args.kills)
@@ -73,27 +76,30 @@ def _timed(work: Callable[[], object]) -> float:
     return (time.perf_counter() - began) * 1e3
 
 
-def _added(plain: Engine, hosted: HostedEngine, backend: HostedBackend, runs: int) -> None:
-    """Run both in turns, and a ping of the host, which passes no input: what waking it and being woken cost."""
+def _added(plain: Engine, hosted: HostedEngine, backend: HostedBackend, bare: BareHost, runs: int) -> None:
+    """Run both in turns, with two more: the least that any two processes can do, and a ping, which passes no input."""
     batch = _input()
-    times: dict[str, list[float]] = {"in process": [], "hosted": [], "a ping": []}
     process = backend.supervisor.process
     assert process is not None
     sides: dict[str, Callable[[], object]] = {
-        "in process": lambda: plain.infer(batch),
         "hosted": lambda: hosted.infer(batch),
+        "a bare pair of processes": lambda: bare.infer(batch),
         "a ping": lambda: backend.supervisor.ask(process, "ping", {}, 5.0, "measuring"),
     }
+    times: dict[str, list[float]] = {name: [] for name in ["in process", *sides]}
     for number in range(runs + runs // 10):
         for name, side in sides.items():
-            took_ms = _timed(side)
+            # A run in process before each: the other core has idled as long, and the caches are as cold.
+            in_process_ms, took_ms = _timed(lambda: plain.infer(batch)), _timed(side)
             if number >= runs // 10:  # the first are warm-up
+                times["in process"].append(in_process_ms)
                 times[name].append(took_ms)
     print(f"\n## An input of 3 x {SIDE_PX} x {SIDE_PX} float32, {runs} runs of each in turns\n")
     shares = (0.5, 0.95, 0.99)
     rows = [[name, *(f"{_percentile(took, share):.3f}" for share in shares)] for name, took in times.items()]
-    added = (_percentile(times["hosted"], share) - _percentile(times["in process"], share) for share in shares)
-    rows.append(["added by hosting", *(f"{value:+.3f}" for value in added)])
+    for name, what in (("hosted", "added by hosting"), ("a bare pair of processes", "added by the bare pair")):
+        added = (_percentile(times[name], share) - _percentile(times["in process"], share) for share in shares)
+        rows.append([what, *(f"{value:+.3f}" for value in added)])
     print("\n".join(table(["ms", "p50", "p95", "p99"], rows)), flush=True)
 
 
