@@ -63,6 +63,22 @@ class Host(Struct, frozen=True, forbid_unknown_fields=True):
     build_at_start: bool = False  # build the engines that are missing before the daemon is ready
 
 
+class Power(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where power is read, which rails make the total, and how much of it may be spent."""
+
+    sensor: Literal["auto", "ina3221", "ina238", "rapl", "nvml", "none"] = "auto"  # auto: what is there
+    sysfs: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] = "/sys"
+    replay: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # a recorded trace, in place of sensors
+    board: str | None = None  # which table of boards holds; None: found by the device tree
+    total: list[str] = []  # rails whose sum is the total; empty: as the board's table says
+    labels: dict[str, str] = {}  # names of channels that have none, by device and channel: 1-0040/2
+    rate_hz: Annotated[float, Meta(ge=1, le=1000)] = 1000.0  # of samples, while something is measured
+    idle_rate_hz: Annotated[float, Meta(ge=0.1, le=1000)] = 10.0
+    jtop: bool = False  # ask the service of jetson-stats for the board's state, where it is installed
+    calibration: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # None: see power_folder
+    budget_w: Annotated[float, Meta(gt=0, le=10_000)] | None = None  # mean total power that policies are kept under
+
+
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     """What decides where the request does not say."""
 
@@ -91,6 +107,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     server: Server = Server()
     models: Models = Models()
     host: Host = Host()
+    power: Power = Power()
     policy: Policy = Policy()
     policies: dict[str, OwnPolicy] = {}
     log: Log = Log()
@@ -122,6 +139,17 @@ EXAMPLES = {
     "host.workspace_mb": "workspace_mb = 512",
     "host.max_batch": "max_batch = 8",
     "host.build_at_start": "build_at_start = true",
+    "power.sensor": 'sensor = "auto" (or "ina3221", "ina238", "rapl", "nvml", "none")',
+    "power.sysfs": 'sysfs = "/sys"',
+    "power.replay": 'replay = "/var/lib/jetsel/power/trace.csv"',
+    "power.board": 'board = "jetson-tx2"',
+    "power.total": 'total = ["VDD_IN"]',
+    "power.labels": 'labels = { "1-0040/2" = "VDD_SOC" }',
+    "power.rate_hz": "rate_hz = 1000",
+    "power.idle_rate_hz": "idle_rate_hz = 10",
+    "power.jtop": "jtop = true",
+    "power.calibration": 'calibration = "/var/lib/jetsel/power"',
+    "power.budget_w": "budget_w = 7.5",
     "policy.default": 'default = "cascade"',
     "policy.on_doubt": 'on_doubt = "use" (or "refuse")',
     "policy.fallback": 'fallback = "xl"',
@@ -166,6 +194,11 @@ def calibrations_folder(models: Models, environment: Mapping[str, str] | None = 
 def engines_folder(host: Host, environment: Mapping[str, str] | None = None) -> Path:
     """Return the folder of the engines built on this device: host.engines where it is set, else see state_folder."""
     return Path(host.engines) if host.engines is not None else state_folder("engines", environment)
+
+
+def power_folder(power: Power, environment: Mapping[str, str] | None = None) -> Path:
+    """Return the folder of what `jetsel power calibrate` measured: power.calibration if set, else see state_folder."""
+    return Path(power.calibration) if power.calibration is not None else state_folder("power", environment)
 
 
 def state_folder(name: str, environment: Mapping[str, str] | None = None) -> Path:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from jetsel.config import Config
 
 
-TABLES = ("models.backends",)  # keys that hold a table of their own
+TABLES = ("models.backends", "power.labels")  # keys that hold a table of their own
 
 
 def config(config: ConfigFile = None) -> None:
@@ -32,13 +32,14 @@ def as_toml(config: Config) -> str:
     """Return the configuration as TOML; keys that are left to jetsel stand as comments with an example."""
     import tomli_w
 
-    from jetsel.config import EXAMPLES, calibrations_folder, effective, engines_folder
+    from jetsel.config import EXAMPLES, calibrations_folder, effective, engines_folder, power_folder
     from jetsel.endpoint import user_socket
 
     taken = {
         "server.endpoint": f"ipc://{user_socket()}",
         "models.calibrations": calibrations_folder(config.models),
         "host.engines": engines_folder(config.host),
+        "power.calibration": power_folder(config.power),
     }
     text = ""
     for section, values in effective(config).items():

@@ -1,6 +1,5 @@
-"""What an answer cost: energy in millijoules, or None and the reason."""
+"""What answers cost in energy: the board's sensors, a sampler process, integration over windows, and shares of it."""
 
-from jetsel.power.meter import Meter
 from jetsel.power.reading import NO_METER, Reading
 
-__all__ = ["NO_METER", "Meter", "Reading"]
+__all__ = ["NO_METER", "Reading"]

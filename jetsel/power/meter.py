@@ -1,4 +1,4 @@
-"""What measures energy: the protocol that every board's sensors will implement."""
+"""What measures energy: a window that is opened, closed and read."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Protocol
 from jetsel.power.reading import Reading
 
 
+class Window(Protocol):
+    """An open window of time."""
+
+    def close(self) -> Reading:
+        """End the window and return what it took above idle power (Taylor et al., section 4.2)."""
+
+
 class Meter(Protocol):
-    """Measures the energy of what runs between two calls."""
+    """Measures the energy of what runs while a window is open. Windows may overlap; any thread may open one."""
 
     name: str  # of the rails that are read
 
-    def idle_mw(self) -> float | None:
-        """The power in milliwatts that the board takes when idle, None where it is not known."""
-
-    def start(self) -> None:
-        """Begin to integrate."""
-
-    def stop(self) -> Reading:
-        """Return the energy since `start` in millijoules, idle power deducted (Taylor et al., section 4.2)."""
+    def window(self) -> Window:
+        """Open a window that begins now."""

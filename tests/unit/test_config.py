@@ -21,6 +21,7 @@ from jetsel.config import (
     Models,
     OwnPolicy,
     Policy,
+    Power,
     Server,
     calibrations_folder,
     effective,
@@ -28,12 +29,12 @@ from jetsel.config import (
 )
 from jetsel.errors import ConfigError
 
-SECTIONS = ("server", "models", "host", "policy", "policies", "log")
+SECTIONS = ("server", "models", "host", "power", "policy", "policies", "log")
 
 
 def keys() -> list[str]:
     """Every key that a jetsel.toml may set, `policies` as one."""
-    sections = {"server": Server, "models": Models, "host": Host, "policy": Policy, "log": Log}
+    sections = {"server": Server, "models": Models, "host": Host, "power": Power, "policy": Policy, "log": Log}
     return [f"{section}.{key}" for section, kind in sections.items() for key in kind.__struct_fields__] + ["policies"]
 
 
@@ -81,7 +82,7 @@ def test_the_example_of_a_policy_can_be_copied_line_by_line() -> None:
     assert config.policies == {"quick": OwnPolicy(["xs", "m"], [0.8])}
 
 
-@pytest.mark.parametrize("section", ["server", "models", "host", "policy", "log"])
+@pytest.mark.parametrize("section", ["server", "models", "host", "power", "policy", "log"])
 def test_an_unknown_key_is_named_with_those_that_are_known(section: str) -> None:
     line = said(f"[{section}]\nqueu = 1\n")
     assert line.startswith(f"{section}.queu: there is no such key; known here: ")
@@ -223,6 +224,12 @@ CONFIGS = st.builds(
         calibrations=st.sampled_from([None, "/var/lib/with space/é"]),
     ),
     host=st.builds(Host, interpreter=st.sampled_from([None, "/usr/bin/python3.6"]), build_at_start=st.booleans()),
+    power=st.builds(
+        Power,
+        sensor=st.sampled_from(["auto", "none", "ina3221"]),
+        labels=st.dictionaries(NAMES, NAMES, max_size=3),
+        budget_w=st.none() | st.floats(0, 100, exclude_min=True),
+    ),
     policy=st.builds(Policy, default=st.none() | NAMES, on_doubt=st.sampled_from(["use", "refuse"])),
     policies=st.dictionaries(NAMES, OWN, max_size=3),
     log=st.builds(Log, level=st.sampled_from(["debug", "info", "warning", "error"]), requests=st.booleans()),
@@ -239,7 +246,7 @@ def test_what_is_printed_reads_back_as_the_same_configuration(config: Config) ->
 def test_effective_leaves_out_what_is_left_to_jetsel(config: Config) -> None:
     plain: dict[str, Any] = effective(config)
     assert tuple(plain) == SECTIONS
-    for section in ("server", "models", "host", "policy", "log"):
+    for section in ("server", "models", "host", "power", "policy", "log"):
         values = msgspec.structs.asdict(getattr(config, section))
         assert plain[section] == {key: value for key, value in values.items() if value is not None}
 

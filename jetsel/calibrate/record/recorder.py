@@ -27,7 +27,7 @@ from jetsel.calibrate.record.timing import Bench, time_models
 from jetsel.config import Config
 from jetsel.engines import Backends, Engine, warm_up
 from jetsel.errors import CalibrationError
-from jetsel.power import Meter
+from jetsel.power.meter import Meter
 from jetsel.zoo import Family, verify
 
 DEFAULTS = Config()

@@ -17,7 +17,8 @@ from jetsel.calibrate.record.store import Store
 from jetsel.engines import Engine, Output
 from jetsel.errors import BadImageError, ImageTooLargeError
 from jetsel.features import extract
-from jetsel.power import NO_METER, Meter, Reading
+from jetsel.power import NO_METER, Reading
+from jetsel.power.meter import Meter
 from jetsel.zoo import Family
 
 _WARM_UPS = 3  # the first runs allocate
@@ -126,7 +127,16 @@ def _write(
         energy = _energy(bench.meter, runs[name], repeats)
         store.connection.execute(
             "INSERT INTO timings SELECT ?, id, ?, ?, ?, ?, ?, ? FROM wanted WHERE name = ?",
-            (photograph, conditions, repeats.mean_ms, repeats.half_width_ms, repeats.count, *energy, name),
+            (
+                photograph,
+                conditions,
+                repeats.mean_ms,
+                repeats.half_width_ms,
+                repeats.count,
+                energy.energy_mj,
+                energy.reason,
+                name,
+            ),
         )
 
 
@@ -134,10 +144,10 @@ def _energy(meter: Meter | None, run: Callable[[], object], repeats: Repeats) ->
     """Return the energy of one run: of as many in a row as were timed, since one is too short for any sensor."""
     if meter is None:
         return NO_METER
-    meter.start()
+    window = meter.window()
     for _ in range(repeats.count):
         run()
-    reading = meter.stop()
+    reading = window.close()
     return reading if reading.energy_mj is None else Reading(reading.energy_mj / repeats.count, None)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from jetsel.cli import settings
 from jetsel.cli.configuration import as_toml
-from jetsel.config import Config, Host, Log, Models, OwnPolicy, Policy, Server, parse
+from jetsel.config import Config, Host, Log, Models, OwnPolicy, Policy, Power, Server, parse
 from jetsel.errors import ConfigError
 
 FULL = Config(
@@ -17,6 +17,19 @@ FULL = Config(
         ['/a "quoted" folder', "/b\\c"], False, "f", ["m"], "onnxruntime", {"m": "tensorrt"}, 2, 3, "/a folder"
     ),
     host=Host("/usr/bin/python3.6", 1.5, "/engines", "fp32", workspace_mb=2.5, build_at_start=True, max_batch=3),
+    power=Power(
+        "ina3221",
+        "/a folder",
+        "/trace.csv",
+        "jetson-tx2",
+        ["VDD_IN"],
+        {"1-0040/2": "VDD_SOC"},
+        350.0,
+        5.5,
+        True,
+        "/p",
+        7.5,
+    ),
     policy=Policy("quick", "refuse", "m"),
     policies={"quick": OwnPolicy(["s", "m"], [0.25]), "one by one": OwnPolicy(["m"])},
     log=Log("debug", True),
@@ -30,7 +43,7 @@ def test_what_is_printed_reads_back(config: Config) -> None:
 
 def test_every_key_is_told_of_even_where_it_has_no_value() -> None:
     printed = as_toml(Config())
-    for section in (Server, Models, Host, Policy, Log):
+    for section in (Server, Models, Host, Power, Policy, Log):
         for key in section.__struct_fields__:
             assert any(
                 f"\n{said}" in printed for said in (f"{key} = ", f"# {key} is left to jetsel", f"# {key} is empty")
