@@ -151,6 +151,12 @@ class ManifestError(JetselError):
     code = "bad-model"
 
 
+class PowerError(JetselError):
+    """Power cannot be read, recorded or calibrated on this machine as it was asked for."""
+
+    code = "bad-power"
+
+
 class CalibrationError(JetselError):
     """A calibration cannot be used: damaged, too new, or made for other models or features."""
 

@@ -39,6 +39,7 @@ RETRY = {
     "no-daemon": True,
     "no-reply": True,
     "bad-model": False,
+    "bad-power": False,
     "bad-calibration": False,
 }
 
