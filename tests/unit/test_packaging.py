@@ -67,4 +67,6 @@ def test_the_wheel_holds_every_file_of_the_package(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("jetsel/")}
     files = (path for path in (ROOT / "jetsel").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    assert packed == {path.relative_to(ROOT).as_posix() for path in files}
+    boards = {f"jetsel/power/boards_data/{path.name}" for path in (ROOT / "calibration" / "boards").iterdir()}
+    assert len(boards) == 8
+    assert packed == {path.relative_to(ROOT).as_posix() for path in files} | boards

@@ -1,0 +1,43 @@
+"""The options that the power commands share, and the [power] section that they make of them and of the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from jetsel.config import Power
+    from jetsel.power.finding import Found
+
+Sysfs = Annotated[
+    Path | None,
+    typer.Option(metavar="ROOT", help="Where to read in place of /sys: a copy of a board's tree, or a simulated one."),
+]
+Replay = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Play this recording of `jetsel power record` in place of reading sensors."),
+]
+
+
+def section(config: Path | None, sysfs: Path | None, replay: Path | None = None) -> Power:
+    """Return the file's [power] section, with what the options say in its place; raises ConfigError."""
+    import msgspec
+
+    from jetsel.cli import settings
+
+    given = {key: str(path.absolute()) for key, path in (("sysfs", sysfs), ("replay", replay)) if path is not None}
+    return msgspec.structs.replace(settings.read(settings.locate(config)).power, **given)
+
+
+def sensors(power: Power) -> Found:
+    """Return what can be read; raises PowerError where there is not one rail."""
+    from jetsel.errors import PowerError
+    from jetsel.power.finding import find
+
+    found = find(power)
+    if not found.rails:
+        dropped = "".join(f"; {rail.name}: {rail.reason}" for rail in found.dropped)
+        raise PowerError(f"{found.reason}{dropped}")
+    return found

@@ -1,0 +1,139 @@
+"""RAPL, the energy counters of a processor's packages, which Linux shows as `powercap`: development machines.
+
+Counters: the kernel's Documentation/power/powercap/powercap.rst. Domains: Intel's Software Developer's Manual,
+volume 3, "Platform specific power management", RAPL domains.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import partial
+from pathlib import Path
+
+from jetsel.power.sensors import sysfs
+from jetsel.power.sensors.rail import Measured, RailError
+from jetsel.power.sensors.sensed import Sensed, opened
+from jetsel.power.sensors.sysfs import Number
+
+SPAN_S = 0.02  # that one measurement spans: the counters move about once a millisecond
+PATIENCE_S = 0.5  # with a counter that does not: some count in whole joules
+MEMORY = "dram"  # listed under its package, and not in it
+PLATFORM = "psys"  # has the packages in it, where the maker of the machine wired it at all
+
+
+class Counter:
+    """A counter of microjoules, as power: the mean between the last two times that it was seen to move."""
+
+    def __init__(self, range_uj: int | None) -> None:
+        """range_uj: where the counter begins again at 0, None where it is not known."""
+        self.power_uw: int | None = None  # None: it has not been seen to move
+        self._range_uj = range_uj
+        self._t_ns: int | None = None
+        self._energy_uj = 0
+
+    def see(self, t_ns: int, energy_uj: int) -> bool:
+        """Take a reading at a time and return whether it moved.
+
+        Raises RailError where the counter went back and its range is not known.
+        """
+        if self._t_ns is None:
+            self._t_ns, self._energy_uj = t_ns, energy_uj
+            return False
+        moved_uj = energy_uj - self._energy_uj
+        if moved_uj == 0 or t_ns <= self._t_ns:
+            return False  # the same value again: the power stays what it was
+        if moved_uj < 0:
+            if self._range_uj is None:
+                self._t_ns = None
+                raise RailError("the counter went back, and it does not say its range")
+            moved_uj += self._range_uj
+        self.power_uw = moved_uj * 1_000_000_000 // (t_ns - self._t_ns)
+        self._t_ns, self._energy_uj = t_ns, energy_uj
+        return True
+
+
+class Domain:
+    """One domain, as a rail."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        """Open the counter and watch it move; raises RailError where it may not be read or stands still."""
+        self.name = name
+        self.where = str(folder)
+        self.resolution_w: float | None = None  # the step depends on the time between two readings
+        try:
+            self._energy_uj = Number(folder / "energy_uj")
+        except RailError as error:
+            raise RailError(f"{error}{_repair(folder)}") from None
+        self._counter = Counter(sysfs.number(folder / "max_energy_range_uj"))
+        try:
+            self.measure()
+        except RailError:
+            self.close()
+            raise
+
+    def read_uw(self) -> int:
+        """Return the mean power in microwatts between the last two moves of the counter; raises RailError."""
+        self._see()
+        if self._counter.power_uw is None:
+            raise RailError(f"{self.where}: the counter does not move, so this machine does not measure {self.name}")
+        return self._counter.power_uw
+
+    def measure(self) -> Measured:
+        """Return the mean power over the next 20 ms, or until the counter has moved; raises RailError."""
+        self._see()
+        end_s = time.monotonic() + PATIENCE_S
+        time.sleep(SPAN_S)
+        while not self._see() and time.monotonic() < end_s:
+            time.sleep(SPAN_S)
+        return Measured(self.read_uw() / 1e6, None, None)
+
+    def close(self) -> None:
+        """Close its file."""
+        self._energy_uj.close()
+
+    def _see(self) -> bool:
+        """Read the counter; whether it has moved since it was last seen to."""
+        energy_uj = self._energy_uj.read()
+        return self._counter.see(time.monotonic_ns(), energy_uj)
+
+
+def sense(root: Path) -> Sensed:
+    """Return every domain under a root of sysfs; the total is of the packages and their memory.
+
+    Cores and graphics are parts of their package. The platform's domain has the packages in it; it makes no total by
+    itself, since many machines leave it unwired.
+    """
+    names = _names(root)
+    rails, dropped = opened((name, partial(Domain, name, folder)) for folder, name in names.items())
+    every = tuple(dict.fromkeys(names.values()))
+    total = tuple(name for name in every if name != PLATFORM and ("/" not in name or name.endswith(f"/{MEMORY}")))
+    parts = {
+        whole: tuple(name for name in every if name.startswith(f"{whole}/") and name not in total) for whole in total
+    }
+    return Sensed(rails, dropped, total, parts | {PLATFORM: tuple(n for n in every if n != PLATFORM)})
+
+
+def _names(root: Path) -> dict[Path, str]:
+    """The folder of each domain, each once, and its name: package-0, and package-0/core for what lies in a package."""
+    names: dict[Path, str] = {}
+    seen: set[str] = set()
+    by_zone: dict[str, str] = {}  # intel-rapl:0 and the name in it
+    zones = sysfs.entries(root / "class/powercap", "*rapl*:*")
+    for folder in sorted(zones, key=lambda zone: ("mmio" in zone.name, zone.name)):  # a second way to the same packages
+        real = os.path.realpath(folder)
+        if real in seen or not sysfs.exists(folder / "energy_uj"):
+            continue
+        seen.add(real)
+        label = sysfs.text(folder / "name")
+        name = label if sysfs.is_name(label) else folder.name
+        parent = by_zone.get(folder.name.rpartition(":")[0])
+        by_zone[folder.name] = names[folder] = name if parent is None else f"{parent}/{name}"
+    return names
+
+
+def _repair(folder: Path) -> str:
+    counter = folder / "energy_uj"
+    if os.access(counter, os.R_OK):
+        return ""
+    return f"; Linux lets root alone read it: sudo chmod a+r {counter}, or run as root"

@@ -1,0 +1,59 @@
+"""What every rail reads at one moment, in the form that `jetsel power --once --json` prints."""
+
+from __future__ import annotations
+
+import msgspec
+
+from jetsel.power.finding import Found
+from jetsel.power.sensors.rail import RailError
+
+TOTAL = "total"
+"""The name under which `dropped` says why there is no total."""
+
+
+class RailPower(msgspec.Struct, frozen=True):
+    """One rail. volts and amps: None where its sensor has none."""
+
+    name: str
+    watts: float
+    volts: float | None
+    amps: float | None
+
+
+class NotRead(msgspec.Struct, frozen=True):
+    """A rail that is not read, or the total, and why."""
+
+    name: str
+    reason: str
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """Power at one moment. total_w: None, and total_of empty, where there is no total; `dropped` then says why."""
+
+    board: str | None
+    rails: list[RailPower]
+    total_w: float | None
+    total_of: list[str]
+    dropped: list[NotRead]
+
+
+def take(found: Found) -> Snapshot:
+    """Read every rail once, in turn. A rail that fails now is dropped, and with it a total that it is part of."""
+    rails: dict[str, RailPower] = {}
+    dropped = [NotRead(each.name, each.reason) for each in found.dropped]
+    for rail in found.rails:
+        try:
+            measured = rail.measure()
+        except RailError as error:  # noqa: PERF203  # a few rails
+            dropped.append(NotRead(rail.name, str(error)))
+        else:
+            rails[rail.name] = RailPower(rail.name, measured.watts, measured.volts, measured.amps)
+    reason = found.reason
+    lost = [name for name in found.total_of if name not in rails]
+    if lost:
+        reason = f"{', '.join(lost)} could not be read just now"
+    board = None if found.board is None else found.board.name
+    if reason is not None:
+        return Snapshot(board, list(rails.values()), None, [], [*dropped, NotRead(TOTAL, reason)])
+    total_w = round(sum(rails[name].watts for name in found.total_of), 6)  # rails are whole microwatts
+    return Snapshot(board, list(rails.values()), total_w, list(found.total_of), dropped)

@@ -1,0 +1,130 @@
+"""Traces of power as files: what `jetsel power record` writes and `[power] replay` plays.
+
+CSV. The first line is a comment: `# jetsel 0.1.0 ` and a JSON object of `board` (or null), `rails`, `total_of` (those
+whose sum is the total) and `resolution_w` (each rail's step in watts, or null). Then the columns: `t_s`, seconds from
+the first row, and one of watts for each rail. An empty cell is a rail that could not be read then.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from jetsel import __version__
+from jetsel.power.sensors.rail import RailError
+
+_MARK = "# jetsel "
+_TIME = "t_s"
+
+
+class _Header(msgspec.Struct, frozen=True):
+    board: str | None
+    rails: list[str]
+    total_of: list[str]
+    resolution_w: list[float | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """A trace in memory.
+
+    times_s: n instants, each after the one before. watts: a column of n for each rail, NaN where it was not read.
+    """
+
+    board: str | None
+    rails: tuple[str, ...]
+    total_of: tuple[str, ...]
+    resolution_w: tuple[float | None, ...]
+    times_s: array[float]
+    watts: tuple[array[float], ...]
+
+    @property
+    def length_s(self) -> float:
+        """How long it plays before it begins again: the last row holds for as long as a row does in the mean."""
+        rows = len(self.times_s)
+        return (self.times_s[-1] - self.times_s[0]) * rows / (rows - 1) if rows > 1 else 1.0
+
+
+class Writer:
+    """Writes a trace, a row at a time, to a text file that the caller opened and closes."""
+
+    def __init__(
+        self,
+        file: TextIO,
+        board: str | None,
+        rails: Sequence[str],
+        total_of: Sequence[str],
+        resolution_w: Sequence[float | None],
+    ) -> None:
+        """Write the header. resolution_w: of each rail, in their order."""
+        header = _Header(board, list(rails), list(total_of), list(resolution_w))
+        file.write(f"{_MARK}{__version__} {msgspec.json.encode(header).decode()}\n")
+        file.write(_row([_TIME, *rails]) + "\n")
+        self._file = file
+
+    def row(self, t_s: float, watts: Sequence[float | None]) -> None:
+        """Write what each rail read at t_s, which rises from row to row; None where it could not be read."""
+        self._file.write(_row([f"{t_s:.6f}", *("" if each is None else f"{each:.6f}" for each in watts)]) + "\n")
+
+
+def read(path: Path) -> Trace:
+    """Read a trace; raises RailError with the line that is wrong. A last row that was cut short is left out."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise RailError(f"{path}: {error}") from None
+    lines = text.split("\n")
+    header = _header(path, lines[0])
+    if lines[1:2] != [_row([_TIME, *header.rails])]:
+        raise RailError(f"{path}: line 2: the columns are not {_TIME} and the rails of the first line")
+    times_s = array("d")
+    watts = tuple(array("d") for _ in header.rails)
+    for number, line in enumerate(lines[2:-1], start=3):  # what follows the last line end was cut short
+        _take(f"{path}: line {number}", line, times_s, watts)
+    if not times_s:
+        raise RailError(f"{path}: it has no rows; record again")
+    return Trace(header.board, tuple(header.rails), tuple(header.total_of), tuple(header.resolution_w), times_s, watts)
+
+
+def _row(cells: list[str]) -> str:
+    """One line of CSV, without its end."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(cells)
+    return line.getvalue()
+
+
+def _header(path: Path, line: str) -> _Header:
+    _, mark, rest = line.partition(_MARK)
+    try:
+        header = msgspec.json.decode(rest.partition(" ")[2] if mark else "", type=_Header)
+    except msgspec.MsgspecError as error:
+        raise RailError(f"{path}: line 1 is not that of a trace of jetsel power record: {error}") from None
+    distinct = len(set(header.rails)) == len(header.rails) == len(header.resolution_w) > 0
+    if not distinct or not set(header.total_of) <= set(header.rails):
+        raise RailError(f"{path}: line 1: its rails, their total and their steps do not agree")
+    return header
+
+
+def _take(where: str, line: str, times_s: array[float], watts: Iterable[array[float]]) -> None:
+    columns, row = tuple(watts), line.split(",")  # numbers alone: nothing is quoted
+    if len(row) != len(columns) + 1:
+        raise RailError(f"{where}: {len(row)} cells for {len(columns) + 1} columns")
+    try:
+        t_s, *values = (float(cell) if cell else math.nan for cell in row)
+    except ValueError as error:
+        raise RailError(f"{where}: {error}") from None
+    if not math.isfinite(t_s) or (times_s and t_s <= times_s[-1]):
+        raise RailError(f"{where}: its time is not after the row before it")
+    if any(math.isinf(value) for value in values):
+        raise RailError(f"{where}: a power is infinite")
+    times_s.append(t_s)
+    for column, value in zip(columns, values, strict=True):
+        column.append(value)

@@ -1,0 +1,89 @@
+"""The tables of boards: complete, and each recognised by what its device tree says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jetsel.power.boards import boards, recognise
+from tests.data.sysfs_trees import BOARDS, SYSFS
+
+CARRIER = {"VDD_IN", "VDD_MUX"}
+
+
+def tree(root: Path, model: bytes = b"", compatible: bytes = b"") -> Path:
+    folder = root / "firmware/devicetree/base"
+    folder.mkdir(parents=True)
+    (folder / "model").write_bytes(model)
+    (folder / "compatible").write_bytes(compatible)
+    return root
+
+
+def test_every_board_of_the_trees_has_a_table() -> None:
+    assert boards().keys() == BOARDS.keys()
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_every_tree_is_recognised(name: str) -> None:
+    rails = CARRIER if name == "jetson-tx2-carrier" else set()
+    found = recognise(SYSFS / name, rails)
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_total_holds_no_rail_with_a_part_of_it(name: str) -> None:
+    board = boards()[name]
+    assert not any(part in board.total for whole in board.total for part in board.parts.get(whole, []))
+
+
+@pytest.mark.parametrize(
+    ("compatible", "name"),
+    [
+        (b"nvidia,p2771-0000\0nvidia,quill\0nvidia,tegra186\0", "jetson-tx2"),
+        (b"nvidia,p2597-0000+p3489-0888\0nvidia,tegra186\0", "jetson-tx2"),
+        (b"nvidia,p3450-0000\0nvidia,jetson-nano\0nvidia,tegra210\0", "jetson-nano"),
+        (b"nvidia,p3509-0000+p3668-0001\0nvidia,tegra194\0", "jetson-xavier-nx"),
+        (b"nvidia,p2822-0000+p2888-0004\0nvidia,tegra194\0", "jetson-agx-xavier"),
+        (b"nvidia,p3768-0000+p3767-0000-super\0nvidia,p3767-0000\0nvidia,tegra234\0", "jetson-orin-nano"),
+        (b"nvidia,p3737-0000+p3701-0008\0nvidia,p3701-0008\0nvidia,tegra234\0", "jetson-agx-orin"),
+        (b"nvidia,p4071-0000+p3834-0008\0nvidia,p3834-0008\0nvidia,tegra264\0", "jetson-agx-thor"),
+    ],
+)
+def test_a_module_on_any_carrier_is_recognised(tmp_path: Path, compatible: bytes, name: str) -> None:
+    found = recognise(tree(tmp_path, compatible=compatible), ())
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (b"NVIDIA Jetson Xavier NX Developer Kit\0", "jetson-xavier-nx"),
+        (b"NVIDIA Jetson Orin NX Engineering Reference Developer Kit\0", "jetson-orin-nano"),
+        (b"NVIDIA Jetson AGX Orin Developer Kit\0", "jetson-agx-orin"),
+        (b"Jetson-AGX\0", "jetson-agx-xavier"),
+    ],
+)
+def test_the_model_s_name_serves_where_compatible_says_nothing(tmp_path: Path, model: bytes, name: str) -> None:
+    found = recognise(tree(tmp_path, model=model), ())
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize(
+    ("model", "compatible"),
+    [
+        (b"NVIDIA Jetson TX2 NX Developer Kit\0", b"nvidia,p3509-0000+p3636-0001\0nvidia,tegra186\0"),
+        (b"Raspberry Pi 4 Model B\0", b"raspberrypi,4-model-b\0brcm,bcm2711\0"),
+        (b"", b""),
+        (b"\xff\xfe\0\0", b"\xff" * 5000),
+    ],
+)
+def test_a_board_of_no_table_is_not_recognised(tmp_path: Path, model: bytes, compatible: bytes) -> None:
+    assert recognise(tree(tmp_path, model, compatible), CARRIER) is None
+
+
+def test_a_machine_without_a_device_tree_is_not_recognised(tmp_path: Path) -> None:
+    assert recognise(tmp_path, ()) is None

@@ -1,0 +1,286 @@
+"""Finding: every board's rails and total, what the settings change, no rail twice, no total with a rail missing."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jetsel.config import Power
+from jetsel.errors import ConfigError
+from jetsel.power import finding, snapshot
+from jetsel.power.finding import Found
+from tests.data.sysfs_trees import BOARDS, SYSFS, Channel, write
+from tests.unit.power.trees import ALWAYS_EIO, copied, hwmon, moving, open_files, replace, written, zone
+
+TOTALS = {
+    "jetson-tx2": ("VDD_IN",),
+    "jetson-tx2-carrier": ("VDD_IN",),
+    "jetson-nano": ("POM_5V_IN",),
+    "jetson-xavier-nx": ("VDD_IN",),
+    "jetson-agx-xavier": ("GPU", "CPU", "SOC", "CV", "VDDRQ", "SYS5V"),
+    "jetson-orin-nano": ("VDD_IN",),
+    "jetson-agx-orin": ("VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0"),
+    "jetson-agx-thor": ("VIN",),
+}
+
+
+def find(sysfs: Path, **others: object) -> Found:
+    """Find and close again: what was found can still be looked at."""
+    found = finding.find(msgspec.convert({"sysfs": str(sysfs), **others}, Power))
+    found.close()
+    return found
+
+
+@pytest.mark.parametrize(("board", "total"), TOTALS.items())
+def test_every_board_has_its_rails_and_its_total(board: str, total: tuple[str, ...]) -> None:
+    found = find(SYSFS / board)
+    chips = (*BOARDS[board].iio, *BOARDS[board].ina3221, *BOARDS[board].ina238)
+    channels = [channel for chip in chips for channel in chip.channels if channel and channel.label != "NC"]
+    assert [rail.name for rail in found.rails] == [channel.label or "VIN" for channel in channels]
+    assert found.board is not None
+    assert found.board.name == board
+    assert (found.total_of, found.reason, found.dropped) == (total, None, ())
+    assert found.read_us.keys() == {rail.name for rail in found.rails}
+    assert min(found.read_us.values()) > 0
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_the_trees_are_what_their_writer_writes(board: str, tmp_path: Path) -> None:
+    write(tmp_path, BOARDS[board])
+    for path in (path for path in tmp_path.rglob("*") if path.is_symlink() or path.is_file()):
+        kept = SYSFS / board / path.relative_to(tmp_path)
+        assert kept.is_symlink() == path.is_symlink()
+        assert kept.readlink() == path.readlink() if path.is_symlink() else kept.read_bytes() == path.read_bytes()
+
+
+def test_a_copy_of_a_whole_board_is_looked_into(tmp_path: Path) -> None:
+    copied("jetson-tx2", tmp_path).rename(tmp_path / "sys")
+    (tmp_path / "etc").mkdir()
+    assert find(tmp_path).total_of == ("VDD_IN",)
+
+
+def test_a_total_in_the_settings_is_before_the_table_and_counts_a_name_once() -> None:
+    found = find(SYSFS / "jetson-agx-orin", total=["VDDQ_VDD2_1V8AO", "VDD_CPU_CV", "VDD_CPU_CV"])
+    assert found.total_of == ("VDD_CPU_CV", "VDDQ_VDD2_1V8AO")
+    assert found.reason is None
+
+
+def test_a_total_rail_and_a_part_of_it_are_not_added() -> None:
+    found = find(SYSFS / "jetson-tx2", total=["VDD_SYS_GPU", "VDD_IN"])
+    assert found.total == ()
+    assert found.reason is not None
+    assert "VDD_SYS_GPU is a part of VDD_IN" in found.reason
+
+
+def test_a_total_of_a_rail_that_is_not_there_is_none_and_lists_those_that_are() -> None:
+    found = find(SYSFS / "jetson-nano", total=["VDD_IN"])
+    assert found.total == ()
+    assert found.reason is not None
+    assert "POM_5V_IN, POM_5V_GPU, POM_5V_CPU" in found.reason
+    assert "[power] total" in found.reason
+
+
+def test_a_rail_of_the_total_that_is_dropped_leaves_no_total_rather_than_a_smaller_one(tmp_path: Path) -> None:
+    tree = copied("jetson-agx-xavier", tmp_path)
+    replace(tree / "devices/c240000.i2c/i2c-1/1-0041/iio:device6/in_power1_input", ALWAYS_EIO)
+    found = find(tree)
+    assert [rail.name for rail in found.rails] == ["GPU", "CPU", "SOC", "CV", "SYS5V"]
+    assert found.total == ()
+    assert found.reason is not None
+    assert found.reason.startswith("VDDRQ makes the total")
+    assert "Input/output error" in found.reason
+
+
+def test_a_rail_beside_the_total_that_is_dropped_leaves_the_total(tmp_path: Path) -> None:
+    tree = copied("jetson-tx2", tmp_path)
+    replace(tree / "devices/3160000.i2c/i2c-0/0-0040/iio:device7/in_power0_input", ALWAYS_EIO)
+    found = find(tree)
+    assert found.total_of == ("VDD_IN",)
+    assert [dropped.name for dropped in found.dropped] == ["VDD_SYS_GPU"]
+
+
+def test_a_chip_that_vanished_with_the_total_leaves_none_and_names_it(tmp_path: Path) -> None:
+    tree = copied("jetson-tx2", tmp_path)
+    for way in ("bus/i2c/devices", "bus/i2c/drivers/ina3221x"):
+        (tree / way / "0-0041").unlink()
+    (tree / "bus/iio/devices/iio:device2").unlink()
+    found = find(tree)
+    assert len(found.rails) == 3
+    assert found.total == ()
+    assert str(found.reason).startswith("VDD_IN makes the total, by the table of jetson-tx2")
+
+
+def test_a_board_whose_kernel_names_its_rails_otherwise_has_its_known_input(tmp_path: Path) -> None:
+    hwmon(tmp_path, Channel("VDD_IN", 5000, 800), Channel("VDD_GPU", 5000, 200))
+    assert find(tmp_path, board="jetson-nano").total_of == ("VDD_IN",)
+
+
+def test_an_unknown_board_with_a_known_input_has_it_for_a_total(tmp_path: Path) -> None:
+    hwmon(tmp_path, Channel("VDD_IN", 5000, 800), Channel("VDD_OTHER", 5000, 200))
+    found = find(tmp_path)
+    assert (found.board, found.total_of, found.reason) == (None, ("VDD_IN",), None)
+
+
+def test_an_unknown_board_without_one_has_no_guessed_sum(tmp_path: Path) -> None:
+    hwmon(tmp_path, Channel("VDD_LEFT", 5000, 800), Channel("VDD_RIGHT", 5000, 200))
+    found = find(tmp_path)
+    assert len(found.rails) == 2
+    assert found.total == ()
+    assert found.reason is not None
+    assert "VDD_LEFT, VDD_RIGHT" in found.reason
+    assert "[power] total" not in str(found.dropped)
+
+
+def test_an_unknown_board_with_two_known_inputs_has_no_guessed_one(tmp_path: Path) -> None:
+    hwmon(tmp_path, Channel("VDD_IN", 5000, 800), Channel("VIN", 12000, 500))
+    assert find(tmp_path).total == ()
+
+
+def test_a_board_named_in_the_settings_is_before_the_device_tree(tmp_path: Path) -> None:
+    hwmon(tmp_path, Channel("GPU", 5000, 1), Channel("VDD_IN", 5000, 800))
+    found = find(tmp_path, board="jetson-tx2")
+    assert found.board is not None
+    assert (found.board.name, found.total_of) == ("jetson-tx2", ("VDD_IN",))
+
+
+def test_a_board_that_is_in_no_table_is_refused_with_those_that_are() -> None:
+    power = Power(sysfs=str(SYSFS / "jetson-tx2"), board="jetson-tx3")
+    with pytest.raises(ConfigError, match=r"^power\.board: .*jetson-tx2"):
+        finding.check(power)
+    found = finding.find(power)
+    found.close()
+    assert found.total == ()
+    assert found.reason is not None
+    assert "jetson-tx3" in found.reason
+
+
+def test_a_name_that_is_reached_twice_is_one_rail(tmp_path: Path) -> None:
+    folder = hwmon(tmp_path, Channel("VDD_IN", 5000, 800))
+    link = tmp_path / "class/hwmon/hwmon3"
+    link.unlink()
+    shutil.copytree(folder, link, symlinks=True)  # a copy of the tree that followed its links
+    before = open_files()
+    found = finding.find(Power(sysfs=str(tmp_path)))
+    assert [rail.name for rail in found.rails] == ["VDD_IN"]
+    assert found.total_of == ("VDD_IN",)
+    (dropped,) = found.dropped
+    assert dropped.name == "VDD_IN"
+    assert "[power] labels" in dropped.reason
+    found.close()
+    assert open_files() == before
+
+
+def test_without_any_sensor_the_reason_says_what_was_looked_for(tmp_path: Path) -> None:
+    found = find(tmp_path)
+    assert (found.rails, found.total) == ((), ())
+    assert found.reason is not None
+    assert "INA3221, INA238, RAPL or NVML" in found.reason
+    assert str(tmp_path) in found.reason
+
+
+def test_a_sensor_that_is_not_asked_for_is_not_looked_at() -> None:
+    assert [rail.name for rail in find(SYSFS / "jetson-agx-thor", sensor="ina238").rails] == ["VIN"]
+    assert "VIN" not in [rail.name for rail in find(SYSFS / "jetson-agx-thor", sensor="ina3221").rails]
+    none = find(SYSFS / "jetson-agx-thor", sensor="none")
+    assert none.rails == ()
+    assert none.reason is not None
+    assert '"none"' in none.reason
+
+
+def test_a_development_machine_has_the_sum_of_its_packages(tmp_path: Path) -> None:
+    counters = [
+        zone(tmp_path, "intel-rapl:0", "package-0"),
+        zone(tmp_path, "intel-rapl:0:0", "core"),
+        zone(tmp_path, "intel-rapl:0:1", "dram"),
+        zone(tmp_path, "intel-rapl:1", "psys"),
+    ]
+    with moving(*counters):
+        assert find(tmp_path).total_of == ("package-0", "package-0/dram")
+        assert find(tmp_path, sensor="rapl", total=["psys"]).total_of == ("psys",)
+        both = find(tmp_path, total=["psys", "package-0"])
+        core = find(tmp_path, total=["package-0", "package-0/core"])
+    assert both.total == ()
+    assert "package-0 is a part of psys" in str(both.reason)
+    assert "package-0/core is a part of package-0" in str(core.reason)
+
+
+def test_a_package_that_is_not_read_leaves_no_total(tmp_path: Path) -> None:
+    counter = zone(tmp_path, "intel-rapl:0", "package-0")
+    zone(tmp_path, "intel-rapl:1", "package-1")
+    with moving(counter):
+        found = find(tmp_path)
+    assert [rail.name for rail in found.rails] == ["package-0"]
+    assert found.total == ()
+    assert "package-1" in str(found.reason)
+
+
+def test_a_trace_is_played_in_place_of_the_sensors(tmp_path: Path) -> None:
+    trace = written(tmp_path / "trace.csv", (0.0, 3.05, 0.457), (3600.0, 8.0, 1.0))
+    found = find(SYSFS / "jetson-nano", replay=str(trace))
+    assert found.board is not None
+    assert (found.board.name, found.total_of) == ("jetson-tx2", ("VDD_IN",))
+    assert [rail.read_uw() for rail in found.rails] == [3_050_000, 457_000]
+
+
+def test_a_trace_that_cannot_be_played_is_refused_by_its_setting(tmp_path: Path) -> None:
+    power = Power(replay=str(tmp_path / "trace.csv"))
+    with pytest.raises(ConfigError, match=r"^power\.replay: .*No such file"):
+        finding.check(power)
+    found = finding.find(power)
+    assert found.rails == ()
+    assert "No such file" in str(found.reason)
+
+
+def test_settings_that_can_be_used_pass(tmp_path: Path) -> None:
+    trace = written(tmp_path / "trace.csv", (0.0, 3.05, 0.457))
+    finding.check(Power(board="jetson-tx2", replay=str(trace)))
+
+
+FILES = {
+    board: sorted(
+        str(path.relative_to(SYSFS / board))
+        for path in (SYSFS / board).rglob("*")
+        if path.is_file() and not path.is_symlink()
+    )
+    for board in BOARDS
+}
+GARBAGE = st.one_of(
+    st.binary(max_size=80),
+    st.sampled_from([b"", b"\n", b"9" * 64, b"-1\n", b"0\n", b"NC\n", b"\0", b"1e9\n", b"VIN\n"]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(BOARDS)), st.data())
+def test_no_garbage_in_any_file_makes_finding_raise(board: str, data: st.DataObject) -> None:
+    changes = data.draw(st.dictionaries(st.sampled_from(FILES[board]), GARBAGE, min_size=1, max_size=6))
+    with tempfile.TemporaryDirectory() as folder:
+        tree = copied(board, Path(folder))
+        for name, content in changes.items():
+            (tree / name).write_bytes(content)
+        before = open_files()
+        found = finding.find(Power(sysfs=str(tree)))
+        taken = snapshot.take(found)
+        found.close()
+    assert open_files() == before
+    assert msgspec.json.decode(msgspec.json.encode(taken), type=snapshot.Snapshot) == taken
+    assert (found.total == ()) == (found.reason is not None)
+    assert len({rail.name for rail in found.rails}) == len(found.rails)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(["name", "energy_uj", "max_energy_range_uj"]), GARBAGE)
+def test_no_garbage_in_powercap_makes_finding_raise(name: str, content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        counter = zone(Path(folder), "intel-rapl:0", "package-0")
+        (counter.parent / name).write_bytes(content)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("jetsel.power.sensors.rapl.PATIENCE_S", 0.0)
+            found = find(Path(folder))
+    assert found.total == ()

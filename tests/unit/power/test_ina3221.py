@@ -1,0 +1,196 @@
+"""INA3221: both of its drivers' layouts, labels, what cannot be read, and the steps of its converter."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jetsel.power.sensors import ina3221
+from jetsel.power.sensors.rail import Measured, RailError
+from tests.data.sysfs_trees import NC, SYSFS, Channel
+from tests.unit.power.trees import ALWAYS_EIO, copied, hwmon, iio, open_files, replace
+
+IN = Channel("VDD_IN", 5000, 800, 5000)
+SOC = Channel("VDD_SOC", 5000, 200, 5000)
+
+
+def test_jetpack_4_gives_power_in_milliwatts_with_channels_from_0() -> None:
+    sensed = ina3221.sense(SYSFS / "jetson-tx2", {})
+    assert sensed.dropped == ()
+    (rail,) = (rail for rail in sensed.rails if rail.name == "VDD_IN")
+    assert rail.read_uw() == 3_051_000  # 19,072 mV x 160 mA = 3,051.52 mW, of which the driver gives whole ones
+    assert rail.measure() == Measured(watts=3.051, volts=19.072, amps=0.16)
+    assert rail.where.startswith("0-0041/0 in ")
+
+
+def test_hwmon_gives_millivolts_and_milliamperes_with_channels_from_1() -> None:
+    sensed = ina3221.sense(SYSFS / "jetson-orin-nano", {})
+    rail = sensed.rails[0]
+    assert (rail.name, rail.read_uw()) == ("VDD_IN", 4_321_088)  # 5,048 mV x 856 mA
+    assert rail.measure() == Measured(watts=4.321088, volts=5.048, amps=0.856)
+    assert rail.where.startswith("1-0040/1 in ")
+
+
+def test_a_driver_that_has_power_itself_is_believed(tmp_path: Path) -> None:
+    folder = hwmon(tmp_path, IN)
+    (folder / "power1_input").write_text("4100000\n")
+    (rail,) = ina3221.sense(tmp_path, {}).rails
+    assert rail.read_uw() == 4_100_000
+
+
+def test_jetpack_4_without_a_power_file_multiplies(tmp_path: Path) -> None:
+    (iio(tmp_path, IN) / "in_power0_input").unlink()
+    (rail,) = ina3221.sense(tmp_path, {}).rails
+    assert rail.read_uw() == 4_000_000
+
+
+def test_the_sum_of_shunts_and_what_is_not_connected_are_no_rails() -> None:
+    sensed = ina3221.sense(SYSFS / "jetson-agx-orin", {})
+    assert [rail.name for rail in sensed.rails] == ["VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0", "VDDQ_VDD2_1V8AO"]
+    assert sensed.dropped == ()
+
+
+def test_a_sum_of_shunts_under_any_number_is_no_rail(tmp_path: Path) -> None:
+    hwmon(tmp_path, IN, Channel("sum of shunt voltages", 0, 0), NC)
+    assert [rail.name for rail in ina3221.sense(tmp_path, {}).rails] == ["VDD_IN"]
+
+
+def test_a_channel_without_a_label_is_dropped_with_the_setting_that_names_it(tmp_path: Path) -> None:
+    folder = hwmon(tmp_path, IN, SOC)
+    (folder / "in2_label").unlink()
+    sensed = ina3221.sense(tmp_path, {})
+    assert [rail.name for rail in sensed.rails] == ["VDD_IN"]
+    (dropped,) = sensed.dropped
+    assert dropped.name == "1-0040/2"
+    assert '[power] labels = { "1-0040/2" = ' in dropped.reason
+
+
+def test_a_channel_without_a_label_has_its_name_from_the_settings(tmp_path: Path) -> None:
+    folder = iio(tmp_path, IN, SOC)
+    (folder / "rail_name_1").write_text("\n")
+    sensed = ina3221.sense(tmp_path, {"1-0040/1": "VDD_MINE"})  # as this driver counts: from 0
+    assert [(rail.name, rail.read_uw()) for rail in sensed.rails] == [("VDD_IN", 4_000_000), ("VDD_MINE", 1_000_000)]
+    assert sensed.dropped == ()
+
+
+@pytest.mark.parametrize("label", ["VDD\x1b[2J", "Spannung \xe4", "x" * 65, "\0"])
+def test_a_label_that_is_no_name_is_dropped(tmp_path: Path, label: str) -> None:
+    (hwmon(tmp_path, IN) / "in1_label").write_text(label)
+    sensed = ina3221.sense(tmp_path, {})
+    assert sensed.rails == ()
+    assert [dropped.name for dropped in sensed.dropped] == ["1-0040/1"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("", "it is empty"), ("\n", "it is empty"), ("rubbish\n", "no number"), ("4.5\n", "no number")],
+)
+def test_a_rail_that_says_nothing_or_rubbish_is_dropped_and_the_rest_serve(
+    tmp_path: Path, content: str, words: str
+) -> None:
+    (hwmon(tmp_path, IN, SOC) / "curr1_input").write_text(content)
+    sensed = ina3221.sense(tmp_path, {})
+    assert [rail.name for rail in sensed.rails] == ["VDD_SOC"]
+    (dropped,) = sensed.dropped
+    assert dropped.name == "VDD_IN"
+    assert "curr1_input" in dropped.reason
+    assert words in dropped.reason
+
+
+def test_a_rail_that_answers_with_an_input_output_error_is_dropped_and_the_rest_serve(tmp_path: Path) -> None:
+    replace(iio(tmp_path, IN, SOC) / "in_power0_input", ALWAYS_EIO)
+    sensed = ina3221.sense(tmp_path, {})
+    assert [rail.name for rail in sensed.rails] == ["VDD_SOC"]
+    assert [(dropped.name, "Input/output error" in dropped.reason) for dropped in sensed.dropped] == [("VDD_IN", True)]
+
+
+def test_a_label_without_values_is_dropped_with_the_missing_file(tmp_path: Path) -> None:
+    (hwmon(tmp_path, IN) / "curr1_input").unlink()
+    (dropped,) = ina3221.sense(tmp_path, {}).dropped
+    assert "curr1_input" in dropped.reason
+
+
+def test_a_rail_that_vanishes_says_so_and_serves_again_when_it_is_back(tmp_path: Path) -> None:
+    file = iio(tmp_path, IN) / "in_power0_input"
+    (rail,) = ina3221.sense(tmp_path, {}).rails
+    shutil.move(file, tmp_path / "aside")
+    rail.close()  # as after a reading that failed
+    with pytest.raises(RailError, match="No such file"):
+        rail.read_uw()
+    file.symlink_to(ALWAYS_EIO)
+    with pytest.raises(RailError, match="Input/output error"):
+        rail.read_uw()
+    file.unlink()
+    file.write_text("4100\n")
+    assert rail.read_uw() == 4_100_000
+
+
+def test_readings_are_of_now_and_open_nothing(tmp_path: Path) -> None:
+    file = iio(tmp_path, IN) / "in_power0_input"
+    (rail,) = ina3221.sense(tmp_path, {}).rails
+    before = open_files()
+    seen = []
+    for mw in (1000, 2000, 3):
+        file.write_text(f"{mw}\n")
+        seen.append(rail.read_uw())
+    assert seen == [1_000_000, 2_000_000, 3000]
+    assert open_files() == before
+    rail.close()
+    assert open_files() == before - 3  # power, voltage, current
+
+
+def test_a_dropped_rail_leaves_no_file_open(tmp_path: Path) -> None:
+    (hwmon(tmp_path, IN) / "curr1_input").write_text("?")
+    before = open_files()
+    assert ina3221.sense(tmp_path, {}).rails == ()
+    assert open_files() == before
+
+
+def test_the_resolution_is_a_bit_of_current_at_the_voltage_and_a_bit_of_voltage_at_the_current(tmp_path: Path) -> None:
+    hwmon(tmp_path, IN)
+    (rail,) = ina3221.sense(tmp_path, {}).rails
+    # 40 uV over 5 mOhm are 8 mA: 5 V x 8 mA + 0.8 A x 8 mV = 40 mW + 6.4 mW
+    assert rail.resolution_w == pytest.approx(0.0464)
+
+
+def test_the_shunt_of_jetpack_4_is_in_the_device_tree() -> None:
+    (rail,) = (rail for rail in ina3221.sense(SYSFS / "jetson-tx2", {}).rails if rail.name == "VDD_IN")
+    assert rail.resolution_w == pytest.approx(19.072 * 0.008 + 0.16 * 0.008)
+
+
+def test_above_40_milliohms_the_driver_s_whole_milliamperes_are_the_step() -> None:
+    assert ina3221.resolution_w(5.0, 0.0, shunt_ohm=0.1) == pytest.approx(0.005)
+
+
+def test_without_a_known_shunt_there_is_no_resolution() -> None:
+    assert {rail.resolution_w for rail in ina3221.sense(SYSFS / "jetson-nano", {}).rails} == {None}
+
+
+@pytest.mark.parametrize("keep", ["bus/i2c/devices", "bus/i2c/drivers", "class/hwmon"])
+def test_one_way_to_the_hwmon_chips_is_enough(tmp_path: Path, keep: str) -> None:
+    tree = copied("jetson-agx-orin", tmp_path)
+    for way in {"bus/i2c/devices", "bus/i2c/drivers", "class/hwmon"} - {keep}:
+        shutil.rmtree(tree / way)
+    sensed = ina3221.sense(tree, {})
+    assert len(sensed.rails) == 4
+    assert {rail.where.split("/")[0] for rail in sensed.rails} == {"1-0040", "1-0041"}
+
+
+@pytest.mark.parametrize("keep", ["bus/i2c/devices", "bus/i2c/drivers", "bus/iio/devices"])
+def test_one_way_to_the_iio_chips_is_enough(tmp_path: Path, keep: str) -> None:
+    tree = copied("jetson-tx2", tmp_path)
+    for way in {"bus/i2c/devices", "bus/i2c/drivers", "bus/iio/devices"} - {keep}:
+        shutil.rmtree(tree / way)
+    sensed = ina3221.sense(tree, {})
+    assert len(sensed.rails) == 6
+    assert {rail.where.split("/")[0] for rail in sensed.rails} == {"0-0040", "0-0041"}
+
+
+def test_other_chips_are_left_alone(tmp_path: Path) -> None:
+    folder = hwmon(tmp_path, IN)
+    (folder / "name").write_text("tmp451\n")
+    (folder.parents[1] / "name").write_text("tmp451\n")
+    shutil.rmtree(tmp_path / "bus/i2c/drivers")
+    assert ina3221.sense(tmp_path, {}).rails == ()

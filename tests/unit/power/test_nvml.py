@@ -1,0 +1,105 @@
+"""NVML: through functions with C's calling convention that answer as a card's, a Jetson's and an old driver's do."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from jetsel.power.sensors import nvml
+from jetsel.power.sensors.rail import Measured
+
+INVALID_ARGUMENT, NOT_SUPPORTED, DRIVER_NOT_LOADED = 2, 3, 9
+WORDS = {2: b"Invalid Argument", 3: b"Not Supported", 9: b"Driver Not Loaded"}
+
+
+class FieldValue(ctypes.Structure):
+    """nvmlFieldValue_t by nvml.h, written down a second time."""
+
+    _fields_ = (
+        ("fieldId", ctypes.c_uint32),
+        ("scopeId", ctypes.c_uint32),
+        ("timestamp", ctypes.c_int64),
+        ("latencyUsec", ctypes.c_int64),
+        ("valueType", ctypes.c_int32),
+        ("nvmlReturn", ctypes.c_int32),
+        ("value", ctypes.c_uint64),
+    )
+
+
+def library(
+    cards: int = 1, init: int = 0, instant_mw: int | None = None, usage_mw: int | None = None, fields: bool = True
+) -> Callable[[str], Any]:
+    """What loads a library of so many cards; None: the card does not support that way to its power."""
+
+    def count(pointer: int) -> int:
+        ctypes.c_uint.from_address(pointer).value = cards
+        return 0
+
+    def handle(index: int, pointer: int) -> int:
+        ctypes.c_void_p.from_address(pointer).value = 0x1000 + index
+        return 0
+
+    def values(handle: int, n: int, pointer: int) -> int:
+        field = FieldValue.from_address(pointer)
+        assert (handle >> 12, n, field.fieldId) == (1, 1, 186)
+        field.valueType = 1
+        field.nvmlReturn = NOT_SUPPORTED if instant_mw is None else 0
+        field.value = (instant_mw or 0) + (handle & 0xFFF)
+        return 0
+
+    def usage(handle: int, pointer: int) -> int:
+        ctypes.c_uint.from_address(pointer).value = (usage_mw or 0) + (handle & 0xFFF)
+        return NOT_SUPPORTED if usage_mw is None else 0
+
+    integer, pointer = ctypes.c_int, ctypes.c_void_p
+    calls = SimpleNamespace(
+        nvmlInit_v2=ctypes.CFUNCTYPE(integer)(lambda: init),
+        nvmlErrorString=ctypes.CFUNCTYPE(pointer, integer)(
+            lambda code: ctypes.cast(ctypes.c_char_p(WORDS[code]), pointer).value
+        ),
+        nvmlDeviceGetCount_v2=ctypes.CFUNCTYPE(integer, pointer)(count),
+        nvmlDeviceGetHandleByIndex_v2=ctypes.CFUNCTYPE(integer, ctypes.c_uint, pointer)(handle),
+        nvmlDeviceGetPowerUsage=ctypes.CFUNCTYPE(integer, pointer, pointer)(usage),
+    )
+    if fields:
+        calls.nvmlDeviceGetFieldValues = ctypes.CFUNCTYPE(integer, pointer, integer, pointer)(values)
+    return lambda _: calls
+
+
+def test_every_card_is_a_rail_with_its_power_of_the_moment() -> None:
+    sensed = nvml.sense(library(cards=2, instant_mw=68_400, usage_mw=1))
+    assert [(rail.name, rail.read_uw()) for rail in sensed.rails] == [("gpu-0", 68_400_000), ("gpu-1", 68_401_000)]
+    assert sensed.rails[0].measure() == Measured(68.4, None, None)
+    assert sensed.total == ("gpu-0", "gpu-1")
+    assert sensed.dropped == ()
+
+
+def test_a_card_without_it_gives_what_it_has() -> None:
+    (rail,) = nvml.sense(library(instant_mw=None, usage_mw=70_000)).rails
+    assert rail.read_uw() == 70_000_000
+
+
+def test_an_old_library_without_the_function_gives_what_it_has() -> None:
+    (rail,) = nvml.sense(library(usage_mw=70_000, fields=False)).rails
+    assert rail.read_uw() == 70_000_000
+
+
+def test_a_jetson_starts_the_library_and_has_no_power_in_it() -> None:
+    sensed = nvml.sense(library())
+    assert sensed.rails == ()
+    assert sensed.total == ("gpu-0",)  # it would be, so there is no total without it
+    assert [(each.name, "Not Supported" in each.reason) for each in sensed.dropped] == [("gpu-0", True)]
+
+
+def test_a_library_that_does_not_start_says_why() -> None:
+    (dropped,) = nvml.sense(library(init=DRIVER_NOT_LOADED)).dropped
+    assert "Driver Not Loaded" in dropped.reason
+
+
+def test_no_library_is_said_with_where_it_comes_from() -> None:
+    (dropped,) = nvml.sense(lambda _: ctypes.CDLL("libno-such-library.so.1")).dropped
+    assert dropped.name == "nvml"
+    assert "libno-such-library.so.1" in dropped.reason
+    assert "NVIDIA's driver" in dropped.reason

@@ -1,0 +1,135 @@
+"""RAPL: power from counters that move, wrap round and may be root's alone; packages, what is in them, and the total."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from jetsel.power.sensors import rapl
+from jetsel.power.sensors.rail import RailError
+from tests.unit.power.trees import moving, zone
+
+MS = 1_000_000  # in ns
+
+
+def test_power_is_the_energy_between_two_moves_over_the_time_between_them() -> None:
+    counter = rapl.Counter(range_uj=None)
+    counter.see(10 * MS, 5_000)
+    assert counter.power_uw is None
+    counter.see(30 * MS, 305_000)  # 300 mJ in 20 ms are 15 W
+    assert counter.power_uw == 15_000_000
+
+
+def test_a_counter_that_did_not_move_repeats_its_power_and_loses_no_time() -> None:
+    counter = rapl.Counter(range_uj=None)
+    counter.see(0, 0)
+    counter.see(10 * MS, 100_000)
+    counter.see(15 * MS, 100_000)
+    assert counter.power_uw == 10_000_000
+    counter.see(20 * MS, 150_000)  # 50 mJ since 10 ms, not since 15
+    assert counter.power_uw == 5_000_000
+
+
+def test_a_counter_wraps_round_at_its_range() -> None:
+    counter = rapl.Counter(range_uj=1_000_000)
+    counter.see(0, 990_000)
+    counter.see(10 * MS, 40_000)  # 10 mJ to the end and 40 after it
+    assert counter.power_uw == 5_000_000
+
+
+def test_a_counter_that_goes_back_without_a_range_is_an_error_and_begins_again() -> None:
+    counter = rapl.Counter(range_uj=None)
+    counter.see(0, 990_000)
+    with pytest.raises(RailError, match="went back"):
+        counter.see(10 * MS, 40_000)
+    counter.see(20 * MS, 40_000)
+    counter.see(30 * MS, 90_000)
+    assert counter.power_uw == 5_000_000
+
+
+def test_packages_and_their_memory_make_the_total_and_their_cores_do_not(tmp_path: Path) -> None:
+    counters = [
+        zone(tmp_path, "intel-rapl:0", "package-0"),
+        zone(tmp_path, "intel-rapl:0:0", "core"),
+        zone(tmp_path, "intel-rapl:0:1", "uncore"),
+        zone(tmp_path, "intel-rapl:0:2", "dram"),
+        zone(tmp_path, "intel-rapl:1", "package-1"),
+        zone(tmp_path, "intel-rapl:1:0", "core"),
+        zone(tmp_path, "intel-rapl:2", "psys"),
+    ]
+    with moving(*counters):
+        sensed = rapl.sense(tmp_path)
+        assert all(rail.read_uw() > 0 for rail in sensed.rails)
+        assert all(rail.measure().volts is None for rail in sensed.rails[:1])
+    assert [rail.name for rail in sensed.rails] == [
+        "package-0", "package-0/core", "package-0/uncore", "package-0/dram", "package-1", "package-1/core", "psys",
+    ]  # fmt: skip
+    assert sensed.total == ("package-0", "package-0/dram", "package-1")
+    assert sensed.parts["package-0"] == ("package-0/core", "package-0/uncore")
+    assert set(sensed.parts["psys"]) == {rail.name for rail in sensed.rails} - {"psys"}
+    for rail in sensed.rails:
+        rail.close()
+
+
+def test_a_counter_that_stands_still_is_not_zero_watts_but_dropped(tmp_path: Path) -> None:
+    package = zone(tmp_path, "intel-rapl:0", "package-0")
+    zone(tmp_path, "intel-rapl:1", "psys")
+    with moving(package):
+        sensed = rapl.sense(tmp_path)
+    assert [rail.name for rail in sensed.rails] == ["package-0"]
+    assert [(each.name, "does not move" in each.reason) for each in sensed.dropped] == [("psys", True)]
+    sensed.rails[0].close()
+
+
+@pytest.mark.root
+def test_a_counter_of_root_s_alone_is_dropped_with_the_repair(tmp_path: Path) -> None:
+    counter = zone(tmp_path, "intel-rapl:0", "package-0")
+    counter.chmod(0o400)
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        folder.chmod(0o755)
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setuid(65534)
+        told = "; ".join(each.reason for each in rapl.sense(tmp_path).dropped)
+        os.write(writes, told.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    told = os.read(reads, 4096).decode()
+    os.close(reads)
+    os.close(writes)
+    assert "Permission denied" in told
+    assert "sudo chmod a+r" in told
+
+
+def test_a_second_way_to_a_package_comes_after_the_first(tmp_path: Path) -> None:
+    counters = [zone(tmp_path, "intel-rapl-mmio:0", "package-0"), zone(tmp_path, "intel-rapl:0", "package-0")]
+    with moving(*counters):
+        sensed = rapl.sense(tmp_path)
+    assert [(rail.name, Path(rail.where).name) for rail in sensed.rails] == [
+        ("package-0", "intel-rapl:0"),
+        ("package-0", "intel-rapl-mmio:0"),
+    ]
+    assert sensed.total == ("package-0",)
+    for rail in sensed.rails:
+        rail.close()
+
+
+def test_garbage_in_a_counter_drops_its_domain(tmp_path: Path) -> None:
+    counter = zone(tmp_path, "intel-rapl:0", "package-0")
+    counter.write_text("overheated\n")
+    sensed = rapl.sense(tmp_path)
+    assert [(each.name, "no number" in each.reason) for each in sensed.dropped] == [("package-0", True)]
+
+
+def test_measuring_spans_time_and_reading_does_not(tmp_path: Path) -> None:
+    counter = zone(tmp_path, "intel-rapl:0", "package-0")
+    with moving(counter):
+        (rail,) = rapl.sense(tmp_path).rails
+        begin_ns = time.monotonic_ns()
+        rail.measure()
+        assert time.monotonic_ns() - begin_ns >= rapl.SPAN_S * 1e9
+    rail.close()

@@ -1,0 +1,135 @@
+"""Traces: what the writer writes the reader reads, what is damaged is named, and playing goes at its own pace."""
+
+from __future__ import annotations
+
+import io
+import math
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jetsel import __version__
+from jetsel.power.sensors import trace as playing
+from jetsel.power.sensors.rail import Measured, RailError
+from jetsel.power.trace import Writer, read
+from tests.unit.power.trees import written
+
+
+def test_the_file_is_a_comment_of_what_it_is_and_csv(tmp_path: Path) -> None:
+    path = written(tmp_path / "trace.csv", (0.0, 3.05, 0.457), (0.001, 8.0, None))
+    assert path.read_text().splitlines() == [
+        f'# jetsel {__version__} {{"board":"jetson-tx2","rails":["VDD_IN","VDD_SYS_GPU"],"total_of":["VDD_IN"],'
+        '"resolution_w":[0.15,null]}',
+        "t_s,VDD_IN,VDD_SYS_GPU",
+        "0.000000,3.050000,0.457000",
+        "0.001000,8.000000,",
+    ]
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    trace = read(written(tmp_path / "trace.csv", (0.0, 3.05, 0.457), (0.5, 8.0, None), (1.5, 3.0, 0.4)))
+    assert (trace.board, trace.rails, trace.total_of) == ("jetson-tx2", ("VDD_IN", "VDD_SYS_GPU"), ("VDD_IN",))
+    assert trace.resolution_w == (0.15, None)
+    assert list(trace.times_s) == [0.0, 0.5, 1.5]
+    assert list(trace.watts[0]) == [3.05, 8.0, 3.0]
+    assert math.isnan(trace.watts[1][1])
+    assert trace.length_s == 2.25  # three rows, 0.75 s apart in the mean
+
+
+@given(
+    st.lists(st.text(min_size=1, max_size=12).filter(lambda name: "\n" not in name and "\r" not in name), min_size=1,
+             max_size=4, unique=True),
+    st.lists(st.one_of(st.none(), st.integers(-(10**9), 10**12)), min_size=1, max_size=5),
+)  # fmt: skip
+def test_any_names_and_powers_survive(names: list[str], powers_uw: list[int | None]) -> None:
+    text = io.StringIO()
+    writer = Writer(text, None, names, names[:1], [None] * len(names))
+    for index, power_uw in enumerate(powers_uw):
+        writer.row(index / 10, [None if power_uw is None else power_uw / 1e6] * len(names))
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="") as file:
+        file.write(text.getvalue())
+        file.flush()
+        trace = read(Path(file.name))
+    assert trace.rails == tuple(names)
+    for column in trace.watts:
+        assert [None if math.isnan(watts) else round(watts * 1e6) for watts in column] == powers_uw
+
+
+def test_a_row_that_was_cut_short_is_left_out(tmp_path: Path) -> None:
+    path = written(tmp_path / "trace.csv", (0.0, 3.05, 0.457), (0.001, 8.0, 1.0))
+    path.write_text(path.read_text()[:-4])  # 1.00 in place of 1.000000: complete to look at
+    assert list(read(path).times_s) == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("0.001,8.0", "line 4: 2 cells for 3 columns"),
+        ("0.001,eight,1", "line 4: could not convert"),
+        ("0.0,8.0,1.0", "line 4: its time"),
+        ("nan,8.0,1.0", "line 4: its time"),
+        ("0.001,inf,1.0", "line 4: a power is infinite"),
+    ],
+)
+def test_a_damaged_row_is_named(tmp_path: Path, row: str, words: str) -> None:
+    path = written(tmp_path / "trace.csv", (0.0, 3.05, 0.457))
+    path.write_text(f"{path.read_text()}{row}\n")
+    with pytest.raises(RailError, match=words):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "line 1"),
+        ("t_s,VDD_IN\n0,1\n", "line 1"),
+        ("# jetsel 0.1.0 {}\nt_s\n", "line 1"),
+        ('# jetsel 0.1.0 {"board":null,"rails":["A","A"],"total_of":[],"resolution_w":[null,null]}\n', "do not agree"),
+        ('# jetsel 0.1.0 {"board":null,"rails":["A"],"total_of":["B"],"resolution_w":[null]}\n', "do not agree"),
+        ('# jetsel 0.1.0 {"board":null,"rails":["A"],"total_of":[],"resolution_w":[null]}\nt_s,B\n', "line 2"),
+        ('# jetsel 0.1.0 {"board":null,"rails":["A"],"total_of":[],"resolution_w":[null]}\nt_s,A\n', "no rows"),
+    ],
+)
+def test_what_is_no_trace_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(text)
+    with pytest.raises(RailError, match=words):
+        read(path)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RailError, match="No such file"):
+        read(tmp_path / "trace.csv")
+
+
+def test_playing_begins_at_the_first_row_and_knows_what_the_trace_does(tmp_path: Path) -> None:
+    sensed, board = playing.sense(written(tmp_path / "trace.csv", (7.0, 3.05, 0.457), (3600.0, 8.0, 1.0)))
+    assert (board, sensed.total) == ("jetson-tx2", ("VDD_IN",))
+    rail = sensed.rails[0]
+    assert (rail.name, rail.read_uw(), rail.resolution_w) == ("VDD_IN", 3_050_000, 0.15)
+    assert rail.measure() == Measured(3.05, None, None)
+
+
+def test_playing_holds_each_value_until_the_next_and_begins_again(tmp_path: Path) -> None:
+    path = written(tmp_path / "trace.csv", (0.0, 1.0, 0.0), (0.02, 2.0, 0.0), (0.04, 3.0, 0.0))
+    rail = playing.sense(path)[0].rails[0]
+    rounds, before = 0, 0
+    end_s = time.monotonic() + 60.0
+    while rounds < 3 and time.monotonic() < end_s:
+        power_uw = rail.read_uw()
+        assert power_uw in {1_000_000, 2_000_000, 3_000_000}
+        rounds += power_uw < before
+        before = power_uw
+        time.sleep(0.002)
+    assert rounds == 3
+
+
+def test_where_nothing_was_read_nothing_is_played(tmp_path: Path) -> None:
+    sensed, _ = playing.sense(written(tmp_path / "trace.csv", (0.0, 3.05, None)))
+    assert sensed.rails[0].read_uw() == 3_050_000
+    with pytest.raises(RailError, match="not read then"):
+        sensed.rails[1].read_uw()
