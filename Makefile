@@ -4,7 +4,7 @@
 PYTHON ?= python3
 PYTHON_LOWEST ?= python3.10
 LOCKED := constraints/tests.txt
-PLAIN := -m "not root and not export and not browser and not board"
+PLAIN := -m "not root and not export and not browser and not board and not kernel"
 
 export GOAL := $(firstword $(MAKECMDGOALS))
 export PYTHON
@@ -18,7 +18,7 @@ chosen := $(if $(asked),| same-python)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check lint format layers test-lowest test-host test-system test-board bench lock clean same-python FORCE
+.PHONY: help demo test check lint format layers test-lowest test-host test-system test-kernel test-board bench lock clean same-python FORCE
 
 help:  ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -51,6 +51,9 @@ test-system: .venv/.browser .venv-export/.test  ## the tests that need root, tor
 	.ci/marked .venv root
 	.ci/marked .venv browser
 	.ci/marked .venv-export export
+
+test-kernel: .venv/.test  ## power read through Linux's own sensor drivers, in a QEMU machine
+	.ci/marked .venv kernel
 
 test-board: .venv/.test  ## the contract, faults and figures with a board's own TensorRT: see tests/board/README.md
 	.venv/bin/python -m pytest --forbid-skips -m board tests/board

@@ -1,0 +1,50 @@
+"""What the chips' registers hold at known voltages, as their data sheets have it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Channel(NamedTuple):
+    """The voltages that one channel of an INA3221 sees."""
+
+    bus_mv: int
+    shunt_uv: int
+
+
+def ina3221(channels: Sequence[Channel], *, ready: bool = True) -> dict[int, int]:
+    """Return registers 1 to 6, 13 and 15 of an INA3221 with three channels (TI SBOS576, register maps).
+
+    A bit is 8 mV of the bus in registers 2, 4, 6 and 40 uV of the shunt in 1, 3, 5, all shifted left by 3; 13 is the
+    sum of the shunts, 40 uV a bit shifted left by 1. Bit 0 of 15 says that a conversion is ready: a real chip clears it
+    when it is read, the stub holds it. Raises ValueError for a voltage between two steps.
+    """
+    words = {}
+    for index, channel in enumerate(channels):
+        words[2 * index + 1] = _steps(channel.shunt_uv, 40) << 3
+        words[2 * index + 2] = _steps(channel.bus_mv, 8) << 3
+    words[13] = _steps(sum(channel.shunt_uv for channel in channels), 40) << 1
+    words[15] = 0x7000 | ready  # all three channels take part in the sum
+    return words
+
+
+def ina238(bus_mv: int, current_ma: int) -> dict[int, int]:
+    """Return registers 5, 7 and 8 of an INA238 at a shunt of 10 mOhm, as its driver calibrates it (TI SBOSA20).
+
+    The bus has 3.125 mV a bit (register 5), the current 2 mA (7), the power 0.4 mW (8, of 24 bits). The stub gives a
+    register of 24 bits from the first byte of three registers in a row, so they hold a byte each.
+    """
+    power = _steps(bus_mv * current_ma, 400).to_bytes(3, "big")
+    return {
+        5: _steps(bus_mv * 1000, 3125),
+        7: _steps(current_ma, 2),
+        **{8 + i: byte << 8 for i, byte in enumerate(power)},
+    }
+
+
+def _steps(value: int, step: int) -> int:
+    steps, left = divmod(value, step)
+    if left:
+        raise ValueError(f"{value} is no multiple of {step}")
+    return steps
