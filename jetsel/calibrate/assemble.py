@@ -62,6 +62,8 @@ def assemble(
         "k": min(first.plan.k, len(features)),
         "temperatures": dict(first.temperatures),
         "costs_ms": dict(first.train.costs_ms),
+        "energies_mj": dict(first.train.energies_mj or {}),
+        "objective": first.train.objective,
         "default_policy": dict.fromkeys(learned, "cascade"),
         "because": "not compared yet",
         "figures": {},
@@ -82,7 +84,7 @@ def _tables(learned: Mapping[Criterion, Learned], places: Mapping[Criterion, Pla
         name: {} for name in ("right", "cascades", "averaged", "skip", "sure", "embedding", "boosted", "trees")
     }
     for criterion, one in learned.items():
-        chosen, n, prices = places[criterion], len(one.train.classes), one.prices_per_ms
+        chosen, n, prices = places[criterion], len(one.train.classes), one.prices
         cascade = one.cascades[chosen.cascade]
         tables["right"][criterion] = one.train.right(one.criterion)
         tables["cascades"][criterion] = _rungs(cascade, one)
@@ -92,12 +94,18 @@ def _tables(learned: Mapping[Criterion, Learned], places: Mapping[Criterion, Pla
         if chosen.embedding is not None and one.train.embeddings is not None:
             which_k, which_price = divmod(chosen.embedding, len(prices))
             k = min(EMBEDDING_KS[which_k], n)
-            tables["embedding"][criterion] = Weighing(float(prices[which_price]), k)
+            tables["embedding"][criterion] = _weighing(one, prices[which_price], k)
             tables["embeddings"] = one.train.embeddings.astype(np.float32)
         if chosen.boosted is not None and one.trees is not None:
-            tables["boosted"][criterion] = Weighing(float(prices[chosen.boosted]))
+            tables["boosted"][criterion] = _weighing(one, prices[chosen.boosted])
             tables["trees"][criterion] = one.trees
     return tables
+
+
+def _weighing(learned: Learned, price: float, k: int | None = None) -> Weighing:
+    if learned.train.objective == "energy":
+        return Weighing(price_per_mj=float(price), k=k)
+    return Weighing(price_per_ms=float(price), k=k)
 
 
 def _rungs(fitted: Fitted, learned: Learned) -> tuple[Rung, ...]:

@@ -33,8 +33,7 @@ def compared(
     recording, criterion = scene.recording, scene.criterion
     results = {name: judge.result(name, run) for name, run in tried.runs.items()}
     bounds = judge.bounds()
-    costs = [recording.costs_ms[model] for model in recording.models]
-    optimal = optimum_votes(scene.right, costs).mean(axis=0)
+    optimal = optimum_votes(scene.right, recording.costs().tolist()).mean(axis=0)
     _, steps = scene.links()
     limit_ms = _pays_below_ms(scene, calibration)
     chain = study_chain(scene, tried.soundness, k_accuracy, dict(calibration.temperatures), limit_ms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,9 +102,10 @@ def choose_places(points: Points, rival: Outcomes, goal: Goal) -> Places:
 def best_single(recording: Recording, criterion: Criterion) -> tuple[str, Outcomes]:
     """The most accurate model, of equals the cheapest, and what it gives."""
     right = recording.right(criterion)
-    column = int(right.mean(axis=0).argmax())
+    column = int(np.lexsort((recording.costs(), -right.mean(axis=0)))[0])
     model = recording.models[column]
-    return model, Outcomes(right[:, column], np.full(len(right), recording.costs_ms[model]))
+    energy_mj = np.full(len(right), recording.costs("energy")[column]) if recording.knows_energy else None
+    return model, Outcomes(right[:, column], np.full(len(right), recording.costs_ms[model]), energy_mj)
 
 
 def _one_criterion(
@@ -167,13 +169,26 @@ def _points(
 
 def _scattered(parts: Sequence[list[Outcomes]], fold_of: NDArray[np.int64], folds: NDArray[np.int64]) -> list[Outcomes]:
     """Each operating point's outcomes of all folds, at the places of their photographs."""
-    whole = []
-    for place in range(len(parts[0])):
-        correct, time_ms = np.zeros(len(fold_of), bool), np.zeros(len(fold_of))
-        for fold, part in zip(folds, parts, strict=True):
-            correct[fold_of == fold], time_ms[fold_of == fold] = part[place].correct, part[place].time_ms
-        whole.append(Outcomes(correct, time_ms))
-    return whole
+    order = _order(fold_of, folds)
+
+    def joined(each: Sequence[NDArray[Any] | None]) -> Any:
+        known = [one for one in each if one is not None]
+        return np.concatenate(known)[order] if len(known) == len(each) else None
+
+    return [
+        Outcomes(
+            joined([part[place].correct for part in parts]),
+            joined([part[place].time_ms for part in parts]),
+            joined([part[place].energy_mj for part in parts]),
+        )
+        for place in range(len(parts[0]))
+    ]
+
+
+def _order(fold_of: NDArray[np.int64], folds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each photograph stands in its folds put one after the other, (n,)."""
+    order: NDArray[np.int64] = np.argsort(np.concatenate([np.flatnonzero(fold_of == fold) for fold in folds]))
+    return order
 
 
 def _replayed(
@@ -190,7 +205,7 @@ def _replayed(
 
 def _joined(parts: Sequence[Run], fold_of: NDArray[np.int64], folds: NDArray[np.int64]) -> Run:
     """One run of the folds' runs, at the places of their photographs."""
-    order = np.argsort(np.concatenate([np.flatnonzero(fold_of == fold) for fold in folds]))
+    order = _order(fold_of, folds)
 
     def joined(name: str) -> NDArray[np.generic]:
         whole: NDArray[np.generic] = np.concatenate([getattr(part, name) for part in parts])[order]

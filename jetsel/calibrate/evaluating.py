@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,16 +28,22 @@ def evaluate(
     wanted: Sequence[str],
     features_ms: TimeFeatures,
     own: Mapping[str, OwnPolicy] | None = None,
+    energy_reason: str | None = None,
 ) -> tuple[dict[str, Result], dict[str, Result]]:
     """Replay the calibration's policies on a recording; return each policy's result, and the bounds.
 
     wanted: names of policies, none for all. own: the owner's, as configured. A model that the calibration does not know
-    has the temperature 1, as in the daemon. Raises UnknownPolicyError for one that there is not.
+    has the temperature 1, as in the daemon. energy_reason: why the recording knows no energy, where it does not.
+    Raises UnknownPolicyError for one that there is not.
     """
     policies = asked(recording.models, calibration, criterion, wanted, own or {})
+    recording = replace(recording, objective=calibration.objective if recording.knows_energy else "time")
     single, _ = best_single(recording, criterion)
     rows = range(len(recording.classes))
-    judge = Judge(recording, criterion, np.zeros(len(rows), np.int64), features_ms(calibration.features), single)
+    one_fold = np.zeros(len(rows), np.int64)
+    judge = Judge(
+        recording, criterion, one_fold, features_ms(calibration.features), single, energy_reason=energy_reason
+    )
     temperatures = {model: calibration.temperatures.get(model, 1.0) for model in recording.models}
     results = {}
     for name, policy in policies.items():

@@ -136,6 +136,7 @@ class ChainStudy(Struct, frozen=True):
     chooser_ms: float  # features and choice
     chooser_bytes: int
     pays_below_ms: float  # how often the cascade goes on from its first rung, times that rung's time
+    chooser_mj: float | None = None  # features and choice, above idle power
 
 
 class Differing(Struct, frozen=True):
@@ -177,6 +178,9 @@ class Findings(Struct, frozen=True, kw_only=True):
     conditions: dict[str, str]
     noisy: str | None  # why the times cannot be trusted, or None
     costs_ms: dict[str, float]
+    energies_mj: dict[str, float] = {}  # of one run above idle power; empty: not measured, for energy_reason
+    energies_half_mj: dict[str, float] = {}  # half of each one's 95 % interval
+    energy_reason: str | None = None
     models_sha256: dict[str, str]
     decides: str  # the criterion by which it was decided whether to install
     defaults: dict[str, str]  # criterion -> the policy that answers unless a request says otherwise

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from jetsel.calibrate.recording import CALIBRATE_POWER, Objective
+from jetsel.errors import CalibrationError
 
 TOLERATED_POINTS = 0.5  # of accuracy: to lose less than this counts as no less accurate (theta of section 3.2)
 SURE = 1.96  # standard errors: 95 % two-sided
@@ -16,27 +19,74 @@ SPARE = 0.5  # standard errors: of accuracy kept by so much here the odds are tw
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """What one way to choose gives on n photographs: correct (n,) bool, time_ms (n,) float64."""
+    """What one way to choose gives on n photographs.
+
+    correct: (n,) bool; time_ms, energy_mj: (n,) float64, the energy None where it was not measured.
+    """
 
     correct: NDArray[np.bool_]
     time_ms: NDArray[np.float64]
+    energy_mj: NDArray[np.float64] | None = None
 
     def of(self, rows: NDArray[np.bool_]) -> Outcomes:
         """The same on some of the photographs."""
-        return Outcomes(self.correct[rows], self.time_ms[rows])
+        return Outcomes(
+            self.correct[rows], self.time_ms[rows], None if self.energy_mj is None else self.energy_mj[rows]
+        )
+
+    def where(self, rows: NDArray[np.bool_], other: Outcomes) -> Outcomes:
+        """These on the photographs of `rows` (n,), and the other's on the rest."""
+
+        def both(ours: NDArray[Any] | None, theirs: NDArray[Any] | None) -> Any:
+            return None if ours is None or theirs is None else np.where(rows, ours, theirs)
+
+        return Outcomes(*map(both, self._arrays(), other._arrays()))
+
+    def cost(self, objective: Objective) -> NDArray[np.float64]:
+        """What is to be saved, (n,). Raises CalibrationError where that is energy and it was not measured."""
+        return self.time_ms if objective == "time" else self._energy_mj()
+
+    def excess(self, goal: Goal) -> float:
+        """The mean over what the goal allows, the larger of time's and energy's: at most 1 keeps it; 0 without one."""
+        over = [0.0]
+        if goal.max_time_ms is not None:
+            over.append(float(self.time_ms.mean()) / goal.max_time_ms)
+        if goal.max_energy_mj is not None:
+            over.append(float(self._energy_mj().mean()) / goal.max_energy_mj)
+        return max(over)
+
+    def _arrays(self) -> tuple[NDArray[Any] | None, ...]:
+        return self.correct, self.time_ms, self.energy_mj
+
+    def _energy_mj(self) -> NDArray[np.float64]:
+        if self.energy_mj is None:
+            raise CalibrationError(f"no energy was measured: {CALIBRATE_POWER}")
+        return self.energy_mj
 
 
 @dataclass(frozen=True)
 class Goal:
-    """Least time for the rival's accuracy, unless a limit is given.
+    """Least of the objective, time or energy, for the rival's accuracy, unless a limit is given.
 
-    max_time_ms: the most accurate within this mean time. min_accuracy: the fastest of at least this share of right
-    answers. Both: the fastest of those that keep both.
+    max_time_ms, max_energy_mj: the most accurate within this mean time, energy, or both. min_accuracy: that which costs
+    least of the objective, of at least this share of right answers. With limits of both kinds: what costs least of
+    those that keep them all.
     """
 
-    objective: Literal["time", "energy"] = "time"
+    objective: Objective = "time"
     max_time_ms: float | None = None
     min_accuracy: float | None = None
+    max_energy_mj: float | None = None
+
+    @property
+    def needs_energy(self) -> bool:
+        """Whether nothing can be chosen before energy is measured."""
+        return self.objective == "energy" or self.max_energy_mj is not None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a mean is limited: then accuracy is what is wanted, unless that has a limit of its own."""
+        return self.max_time_ms is not None or self.max_energy_mj is not None
 
     def best(self, points: Sequence[Outcomes], rival: Outcomes) -> int:
         """The place of the point that serves the goal best; the rival is the best single model.
@@ -45,12 +95,13 @@ class Goal:
         here is barely too little on other photographs half of the time.
         """
         accuracy = np.array([point.correct.mean() for point in points])
-        time_ms = np.array([point.time_ms.mean() for point in points])
-        allowed = np.ones(len(points), bool) if self.max_time_ms is None else time_ms <= self.max_time_ms
+        cost = np.array([point.cost(self.objective).mean() for point in points])
+        excess = np.array([point.excess(self) for point in points])
+        allowed = excess <= 1
         if not allowed.any():
-            return int(time_ms.argmin())
-        if self.max_time_ms is not None and self.min_accuracy is None:
-            return _first_best(allowed, accuracy, -time_ms)
+            return int(excess.argmin())
+        if self.is_limited and self.min_accuracy is None:
+            return _first_best(allowed, accuracy, -cost)
         if self.min_accuracy is None:
             gains = [difference(point.correct, rival.correct) for point in points]
             # Nothing is as accurate as a model that gave the labels: a little disagreement is tolerated then.
@@ -62,29 +113,34 @@ class Goal:
             spare = enough - SPARE * np.sqrt(accuracy * (1 - accuracy) / len(rival.correct))
         for margin in (spare, enough):
             if (allowed & (margin >= 0)).any():
-                return _first_best(allowed & (margin >= 0), -time_ms, accuracy)
-        return _first_best(allowed, accuracy, -time_ms)
+                return _first_best(allowed & (margin >= 0), -cost, accuracy)
+        return _first_best(allowed, accuracy, -cost)
 
     def compare(self, candidate: Outcomes, rival: Outcomes) -> tuple[bool, str]:
         """Whether the candidate is better than the rival by more than the noise, and the reason in words."""
         gain, gain_error = accuracy_gain(candidate, rival)
-        saving, saving_error = difference(rival.time_ms, candidate.time_ms)
+        ours, theirs = candidate.cost(self.objective), rival.cost(self.objective)
+        saving, saving_error = difference(theirs, ours)
         points = f"{100 * gain:+.2f} points of accuracy (95 % within {100 * SURE * gain_error:.2f})"
-        ratio = candidate.time_ms.mean() / rival.time_ms.mean()
-        said = f"{points} in {ratio:.2f} times the time"
-        if self.max_time_ms is not None and candidate.time_ms.mean() > self.max_time_ms:
-            return False, f"{said}, over the {self.max_time_ms:g} ms allowed"
+        ratio = ours.mean() / theirs.mean()
+        said = f"{points} {'in' if self.objective == 'time' else 'for'} {ratio:.2f} times the {self.objective}"
+        if candidate.excess(self) > 1:
+            return False, f"{said}, over the {self._allowed()} allowed"
         if self.min_accuracy is not None and candidate.correct.mean() < self.min_accuracy:
             return False, f"{said}, under the accuracy of {100 * self.min_accuracy:g} % wanted"
-        is_faster = saving > SURE * saving_error
+        is_cheaper = saving > SURE * saving_error
         is_as_good = self.min_accuracy is not None or 100 * (gain - SURE * gain_error) >= -TOLERATED_POINTS
-        if is_faster and is_as_good and self.max_time_ms is None:
+        if is_cheaper and is_as_good and not self.is_limited:
             return True, said
-        if gain > SURE * gain_error and (self.max_time_ms is not None or not saving < -SURE * saving_error):
+        if gain > SURE * gain_error and (self.is_limited or not saving < -SURE * saving_error):
             return True, said
-        if is_faster and not is_as_good and gain > -SURE * gain_error:
+        if is_cheaper and not is_as_good and gain > -SURE * gain_error:
             return False, f"{said}: {len(rival.correct)} photographs are too few to tell that it is as accurate"
         return False, f"{said}, which is not better by more than the noise"
+
+    def _allowed(self) -> str:
+        limits = (self.max_time_ms, "ms"), (self.max_energy_mj, "mJ")
+        return " and ".join(f"{limit:g} {unit}" for limit, unit in limits if limit is not None)
 
 
 def accuracy_gain(ours: Outcomes, theirs: Outcomes) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +33,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What one set of photographs taught: cascades for every budget of time, and what weighs chances."""
+    """What one set of photographs taught: cascades for every budget, and what weighs chances."""
 
     train: Recording
     criterion: Criterion
@@ -50,9 +50,10 @@ class Learned:
         return [self.train.feature_names.index(name) for name in self.plan.features]
 
     @property
-    def prices_per_ms(self) -> NDArray[np.float64]:
-        """What a millisecond is worth in shares of right answers, at each price."""
-        return PRICES / max(self.train.costs_ms.values())
+    def prices(self) -> NDArray[np.float64]:
+        """What a millisecond, or a millijoule, is worth in shares of right answers, at each price."""
+        prices: NDArray[np.float64] = PRICES / costs_of(self.train).max()
+        return prices
 
 
 def learn(
@@ -81,28 +82,23 @@ def fit_temperatures(recording: Recording) -> dict[str, float]:
 def try_cascades(learned: Learned, held: Recording, *, averaged: bool) -> list[Outcomes]:
     """One point for each budget."""
     voices = Voices(held, learned.criterion, learned.temperatures, averaged=averaged)
-    return [Outcomes(*judge(fitted, voices)) for fitted in (learned.averaged if averaged else learned.cascades)]
+    return [_of_cascade(fitted, voices, held) for fitted in (learned.averaged if averaged else learned.cascades)]
 
 
 def try_skipping(learned: Learned, cascade: Fitted, held: Recording) -> list[Outcomes]:
     """One point for each share at which the first rung is skipped."""
     voices = Voices(held, learned.criterion, learned.temperatures, averaged=False)
-    right, cost = judge(cascade, voices)
+    chooser_ms = learned.plan.features_ms
+    whole = _of_cascade(cascade, voices, held, chooser_ms)
     if len(cascade.rungs) == 1:
-        return [Outcomes(right, cost + learned.plan.features_ms) for _ in SHARES]
-    later_right, later_cost = judge(Fitted(cascade.rungs[1:], cascade.thresholds[1:]), voices)
+        return [whole for _ in SHARES]
+    later = _of_cascade(Fitted(cascade.rungs[1:], cascade.thresholds[1:]), voices, held, chooser_ms)
     scaling = premodel.fit_scaling(learned.train.features[:, learned.columns])
     points = scaling.apply(learned.train.features[:, learned.columns])
     k = min(SKIP_K, len(points))
     near = premodel.Shares(points, sure_of(learned, cascade), k)
     share = near.of_many(scaling.apply(held.features[:, learned.columns]))[:, 0]
-    return [
-        Outcomes(
-            np.where(share < least, later_right, right),
-            np.where(share < least, later_cost, cost) + learned.plan.features_ms,
-        )
-        for least in SHARES
-    ]
+    return [later.where(share < least, whole) for least in SHARES]
 
 
 def sure_of(learned: Learned, cascade: Fitted) -> NDArray[np.bool_]:
@@ -121,16 +117,16 @@ def try_embedding(learned: Learned, held: Recording) -> list[Outcomes]:
     right = learned.train.right(learned.criterion)
     most = min(max(EMBEDDING_KS), len(points))
     near, _ = premodel.Neighbours(points).nearest_many(held.embeddings.astype(np.float32), most)
-    costs = costs_of(learned.train)
-    after = np.where(np.arange(len(costs)) == 0, 0.0, costs)  # the cheapest has run by then
-    spent = costs[0] + after
+
+    def after(costs: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(np.arange(len(costs)) == 0, 0.0, costs)  # the cheapest has run by then
+
     found = []
     for k in EMBEDDING_KS:
         chances = right[near[:, : min(k, most)]].mean(axis=1)
-        found += [
-            _outcomes(premodel.worthiest(chances, after, price), held, learned.criterion, spent)
-            for price in learned.prices_per_ms
-        ]
+        for price in learned.prices:
+            chosen = premodel.worthiest(chances, after(costs_of(learned.train)), price)
+            found.append(_of_models(chosen, held, learned.criterion, lambda costs: costs[0] + after(costs)))
     return found
 
 
@@ -140,16 +136,36 @@ def try_boosted(learned: Learned, held: Recording) -> list[Outcomes]:
         return []
     costs = costs_of(held)
     chances = np.stack([premodel.chances(learned.trees, x) for x in held.features[:, learned.columns]])
+    chooser_ms = learned.plan.features_ms
     return [
-        _outcomes(premodel.worthiest(chances, costs, price), held, learned.criterion, costs + learned.plan.features_ms)
-        for price in learned.prices_per_ms
+        _of_models(premodel.worthiest(chances, costs, price), held, learned.criterion, lambda costs: costs, chooser_ms)
+        for price in learned.prices
     ]
 
 
-def _outcomes(chosen: NDArray[np.int64], held: Recording, criterion: Criterion, spent: NDArray[np.float64]) -> Outcomes:
-    return Outcomes(held.right(criterion)[np.arange(len(chosen)), chosen], spent[chosen])
+Spend = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""From what models cost, (m,), in ms or mJ, to what something else costs of the same."""
+
+
+def _of_cascade(fitted: Fitted, voices: Voices, held: Recording, chooser_ms: float = 0.0) -> Outcomes:
+    correct, _ = judge(fitted, voices)
+    return _outcomes(correct, held, lambda costs: judge(fitted, voices, costs)[1], chooser_ms)
+
+
+def _of_models(
+    chosen: NDArray[np.int64], held: Recording, criterion: Criterion, spend: Spend, chooser_ms: float = 0.0
+) -> Outcomes:
+    """One model a photograph, its column in `chosen`; spend: what choosing each comes to, (m,) to (m,)."""
+    correct = held.right(criterion)[np.arange(len(chosen)), chosen]
+    return _outcomes(correct, held, lambda costs: spend(costs)[chosen], chooser_ms)
+
+
+def _outcomes(correct: NDArray[np.bool_], held: Recording, spend: Spend, chooser_ms: float) -> Outcomes:
+    """spend: what models cost, (m,), to what each photograph does, (n,)."""
+    energy_mj = spend(held.costs("energy")) + held.chooser_mj(chooser_ms) if held.knows_energy else None
+    return Outcomes(correct, spend(held.costs("time")) + chooser_ms, energy_mj)
 
 
 def costs_of(recording: Recording) -> NDArray[np.float64]:
-    """What each model costs in ms, (m,), in the recording's order."""
-    return np.array([recording.costs_ms[model] for model in recording.models])
+    """What each model costs of the objective, (m,), in the recording's order."""
+    return recording.costs()

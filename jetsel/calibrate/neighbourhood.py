@@ -36,12 +36,12 @@ class Neighbourhood:
         mean: NDArray[np.float64] = self.distances[:, : self.k].mean(axis=1)
         return mean
 
-    def choices(self, right: NDArray[np.bool_], links: Sequence[int], costs_ms: NDArray[np.float64]) -> Choices:
+    def choices(self, right: NDArray[np.bool_], links: Sequence[int], costs: NDArray[np.float64]) -> Choices:
         """What a chain of these columns, asked in this order, chooses; in doubt the last column of all answers.
 
-        right: (n, m). costs_ms: (m,).
+        right: (n, m). costs: (m,).
         """
-        votes = optimum_votes(right[:, list(links)], costs_ms[list(links)].tolist())
+        votes = optimum_votes(right[:, list(links)], costs[list(links)].tolist())
         yes = votes[self.near[:, : self.k]].sum(axis=1) * 2 > self.k
         columns = np.array([*links, right.shape[1] - 1])
         column = columns[np.where(yes.any(axis=1), yes.argmax(axis=1), len(links))]

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
 from jetsel.selection.driver import predict
 from jetsel.selection.policy import Prediction
 from jetsel.wire import Criterion
+
+Objective = Literal["time", "energy"]
+"""What is to be saved: the cheapest model is the one that takes least of it."""
+
+CALIBRATE_POWER = "measure the idle power with `jetsel power calibrate`, and record again"
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +29,8 @@ class Recording:
     of feature_names. costs_ms: model -> mean latency of one photograph, its input made of the decoded photograph
     included. embeddings: (n, width) float16 of the cheapest model, None where it has none. groups: (n,) photographs
     that are nearly the same share a number, and are never held out apart; None: each is its own. paths: where each
-    photograph was read.
+    photograph was read. energies_mj: model -> mean energy of the same run above idle power, None where it was not
+    measured. chooser_w: watts above idle while features are extracted, None likewise. objective: which cost counts.
     """
 
     models: tuple[str, ...]
@@ -34,6 +42,33 @@ class Recording:
     groups: NDArray[np.int64] | None = None
     paths: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = NAMES
+    energies_mj: Mapping[str, float] | None = None
+    chooser_w: float | None = None
+    objective: Objective = "time"
+
+    @property
+    def knows_energy(self) -> bool:
+        """Whether the energy of models and chooser was measured."""
+        return self.energies_mj is not None and self.chooser_w is not None
+
+    def costs(self, objective: Objective | None = None) -> NDArray[np.float64]:
+        """What each model costs, (m,): ms or mJ, by the recording's own objective where none is named.
+
+        Raises CalibrationError for energy that was not measured.
+        """
+        costs = self.costs_ms if (objective or self.objective) == "time" else self.energies_mj
+        if costs is None:
+            raise CalibrationError(f"no energy was measured: {CALIBRATE_POWER}")
+        return np.array([costs[model] for model in self.models])
+
+    def chooser_mj(self, chooser_ms: float) -> float:
+        """The energy of choosing for so long, features included. Raises CalibrationError where it was not measured.
+
+        A choice is taken to draw what extracting features does, which is metered: both keep one core busy.
+        """
+        if self.chooser_w is None:
+            raise CalibrationError(f"no energy was measured: {CALIBRATE_POWER}")
+        return chooser_ms * self.chooser_w
 
     def features_of(self, photograph: int, names: tuple[str, ...]) -> NDArray[np.float32]:
         """The named features of one photograph, (len(names),) float32, in the order of the names."""
@@ -66,16 +101,14 @@ class Recording:
 
     def take(self, rows: NDArray[np.int64]) -> Recording:
         """The same of some photographs, in the order of `rows`."""
-        return Recording(
-            self.models,
-            self.logits[:, rows],
-            self.classes[rows],
-            self.features[rows],
-            self.costs_ms,
-            None if self.embeddings is None else self.embeddings[rows],
-            None if self.groups is None else self.groups[rows],
-            tuple(self.paths[row] for row in rows) if self.paths else (),
-            self.feature_names,
+        return replace(
+            self,
+            logits=self.logits[:, rows],
+            classes=self.classes[rows],
+            features=self.features[rows],
+            embeddings=None if self.embeddings is None else self.embeddings[rows],
+            groups=None if self.groups is None else self.groups[rows],
+            paths=tuple(self.paths[row] for row in rows) if self.paths else (),
         )
 
 

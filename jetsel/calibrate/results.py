@@ -12,7 +12,6 @@ from jetsel.calibrate.goal import Outcomes
 from jetsel.calibrate.metrics import geometric_mean_over_folds, macro, mean_interval, share_interval
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run
-from jetsel.power import NO_METER
 from jetsel.wire import Criterion
 
 RANDOM_SEED = 2018
@@ -24,7 +23,7 @@ class Judge:
 
     fold_of: (n,); where nothing was cross-validated, one fold. features_ms: of extracting what the premodel reads.
     best_single: the name of the most accurate model on these photographs. choice_factor: how much slower than here a
-    choice is on the machine that the times are of.
+    choice is on the machine that the times are of. energy_reason: why energies are unknown, where they are.
     """
 
     recording: Recording
@@ -33,14 +32,23 @@ class Judge:
     features_ms: float
     best_single: str
     choice_factor: float = 1.0
+    energy_reason: str | None = None
 
     def outcomes(self, run: Run) -> Outcomes:
-        """Right or wrong by the criterion, and the whole time: models, choice and features."""
-        return Outcomes(self._correct(run, self.criterion), self.time_ms(run))
+        """Right or wrong by the criterion, and the whole time and energy: models, choice and features."""
+        return Outcomes(self._correct(run, self.criterion), self.time_ms(run), self.energy_mj(run))
 
     def time_ms(self, run: Run) -> NDArray[np.float64]:
         """The whole time of each photograph, (n,)."""
         return run.models_ms + run.choice_ms * self.choice_factor + (self.features_ms if run.reads_features else 0.0)
+
+    def energy_mj(self, run: Run) -> NDArray[np.float64] | None:
+        """The whole energy of each photograph above idle power, (n,); None where it was not measured."""
+        if not self.recording.knows_energy:
+            return None
+        chooser_ms = run.choice_ms * self.choice_factor + (self.features_ms if run.reads_features else 0.0)
+        models_mj: NDArray[np.float64] = run.ran @ self.recording.costs("energy")
+        return models_mj + self.recording.chooser_mj(chooser_ms)
 
     def result(self, name: str, run: Run) -> Result:
         """Describe one policy."""
@@ -50,6 +58,7 @@ class Judge:
         right = self.recording.right(self.criterion)
         precision, recall, f1 = macro(self.recording.classes, run.answered)
         some_right = right.any(axis=1)
+        energy_mj = self.energy_mj(run)
         chosen = self._deciding_model(run)
         return Result(
             name=name,
@@ -62,7 +71,8 @@ class Judge:
             f1=f1,
             time_ms=_spread(time_ms),
             time_interval=mean_interval(time_ms),
-            energy_reason=NO_METER.reason,
+            energy_mj=None if energy_mj is None else _spread(energy_mj),
+            energy_reason=self.energy_reason if energy_mj is None else None,
             runs={model: float(run.ran[:, i].mean()) for i, model in enumerate(self.recording.models)},
             in_doubt=float(run.in_doubt.mean()),
             agreement=float((chosen == self._optimum())[some_right].mean()) if some_right.any() else 0.0,
@@ -97,15 +107,14 @@ class Judge:
     def _optimum(self) -> NDArray[np.int64]:
         """The column of each photograph's optimum (section 3.3), -1 where no model is right."""
         right = self.recording.right(self.criterion)
-        costs = np.array([self.recording.costs_ms[model] for model in self.recording.models])
-        priced = np.where(right, costs, np.inf)
+        priced = np.where(right, self.recording.costs(), np.inf)
         optimum: NDArray[np.int64] = np.where(right.any(axis=1), priced.argmin(axis=1), -1)
         return optimum
 
     def _of_columns(self, columns: NDArray[np.int64]) -> Run:
         logits = self.recording.logits[columns, np.arange(len(columns))]
         top5 = self.recording.right("top5")[np.arange(len(columns)), columns]
-        costs = np.array([self.recording.costs_ms[model] for model in self.recording.models])
+        costs = self.recording.costs("time")
         ran = np.zeros((len(columns), len(costs)), bool)
         ran[np.arange(len(columns)), columns] = True
         doubt = np.zeros(len(columns), bool)
@@ -127,7 +136,9 @@ class Judge:
             for criterion in ("top1", "top5")
         }
         ratio = float(self.time_ms(run).mean() / self.time_ms(rival).mean())
-        return Against(points["top1"], points["top5"], ratio)
+        ours, theirs = self.energy_mj(run), self.energy_mj(rival)
+        of_energy = None if ours is None or theirs is None else float(ours.mean() / theirs.mean())
+        return Against(points["top1"], points["top5"], ratio, of_energy)
 
 
 def _spread(values: NDArray[np.float64]) -> Spread:

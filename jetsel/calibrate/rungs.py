@@ -13,8 +13,8 @@ from jetsel.calibrate.recording import Recording, is_right
 from jetsel.wire import Criterion
 
 QUANTILES = np.linspace(0.02, 0.98, 33)  # of the confidences at a rung: the thresholds that are tried
-PRICES = np.geomspace(0.003, 0.3, 24)  # of the most expensive model's time, in shares of right answers
-BUDGETS = np.geomspace(0.04, 1.3, 36)  # mean times that are wanted, as shares of the most expensive model's
+PRICES = np.geomspace(0.003, 0.3, 24)  # of the most expensive model's time or energy, in shares of right answers
+BUDGETS = np.geomspace(0.04, 1.3, 36)  # mean times or energies wanted, as shares of the most expensive model's
 PASSES = 3
 FEW_MODELS = 8  # up to so many, cascades have four rungs; of more, three: the combinations grow too fast
 
@@ -25,7 +25,7 @@ class Voices:
     def __init__(
         self, recording: Recording, criterion: Criterion, temperatures: Mapping[str, float], *, averaged: bool
     ) -> None:
-        self.costs_ms = np.array([recording.costs_ms[model] for model in recording.models])
+        self.costs = recording.costs()  # ms, or mJ where energy is the objective
         self._criterion = criterion
         self._averaged = averaged
         self._classes = recording.classes
@@ -57,14 +57,20 @@ class Fitted:
     thresholds: tuple[float, ...]
 
 
-def judge(fitted: Fitted, voices: Voices) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return for each photograph whether the cascade is right, and its models' time in ms: (n,) and (n,)."""
+def judge(
+    fitted: Fitted, voices: Voices, costs: NDArray[np.float64] | None = None
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Return for each photograph whether the cascade is right, and what its models cost: (n,) and (n,).
+
+    costs: (m,) of each model, in any unit; those of the objective where none are given.
+    """
+    costs = voices.costs if costs is None else costs
     waiting: NDArray[np.bool_] | None = None
     for place, threshold in enumerate(fitted.thresholds):
         confidence, right = voices.of(fitted.rungs[: place + 1])
         if waiting is None:
             waiting, correct, cost = np.ones(len(right), bool), np.zeros(len(right), bool), np.zeros(len(right))
-        cost += waiting * float(voices.costs_ms[fitted.rungs[place]])
+        cost += waiting * float(costs[fitted.rungs[place]])
         taken = waiting & (confidence >= threshold)
         correct |= taken & right
         waiting = waiting & ~taken
@@ -72,15 +78,15 @@ def judge(fitted: Fitted, voices: Voices) -> tuple[NDArray[np.bool_], NDArray[np
 
 
 def fit_cascades(voices: Voices, budgets: Sequence[float] | NDArray[np.float64] = BUDGETS) -> list[Fitted]:
-    """Return, for each budget, the most accurate cascade whose mean time keeps it; the fastest where none does.
+    """Return, for each budget, the most accurate cascade whose mean cost keeps it; the cheapest where none does.
 
-    budgets: shares of the most expensive model's time. Every choice of one to four rungs is fitted at every price of
-    time, thresholds by coordinate ascent over quantiles, each step the best there is. Prices find only what no mixture
-    of two others beats, which leaves gaps: so each of them is tried with other last thresholds too.
+    budgets: shares of what the most expensive model costs. Every choice of one to four rungs is fitted at every price,
+    thresholds by coordinate ascent over quantiles, each step the best there is. Prices find only what no mixture of two
+    others beats, which leaves gaps: so each of them is tried with other last thresholds too.
     """
-    models = len(voices.costs_ms)
+    models = len(voices.costs)
     most = min(models, 4 if models <= FEW_MODELS else 3)
-    prices = PRICES / voices.costs_ms.max()
+    prices = PRICES / voices.costs.max()
     ladders = [_Ladder(rungs, voices) for n in range(1, most + 1) for rungs in itertools.combinations(range(models), n)]
     climbed = {ladder.climb(float(price)): ladder for ladder in ladders for price in prices}
     tried = list(
@@ -88,11 +94,11 @@ def fit_cascades(voices: Voices, budgets: Sequence[float] | NDArray[np.float64] 
     )
     judged = [judge(fitted, voices) for fitted in tried]
     accuracy = np.array([correct.mean() for correct, _ in judged])
-    cost_ms = np.array([cost.mean() for _, cost in judged])
+    mean_cost = np.array([cost.mean() for _, cost in judged])
     found = []
-    for budget_ms in np.asarray(budgets) * voices.costs_ms.max():
-        within = cost_ms <= budget_ms
-        best = np.lexsort((cost_ms, -np.where(within, accuracy, -1.0)))[0] if within.any() else cost_ms.argmin()
+    for budget in np.asarray(budgets) * voices.costs.max():
+        within = mean_cost <= budget
+        best = np.lexsort((mean_cost, -np.where(within, accuracy, -1.0)))[0] if within.any() else mean_cost.argmin()
         found.append(tried[int(best)])
     return found
 
@@ -102,7 +108,7 @@ class _Ladder:
 
     def __init__(self, rungs: tuple[int, ...], voices: Voices) -> None:
         self._rungs = rungs
-        self._costs = [float(voices.costs_ms[rung]) for rung in rungs]
+        self._costs = [float(voices.costs[rung]) for rung in rungs]
         heard = [voices.of(rungs[: place + 1]) for place in range(len(rungs))]
         self._right = [right.astype(np.float64) for _, right in heard]
         self._confidence = [confidence for confidence, _ in heard[:-1]]

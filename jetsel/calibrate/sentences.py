@@ -30,8 +30,8 @@ def sentences(
     single, oracle = bounds["best single"], bounds["oracle"]
     said.append(
         f"If the cheapest model that is right were known each time, {_accuracy(oracle, criterion):.1f} % would be "
-        f"right in {oracle.time_ms.mean:.2f} ms; {best_single} alone is right on {_accuracy(single, criterion):.1f} % "
-        f"in {single.time_ms.mean:.2f} ms."
+        f"right in {_costs(oracle)}; {best_single} alone is right on {_accuracy(single, criterion):.1f} % "
+        f"in {_costs(single)}."
     )
     said.append(_break_even(chain))
     if labels_from is not None:
@@ -43,22 +43,30 @@ def _beside_single(result: Result, best_single: str, criterion: str) -> str:
     against = result.vs_best_single
     gained = against.top1_points if criterion == "top1" else against.top5_points
     time = 100 * (1 - against.time_ratio)
-    saves = (
+    said = [
         f"saves {time:.0f} % of {best_single}'s time" if time >= 0 else f"costs {-time:.0f} % more than {best_single}"
-    )
-    if abs(gained) < 0.05:
-        return f"On your photographs, {result.name} {saves} and is as accurate."
-    return (
-        f"On your photographs, {result.name} {saves} and {'gains' if gained > 0 else 'loses'} {abs(gained):.1f} points."
-    )
+    ]
+    if against.energy_ratio is not None:
+        energy = 100 * (1 - against.energy_ratio)
+        said.append(f"saves {energy:.0f} % of its energy" if energy >= 0 else f"takes {-energy:.0f} % more energy")
+    points = f"{'gains' if gained > 0 else 'loses'} {abs(gained):.1f} points"
+    said.append("is as accurate" if abs(gained) < 0.05 else points)
+    return f"On your photographs, {result.name} {_listed(said)}."
+
+
+def _costs(result: Result) -> str:
+    energy = "" if result.energy_mj is None else f" and {result.energy_mj.mean:.2f} mJ"
+    return f"{result.time_ms.mean:.2f} ms{energy}"
 
 
 def _break_even(chain: ChainStudy) -> str:
     """Whether a premodel can pay at all: it saves no more than the runs of the first rung that were in vain."""
     could = "a perfect one could pay" if chain.chooser_ms < chain.pays_below_ms else "not even a perfect one could pay"
+    energy = "" if chain.chooser_mj is None else f" and {chain.chooser_mj:.3f} mJ"
     return (
-        f"Features and choice take {chain.chooser_ms:.3f} ms. A premodel that skips a cascade's first rung pays only "
-        f"below that rung's time multiplied by how often the cascade goes on from it, {chain.pays_below_ms:.3f} ms: "
+        f"Features and choice take {chain.chooser_ms:.3f} ms{energy}. A premodel that skips a cascade's first rung "
+        f"pays only below that rung's time multiplied by how often the cascade goes on from it, "
+        f"{chain.pays_below_ms:.3f} ms: "
         f"here {could}."
     )
 

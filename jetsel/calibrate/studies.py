@@ -45,6 +45,11 @@ class Scene:
         """Features and choice."""
         return self.plan.features_ms + self.choice_ms
 
+    @property
+    def chooser_mj(self) -> float | None:
+        """Their energy above idle power, None where it was not measured."""
+        return self.recording.chooser_mj(self.chooser_ms) if self.recording.knows_energy else None
+
     def links(self, theta_points: float | None = None) -> tuple[list[int], list[Step]]:
         """The chain's columns in the order of Algorithm 1, and its steps."""
         theta = self.plan.theta_points if theta_points is None else theta_points
@@ -83,6 +88,7 @@ def study_chain(
         auc_cheapest=auc(scene.near.shares(right[:, 0]), right[:, 0]),
         auc_confidence=auc(confidence, right[:, 0]),
         chooser_ms=scene.chooser_ms,
+        chooser_mj=scene.chooser_mj,
         chooser_bytes=len(right) * (4 * (2 * features + 1) + right.shape[1]),  # points, their table, votes
         pays_below_ms=pays_below_ms,
     )
@@ -95,7 +101,7 @@ def by_number_of_models(scene: Scene) -> list[tuple[int, float, float, float, fl
     found = []
     for number in range(1, len(columns) + 1):
         chosen = scene.near.choices(right, columns[:number], costs)
-        time_ms = costs[chosen.column] + scene.chooser_ms
+        time_ms = scene.recording.costs("time")[chosen.column] + scene.chooser_ms
         found.append(
             (number, float(chosen.right.mean()), float(time_ms.mean()), float(time_ms.min()), float(time_ms.max()))
         )
@@ -104,7 +110,7 @@ def by_number_of_models(scene: Scene) -> list[tuple[int, float, float, float, fl
 
 def study_alternatives(scene: Scene, pictures: Pictures | None) -> tuple[list[Alternative], str | None]:
     """Figures 9 and 10, and why something of them is missing."""
-    right, costs = scene.right, costs_of(scene.recording)
+    right, costs, times_ms = scene.right, costs_of(scene.recording), scene.recording.costs("time")
     columns, _ = scene.links()
     last = len(costs) - 1
     if last not in columns:
@@ -118,7 +124,7 @@ def study_alternatives(scene: Scene, pictures: Pictures | None) -> tuple[list[Al
             scaled,
             votes,
             right[:, columns],
-            costs[columns],
+            times_ms[columns],
             scene.fold_of,
             scene.near.k,
             scene.plan.features_ms,
@@ -134,5 +140,5 @@ def study_alternatives(scene: Scene, pictures: Pictures | None) -> tuple[list[Al
         return found, MISSING
     chosen, choice_ms = network
     share = float(right[np.arange(len(right)), np.array(columns)[chosen]].mean())
-    whole_ms = float(costs[np.array(columns)[chosen]].mean()) + choice_ms
+    whole_ms = float(times_ms[np.array(columns)[chosen]].mean()) + choice_ms
     return [*found, Alternative("CNN", share, whole_ms, choice_ms)], None

@@ -38,6 +38,9 @@ def as_plain(outcome: Outcome, explain: bool) -> dict[str, Any]:
         "latency_ms": round(outcome.latency_ms, 3),
         "stages_ms": msgspec.to_builtins(answer.stages_ms),
         "energy_mj": answer.energy_mj,
+        "energy_estimated": answer.energy_estimated,
+        "energy_uncertainty_mj": answer.energy_uncertainty_mj,
+        "out_of_conditions": answer.out_of_conditions,
     }
     return plain | ({"explanation": msgspec.to_builtins(answer.explanation)} if explain else {})
 
@@ -60,7 +63,7 @@ def add_row(shown: Table, outcome: Outcome) -> None:
         shown.add_row(path, f"[red]{escape(reason(answer))}[/red]", "-", "-", "-", "-", "-")
         return
     label = escape(short(answer.label)) + (" (in doubt)" if answer.in_doubt else "")
-    energy = "-" if answer.energy_mj is None else f"{answer.energy_mj:.1f}"
+    energy = "-" if answer.energy_mj is None else f"{'~' * answer.energy_estimated}{answer.energy_mj:.1f}"
     ran = ", ".join(run.model for run in answer.ran)
     took = milliseconds(outcome.latency_ms)
     shown.add_row(path, label, f"{answer.probability:.0%}", escape(answer.model), escape(ran), took, energy)
@@ -80,8 +83,18 @@ def details(outcome: Outcome) -> list[str]:
     lines += [f"  ran {_run(run)}" for run in answer.ran]
     times = ", ".join(f"{name} {milliseconds(value)}" for name, value in spent.items() if value is not None)
     lines.append(f"  {milliseconds(outcome.latency_ms)} ms here, {milliseconds(stages.total)} in the daemon: {times}")
-    energy = f"{answer.energy_mj:.1f} mJ" if answer.energy_mj is not None else f"not known ({answer.energy_reason})"
-    return [*lines, f"  energy: {energy}", *_explained(answer)]
+    lines.append(f"  energy: {_energy(answer)}")
+    lines += [f"  out of its conditions: {reason}" for reason in answer.out_of_conditions]
+    return lines + _explained(answer)
+
+
+def _energy(answer: Answer) -> str:
+    """The energy in words: measured, estimated or not known."""
+    if answer.energy_mj is None:
+        return f"not known ({answer.energy_reason})"
+    half = answer.energy_uncertainty_mj
+    how = "the calibration's mean of what ran" if answer.energy_estimated else "measured"
+    return f"{answer.energy_mj:.1f} mJ{'' if half is None else f' give or take {half:.1f}'} ({how})"
 
 
 def _run(run: Ran) -> str:
@@ -93,7 +106,8 @@ def _explained(answer: Answer) -> list[str]:
     told = answer.explanation
     if told is None:
         return []
-    lines = [f"  decoded at {told.decoded_width_px} x {told.decoded_height_px}"]
+    lines = [] if told.policy_because is None else [f"  the policy: {told.policy_because}"]
+    lines.append(f"  decoded at {told.decoded_width_px} x {told.decoded_height_px}")
     lines += [f"  step: {step}" for step in told.steps]
     if told.distance is not None:
         lines.append(f"  distance to the nearest photographs of the calibration: {told.distance:.3f}")

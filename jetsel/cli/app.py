@@ -16,6 +16,7 @@ from jetsel.cli.demo import demo
 from jetsel.cli.doctor import doctor
 from jetsel.cli.evaluate import evaluate
 from jetsel.cli.models import models
+from jetsel.cli.power import power
 from jetsel.cli.serve import serve
 from jetsel.cli.status import reload, status
 from jetsel.errors import ConfigError, JetselError
@@ -79,3 +80,4 @@ app.command(rich_help_panel="Choose better")(calibrate)
 app.command(rich_help_panel="Choose better")(evaluate)
 app.add_typer(calibration, name="calibration", rich_help_panel="Choose better")
 app.add_typer(models, name="models", rich_help_panel="Operate")
+app.add_typer(power, name="power", rich_help_panel="Operate")

@@ -14,7 +14,8 @@ from jetsel.cli.options import ConfigFile, Endpoint
 if TYPE_CHECKING:
     from jetsel.calibrate.calibrating import Calibrated
     from jetsel.calibrate.goal import Goal
-    from jetsel.calibrate.record import Loaded
+    from jetsel.calibrate.record import Found, Loaded, Recorded
+    from jetsel.cli.metering import Metering
     from jetsel.cli.shelf import Shelf
     from jetsel.cli.telling import Teller
     from jetsel.premodel import Calibration
@@ -50,7 +51,7 @@ def calibrate(
     label_map: LabelMap = None,
     labels_from: LabelsFrom = None,
     objective: Annotated[
-        Literal["time", "energy"], typer.Option(help="What to save; energy needs a meter, which is not there yet.")
+        Literal["time", "energy"], typer.Option(help="What to save; energy needs a sensor and its idle power measured.")
     ] = "time",
     criterion: Annotated[
         Literal["top1", "top5"], typer.Option(help="What counts as right when it is decided whether to install.")
@@ -58,8 +59,15 @@ def calibrate(
     max_time_ms: Annotated[
         float | None, typer.Option(min=0.001, help="The most accurate policy within this mean time.")
     ] = None,
+    max_energy_mj: Annotated[
+        float | None,
+        typer.Option(min=0.001, help="The most accurate policy within this mean energy, above idle power."),
+    ] = None,
     min_accuracy: Annotated[
-        float | None, typer.Option(min=0, max=1, help="The fastest policy that is right on this share, 0 to 1.")
+        float | None,
+        typer.Option(
+            min=0, max=1, help="The policy that costs least of the objective and is right on this share, 0 to 1."
+        ),
     ] = None,
     theta: Annotated[
         float, typer.Option(min=0, help="Points of accuracy that a model must add to become part of the chain.")
@@ -69,7 +77,9 @@ def calibrate(
     ] = None,
     times_from: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", exists=True, help="Take the times from this recording, made on the board."),
+        typer.Option(
+            metavar="FILE", exists=True, help="Take times and energies from this recording, made on the board."
+        ),
     ] = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write the report. Left out: beside the recording.")
@@ -92,16 +102,15 @@ def calibrate(
     from jetsel.cli.telling import Teller
     from jetsel.errors import CalibrationError
 
-    if objective == "energy":
-        raise CalibrationError("energy cannot be the objective: no meter measures it on this machine; use time")
     shelf = shelves.find(config, family)
+    goal = Goal(objective, max_time_ms, min_accuracy, max_energy_mj)
     path = recording or _recording_path(shelf, photos)
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
     teller = Teller(as_json=json_progress)
     with teller:
-        loaded = record(shelf, path, photos, label_map, labels_from, times_from, teller)
-        found = fit(shelf, loaded, Goal(objective, max_time_ms, min_accuracy), criterion, theta, teller)
+        loaded = record(shelf, path, photos, label_map, labels_from, times_from, teller, goal)
+        found = fit(shelf, loaded, goal, criterion, theta, teller)
     _finish(shelf, found, report or path.with_suffix(".html"), teller, endpoint, force=force)
 
 
@@ -133,32 +142,57 @@ def record(
     labels_from: str | None,
     times_from: Path | None,
     teller: Teller,
+    goal: Goal | None = None,
 ) -> Loaded:
-    """Record what is not recorded yet, and read it back. Raises KeyboardInterrupt where Ctrl-C ended it."""
+    """Record what is not recorded yet, and read it back. Raises KeyboardInterrupt where Ctrl-C ended it.
+
+    Raises CalibrationError before anything is recorded where the goal needs energy and it will not be known.
+    """
+    from jetsel.calibrate import record as recording
+    from jetsel.cli.metering import metering
+    from jetsel.daemon.family import served_models
+    from jetsel.errors import CalibrationError
+
+    family = models_of(shelf)
+    served = served_models(family, shelf.config)
+    if labels_from is not None and labels_from not in served:
+        raise CalibrationError(f"--labels-from: family {family.name} has no model {labels_from}: {', '.join(served)}")
+    found = recording.find(photos, family.labels, label_map, labels_from is None)
+    with metering(shelf.config.power, times_from, tuple(served)) as energy:
+        if goal is not None and goal.needs_energy and energy.unknown is not None:
+            raise CalibrationError(f"the goal needs energy, and it is not known: {energy.unknown}")
+        done = _into(path, shelf, found, energy, teller)
+    teller.recorded(path, done)
+    loaded = recording.load(path, family, tuple(served), labels_from)
+    return loaded if times_from is None else recording.times_from(loaded, times_from)
+
+
+def _into(path: Path, shelf: Shelf, found: Found, energy: Metering, teller: Teller) -> Recorded:
+    """Record what is not recorded yet."""
     from jetsel.calibrate import record as recording
     from jetsel.daemon.family import served_models
     from jetsel.daemon.generation import limits_of
     from jetsel.errors import CalibrationError
 
     family, config = models_of(shelf), shelf.config
-    served = served_models(family, shelf.config)
-    if labels_from is not None and labels_from not in served:
-        raise CalibrationError(f"--labels-from: family {family.name} has no model {labels_from}: {', '.join(served)}")
-    found = recording.find(photos, family.labels, label_map, labels_from is None)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise CalibrationError(f"{path.parent}: {fault.strerror}: say where to record with --recording FILE") from fault
     # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
-    asked = replace(family, models=tuple(served.values()))
+    asked = replace(family, models=tuple(served_models(family, config).values()))
     with teller.interruptible() as stop, recording.loaded_models(asked, config) as engines:
-        options = recording.Options(limits=limits_of(shelf.config))
+        options = recording.Options(
+            limits=limits_of(config),
+            meter=energy.meter,
+            unmetered=energy.unmetered,
+            doubt=energy.doubt,
+            idle_half_w=energy.idle_half_w,
+        )
         done = recording.record(path, family, engines, found, options, tell=teller.recording, stop=stop)
     if not done.finished:
         raise KeyboardInterrupt
-    teller.recorded(path, done)
-    loaded = recording.load(path, family, tuple(served), labels_from)
-    return loaded if times_from is None else recording.times_from(loaded, times_from)
+    return done
 
 
 def fit(

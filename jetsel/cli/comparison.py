@@ -21,14 +21,18 @@ def comparison_table(comparison: Comparison) -> Table:
 
 
 def results_table(criterion: str, results: Iterable[Result]) -> Table:
-    """Return a row for each: accuracy, time, and on how many of the photographs each model ran."""
-    shown = table(criterion, ">top-1 %", ">top-5 %", ">F1 %", ">mean ms", ">p95 ms", ">times the best", "runs")
-    for result in results:
-        shown.add_row(*_row(result))
+    """Return a row for each: accuracy, time, energy where it is known, and on how many photographs each model ran."""
+    found = list(results)
+    metered = any(result.energy_mj is not None for result in found)
+    energy = (">mean mJ", ">times the best's") if metered else ()
+    columns = (">top-1 %", ">top-5 %", ">F1 %", ">mean ms", ">p95 ms", ">times the best", *energy, "runs")
+    shown = table(criterion, *columns)
+    for result in found:
+        shown.add_row(*_row(result, metered=metered))
     return shown
 
 
-def _row(result: Result) -> tuple[str, ...]:
+def _row(result: Result, *, metered: bool) -> tuple[str, ...]:
     runs = ", ".join(f"{model} {100 * share:.0f} %" for model, share in result.runs.items() if share >= 0.005)
     half = 100 * (result.top1_interval.high - result.top1_interval.low) / 2
     return (
@@ -39,5 +43,13 @@ def _row(result: Result) -> tuple[str, ...]:
         milliseconds(result.time_ms.mean),
         milliseconds(result.time_ms.p95),
         f"{result.vs_best_single.time_ratio:.2f}",
+        *(_energy(result) if metered else ()),
         escape(runs),
     )
+
+
+def _energy(result: Result) -> tuple[str, str]:
+    """The mean, and what it is beside the best single model's."""
+    ratio = result.vs_best_single.energy_ratio
+    mean = "unknown" if result.energy_mj is None else f"{result.energy_mj.mean:.3g}"
+    return mean, "unknown" if ratio is None else f"{ratio:.2f}"

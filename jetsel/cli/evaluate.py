@@ -57,7 +57,15 @@ def evaluate(
         path = Path(folder, "recording.sqlite")
         loaded = record(shelf, path, photos, label_map, labels_from, None, teller)
         clock = FeatureClock(loaded.recording.paths, family_here.decode_px, limits, loaded.times.features_ms)
-        policies, bounds = judged(loaded.recording, calibration, criterion, wanted, clock, shelf.config.policies)
+        policies, bounds = judged(
+            loaded.recording,
+            calibration,
+            criterion,
+            wanted,
+            clock,
+            shelf.config.policies,
+            loaded.times.energy_reason,
+        )
     if json:
         typer.echo(_json(loaded, criterion, policies, bounds))
         return
@@ -71,6 +79,8 @@ def evaluate(
         out.print(f"there were no labels: right means agreement with {labels_from}", markup=False, style="yellow")
     if loaded.times.noisy is not None:
         out.print(f"the times are noisy: {loaded.times.noisy}", markup=False, style="yellow")
+    if loaded.times.energy_reason is not None:
+        out.print(f"energy is not known: {loaded.times.energy_reason}", markup=False)
 
 
 def _json(loaded: Loaded, criterion: str, policies: dict[str, Result], bounds: dict[str, Result]) -> str:
@@ -81,5 +91,6 @@ def _json(loaded: Loaded, criterion: str, policies: dict[str, Result], bounds: d
         "criterion": criterion,
         "labels_from": loaded.labels_from,
         "noisy": loaded.times.noisy,
+        "energy_reason": loaded.times.energy_reason,
     }
     return msgspec.json.encode(said | {"policies": policies, "bounds": bounds}).decode()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def status(json: Json = False, endpoint: Endpoint = None, timeout_ms: TimeoutMs = 5000) -> None:
     """Show what the daemon serves and how it fares."""
+    from jetsel.cli.power_status import energy_tables, power_lines
     from jetsel.cli.terminal import console
     from jetsel.client import Client
     from jetsel.wire import encode
@@ -32,6 +33,11 @@ def status(json: Json = False, endpoint: Endpoint = None, timeout_ms: TimeoutMs 
         out.print(models_table(family))
         for line in about(family):
             out.print(line, markup=False)
+    if reply.power is not None:
+        for line in power_lines(reply.power):
+            out.print(line, markup=False)
+        for shown in energy_tables(reply.power):
+            out.print(shown)
     for line in reply.broken:
         out.print(f"left out: {line}", markup=False, style="red")
 
@@ -88,8 +94,12 @@ def about(family: FamilyStatus) -> list[str]:
     return [
         f"policy: {shown} ({family.because})",
         f"a request may also name: {', '.join(family.policies)}",
-        f"in doubt: {family.fallback or 'refuse'}; calibration: {family.calibration or 'none'}",
+        f"in doubt: {family.fallback or 'refuse'}; calibration: {family.calibration or 'none'}{_objective(family)}",
     ]
+
+
+def _objective(family: FamilyStatus) -> str:
+    return "" if family.objective is None else f" (to save {family.objective})"
 
 
 def duration(seconds: float) -> str:

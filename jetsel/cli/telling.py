@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from jetsel.calibrate.record import Progress, Recorded
     from jetsel.premodel.installed import Installed
 
-PHASES = {"reading": "reading the files", "recording": "recording", "timing": "timing the models"}
+PHASES = {
+    "reading": "reading the files",
+    "recording": "recording",
+    "timing": "timing the models",
+    "metering": "metering the models",
+}
 
 
 class Teller:
@@ -86,13 +91,20 @@ class Teller:
         if self._as_json:
             skipped = dict(done.skipped)
             self._line(
-                phase="recorded", file=str(path), photographs=done.photographs, skipped=skipped, noisy=done.noisy
+                phase="recorded",
+                file=str(path),
+                photographs=done.photographs,
+                skipped=skipped,
+                noisy=done.noisy,
+                unmetered=done.unmetered,
             )
             return
         left_out = "".join(f"; left out: {count} {reason}" for reason, count in done.skipped.items())
         self._console.print(f"{done.photographs} photographs in {path}{left_out}", markup=False)
         if done.noisy is not None:
             self._console.print(f"the times are noisy: {done.noisy}", markup=False, style="yellow")
+        if done.unmetered is not None:
+            self._console.print(f"energy was not measured: {done.unmetered}", markup=False)
 
     def finished(self, found: Calibrated, report: Path, entry: Installed | None, daemon: str | None) -> None:
         """Tell the outcome."""

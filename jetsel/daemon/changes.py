@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
+from jetsel.config import Config
 from jetsel.daemon.calibration import InUse
 from jetsel.daemon.generation import Generation
 from jetsel.premodel.plain import as_plain
@@ -14,6 +17,8 @@ def changes(before: Generation, following: Generation) -> list[str]:
         for key in ("models", "policy", "policies", "log")
         if getattr(before.config, key) != getattr(following.config, key)
     ]
+    if before.config.power.budget_w != following.config.power.budget_w:  # the rest of [power] waits for the next start
+        changed.append("[power] budget_w")
     for name, family in following.families.items():
         known = before.families.get(name)
         if known is None:
@@ -27,6 +32,13 @@ def changes(before: Generation, following: Generation) -> list[str]:
         elif _differ(known.in_use, family.in_use):
             changed.append(f"calibration of {name}")
     return changed + [f"family {name} removed" for name in before.families if name not in following.families]
+
+
+def for_next_start(before: Config, now: Config) -> list[str]:
+    """Name the sections with changes that a reload leaves for the next start; of [power] the budget does not wait."""
+    power = structs.replace(now.power, budget_w=before.power.budget_w)
+    pairs = {"server": (before.server, now.server), "host": (before.host, now.host), "power": (before.power, power)}
+    return [section for section, (was, is_now) in pairs.items() if was != is_now]
 
 
 def _differ(before: InUse, now: InUse) -> bool:

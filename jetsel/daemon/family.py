@@ -79,9 +79,16 @@ class ServedFamily:
             raise UnknownPolicyError(f"family {self.name} has no policy {name!r}: {', '.join(offered)}")
         return offered[name]
 
+    def why(self, request: Classify) -> str:
+        """Why the policy of this request decides, in words."""
+        if request.model is not None or request.policy is not None:
+            return f"the request names the {'model' if request.model is not None else 'policy'}"
+        return self.because
+
     def status(self) -> FamilyStatus:
         """What `status` tells of this family."""
         lanes = self.driver.lanes
+        calibration = self.in_use.calibration
         return FamilyStatus(
             name=self.name,
             classes=len(self.labels.names),
@@ -103,6 +110,7 @@ class ServedFamily:
             because=self.because,
             fallback=self.fallback if self.on_doubt == "use" else None,
             calibration=str(self.in_use),
+            objective=None if calibration is None else calibration.objective,
         )
 
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.generation import Generation
+from jetsel.daemon.metering.bill import Bill
 from jetsel.daemon.port import Route
 from jetsel.image import Photograph
 from jetsel.selection import Flight, Policy
@@ -22,6 +23,7 @@ class Job(Struct, eq=False):
     family: ServedFamily
     policy: Policy
     fallback: str | None
+    bill: Bill
     received_s: float
     deadline_s: float | None
     queue_ms: float = 0.0

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.daemon.job import Job
+from jetsel.daemon.metering.bill import CHOOSER, DECODE
+from jetsel.daemon.metering.metering import Metering
 from jetsel.errors import JetselError
 from jetsel.features import extract
-from jetsel.power import NO_METER
 from jetsel.selection import Decision, Evidence, Flight
 from jetsel.wire import PROTOCOL_VERSION, Answer, Explanation, Ranked, Stages
 
@@ -24,22 +25,23 @@ def prepare(job: Job) -> Flight:
     began = time.monotonic()
     job.queue_ms = (began - job.received_s) * 1e3
     request, family, limits = job.request, job.family, job.generation.limits
-    if request.pixels is None:
-        photograph = image.decode(job.data, limits, family.decode_px)
-    else:
-        photograph = image.from_pixels(job.data, request.pixels, limits)
+    with job.bill.doing(DECODE):
+        if request.pixels is None:
+            photograph = image.decode(job.data, limits, family.decode_px)
+        else:
+            photograph = image.from_pixels(job.data, request.pixels, limits)
     decoded = time.monotonic()
     job.decode_ms = (decoded - began) * 1e3
     features = None
     if job.policy.features:
-        features = extract(photograph.bgr, job.policy.features)
+        with job.bill.doing(CHOOSER):
+            features = extract(photograph.bgr, job.policy.features)
         job.features_ms = (time.monotonic() - decoded) * 1e3
         if request.explain:
             job.features = {name: float(value) for name, value in zip(job.policy.features, features, strict=True)}
     job.photograph = photograph
-    flight = job.flight = Flight(
-        job.policy, Evidence(features, job.fallback), request.criterion, _inputs(job, photograph), job.deadline_s
-    )
+    evidence, inputs = Evidence(features, job.fallback), _inputs(job, photograph)
+    flight = job.flight = Flight(job.policy, evidence, request.criterion, inputs, job.deadline_s, job.bill)
     return flight
 
 
@@ -57,7 +59,7 @@ class _inputs:  # noqa: N801  # a function with a memory: the model inputs of on
         return found
 
 
-def answer(job: Job) -> Answer:
+def answer(job: Job, metering: Metering) -> Answer:
     """Put the ended flight's decision into words; raises the JetselError that it ended with instead."""
     flight, photograph = job.flight, job.photograph
     assert flight is not None
@@ -67,7 +69,8 @@ def answer(job: Job) -> Answer:
         raise decision
     assert isinstance(decision, Decision)
     top = _ranked(job, decision.seen.probabilities)
-    energy = NO_METER
+    priced = metering.price(job.bill, job.family, job.policy, flight)
+    energy = priced.reading
     return Answer(
         v=PROTOCOL_VERSION,
         id=job.request.id,
@@ -86,6 +89,9 @@ def answer(job: Job) -> Answer:
         stages_ms=_stages(job, flight),
         energy_mj=energy.energy_mj,
         energy_reason=energy.reason,
+        energy_estimated=priced.is_estimated,
+        energy_uncertainty_mj=energy.uncertainty_mj,
+        out_of_conditions=metering.out_of_conditions(job.family.name),
         width_px=photograph.width_px,
         height_px=photograph.height_px,
         explanation=_explanation(job, decision, flight, photograph) if job.request.explain else None,
@@ -116,4 +122,11 @@ def _stages(job: Job, flight: Flight) -> Stages:
 def _explanation(job: Job, decision: Decision, flight: Flight, photograph: image.Photograph) -> Explanation:
     height, width = photograph.bgr.shape[:2]
     steps = [f"{run.model}: {run.because} ({run.confidence:.3f} confident)" for run in flight.ran]
-    return Explanation(job.features, decision.distance, [*steps, decision.because], width, height)
+    return Explanation(
+        features=job.features,
+        distance=decision.distance,
+        steps=[*steps, decision.because],
+        decoded_width_px=width,
+        decoded_height_px=height,
+        policy_because=job.family.why(job.request),
+    )

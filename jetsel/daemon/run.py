@@ -17,6 +17,7 @@ from jetsel.daemon.crew import Crew
 from jetsel.daemon.generation import Generation, Samples, build
 from jetsel.daemon.listener import Listener, make_private_folder
 from jetsel.daemon.memory import return_large_blocks
+from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.port import Port
 from jetsel.daemon.service import Service
 from jetsel.endpoint import user_socket
@@ -48,10 +49,14 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples) -> int:
         port = Port(listener, config.server.tcp, generation.limits.max_bytes)
         backends = Backends(config.host)
         backends.listen(port.wake)
+        metering = Metering(config.power)
         try:
-            service = Service(config, generation, port, backends, reread)
+            metering.serve(generation.families, config.power)
+            metering.start()
+            service = Service(config, generation, port, backends, metering, reread)
             return _serve(service, generation, port, lambda: _load(generation, backends, samples, stop), stop)
         finally:
+            metering.stop()
             backends.close()
             port.close()
     except JetselError as error:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import functools
 import logging
-import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 
-from jetsel import __version__
 from jetsel.config import Config
 from jetsel.daemon import pipeline
-from jetsel.daemon.changes import changes
+from jetsel.daemon.changes import changes, for_next_start
 from jetsel.daemon.generation import Generation, build
 from jetsel.daemon.job import Job
-from jetsel.daemon.memory import resident_mb
+from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.port import Message, Port, Route
+from jetsel.daemon.status import status
 from jetsel.daemon.tally import Tally
 from jetsel.daemon.trust import Trust
 from jetsel.engines import Backends
@@ -53,9 +52,16 @@ class Service:
     """The daemon between its socket and its crew. Implements crew.Work."""
 
     def __init__(
-        self, config: Config, generation: Generation, port: Port, backends: Backends, reread: Callable[[], Config]
+        self,
+        config: Config,
+        generation: Generation,
+        port: Port,
+        backends: Backends,
+        metering: Metering,
+        reread: Callable[[], Config],
     ) -> None:
         self._config = config
+        self._metering = metering
         self._backends = backends
         self._port = port
         self._reread = reread
@@ -140,7 +146,7 @@ class Service:
             if len(message.frames) == 2:
                 raise BadRequestError("only classify takes a second frame: send this one without")
             if isinstance(request, Status):
-                self._reply(message.route, self._status(request))
+                self._reply(message.route, self._told(request.id))
             else:
                 self._trust.check(message.credentials)
                 threading.Thread(target=self._reload, args=(message.route, request), name="reload", daemon=True).start()
@@ -165,7 +171,7 @@ class Service:
         generation = self._enter()
         try:
             family = generation.family(request.family)
-            policy = family.policy_for(request)
+            policy = self._metering.within_budget(family, family.policy_for(request), request)
             floor_ms = family.driver.floor_ms(policy) if request.deadline_ms is not None else 0.0
             self._tally.admit(message.frames[1].nbytes, request.deadline_ms, floor_ms)
         except JetselError:
@@ -180,6 +186,7 @@ class Service:
                 family=family,
                 policy=policy,
                 fallback=family.fallback if (request.on_doubt or family.on_doubt) == "use" else None,
+                bill=self._metering.open(),
                 received_s=received_s,
                 deadline_s=None if request.deadline_ms is None else received_s + request.deadline_ms / 1e3,
             )
@@ -223,7 +230,7 @@ class Service:
         try:
             if error is not None:
                 raise error
-            answer = pipeline.answer(job)
+            answer = pipeline.answer(job, self._metering)
             work_ms = answer.stages_ms.total - answer.stages_ms.queue
             reply = answer
         except JetselError as refused:
@@ -233,6 +240,7 @@ class Service:
             internal = InternalError(f"jetsel failed on this request: its log has the reason under id {job.request.id}")
             outcome, reply = internal.code, failure(job.request.id, internal)
         self._tally.release(job.data.nbytes, outcome, work_ms)
+        self._metering.close(job.bill, job.family.name, job.policy.name if outcome == "ok" else None, job.request)
         job.generation.leave()
         if job.flight is not None:
             self._flying.pop(job.flight, None)
@@ -245,26 +253,9 @@ class Service:
 
     # Status and reload.
 
-    def _status(self, request: Status) -> StatusReply:
-        generation = self._generation
-        return StatusReply(
-            v=PROTOCOL_VERSION,
-            id=request.id,
-            state="stopping" if self._stopping else "ready" if generation.ready else "loading",
-            version=__version__,
-            pid=os.getpid(),
-            uptime_s=round(time.monotonic() - self._tally.started_s, 3),
-            endpoints=self._port.endpoints,
-            default_family=generation.default_family,
-            families=[family.status() for family in generation.families.values()],
-            broken=generation.broken,
-            requests=self._tally.outcomes(),
-            in_queue=self._tally.in_queue,
-            queued_bytes=self._tally.queued_bytes,
-            lost_replies=self._port.lost_replies,
-            resident_mb=resident_mb(),
-            progress=generation.progress,
-        )
+    def _told(self, request_id: str) -> StatusReply:
+        state = "stopping" if self._stopping else "ready" if self._generation.ready else "loading"
+        return status(request_id, state, self._generation, self._tally, self._port, self._metering)
 
     def _reload(self, route: Route, request: Reload) -> None:
         try:
@@ -291,9 +282,9 @@ class Service:
             except JetselError as error:
                 following.close(before)
                 raise ReloadFailedError(f"the running configuration stays: {error}") from None
-            for section in ("server", "host"):
-                if getattr(config, section) != getattr(self._config, section):
-                    log.warning("changes under [%s] take effect at the next start", section)
+            for section in for_next_start(self._config, config):
+                log.warning("changes under [%s] take effect at the next start", section)
+            self._metering.serve(following.families, config.power)
             self._config = config
             self._generations = (following, before)
             self._generation = following

@@ -16,6 +16,7 @@ from jetsel.premodel.trees import fault as trees_fault
 
 Name = Annotated[str, Meta(min_length=1)]
 Positive = Annotated[float, Meta(gt=0)]
+Unsigned = Annotated[float, Meta(ge=0)]
 
 
 class Rung(Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,13 +56,20 @@ class Skip(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Weighing(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a model's chance of being right is weighed against its time.
+    """How a model's chance of being right is weighed against its time, or its energy: one of the two prices is None.
 
-    price_per_ms: how much chance a millisecond must buy. k: neighbours asked, where chances are shares of neighbours.
+    price_per_ms, price_per_mj: how much chance a millisecond, or a millijoule, must buy. k: neighbours asked, where
+    chances are shares of neighbours.
     """
 
-    price_per_ms: Annotated[float, Meta(ge=0)]
+    price_per_ms: Annotated[float, Meta(ge=0)] | None = None
     k: Annotated[int, Meta(ge=1)] | None = None
+    price_per_mj: Annotated[float, Meta(ge=0)] | None = None
+
+    @property
+    def price(self) -> float:
+        """What one of the calibration's `costs` must buy."""
+        return next((price for price in (self.price_per_ms, self.price_per_mj) if price is not None), 0.0)
 
 
 class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=True):
@@ -89,8 +97,19 @@ class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=T
     embedding: dict[Name, Weighing] = {}  # criterion -> how the neighbours of the cheapest model's embedding decide
     boosted: dict[Name, Weighing] = {}  # criterion -> how the trees' chances decide
     labels_from: Name | None = None  # the model whose answers stood for labels: right means agreement with it
-    objective: Literal["time", "energy"] = "time"
+    objective: Literal["time", "energy"] = "time"  # what was to be saved, by which chains vote and chances are weighed
+    energies_mj: dict[Name, Positive] = {}  # model -> mean energy of one run above idle power; empty: not measured
+    energies_half_mj: dict[Name, Unsigned] = {}  # model -> half of that mean's 95 % interval, as far as it is known
+    energy_reason: Name | None = None  # why it was not measured
+    chooser_energy_mj: Positive | None = (
+        None  # above idle power, of one photograph's features and a choice of the chain
+    )
     rival: Name | None = None  # what the default policy had to beat on held-out photographs
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """What each model costs of the objective: ms, or mJ."""
+        return self.energies_mj if self.objective == "energy" else self.costs_ms
 
 
 class Calibration(Facts, frozen=True, eq=False, kw_only=True):
@@ -114,6 +133,9 @@ def verify(calibration: Calibration) -> None:
     _require(0 < f == len(set(calibration.features)), "it needs at least one feature, and none twice")
     _require(set(calibration.temperatures) == set(models), "temperatures must name exactly its models")
     _require(set(calibration.costs_ms) == set(models), "costs_ms must name exactly its models")
+    for part in ("energies_mj", "energies_half_mj"):
+        _require(set(getattr(calibration, part)) in ({*models}, set()), f"{part} must name exactly its models, or none")
+    _require(set(calibration.costs) == set(models), "energy is its objective, and energies_mj names no model")
     _require(1 <= calibration.k <= n, f"k is {calibration.k}, but it has {n} photographs")
     _require(calibration.minimum.shape == (f,) == calibration.maximum.shape, f"minimum and maximum must be ({f},)")
     _require(bool((calibration.minimum <= calibration.maximum).all()), "a minimum is above its maximum, or no number")
@@ -152,6 +174,12 @@ def _verify_optional(calibration: Calibration, n: int, models: tuple[str, ...], 
         _require(near is not None and bool(np.isfinite(near).all()), "an array holds a value that is not finite")
         asked = [weighing.k for weighing in calibration.embedding.values()]
         _require(all(k is not None and k <= n for k in asked), f"embedding asks {asked} neighbours of {n} photographs")
+    by_energy = calibration.objective == "energy"
+    for weighing in (*calibration.embedding.values(), *calibration.boosted.values()):
+        priced = [weighing.price_per_ms is not None, weighing.price_per_mj is not None]
+        _require(
+            priced == [not by_energy, by_energy], f"a weighing has no price, or not one of {calibration.objective}"
+        )
     _require(set(calibration.trees) == set(calibration.boosted), "trees and boosted must name the same criteria")
     for criterion, trees in calibration.trees.items():
         fault = trees_fault(trees, len(calibration.features), len(models))

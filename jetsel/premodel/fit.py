@@ -46,7 +46,7 @@ def chain_from(calibration: Calibration, criterion: str, votes: Votes) -> Chain:
     models = list(calibration.model_sha256)
     links = calibration.links.get(criterion, tuple(models))
     columns = [models.index(model) for model in links]
-    table = _votes(calibration.right[criterion][:, columns], [calibration.costs_ms[model] for model in links], votes)
+    table = _votes(calibration.right[criterion][:, columns], [calibration.costs[model] for model in links], votes)
     scaling = Scaling(calibration.minimum, calibration.maximum)
     soundness = calibration.soundness.get(criterion, Soundness()) if votes == "optimum" else Soundness()
     return Chain(links, table, Neighbours(calibration.points), scaling, calibration.k, soundness)

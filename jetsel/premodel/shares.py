@@ -1,4 +1,4 @@
-"""How often each model was right on a photograph's neighbours, and which model is worth its time then."""
+"""How often each model was right on a photograph's neighbours, and which model is worth what it costs then."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Shares:
         return shares
 
 
-def worthiest(chances: NDArray[np.float64], costs_ms: NDArray[np.float64], price_per_ms: float) -> NDArray[np.int64]:
-    """The model of the largest chance less the price of its time: one for each row.
+def worthiest(chances: NDArray[np.float64], costs: NDArray[np.float64], price: float) -> NDArray[np.int64]:
+    """The model of the largest chance less the price of what it costs: one for each row.
 
-    chances: (..., models), how likely each is right. costs_ms: (models,), 0 for one that has run already. price_per_ms:
-    how much chance a millisecond must buy. Of equals the first. Returns (...,) int64.
+    chances: (..., models), how likely each is right. costs: (models,), ms or mJ, 0 for one that has run already. price:
+    how much chance one of these must buy. Of equals the first. Returns (...,) int64.
     """
-    worth: NDArray[np.int64] = (chances - price_per_ms * costs_ms).argmax(axis=-1)
+    worth: NDArray[np.int64] = (chances - price * costs).argmax(axis=-1)
     return worth

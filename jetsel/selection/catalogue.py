@@ -73,17 +73,17 @@ def calibrated(calibration: Calibration, criterion: Criterion) -> Iterator[Polic
 
 def _weighing(calibration: Calibration, criterion: Criterion) -> Iterator[Policy]:
     models = tuple(calibration.model_sha256)
-    costs_ms = np.array([calibration.costs_ms[model] for model in models])
+    costs = np.array([calibration.costs[model] for model in models])
     if criterion in calibration.embedding:
         assert calibration.embeddings is not None
         weighing = calibration.embedding[criterion]
         shares = Shares(calibration.embeddings, calibration.right[criterion], weighing.k or 1)
-        after = np.where(np.arange(len(models)) == 0, 0.0, costs_ms)  # the cheapest has run by then
-        yield EmbeddingPolicy("embedding", models, shares.of, after, weighing.price_per_ms)
+        after = np.where(np.arange(len(models)) == 0, 0.0, costs)  # the cheapest has run by then
+        yield EmbeddingPolicy("embedding", models, shares.of, after, weighing.price)
     if criterion in calibration.boosted:
         trees = functools.partial(chances, calibration.trees[criterion])
-        price = calibration.boosted[criterion].price_per_ms
-        yield BoostedPolicy("boosted", models, trees, costs_ms, price, calibration.features)
+        price = calibration.boosted[criterion].price
+        yield BoostedPolicy("boosted", models, trees, costs, price, calibration.features)
 
 
 def check_own(own: Mapping[str, OwnPolicy], families: Mapping[str, Sequence[str]]) -> None:

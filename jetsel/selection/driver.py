@@ -20,6 +20,7 @@ from jetsel.engines import EngineFailedError, Place
 from jetsel.errors import DeadlineError, EngineDiedError, InternalError, JetselError, ModelUnavailableError
 from jetsel.selection.flight import Flight, best
 from jetsel.selection.lane import Lane
+from jetsel.selection.observer import Nobody, Observer
 from jetsel.selection.policy import Decision, OutOfTime, Policy, Prediction, Run, sum_of_five
 from jetsel.wire import Criterion, Ran
 
@@ -39,6 +40,7 @@ class Driver:
         self, lanes: Mapping[str, Lane], max_batch: int = 8, now: Callable[[], float] = time.monotonic
     ) -> None:
         self.lanes = dict(lanes)
+        self.observer: Observer = Nobody()
         self._max_batch = max_batch
         self._now = now
         self._lock = threading.Lock()
@@ -159,10 +161,14 @@ class Driver:
 
     def _infer(self, lane: Lane, flights: list[Flight]) -> list[Prediction]:
         assert lane.engine is not None
-        inputs = [flight.model_input(lane.model) for flight in flights]
-        began = time.perf_counter()
-        output = lane.engine.infer(*inputs)
-        took_ms = (time.perf_counter() - began) * 1e3
+        ended = self.observer.run(lane.model, flights)
+        try:
+            inputs = [flight.model_input(lane.model) for flight in flights]
+            began = time.perf_counter()
+            output = lane.engine.infer(*inputs)
+            took_ms = (time.perf_counter() - began) * 1e3
+        finally:
+            ended()
         if not math.isfinite(np.add.reduce(output.logits, axis=None)):  # one number that is not makes the sum so
             raise EngineFailedError("it answered numbers that are not finite")
         with self._lock:
@@ -203,6 +209,7 @@ class Driver:
     def _advance(self, flight: Flight, move: Callable[..., Run]) -> bool:
         """Let the policy go on until it waits for a model; return whether it has ended instead."""
         while True:
+            ended = self.observer.choice(flight)
             began = time.perf_counter()
             try:
                 asked = move(flight.steps)
@@ -212,6 +219,8 @@ class Driver:
                 self._cut_short(flight)
             except JetselError as error:
                 flight.outcome = error
+            finally:
+                ended()
             flight.choice_ms += (time.perf_counter() - began) * 1e3
             if flight.outcome is not None:
                 return True

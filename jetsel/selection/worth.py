@@ -1,4 +1,4 @@
-"""Policies that weigh each model's chance of being right against its time: by embedding, or by boosted trees."""
+"""Policies that weigh each model's chance of being right against what it costs: by embedding, or by boosted trees."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ Chances = Callable[[NDArray[np.float32]], NDArray[np.float64]]
 class EmbeddingPolicy:
     """Runs the cheapest model, and lets the neighbours of its embedding say whether and to which model to go on.
 
-    costs_ms: (models,), of running each after the cheapest, whose own is therefore 0.
+    costs: (models,), of running each after the cheapest, whose own is therefore 0, in ms, or in mJ where energy was the
+    objective; price: how much chance one of these must buy.
     """
 
     name: str
     models: tuple[str, ...]
     chances: Chances
-    costs_ms: NDArray[np.float64]
-    price_per_ms: float
+    costs: NDArray[np.float64]
+    price: float
     features: tuple[str, ...] = ()
 
     @property
@@ -41,7 +42,7 @@ class EmbeddingPolicy:
         if seen.embedding is None:
             return Decision(seen, f"{seen.model} gave no embedding to go on from")
         chances = self.chances(seen.embedding)
-        best = int(worthiest(chances, self.costs_ms, self.price_per_ms))
+        best = int(worthiest(chances, self.costs, self.price))
         because = _weighed(self.models[best], float(chances[best]))
         if best == 0:
             return Decision(seen, because)
@@ -54,13 +55,13 @@ class EmbeddingPolicy:
 
 @dataclass(frozen=True)
 class BoostedPolicy:
-    """Boosted trees over the photograph's features name the model that is most worth its time."""
+    """Boosted trees over the photograph's features name the model that is most worth what it costs."""
 
     name: str
     models: tuple[str, ...]
     chances: Chances
-    costs_ms: NDArray[np.float64]
-    price_per_ms: float
+    costs: NDArray[np.float64]
+    price: float
     features: tuple[str, ...]
 
     @property
@@ -72,7 +73,7 @@ class BoostedPolicy:
         """Choose, run, answer; where the chosen one is unavailable, the fallback."""
         assert photo.features is not None
         chances = self.chances(photo.features)
-        best = int(worthiest(chances, self.costs_ms, self.price_per_ms))
+        best = int(worthiest(chances, self.costs, self.price))
         because = _weighed(self.models[best], float(chances[best]))
         try:
             (seen,) = yield Run((self.models[best],), because)
@@ -85,4 +86,4 @@ class BoostedPolicy:
 
 
 def _weighed(model: str, chance: float) -> str:
-    return f"{model} is most worth its time: right with a chance of {chance:.2f}"
+    return f"{model} is most worth what it costs: right with a chance of {chance:.2f}"

@@ -78,12 +78,15 @@ Connect = Callable[..., Peer]
 def launch(
     folder: Path, config: str = "", *, name: str = "jetsel", prefix: Sequence[str] = (), **options: Any
 ) -> Daemon:
-    """Start a daemon, by way of the command `prefix`; its socket and its log lie in `folder`."""
+    """Start a daemon, by way of the command `prefix`; its socket and its log lie in `folder`.
+
+    It reads no power unless `config` says so: what this machine has is no concern of most tests.
+    """
     path = folder / f"{name}.sock"
     file = folder / f"{name}.toml"
     server = "" if "[server]" in config else "[server]\n"
     text = f"{server}{config}".replace("[server]\n", f'[server]\nendpoint = "ipc://{path}"\n', 1)
-    file.write_text(text, encoding="utf-8")
+    file.write_text(text if "[power]" in text else f'{text}\n[power]\nsensor = "none"\n', encoding="utf-8")
     log = folder / f"{name}.log"
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", **options.pop("env", {})}
     with log.open("w") as handle:

@@ -212,10 +212,14 @@ def test_times_are_taken_from_the_boards_recording(home: Home, tmp_path: Path) -
     assert installed(tmp_path).costs_ms == pytest.approx({model: 100 * ms for model, ms in here.items()})
 
 
+NO_ENERGY = 'the goal needs energy, and it is not known: [power] sensor is "none"; "auto" looks for what is there'
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--objective", "energy"], "energy cannot be the objective: no meter measures it on this machine; use time"),
+        (["--objective", "energy"], NO_ENERGY),
+        (["--max-energy-mj", "3"], NO_ENERGY),
         (["--family", "nope"], "there is no family nope; found: starter"),
         (["--labels-from", "m"], "--labels-from: family starter has no model m: xs, s"),  # it is not served
         (["--report", "nowhere/report.html"], "--report: there is no folder nowhere: make it first"),
@@ -224,7 +228,8 @@ def test_times_are_taken_from_the_boards_recording(home: Home, tmp_path: Path) -
 def test_what_cannot_be_done_is_refused_before_anything_is_recorded(
     home: Home, tmp_path: Path, options: list[str], message: str
 ) -> None:
-    done = jetsel("calibrate", home.photos, *options, "--config", configured(tmp_path))
+    config = configured(tmp_path, more='[power]\nsensor = "none"\n')
+    done = jetsel("calibrate", home.photos, *options, "--config", config)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"jetsel: {message}\n")
     assert not (tmp_path / "calibrations").exists()
 
@@ -286,7 +291,7 @@ def test_evaluate_prints_the_documented_object(home: Home) -> None:
     for result in [*found["policies"].values(), *found["bounds"].values()]:
         assert set(result) >= OF_A_POLICY
         assert set(result["time_ms"]) == {"mean", "p50", "p95"}
-        assert result["energy_mj"] is None
+        assert (result["energy_mj"], result["energy_reason"]) == (None, found["energy_reason"])
         assert set(result["runs"]) == {"xs", "s"}
         assert {"top1_points", "time_ratio"} <= set(result["vs_best_single"])
     alone = found["policies"]["single:xs"]

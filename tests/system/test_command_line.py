@@ -33,7 +33,7 @@ def test_one_image_is_told_all_about(shared_daemon: Daemon, pictures: list[Path]
     assert done.returncode == 0, done.stderr
     assert f"{pictures[0]} (160 x 120)" in done.stdout
     assert "answered by s, policy single:s: the only model of this policy" in done.stdout
-    assert "energy: not known (no meter)" in done.stdout
+    assert 'energy: not known (no meter: [power] sensor is "none")' in done.stdout
 
 
 def test_several_images_are_a_table_in_the_order_given(shared_daemon: Daemon, pictures: list[Path]) -> None:

@@ -60,7 +60,8 @@ def test_it_finds_an_interpreter_by_itself(tmp_path: Path) -> None:
     assert "SIGILL" in refused["said"]
     assert named(found, "TensorRT", "version")["said"] == "8.2.1.8"
     assert named(found, "board", "gpu")["said"] == "NVIDIA Tegra X2"
-    assert status == 0
+    assert named(found, "engines", "xl")["repair"] == "run: jetsel models build xl"
+    assert ({finding["section"] for finding in found if finding["state"] == "failed"}, status) == ({"engines"}, 1)
 
 
 def test_tensorrt_that_is_wanted_and_not_there_fails_with_the_repair(tmp_path: Path) -> None:

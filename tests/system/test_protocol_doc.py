@@ -37,6 +37,12 @@ TABLES: dict[str, type[msgspec.Struct]] = {
     "### `status` (the reply)": wire.StatusReply,
     "#### `families[]`": wire.FamilyStatus,
     "#### `models[]`": wire.ModelStatus,
+    "#### `power`": wire.PowerStatus,
+    "#### `power.sampling`": wire.Sampling,
+    "#### `power.dropped[]`": wire.DroppedRail,
+    "#### `power.budget`": wire.BudgetStatus,
+    "#### `power.models[]`": wire.ModelEnergy,
+    "#### `power.policies[]`": wire.PolicyEnergy,
     "### `reloaded`": wire.Reloaded,
 }
 REQUESTS = ("### `classify`", "### `status`", "### `reload`")

@@ -28,7 +28,9 @@ def test_an_answer_has_every_field_and_they_agree(peer: Peer, jpeg: bytes) -> No
     assert len(answer["stages_ms"]["inference"]) == len(answer["ran"])
     spent = answer["stages_ms"]
     assert spent["total"] >= spent["decode"] + sum(spent["inference"])
-    assert (answer["energy_mj"], answer["energy_reason"]) == (None, "no meter")
+    assert (answer["energy_mj"], answer["energy_reason"]) == (None, 'no meter: [power] sensor is "none"')
+    assert (answer["energy_estimated"], answer["energy_uncertainty_mj"]) == (False, None)
+    assert answer["out_of_conditions"] == []
     assert (answer["width_px"], answer["height_px"]) == (160, 120)
     assert answer["explanation"]["steps"]
 

@@ -53,6 +53,9 @@ ANSWER = st.builds(
         total=NUMBERS,
     ),
     energy_mj=st.none() | NUMBERS,
+    energy_estimated=st.booleans(),
+    energy_uncertainty_mj=st.none() | NUMBERS,
+    out_of_conditions=st.lists(TEXT, max_size=2),
     width_px=COUNTS,
     height_px=COUNTS,
     explanation=st.none()
@@ -63,6 +66,7 @@ ANSWER = st.builds(
         steps=st.lists(TEXT, max_size=3),
         decoded_width_px=COUNTS,
         decoded_height_px=COUNTS,
+        policy_because=st.none() | TEXT,
     ),
     **dict.fromkeys(("family", "label", "wnid", "model", "policy", "because"), TEXT),
 )
@@ -87,6 +91,34 @@ FAMILY_STATUS = st.builds(
     fallback=st.none() | TEXT,
     calibration=st.none() | TEXT,
 )
+MAYBE = st.none() | NUMBERS
+REASON = st.none() | TEXT
+MODEL_ENERGY = st.builds(
+    wire.ModelEnergy, family=TEXT, model=TEXT, photographs=COUNTS, joules=MAYBE, mean_mj=MAYBE, mean_w=MAYBE
+)
+POLICY_ENERGY = st.builds(
+    wire.PolicyEnergy,
+    family=TEXT,
+    policy=TEXT,
+    answers=COUNTS,
+    saved_reason=REASON,
+    **dict.fromkeys(("joules", "mean_mj", "mean_w", "saved_j"), MAYBE),
+)
+SAMPLING = st.builds(
+    wire.Sampling,
+    **dict.fromkeys(("achieved_hz", "jitter_p50_us", "jitter_p99_us", "update_period_ms", "core_share"), MAYBE),
+)
+POWER_STATUS = st.builds(
+    wire.PowerStatus,
+    sampling=st.none() | SAMPLING,
+    dropped=st.lists(st.builds(wire.DroppedRail, name=TEXT, reason=TEXT), max_size=2),
+    budget=st.none() | st.builds(wire.BudgetStatus, budget_w=NUMBERS, level=COUNTS, state=TEXT),
+    models=st.lists(MODEL_ENERGY, max_size=2),
+    policies=st.lists(POLICY_ENERGY, max_size=2),
+    **dict.fromkeys(("watts", "mean_w", "idle_w", "chooser_j", "chooser_share", "decode_j"), MAYBE),
+    **dict.fromkeys(("reason", "idle_reason", "power_mode"), REASON),
+    **dict.fromkeys(("total_of", "out_of_conditions"), st.lists(TEXT, max_size=2)),
+)
 STATUS_REPLY = st.builds(
     wire.StatusReply,
     v=st.just(1),
@@ -97,6 +129,7 @@ STATUS_REPLY = st.builds(
     broken=st.lists(TEXT, max_size=2),
     default_family=st.none() | TEXT,
     resident_mb=st.none() | NUMBERS,
+    power=st.none() | POWER_STATUS,
     **dict.fromkeys(("id", "state", "version"), TEXT),
     **dict.fromkeys(("pid", "in_queue", "queued_bytes", "lost_replies"), COUNTS),
 )

@@ -13,7 +13,7 @@ from jetsel.premodel import optimum_votes
 
 def select_models(
     right: NDArray[np.bool_],
-    costs_ms: Sequence[float] | NDArray[np.float64],
+    costs: Sequence[float] | NDArray[np.float64],
     models: Sequence[str],
     theta_points: float,
 ) -> tuple[tuple[str, ...], list[Step]]:
@@ -22,9 +22,9 @@ def select_models(
     The first is the one that is most often optimal, the cheapest that is right; then always the most accurate on what
     still fails, until one gains no more than theta_points of all photographs. The pseudo code adds that last one too;
     the text and the paper's result (three models) leave it out, and so does this: it stands in the steps as not kept.
-    right: (n, m). costs_ms: (m,). Of equals the cheaper is taken.
+    right: (n, m). costs: (m,), ms or mJ. Of equals the cheaper is taken.
     """
-    costs = np.asarray(costs_ms, np.float64)
+    costs = np.asarray(costs, np.float64)
     optimal = optimum_votes(right, costs.tolist()).mean(axis=0)
     first = max(range(len(models)), key=lambda i: (optimal[i], -costs[i]))
     chosen, failing = [first], ~right[:, first]

@@ -1,12 +1,16 @@
 """Record once: every model of a family on every photograph, into one file that is resumed, added to and read back."""
 
+from jetsel.calibrate.record.energies import Energies, why_not_metered
 from jetsel.calibrate.record.load import Loaded, Times, load, times_from
+from jetsel.calibrate.record.metering import EnergyPlan
 from jetsel.calibrate.record.photographs import Found, Labelled, Skipped, count_reasons, find
 from jetsel.calibrate.record.progress import Progress
 from jetsel.calibrate.record.recorder import Options, Recorded, loaded_models, record
 from jetsel.calibrate.record.repeats import Plan
 
 __all__ = [
+    "Energies",
+    "EnergyPlan",
     "Found",
     "Labelled",
     "Loaded",
@@ -22,4 +26,5 @@ __all__ = [
     "loaded_models",
     "record",
     "times_from",
+    "why_not_metered",
 ]

@@ -8,18 +8,21 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.calibrate.record.conditions import Conditions
+from jetsel.calibrate.record.energies import Energies, read_energies
 from jetsel.calibrate.record.near import groups
 from jetsel.calibrate.record.photographs import count_reasons
 from jetsel.calibrate.record.schema import faults, open_to_read, read_meta
 from jetsel.calibrate.recording import Recording
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
+from jetsel.power import NO_METER
 from jetsel.zoo import Family
 
 _OF_CHOOSER = "SELECT decode_ms, features_ms FROM photographs WHERE id = ?"
@@ -30,18 +33,18 @@ class Times:
     """What models and chooser cost, on which machine.
 
     Means over the photographs on which every model was timed, `photographs` of them. costs_ms: model -> latency, its
-    input included. energy_mj: the same in millijoules, None with its reason. features_ms: of the whole table of
-    features. conditions: of the last run that timed, in words. noisy: why the times cannot be trusted.
+    input included. features_ms: of the whole table of features. conditions: of the last run that timed, in words.
+    noisy: why the times cannot be trusted. energies: None with its reason.
     """
 
     costs_ms: Mapping[str, float]
-    energy_mj: Mapping[str, float] | None
-    energy_reason: str | None
     decode_ms: float
     features_ms: float
     photographs: int
     conditions: Mapping[str, str]
     noisy: str | None
+    energies: Energies | None = None
+    energy_reason: str | None = NO_METER.reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +85,7 @@ def load(path: Path, family: Family, models: Sequence[str] | None = None, labels
             classes=classes,
             features=np.stack([np.frombuffer(row[4], "<f4") for row in rows]).reshape(len(rows), len(NAMES)),
             costs_ms=times.costs_ms,
+            **_of_energy(times.energies),
             embeddings=embeddings if next(iter(wanted)) == family.models[0].manifest.name else None,
             groups=groups(np.array([row[3] for row in rows], np.int64).view(np.uint64)),
             paths=tuple(row[1] for row in rows),
@@ -92,7 +96,7 @@ def load(path: Path, family: Family, models: Sequence[str] | None = None, labels
 
 
 def times_from(loaded: Loaded, board: Path) -> Loaded:
-    """Replace times and energy by those of a recording made on the board (section 3.3: relative runtimes are stable).
+    """Replace times and energies by those of a recording made on the board (section 3.3: relative runtimes are stable).
 
     Raises CalibrationError where the board's recording is of another family or of other weights, or has no times.
     """
@@ -108,7 +112,7 @@ def times_from(loaded: Loaded, board: Path) -> Loaded:
                 what = "has other weights there" if name in there else "was not recorded there"
                 raise CalibrationError(f"{board}: {name} {what}; record on the board with the models of this recording")
         times = _times(file, board, loaded.recording.models)
-    recording = dataclasses.replace(loaded.recording, costs_ms=times.costs_ms)
+    recording = dataclasses.replace(loaded.recording, costs_ms=times.costs_ms, **_of_energy(times.energies))
     return dataclasses.replace(loaded, recording=recording, times=times)
 
 
@@ -175,30 +179,38 @@ def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Tim
     """Means over the photographs on which every one of the models was timed."""
     marks = ", ".join("?" * len(models))
     timings = file.execute(
-        "SELECT name, mean_ms, energy_mj, energy_reason, conditions, photograph FROM timings JOIN models ON models.id ="
-        f" model WHERE name IN ({marks})",
+        "SELECT name, mean_ms, conditions, photograph FROM timings JOIN models ON models.id = model"
+        f" WHERE name IN ({marks})",
         models,
     ).fetchall()
-    seen = [{row[5] for row in timings if row[0] == model} for model in models]
+    seen = [{row[3] for row in timings if row[0] == model} for model in models]
     common = set.intersection(*seen)
     if not common:
         raise CalibrationError(f"{path}: not every model is timed; record until it has ended")
-    kept = [row for row in timings if row[5] in common]
+    kept = [row for row in timings if row[3] in common]
     of_model = {model: [row for row in kept if row[0] == model] for model in models}
-    reason = next((row[3] for row in kept if row[2] is None), None)
-    numbers = sorted({row[4] for row in kept})
+    numbers = sorted({row[2] for row in kept})
     shared = [file.execute(_OF_CHOOSER, (photograph,)).fetchone() for photograph in common]
     noisy, conditions = _conditions(file, numbers)
+    energies = read_energies(file, models)
     return Times(
         costs_ms={model: float(np.mean([row[1] for row in rows])) for model, rows in of_model.items()},
-        energy_mj=None if reason else {m: float(np.mean([row[2] for row in rows])) for m, rows in of_model.items()},
-        energy_reason=reason,
         decode_ms=float(np.mean([decode_ms for decode_ms, _ in shared])),
         features_ms=float(np.mean([features_ms for _, features_ms in shared])),
         photographs=len(common),
         conditions=conditions,
         noisy=noisy,
+        energies=None if isinstance(energies, str) else energies,
+        energy_reason=energies if isinstance(energies, str) else None,
     )
+
+
+def _of_energy(energies: Energies | None) -> dict[str, Any]:
+    """What a recording holds of them."""
+    return {
+        "energies_mj": None if energies is None else energies.mean_mj,
+        "chooser_w": None if energies is None else energies.chooser_w,
+    }
 
 
 def _conditions(file: sqlite3.Connection, numbers: list[int]) -> tuple[str | None, dict[str, str]]:

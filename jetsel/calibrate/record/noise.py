@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from jetsel.calibrate.record.conditions import cpu_clocks, gpu_clocks, read_number, read_text
+from jetsel.power.machine import Machine
+from jetsel.power.machine.files import read_text
 
 OTHERS_SHARE = 0.05  # of all cores; an idle desktop or board takes 1 to 3 %
 STOLEN_SHARE = 0.02  # of all cores, by the hypervisor
 CLOCK_SHARE = 0.9  # of the highest clock that the power mode allows
-_TRIPS = ("passive", "hot", "critical")  # kinds of trip points at which Linux slows down or stops
 
 
 class Watch:
@@ -26,6 +26,7 @@ class Watch:
     ) -> None:
         """root: where proc and sys lie; own_s: processor time of this process so far."""
         self._root = root
+        self._machine = Machine(root / "sys")
         self._now = now
         self._own_s = own_s
         self._at_start = (now(), own_s(), _processor_ticks(root))
@@ -34,11 +35,12 @@ class Watch:
 
     def look(self, gpu: bool = False) -> None:
         """Look at clocks and temperatures; call it while a core is busy with what is timed. gpu: whether it was too."""
-        for name, clocks in (("CPU", cpu_clocks(self._root)), ("GPU", gpu_clocks(self._root) if gpu else [])):
+        gpus = self._machine.gpu_clocks().value if gpu else None
+        for name, clocks in (("CPU", self._machine.cpu_clocks().value), ("GPU", gpus)):
             if clocks:  # idle cores slow down: the fastest is the one that worked
-                share = max(now / highest for now, highest in clocks)
+                share = max(clock.share for clock in clocks)
                 self._lowest[name] = min(share, self._lowest.get(name, share))
-        self._hot = self._hot or _hot_zone(self._root)
+        self._hot = self._hot or next(iter(self._machine.hot().value or ()), None)
 
     def reason(self) -> str | None:
         """Return why times since the start cannot be trusted, None where nothing speaks against them."""
@@ -82,15 +84,3 @@ def _processor_ticks(root: Path) -> tuple[int, int, int] | None:
     user, nice, system, _, _, irq, softirq, steal = (int(ticks) for ticks in total[:8])
     cores = sum(line.startswith("cpu") for line in lines) - 1
     return user + nice + system + irq + softirq, steal, cores
-
-
-def _hot_zone(root: Path) -> str | None:
-    """Name a thermal zone that has reached a trip point."""
-    for zone in sorted((root / "sys/class/thermal").glob("thermal_zone*")):
-        temperature = read_number(zone / "temp")
-        for kind in sorted(zone.glob("trip_point_*_type")) if temperature is not None else ():
-            trip = read_number(zone / kind.name.replace("_type", "_temp"))
-            if read_text(kind) in _TRIPS and trip and temperature is not None and temperature >= trip > 0:
-                name = read_text(zone / "type") or zone.name
-                return f"{name} is at {temperature / 1e3:.0f} °C, its {read_text(kind)} trip point is {trip / 1e3:.0f}"
-    return None

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-Phase = Literal["reading", "recording", "timing"]
+Phase = Literal["reading", "recording", "timing", "metering"]
 
 EVERY_S = 0.25
 

@@ -17,6 +17,7 @@ from jetsel.calibrate.record.bounded import in_order
 from jetsel.calibrate.record.conditions import gather
 from jetsel.calibrate.record.contents import Task, claim, count_tasks, tasks
 from jetsel.calibrate.record.examine import Examiner, Facts, Said, Seen
+from jetsel.calibrate.record.metering import EnergyPlan, meter_models
 from jetsel.calibrate.record.noise import Watch
 from jetsel.calibrate.record.photographs import Found, count_reasons
 from jetsel.calibrate.record.progress import Reporter, Stop, Tell
@@ -27,6 +28,7 @@ from jetsel.calibrate.record.timing import Bench, time_models
 from jetsel.config import Config
 from jetsel.engines import Backends, Engine, warm_up
 from jetsel.errors import CalibrationError
+from jetsel.power import NO_METER
 from jetsel.power.meter import Meter
 from jetsel.zoo import Family, verify
 
@@ -35,12 +37,20 @@ DEFAULTS = Config()
 
 @dataclass(frozen=True)
 class Options:
-    """How to record. workers: threads that decode and infer; retime: take all times anew, as on a quieter machine."""
+    """How to record. workers: threads that decode and infer; retime: time and meter all anew, as on a quieter machine.
+
+    meter: None where energy is not measured, and unmetered says why. doubt: why what is measured may not be right.
+    idle_half_w: half of the 95 % interval of the idle power that the meter deducts.
+    """
 
     limits: image.Limits = field(default_factory=lambda: image.Limits(max_bytes=64_000_000, max_pixels=50_000_000))
     workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
     plan: Plan = field(default_factory=Plan)
     meter: Meter | None = None
+    unmetered: str | None = NO_METER.reason
+    doubt: str | None = None
+    idle_half_w: float = 0.0
+    energy: EnergyPlan = field(default_factory=EnergyPlan)
     retime: bool = False
 
 
@@ -49,13 +59,14 @@ class Recorded:
     """What a run did. photographs: how many the recording has in all; recorded: how many were new or had new models.
 
     skipped: kind of reason -> files; noisy: why its times cannot be trusted, None where nothing speaks against them;
-    finished: False where stopped.
+    unmetered: why no energy was measured, None where it was. finished: False where stopped.
     """
 
     photographs: int
     recorded: int
     skipped: Mapping[str, int]
     noisy: str | None
+    unmetered: str | None
     finished: bool
 
 
@@ -95,7 +106,7 @@ def record(
     tell: Tell | None = None,
     stop: Stop | None = None,
 ) -> Recorded:
-    """Record the photographs under the family's models that `engines` holds, then time the models.
+    """Record the photographs under the family's models that `engines` holds, then time and meter the models.
 
     Whatever the file at `path` has is not done again; a kill at any moment loses at most a second's work. What cannot
     be read is listed and stops nothing. Memory holds a few photographs at a time, and of each file its path.
@@ -105,20 +116,28 @@ def record(
     halt = stop or threading.Event()
     models = [model for model in family.models if model.manifest.name in engines]
     conditions = gather({model.manifest.name: model.manifest.sha256 for model in models})
-    bench = Bench(family, engines, options.plan, options.limits, options.meter)
+    bench = Bench(family, engines, options.plan, options.limits, options.doubt, options.idle_half_w)
     with faults(path), Store(path, family) as store, _one_opencv_thread():
         store.adopt(models, family.models[0])
         number = store.begin(conditions)
         if options.retime:
             store.connection.execute("DELETE FROM timings")
+            store.connection.execute("DELETE FROM energies")
         finished = claim(store, found, options.workers, tell, halt)
         recorded = 0
         if finished:
             recorded, finished = _examine_all(store, Examiner(family, engines, options.limits), options, tell, halt)
         if finished:
             _refuse_none(store, found)
-            finished = time_models(store, bench, number, Watch(), tell, halt)
-        return _summary(store, recorded, finished)
+            watch = Watch()
+            finished = time_models(store, bench, number, watch, tell, halt)
+            if options.meter is None:
+                store.connection.execute(
+                    "UPDATE conditions SET unmetered = ? WHERE id = ?", (options.unmetered, number)
+                )
+            elif finished:
+                finished = meter_models(store, bench, options.meter, options.energy, number, watch, tell, halt)
+        return _summary(store, recorded, finished, number)
 
 
 def _examine_all(store: Store, examiner: Examiner, options: Options, tell: Tell | None, stop: Stop) -> tuple[int, bool]:
@@ -181,14 +200,17 @@ def _refuse_none(store: Store, found: Found) -> None:
         )
 
 
-def _summary(store: Store, recorded: int, finished: bool) -> Recorded:
+def _summary(store: Store, recorded: int, finished: bool, number: int) -> Recorded:
     execute = store.connection.execute
     (photographs,) = execute("SELECT COUNT(*) FROM photographs").fetchone()
     reasons = [reason for (reason,) in execute("SELECT reason FROM skipped")]
     noisy = execute("SELECT DISTINCT noisy FROM conditions WHERE id IN (SELECT conditions FROM timings) AND noisy > ''")
-    return Recorded(
-        photographs, recorded, count_reasons(reasons), "; ".join(reason for (reason,) in noisy) or None, finished
-    )
+    unmetered = execute(
+        "SELECT reason FROM energies WHERE mean_mj IS NULL UNION ALL SELECT unmetered FROM conditions WHERE id = ?",
+        (number,),
+    ).fetchone()
+    noise = "; ".join(reason for (reason,) in noisy) or None
+    return Recorded(photographs, recorded, count_reasons(reasons), noise, unmetered[0], finished)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""When a duration is known well enough: repeat until its confidence interval is narrow (Taylor et al., section 4.2)."""
+"""When a mean is known well enough: repeat until its confidence interval is narrow (Taylor et al., section 4.2)."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ class Plan:
 
 
 class Repeats:
-    """The durations of one thing, in ms; mean and variance by Welford's recurrence (Knuth, volume 2, section 4.2.2)."""
+    """Durations of one thing in ms, or its energies in mJ: mean and variance (Welford; Knuth, volume 2, 4.2.2)."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.mean_ms = 0.0
+        self.mean = 0.0
         self._squares = 0.0
 
-    def add(self, duration_ms: float) -> None:
+    def add(self, value: float) -> None:
         """Take in one more."""
         self.count += 1
-        step = duration_ms - self.mean_ms
-        self.mean_ms += step / self.count
-        self._squares += step * (duration_ms - self.mean_ms)
+        step = value - self.mean
+        self.mean += step / self.count
+        self._squares += step * (value - self.mean)
 
     @property
-    def half_width_ms(self) -> float:
+    def half_width(self) -> float:
         """Half the 95 % confidence interval of the mean (Student 1908); infinite below two repeats."""
         if self.count < 2:
             return math.inf
         return t_quantile(self.count - 1) * math.sqrt(self._squares / (self.count - 1) / self.count)
 
-    def is_settled(self, plan: Plan) -> bool:
-        """Whether the interval is as narrow as the plan asks."""
-        return self.count >= plan.least_repeats and self.half_width_ms < plan.half_width * self.mean_ms
+    def is_settled(self, least: int, half_width: float) -> bool:
+        """Whether there are enough, and half of the interval is less than this share of the mean."""
+        return self.count >= least and self.half_width < half_width * self.mean
 
 
 def t_quantile(freedom: int) -> float:
@@ -83,5 +83,9 @@ def repeat_by_turns(
             began = now()
             runs[name]()
             found[name].add((now() - began) * 1e3)
-        waiting = [n for n in waiting if not found[n].is_settled(plan) and found[n].count < plan.most_repeats]
+        waiting = [name for name in waiting if not _is_done(found[name], plan)]
     return found
+
+
+def _is_done(repeats: Repeats, plan: Plan) -> bool:
+    return repeats.count >= plan.most_repeats or repeats.is_settled(plan.least_repeats, plan.half_width)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,10 +13,29 @@ from jetsel.features import table_hash
 from jetsel.zoo import Family
 
 FORMAT = "jetsel-recording"
-VERSION = 1
+VERSION = 2
 
 _PATIENCE_S = 1.0  # with a process that has the file
+_NEWER = "upgrade jetsel, or record anew"
 
+_TIMINGS = """CREATE TABLE timings (
+        photograph INTEGER NOT NULL REFERENCES photographs ON DELETE CASCADE,
+        model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
+        conditions INTEGER NOT NULL REFERENCES conditions,
+        mean_ms REAL NOT NULL, half_width_ms REAL NOT NULL, repeats INTEGER NOT NULL,
+        PRIMARY KEY (photograph, model))"""
+_TIMINGS_OF_MODEL = "CREATE INDEX timings_of_model ON timings (model)"
+# unmetered: why that run metered no energy. energies: means of one run over windows of repeated runs, model NULL where
+# the features were extracted; scatter_mj, sensor_mj and idle_mj: see metering.Metered; mean_mj NULL for the reason.
+_ENERGIES = (
+    """CREATE TABLE energies (
+        photograph INTEGER NOT NULL REFERENCES photographs ON DELETE CASCADE,
+        model INTEGER REFERENCES models ON DELETE CASCADE,
+        conditions INTEGER NOT NULL REFERENCES conditions,
+        mean_mj REAL, scatter_mj REAL, sensor_mj REAL, idle_mj REAL, mean_ms REAL,
+        windows INTEGER NOT NULL, runs INTEGER NOT NULL, reason TEXT)""",
+    "CREATE UNIQUE INDEX energies_of ON energies (photograph, COALESCE(model, 0))",
+)
 # near_hash: the 64 bits of near.perceptual_hash as a signed number, which is what SQLite has. features: float32; logits
 # and embedding: float16, little-endian. files remembers contents by size and date, so that no file is hashed twice.
 _TABLES = (
@@ -30,17 +50,30 @@ _TABLES = (
         model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
         logits BLOB NOT NULL, embedding BLOB, top1 INTEGER, top5 INTEGER, PRIMARY KEY (photograph, model))""",
     "CREATE INDEX predictions_of_model ON predictions (model)",
-    "CREATE TABLE conditions (id INTEGER PRIMARY KEY, started TEXT NOT NULL, found TEXT NOT NULL, noisy TEXT)",
-    """CREATE TABLE timings (
-        photograph INTEGER NOT NULL REFERENCES photographs ON DELETE CASCADE,
-        model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
-        conditions INTEGER NOT NULL REFERENCES conditions,
-        mean_ms REAL NOT NULL, half_width_ms REAL NOT NULL, repeats INTEGER NOT NULL,
-        energy_mj REAL, energy_reason TEXT, PRIMARY KEY (photograph, model))""",
-    "CREATE INDEX timings_of_model ON timings (model)",
+    """CREATE TABLE conditions (
+        id INTEGER PRIMARY KEY, started TEXT NOT NULL, found TEXT NOT NULL, noisy TEXT, unmetered TEXT)""",
+    _TIMINGS,
+    _TIMINGS_OF_MODEL,
+    *_ENERGIES,
     "CREATE TABLE skipped (path TEXT PRIMARY KEY, reason TEXT NOT NULL)",
     "CREATE TABLE files (path TEXT PRIMARY KEY, size_bytes INTEGER, mtime_ns INTEGER, sha256 TEXT NOT NULL)",
 )
+
+# Version 1 never held an energy: no meter was there.
+_UPGRADES = {
+    "1": (
+        *_ENERGIES,
+        "ALTER TABLE conditions ADD COLUMN unmetered TEXT",
+        "UPDATE conditions SET unmetered = 'recorded before there was a meter'",
+        "CREATE TABLE before AS SELECT photograph, model, conditions, mean_ms, half_width_ms, repeats FROM timings",
+        "DROP TABLE timings",
+        _TIMINGS,
+        "INSERT INTO timings SELECT * FROM before",
+        "DROP TABLE before",
+        _TIMINGS_OF_MODEL,
+        f"UPDATE meta SET value = '{VERSION}' WHERE key = 'version'",
+    )
+}
 
 _REPAIRS = {
     "not a database": "is no recording of jetsel; name another file",
@@ -65,10 +98,11 @@ def faults(path: Path) -> Iterator[None]:
 def create_or_open(path: Path, family: Family) -> sqlite3.Connection:
     """Open a recording of this family for writing, made where there is none; no other process can open it meanwhile.
 
+    One of an older version is brought up to date.
     Raises CalibrationError for a file that is foreign, too new, in use, or bound to something else.
     """
     if path.is_file():
-        open_to_read(path, family, may_be_empty=True).close()  # nothing of a foreign file is changed
+        _opened(path, family, to_write=True).close()  # nothing of a foreign file is changed
     with faults(path):
         connection = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE_S)
         try:
@@ -81,6 +115,8 @@ def create_or_open(path: Path, family: Family) -> sqlite3.Connection:
                 for table in _TABLES:
                     connection.execute(table)
                 connection.executemany("INSERT INTO meta VALUES (?, ?)", _bonds(family).items())
+            for statement in _UPGRADES.get(read_meta(connection)["version"], ()):
+                connection.execute(statement)
             connection.execute("COMMIT")
         except BaseException:
             connection.close()
@@ -88,19 +124,24 @@ def create_or_open(path: Path, family: Family) -> sqlite3.Connection:
     return connection
 
 
-def open_to_read(path: Path, family: Family | None, *, may_be_empty: bool = False) -> sqlite3.Connection:
+def open_to_read(path: Path, family: Family | None) -> sqlite3.Connection:
     """Open a recording, of this family unless None; raises CalibrationError where there is none or another.
 
-    may_be_empty: accept a file without tables, as a kill in its first moment leaves it. Nothing is written but what
-    SQLite itself owes a file whose writer was killed; one that may not be written is read all the same.
+    Nothing is written but what SQLite itself owes a file whose writer was killed; one that may not be written is read
+    all the same.
     """
+    return _opened(path, family, to_write=False)
+
+
+def _opened(path: Path, family: Family | None, *, to_write: bool) -> sqlite3.Connection:
+    """to_write: accept an older version too, and a file without tables, as a kill in its first moment leaves it."""
     if not path.is_file():
         raise CalibrationError(f"{path}: there is no recording; record photographs first")
     with faults(path):
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=_PATIENCE_S)
         try:
-            if not (may_be_empty and _is_empty(connection)):
-                _check(connection, path, family)
+            if not (to_write and _is_empty(connection)):
+                _check(connection, path, family, {str(VERSION), *(_UPGRADES if to_write else ())})
         except BaseException:
             connection.close()
             raise
@@ -128,18 +169,17 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
 
 
-def _check(connection: sqlite3.Connection, path: Path, family: Family | None) -> None:
+def _check(connection: sqlite3.Connection, path: Path, family: Family | None, versions: AbstractSet[str]) -> None:
     meta = read_meta(connection)
     if meta.get("format") != FORMAT:
         raise CalibrationError(f"{path}: is no recording of jetsel; name another file")
-    if meta["version"] != str(VERSION):
-        raise CalibrationError(
-            f"{path}: is of format {meta['version']} and this jetsel reads {VERSION}; upgrade jetsel, or record anew"
-        )
+    if meta["version"] not in versions:
+        repair = "recording into it once more brings it up to date" if meta["version"] in _UPGRADES else _NEWER
+        raise CalibrationError(f"{path}: is of format {meta['version']} and this jetsel reads {VERSION}; {repair}")
     if family is None:
         return
     for key, due in _bonds(family).items():
-        if meta[key] != due:
+        if meta[key] != due and key != "version":
             raise CalibrationError(f"{path}: {_other(key, meta[key], due)}; record into another file")
 
 

@@ -81,13 +81,15 @@ class Store:
             )
 
     def begin(self, conditions: Conditions) -> int:
-        """Note under which conditions this run works; times taken on another machine are dropped. Returns its id."""
+        """Note this run's conditions; what was timed or metered on another machine is dropped. Returns its id."""
         rows = self.connection.execute(
-            "SELECT id, found FROM conditions WHERE id IN (SELECT conditions FROM timings)"
+            "SELECT id, found FROM conditions WHERE id IN"
+            " (SELECT conditions FROM timings UNION SELECT conditions FROM energies)"
         ).fetchall()
         for number, found in rows:
             if msgspec.json.decode(found, type=Conditions).machine != conditions.machine:
                 self.connection.execute("DELETE FROM timings WHERE conditions = ?", (number,))
+                self.connection.execute("DELETE FROM energies WHERE conditions = ?", (number,))
         text = msgspec.json.encode(conditions).decode()
         done = self.connection.execute(
             "INSERT INTO conditions (started, found) VALUES (?, ?)", (conditions.started, text)

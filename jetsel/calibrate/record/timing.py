@@ -1,4 +1,4 @@
-"""What each model costs: time and energy on some random photographs, as a daemon with loaded models would pay."""
+"""What each model costs in time, on some random photographs, as a daemon with loaded models would pay."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from jetsel import image
 from jetsel.calibrate.record.examine import read_file
 from jetsel.calibrate.record.noise import Watch
 from jetsel.calibrate.record.progress import Reporter, Stop, Tell
-from jetsel.calibrate.record.repeats import Plan, Repeats, repeat_by_turns
+from jetsel.calibrate.record.repeats import Plan, repeat_by_turns
 from jetsel.calibrate.record.store import Store
 from jetsel.engines import Engine, Output
 from jetsel.errors import BadImageError, ImageTooLargeError
 from jetsel.features import extract
-from jetsel.power import NO_METER, Reading
-from jetsel.power.meter import Meter
 from jetsel.zoo import Family
 
 _WARM_UPS = 3  # the first runs allocate
@@ -27,13 +25,18 @@ _UNSETTLED_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Bench:
-    """What is timed, and how. meter: None where energy is not measured."""
+    """What is timed or metered, and how.
+
+    doubt: what speaks against all of it from the beginning. idle_half_w: half of the 95 % interval of the idle power
+    that the meter deducts.
+    """
 
     family: Family
     engines: Mapping[str, Engine]
     plan: Plan
     limits: image.Limits
-    meter: Meter | None
+    doubt: str | None = None
+    idle_half_w: float = 0.0
 
 
 def time_models(store: Store, bench: Bench, conditions: int, watch: Watch, tell: Tell | None, stop: Stop) -> bool:
@@ -49,16 +52,14 @@ def time_models(store: Store, bench: Bench, conditions: int, watch: Watch, tell:
     for photograph, path, missing in chosen:
         if not missing:
             continue
-        data = _whole_file(Path(path), bench)
+        data = whole_file(Path(path), bench)
         if data is not None:  # a file that is gone by now is timed by a later run
             decoded = image.decode(data, bench.limits, bench.family.decode_px)
-            on_gpu = _warm_up(bench, decoded) if on_gpu is None else on_gpu
+            on_gpu = warm_up(bench, decoded) if on_gpu is None else on_gpu
             _write_shared(store, bench, photograph, data, decoded)
-            _write(
-                store, bench, photograph, conditions, {name: partial(_run, bench, name, decoded) for name in missing}
-            )
+            _write(store, bench, photograph, conditions, {name: partial(run, bench, name, decoded) for name in missing})
             watch.look(gpu=on_gpu)
-            _mark(store, conditions, watch, bench.plan)
+            mark(store, conditions, watch, bench)
             timed += 1
         store.tick()
         reporter.reach(timed)
@@ -68,19 +69,9 @@ def time_models(store: Store, bench: Bench, conditions: int, watch: Watch, tell:
 
 
 def _choose(store: Store, plan: Plan) -> tuple[list[tuple[int, str, tuple[str, ...]]], int]:
-    """Return (id, path, models not timed yet) of the photographs to time, and how many of them are timed.
-
-    Random ones of those that this run was given, by a hash of seed and content: so the same call chooses the same, and
-    most of them again when photographs are added.
-    """
-    rows = store.connection.execute(
-        "SELECT id, p.path, sha256 FROM photographs p JOIN chosen USING (sha256)"
-        " WHERE (SELECT COUNT(*) FROM predictions WHERE photograph = id"
-        " AND model IN (SELECT id FROM wanted)) = (SELECT COUNT(*) FROM wanted)"
-    ).fetchall()
-    rows.sort(key=lambda row: hashlib.sha256(f"{plan.seed} {row[2]}".encode()).digest())
+    """Return (id, path, models not timed yet) of the photographs to time, and how many of them are timed."""
     chosen = []
-    for photograph, path, _ in rows[: plan.photographs]:
+    for photograph, path in some_photographs(store, plan.photographs, plan.seed):
         missing = store.connection.execute(
             "SELECT name FROM wanted WHERE id NOT IN (SELECT model FROM timings WHERE photograph = ?) ORDER BY name",
             (photograph,),
@@ -89,7 +80,22 @@ def _choose(store: Store, plan: Plan) -> tuple[list[tuple[int, str, tuple[str, .
     return chosen, sum(not missing for _, _, missing in chosen)
 
 
-def _whole_file(path: Path, bench: Bench) -> bytes | None:
+def some_photographs(store: Store, count: int, seed: int) -> list[tuple[int, str]]:
+    """Return id and path of so many random photographs, of those that this run was given and every model has seen.
+
+    They are drawn by a hash of seed and content: so the same call chooses the same, a smaller count the first of them,
+    and most of them again when photographs are added.
+    """
+    rows = store.connection.execute(
+        "SELECT id, p.path, sha256 FROM photographs p JOIN chosen USING (sha256)"
+        " WHERE (SELECT COUNT(*) FROM predictions WHERE photograph = id"
+        " AND model IN (SELECT id FROM wanted)) = (SELECT COUNT(*) FROM wanted)"
+    ).fetchall()
+    rows.sort(key=lambda row: hashlib.sha256(f"{seed} {row[2]}".encode()).digest())
+    return [(photograph, path) for photograph, path, _ in rows[:count]]
+
+
+def whole_file(path: Path, bench: Bench) -> bytes | None:
     """Return the bytes of a file that can be decoded, None where it is gone or was damaged meanwhile."""
     try:
         data = read_file(path, bench.limits)
@@ -99,14 +105,15 @@ def _whole_file(path: Path, bench: Bench) -> bytes | None:
     return data
 
 
-def _run(bench: Bench, name: str, photograph: image.Photograph) -> Output:
+def run(bench: Bench, name: str, photograph: image.Photograph) -> Output:
+    """Let one model answer, its input made anew."""
     spec = next(model.manifest.input for model in bench.family.models if model.manifest.name == name)
     return bench.engines[name].infer(image.model_input(photograph, spec))
 
 
-def _warm_up(bench: Bench, photograph: image.Photograph) -> bool:
+def warm_up(bench: Bench, photograph: image.Photograph) -> bool:
     """Run every model a few times; return whether one of them runs on a device with a clock of its own."""
-    outputs = [_run(bench, name, photograph) for name in bench.engines for _ in range(_WARM_UPS)]
+    outputs = [run(bench, name, photograph) for name in bench.engines for _ in range(_WARM_UPS)]
     return any(output.device_ms is not None for output in outputs)
 
 
@@ -116,7 +123,7 @@ def _write_shared(store: Store, bench: Bench, photograph: int, data: bytes, deco
     found = repeat_by_turns({"decode": decode, "features": partial(extract, decoded.bgr)}, bench.plan)
     store.connection.execute(
         "UPDATE photographs SET decode_ms = ?, features_ms = ? WHERE id = ?",
-        (found["decode"].mean_ms, found["features"].mean_ms, photograph),
+        (found["decode"].mean, found["features"].mean, photograph),
     )
 
 
@@ -124,40 +131,22 @@ def _write(
     store: Store, bench: Bench, photograph: int, conditions: int, runs: Mapping[str, Callable[[], Output]]
 ) -> None:
     for name, repeats in repeat_by_turns(runs, bench.plan).items():
-        energy = _energy(bench.meter, runs[name], repeats)
         store.connection.execute(
-            "INSERT INTO timings SELECT ?, id, ?, ?, ?, ?, ?, ? FROM wanted WHERE name = ?",
-            (
-                photograph,
-                conditions,
-                repeats.mean_ms,
-                repeats.half_width_ms,
-                repeats.count,
-                energy.energy_mj,
-                energy.reason,
-                name,
-            ),
+            "INSERT INTO timings SELECT ?, id, ?, ?, ?, ? FROM wanted WHERE name = ?",
+            (photograph, conditions, repeats.mean, repeats.half_width, repeats.count, name),
         )
 
 
-def _energy(meter: Meter | None, run: Callable[[], object], repeats: Repeats) -> Reading:
-    """Return the energy of one run: of as many in a row as were timed, since one is too short for any sensor."""
-    if meter is None:
-        return NO_METER
-    window = meter.window()
-    for _ in range(repeats.count):
-        run()
-    reading = window.close()
-    return reading if reading.energy_mj is None else Reading(reading.energy_mj / repeats.count, None)
-
-
-def _mark(store: Store, conditions: int, watch: Watch, plan: Plan) -> None:
-    """Note why the times of this run cannot be trusted, as far as is known by now."""
-    count, restless = store.connection.execute(
-        "SELECT COUNT(*), TOTAL(half_width_ms >= ? * mean_ms) FROM timings WHERE conditions = ?",
-        (plan.half_width, conditions),
-    ).fetchone()
-    reasons = [reason for reason in (watch.reason(),) if reason]
-    if restless > _UNSETTLED_SHARE * count:
-        reasons.append(f"{100 * restless / count:.0f} % of the times did not settle within {100 * plan.half_width:g} %")
+def mark(store: Store, conditions: int, watch: Watch, bench: Bench) -> None:
+    """Note why the times and energies of this run cannot be trusted, as far as is known by now."""
+    called = {"timings": "times", "energies": "energies"}
+    plan, reasons = bench.plan, [reason for reason in (watch.reason(), bench.doubt) if reason]
+    for what, half, mean in (("timings", "half_width_ms", "mean_ms"), ("energies", "scatter_mj", "mean_mj")):
+        count, restless = store.connection.execute(
+            f"SELECT COUNT(*), TOTAL({half} >= ? * {mean}) FROM {what} WHERE conditions = ?",
+            (plan.half_width, conditions),
+        ).fetchone()
+        if restless > _UNSETTLED_SHARE * count:
+            settled = f"did not settle within {100 * plan.half_width:g} %"
+            reasons.append(f"{100 * restless / count:.0f} % of the {called[what]} {settled}")
     store.connection.execute("UPDATE conditions SET noisy = ? WHERE id = ?", ("; ".join(reasons) or None, conditions))

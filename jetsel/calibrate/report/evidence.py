@@ -72,8 +72,17 @@ def _models(findings: Findings, words: Words) -> Node:
         [
             model,
             significant(findings.costs_ms.get(model)),
+            *([_energy(findings, model)] if findings.energies_mj else []),
             el("code", findings.models_sha256.get(model, "unknown: it was not recorded")),
         ]
         for model in models
     ]
-    return table("models", "Models", ["Model", words.time("Time of one photograph"), "SHA-256"], rows, text=[2])
+    energy = ["Energy above idle power, mJ"] if findings.energies_mj else []
+    columns = ["Model", words.time("Time of one photograph"), *energy, "SHA-256"]
+    return table("models", "Models", columns, rows, text=[len(columns) - 1])
+
+
+def _energy(findings: Findings, model: str) -> str:
+    half = findings.energies_half_mj.get(model)
+    within = "" if half is None else f" \u00b1 {significant(half)}"
+    return f"{significant(findings.energies_mj.get(model))}{within}"

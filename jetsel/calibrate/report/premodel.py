@@ -132,17 +132,24 @@ def chooser(comparison: Comparison, words: Words) -> Node:
     chain = comparison.chain
     spent = comparison.policies.get("chain")
     share = None if spent is None else chain.chooser_ms / spent.time_ms.mean
-    rows = [[name, value] for name, value in _chooser(chain, share, words).items()]
+    energy = None if spent is None else spent.energy_mj
+    of_energy = None if energy is None or chain.chooser_mj is None else chain.chooser_mj / energy.mean
+    rows = [[name, value] for name, value in _chooser(chain, share, of_energy, words).items()]
     return table(f"{comparison.criterion}-chooser", "The chooser", ["What", "Value"], rows, text=[1])
 
 
-def _chooser(chain: ChainStudy, share: float | None, words: Words) -> dict[str, str]:
+def _chooser(chain: ChainStudy, share: float | None, of_energy: float | None, words: Words) -> dict[str, str]:
     could = chain.chooser_ms < chain.pays_below_ms
+    energy = {
+        "Their energy": f"{significant(chain.chooser_mj)}{SPACE}mJ",
+        "Its share of the chain's energy (the paper: 11 %)": in_percent(of_energy),
+    }
     return {
         "Neighbours (k)": str(chain.k),
         "Links": " \u2192 ".join(link.model for link in chain.links) or "none",
         "Features and choice": words.ms(chain.chooser_ms),
         "Its share of the chain's time (the paper: 20 %)": in_percent(share),
+        **({} if chain.chooser_mj is None else energy),
         "A perfect one pays below": f"{words.ms(chain.pays_below_ms)}: {'it could' if could else 'it could not'}",
         "Memory": f"{chain.chooser_bytes:,}{SPACE}bytes",
         "In doubt beyond the distance": "no limit"

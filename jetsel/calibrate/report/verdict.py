@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jetsel.calibrate.findings import Comparison, Findings
 from jetsel.calibrate.report.markup import Node, el, items
-from jetsel.calibrate.report.words import Words, in_percent, number_of, signed
+from jetsel.calibrate.report.words import SPACE, Words, in_percent, number_of, ratio, signed, significant
 
 NAMES = {"top1": "Top-1", "top5": "Top-5"}
 
@@ -72,7 +72,7 @@ def _criterion(comparison: Comparison, findings: Findings, words: Words) -> list
 
 
 def _tiles(comparison: Comparison, findings: Findings, words: Words) -> Node:
-    """The winner's accuracy and time, and what they are beside the best single model's."""
+    """The winner's accuracy, time and energy, and what they are beside the best single model's."""
     name = findings.defaults.get(comparison.criterion, findings.winner)
     result = (comparison.policies | comparison.bounds).get(name)
     if result is None:
@@ -90,6 +90,11 @@ def _tiles(comparison: Comparison, findings: Findings, words: Words) -> Node:
             f"{words.times(against.time_ratio)} that of {comparison.best_single}",
         ),
     }
+    if result.energy_mj is not None:
+        tiles[f"Mean energy of {name}"] = (
+            f"{significant(result.energy_mj.mean)}{SPACE}mJ",
+            f"{ratio(against.energy_ratio)}{SPACE}times that of {comparison.best_single}",
+        )
     parts = [
         el(
             "div",

@@ -1,29 +1,25 @@
-"""The board: which one it is, its Linux for Tegra, its GPU, and how much memory is left."""
+"""The board: which one it is, its Linux for Tegra, its power mode, its GPU, and how much memory is left."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from jetsel.cli.doctoring.finding import HOSTED, Finding, Subject, size
 
-_RELEASE = re.compile(r"# R(\d+) \(release\), REVISION: ([\d.]+)")
-
 
 def board(subject: Subject) -> Iterator[Finding]:
-    """Look at what the kernel and NVIDIA's release file say of the board."""
-    model = _read(subject.root / "proc/device-tree/model")
-    if model is None:
-        yield Finding("model", "info", "no Jetson: /proc/device-tree/model is not there")
+    """Look at what the kernel, NVIDIA's release file and nvpmodel say of the board."""
+    from jetsel.power.machine import Machine
+
+    facts = Machine(subject.root / "sys").facts()
+    if facts.l4t.value is None:
+        yield Finding("model", "info", f"no Jetson: {facts.board}")
     else:
-        yield Finding("model", "ok", model.rstrip("\0\n"))
-    release = _read(subject.root / "etc/nv_tegra_release")
-    if release is None:
-        yield Finding("L4T", "info", "no Linux for Tegra: /etc/nv_tegra_release is not there")
-    else:
-        found = _RELEASE.match(release)
-        yield Finding("L4T", "ok", f"{found[1]}.{found[2]}" if found else release.splitlines()[0] if release else "")
+        yield Finding("model", "ok", str(facts.board))
+    release = "" if facts.jetpack.value is None else f", of JetPack {facts.jetpack}"
+    for name, fact, more in (("L4T", facts.l4t, release), ("power mode", facts.power_mode, "")):
+        yield Finding(name, "info" if fact.value is None else "ok", f"{fact}{more}")
     hosted = subject.taken("tensorrt")
     gpu = None if hosted is None else hosted.gpu
     yield Finding("gpu", "info" if gpu is None else "ok", str(gpu["name"]) if gpu else "not known without TensorRT")

@@ -32,10 +32,11 @@ def section(config: Path | None, sysfs: Path | None, replay: Path | None = None)
 
 
 def sensors(power: Power) -> Found:
-    """Return what can be read; raises PowerError where there is not one rail."""
+    """Return what can be read; raises PowerError where there is not one rail, ConfigError for a wrong [power] key."""
     from jetsel.errors import PowerError
-    from jetsel.power.finding import find
+    from jetsel.power.finding import check, find
 
+    check(power)
     found = find(power)
     if not found.rails:
         dropped = "".join(f"; {rail.name}: {rail.reason}" for rail in found.dropped)

@@ -7,6 +7,8 @@ import numpy as np
 from jetsel.calibrate.recording import Recording
 
 COSTS_MS = {"s": 1.0, "m": 3.0, "l": 10.0}
+ENERGIES_MJ = {"s": 12.0, "m": 6.0, "l": 30.0}  # the fastest is not the most frugal
+CHOOSER_W = 4.0
 
 
 def drawn(seed: int, photographs: int = 30, classes: int = 7) -> Recording:

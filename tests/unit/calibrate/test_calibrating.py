@@ -13,8 +13,9 @@ from jetsel import premodel
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, Order, calibrate
 from jetsel.calibrate.goal import Goal
-from jetsel.calibrate.record import Loaded, Times
+from jetsel.calibrate.record import Energies, Loaded, Times
 from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.replay import replay_all
 from jetsel.calibrate.report import render
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES as ALL_NAMES
@@ -50,8 +51,16 @@ def drawn(photographs: int = 500) -> Loaded:
     features[:, 0] = easy + 0.2 * draw.random(photographs)
     embeddings = np.stack([easy, draw.random(photographs)], axis=1).astype(np.float16)
     recording = Recording(tuple(COSTS_MS), logits, true, features, COSTS_MS, embeddings, feature_names=NAMES)
-    times = Times(COSTS_MS, None, "no meter", 1.0, of_features(NAMES), photographs, {"board": "drawn"}, "a fan stood")
+    times = Times(COSTS_MS, 1.0, of_features(NAMES), photographs, {"board": "drawn"}, "a fan stood")
     return Loaded(recording, times, {"unreadable": 2}, LEFT_OUT, HASHES, "drawn", None)
+
+
+def metered(loaded: Loaded) -> Loaded:
+    """On this board the slower m takes least energy, and features take 5 W."""
+    energies = Energies({"s": 40.0, "m": 4.0, "l": 50.0}, {"s": 1.0, "m": 0.1, "l": 2.0}, 5.0, 3)
+    recording = dataclasses.replace(loaded.recording, energies_mj=energies.mean_mj, chooser_w=energies.chooser_w)
+    times = dataclasses.replace(loaded.times, energies=energies, energy_reason=None)
+    return dataclasses.replace(loaded, recording=recording, times=times)
 
 
 def calibrated(loaded: Loaded, order: Order = ORDER) -> Calibrated:
@@ -161,3 +170,64 @@ def test_the_boards_slower_processor_makes_choices_dearer() -> None:
 def test_too_few_photographs_are_refused() -> None:
     with pytest.raises(CalibrationError, match="9 photographs, of which 9 differ, are too few for 10 folds"):
         calibrated(drawn(9))
+
+
+@pytest.fixture(scope="module")
+def frugal() -> Calibrated:
+    return calibrated(metered(drawn()), dataclasses.replace(ORDER, goal=Goal("energy")))
+
+
+def test_by_energy_another_cascade_wins_than_by_time(found: Calibrated, frugal: Calibrated) -> None:
+    findings = frugal.findings
+    assert frugal.is_better
+    assert "times the energy" in findings.verdict
+    winner = findings.comparisons["top1"].policies[findings.winner]
+    by_time = calibrated(metered(drawn())).findings
+    fastest = by_time.comparisons["top1"].policies[by_time.winner]
+    assert winner.energy_mj is not None
+    assert fastest.energy_mj is not None
+    assert winner.energy_mj.mean < fastest.energy_mj.mean
+    assert winner.time_ms.mean > fastest.time_ms.mean
+    assert winner.runs["s"] == 0  # it is the fastest, and takes ten times what m does
+    assert winner.vs_best_single.energy_ratio == pytest.approx(winner.energy_mj.mean / 50.0, rel=1e-6)
+    assert found.findings.comparisons["top1"].policies["cascade"].energy_mj is None
+
+
+def test_the_chain_s_energy_has_its_chooser_s_in_it(frugal: Calibrated) -> None:
+    comparison = frugal.findings.comparisons["top1"]
+    chain, study = comparison.policies["chain"], comparison.chain
+    assert chain.energy_mj is not None
+    assert study.chooser_mj == pytest.approx(5.0 * study.chooser_ms)
+    models_mj = sum(share * {"s": 40.0, "m": 4.0, "l": 50.0}[model] for model, share in chain.runs.items())
+    assert chain.energy_mj.mean == pytest.approx(models_mj + study.chooser_mj)
+    assert frugal.calibration.chooser_energy_mj == study.chooser_mj
+
+
+def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(frugal: Calibrated, tmp_path: Path) -> None:
+    premodel.save(frugal.calibration, tmp_path / "stored")
+    read = premodel.load(tmp_path / "stored")
+    assert (read.objective, read.energy_reason) == ("energy", None)
+    assert read.energies_mj == read.costs == {"s": 40.0, "m": 4.0, "l": 50.0}
+    assert read.energies_half_mj == {"s": 1.0, "m": 0.1, "l": 2.0}
+    assert read.costs_ms == COSTS_MS
+    for weighing in (*read.embedding.values(), *read.boosted.values()):
+        assert weighing.price_per_ms is None
+        assert weighing.price == weighing.price_per_mj
+    assert read.figures["top1"]["single:m"]["mean_mj"] == pytest.approx(4.0, abs=0.05)
+    loaded = metered(drawn())
+    policy = catalogue(tuple(COSTS_MS), read, {})["top1"]["chain"]
+    rows = range(100)
+    ran = replay_all(policy, loaded.recording, rows, "top1", read.temperatures, "l").ran.mean(axis=0)
+    assert ran[0] == 0  # what is easy m gets right as well, for a tenth of the energy
+
+
+def test_what_energies_are_unknown_for_is_in_the_artefact_and_in_the_findings(found: Calibrated) -> None:
+    assert (found.calibration.energies_mj, found.calibration.chooser_energy_mj) == ({}, None)
+    assert found.calibration.energy_reason == found.findings.energy_reason == "no meter"
+    assert found.findings.comparisons["top1"].policies["cascade"].energy_reason == "no meter"
+
+
+def test_a_goal_of_energy_without_energies_is_refused() -> None:
+    for goal in (Goal("energy"), Goal(max_energy_mj=3.0)):
+        with pytest.raises(CalibrationError, match="the goal needs energy, and it is not known: no meter"):
+            calibrated(drawn(60), dataclasses.replace(ORDER, goal=goal))

@@ -22,11 +22,11 @@ from jetsel.calibrate.held_out import (
     try_skipping,
 )
 from jetsel.calibrate.neighbourhood import look_around
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.recording import Objective, Recording
 from jetsel.calibrate.replay import replay_all
 from jetsel.premodel import Calibration, Soundness
 from jetsel.selection.catalogue import CRITERIA, calibrated
-from tests.unit.calibrate.recorded import COSTS_MS, drawn
+from tests.unit.calibrate.recorded import CHOOSER_W, COSTS_MS, ENERGIES_MJ, drawn
 
 FOLDS = 4
 PLAN = Plan(("contrast", "hue1"), k=5, features_ms=0.5)
@@ -56,16 +56,23 @@ def put_together(learned: Learned, **places: int) -> Calibration:
 
 
 def replayed(calibration: Calibration, name: str, held: Recording) -> Outcomes:
-    """What the policy gives, its features' time included and the time of choosing left out."""
+    """What the policy gives, its features included and the choice left out."""
     policy = next(policy for policy in calibrated(calibration, "top1") if policy.name == name)
     run = replay_all(policy, held, range(len(held.classes)), "top1", calibration.temperatures, held.models[-1])
-    return Outcomes(run.answered == held.classes, run.models_ms + PLAN.features_ms * run.reads_features)
+    features_ms = PLAN.features_ms * run.reads_features
+    energy_mj = run.ran @ held.costs("energy") + features_ms * CHOOSER_W if held.knows_energy else None
+    return Outcomes(run.answered == held.classes, run.models_ms + features_ms, energy_mj)
 
 
+@pytest.mark.parametrize("objective", ["time", "energy"])
 @pytest.mark.parametrize("way", ["cascade", "cascade-averaged", "cascade-skipping", "embedding", "boosted"])
-def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it_has_not_seen(way: str) -> None:
-    learned, held = parted(recorded())
-    cascade = len(learned.cascades) // 2
+def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it_has_not_seen(
+    way: str, objective: Objective
+) -> None:
+    metered = dataclasses.replace(recorded(), energies_mj=ENERGIES_MJ, chooser_w=CHOOSER_W, objective=objective)
+    learned, held = parted(metered)
+    later = range(len(learned.cascades) // 2, len(learned.cascades))
+    cascade = next(place for place in later if len(learned.cascades[place].rungs) > 1)
     points = {
         "cascade": lambda: try_cascades(learned, held, averaged=False),
         "cascade-averaged": lambda: try_cascades(learned, held, averaged=True),
@@ -80,6 +87,9 @@ def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it
         given = replayed(calibration, way, held)
         np.testing.assert_array_equal(given.correct, points[place].correct)
         np.testing.assert_allclose(given.time_ms, points[place].time_ms)
+        assert given.energy_mj is not None
+        assert points[place].energy_mj is not None
+        np.testing.assert_allclose(given.energy_mj, points[place].energy_mj)
 
 
 def test_a_fold_is_judged_by_what_the_others_taught() -> None:

@@ -8,16 +8,21 @@ import numpy as np
 import pytest
 
 from jetsel.calibrate.goal import Goal, Outcomes, difference
+from jetsel.errors import CalibrationError
 
 
-def of(right: int, time_ms: float, photographs: int = 1000, *, from_end: bool = False) -> Outcomes:
+def of(
+    right: int, time_ms: float, photographs: int = 1000, *, from_end: bool = False, energy_mj: float | None = None
+) -> Outcomes:
     """So many right answers, all of them first, or last."""
     correct = np.zeros(photographs, bool)
     correct[photographs - right if from_end else 0 : None if from_end else right] = True
-    return Outcomes(correct, np.full(photographs, time_ms))
+    energies = None if energy_mj is None else np.full(photographs, energy_mj)
+    return Outcomes(correct, np.full(photographs, time_ms), energies)
 
 
 RIVAL = of(600, 10.0)
+RIVAL_METERED = of(600, 10.0, energy_mj=50.0)
 
 
 @pytest.mark.parametrize(
@@ -79,3 +84,61 @@ def test_a_difference_by_hand() -> None:
     # 1, 0, 0, -1: mean 0, deviation sqrt(2/3), error half of it.
     ours, theirs = np.array([1, 1, 0, 0], bool), np.array([0, 1, 0, 1], bool)
     assert difference(ours, theirs) == pytest.approx((0.0, np.sqrt(2 / 3) / 2))
+
+
+def metered(*points: tuple[int, float, float]) -> list[Outcomes]:
+    return [of(right, time_ms, energy_mj=energy_mj) for right, time_ms, energy_mj in points]
+
+
+@pytest.mark.parametrize(
+    ("goal", "points", "place"),
+    [
+        (Goal("energy"), metered((610, 3, 30), (610, 8, 10), (640, 1, 90)), 1),  # the slower takes less energy
+        (Goal(), metered((610, 3, 30), (610, 8, 10), (640, 1, 90)), 2),
+        (Goal("energy"), metered((590, 1, 5), (600, 4, 40)), 1),
+        (Goal(max_energy_mj=20), metered((590, 1, 5), (600, 9, 20), (640, 1, 90)), 1),
+        (Goal("energy", max_time_ms=5), metered((640, 4, 40), (640, 3, 60), (650, 8, 1)), 0),  # of equals less energy
+        (Goal(max_time_ms=5, max_energy_mj=20), metered((590, 1, 5), (600, 9, 10), (640, 1, 90)), 0),
+        (Goal(max_time_ms=5, max_energy_mj=20), metered((640, 10, 20), (600, 5, 30)), 1),  # 2 and 1.5 times too much
+        (Goal("energy", min_accuracy=0.5), metered((400, 1, 1), (590, 2, 30), (640, 8, 20)), 2),
+        (Goal("energy", min_accuracy=0.5, max_time_ms=3), metered((590, 2, 30), (590, 1, 40), (640, 8, 20)), 0),
+        (Goal(min_accuracy=0.5, max_energy_mj=25), metered((590, 2, 30), (590, 4, 20), (640, 8, 20)), 1),
+    ],
+)
+def test_the_best_point_by_energy(goal: Goal, points: list[Outcomes], place: int) -> None:
+    assert goal.best(points, RIVAL_METERED) == place
+
+
+@pytest.mark.parametrize(
+    ("goal", "candidate", "is_better", "reason"),
+    [
+        (Goal("energy"), of(600, 90, energy_mj=25), True, r"\+0.00 points .* for 0.50 times the energy"),
+        (Goal("energy"), of(600, 5, energy_mj=60), False, r"for 1.20 times the energy, which is not better"),
+        (Goal("energy", max_energy_mj=20), of(620, 1, energy_mj=25), False, "over the 20 mJ allowed"),
+        (Goal(max_time_ms=5, max_energy_mj=20), of(620, 6, energy_mj=1), False, "over the 5 ms and 20 mJ allowed"),
+        (Goal(max_energy_mj=60), of(620, 90, energy_mj=55), True, r"\+2.00 points .* in 9.00 times the time"),
+        (Goal("energy", min_accuracy=0.5), of(560, 90, energy_mj=25), True, r"-4.00 points"),
+    ],
+)
+def test_better_by_energy(goal: Goal, candidate: Outcomes, is_better: bool, reason: str) -> None:
+    found, said = goal.compare(candidate, RIVAL_METERED)
+    assert found is is_better
+    assert re.search(reason, said), said
+
+
+def test_energy_that_was_not_measured_decides_nothing_and_names_the_repair() -> None:
+    for goal in (Goal("energy"), Goal(max_energy_mj=5)):
+        assert goal.needs_energy
+        with pytest.raises(CalibrationError, match=r"no energy was measured: .*`jetsel power calibrate`"):
+            goal.best([of(600, 5)], RIVAL)
+    assert not Goal(max_time_ms=5, min_accuracy=0.5).needs_energy
+
+
+def test_outcomes_of_two_ways_are_put_together_by_photograph() -> None:
+    ours, theirs = of(1, 1.0, 2, energy_mj=5.0), of(2, 3.0, 2, energy_mj=7.0)
+    both = ours.where(np.array([True, False]), theirs)
+    assert both.correct.tolist() == [True, True]
+    assert both.time_ms.tolist() == [1.0, 3.0]
+    assert both.energy_mj is not None
+    assert both.energy_mj.tolist() == [5.0, 7.0]
+    assert ours.where(np.array([True, False]), of(2, 3.0, 2)).energy_mj is None

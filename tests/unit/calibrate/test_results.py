@@ -11,9 +11,8 @@ from jetsel.calibrate.metrics import mean_interval, share_interval
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run
 from jetsel.calibrate.results import Judge
-from jetsel.power import NO_METER
 from jetsel.wire import Criterion
-from tests.unit.calibrate.recorded import COSTS_MS, drawn, of_two_classes
+from tests.unit.calibrate.recorded import CHOOSER_W, COSTS_MS, ENERGIES_MJ, drawn, of_two_classes
 
 # Who is right: s on 0, 1, 3; m on 0, 2, 3, 4; l on all but the last, on which nobody is. So the optimum is
 # s, s, m, s, m, and none. A model costs 1, 3 or 10 ms.
@@ -28,7 +27,7 @@ FEATURES_MS, CHOICE_MS = 2.0, 0.5
 
 
 def judge(recording: Recording = SIX, criterion: Criterion = "top1") -> Judge:
-    return Judge(recording, criterion, FOLD_OF, FEATURES_MS, "l")
+    return Judge(recording, criterion, FOLD_OF, FEATURES_MS, "l", energy_reason="no sensor here")
 
 
 def of(models: list[str], *, reads_features: bool = True) -> Run:
@@ -59,7 +58,7 @@ def test_a_policy_by_hand() -> None:
     assert found.agreement == pytest.approx(3 / 5)
     assert found.missed == pytest.approx(1 / 6)  # 1: s would have been right
     assert found.geometric_mean == pytest.approx((1 * 1 / 3) ** 0.5)
-    assert (found.energy_mj, found.energy_reason) == (None, NO_METER.reason)
+    assert (found.energy_mj, found.energy_reason) == (None, "no sensor here")
 
 
 def test_the_intervals_are_of_the_answers_and_of_the_mean_time() -> None:
@@ -154,3 +153,35 @@ def test_the_optimum_is_the_cheapest_in_time_whatever_the_column() -> None:
     # m as dear as everything: where l is right as well, it is the optimum.
     dear = dataclasses.replace(SIX, costs_ms={"s": 1.0, "m": 30.0, "l": 10.0})
     assert judge(dear).bounds()["oracle"].runs == pytest.approx({"s": 4 / 6, "m": 0, "l": 2 / 6})
+
+
+METERED = dataclasses.replace(SIX, energies_mj=ENERGIES_MJ, chooser_w=CHOOSER_W)
+
+
+def test_energies_by_hand() -> None:
+    found = judge(METERED).result("chain", of(CHOSEN))
+    # 12, 6, 6, 12, 30 and 30 mJ of the models, and 4 W for 2.5 ms of features and choice: 10 mJ each time.
+    assert found.energy_mj is not None
+    assert found.energy_mj.mean == pytest.approx(96 / 6 + 10)
+    assert found.energy_mj.p50 == pytest.approx(12 + 10)
+    assert found.energy_reason is None
+    # l alone takes 30 mJ; the oracle, which saves time, s, s, m, s, m and s: 12, 12, 6, 12, 6 and 12.
+    assert found.vs_best_single.energy_ratio == pytest.approx(26 / 30)
+    assert found.vs_oracle.energy_ratio == pytest.approx(26 / 10)
+    quick = judge(METERED).outcomes(of(CHOSEN, reads_features=False)).energy_mj
+    assert quick is not None
+    assert quick.tolist() == [14.0, 8.0, 8.0, 14.0, 32.0, 32.0]  # 0.5 ms of choice alone
+
+
+def test_of_a_cascade_every_model_that_ran_is_paid_for() -> None:
+    climbed = of(["s", "s", "m", "s", "m", "l"], reads_features=False)
+    climbed.ran[:, 0] = True
+    energy = judge(METERED).outcomes(climbed).energy_mj
+    assert energy is not None
+    assert energy.tolist() == [14.0, 14.0, 20.0, 14.0, 20.0, 44.0]
+
+
+def test_where_energy_is_saved_the_optimum_is_the_most_frugal_that_is_right() -> None:
+    by_energy = dataclasses.replace(METERED, objective="energy")
+    # m takes less than s: it is the optimum on 0, 2, 3 and 4, s on 1; on the last nobody is right.
+    assert judge(by_energy).bounds()["oracle"].runs == pytest.approx({"s": 2 / 6, "m": 4 / 6, "l": 0})

@@ -88,5 +88,27 @@ def test_a_chooser_pays_only_below_its_break_even(pays_below_ms: float, verdict:
     assert said(chain=msgspec.structs.replace(CHAIN, pays_below_ms=pays_below_ms))[-1].endswith(verdict)
 
 
+def test_energies_are_said_where_they_are_known() -> None:
+    def metered(one: Result, energy_mj: float) -> Result:
+        against = msgspec.structs.replace(one.vs_best_single, energy_ratio=energy_mj / 40)
+        spread = Spread(energy_mj, energy_mj, energy_mj)
+        return msgspec.structs.replace(one, energy_mj=spread, vs_best_single=against)
+
+    policies = {"chain": metered(POLICIES["chain"], 30.0), "cascade": metered(POLICIES["cascade"], 44.0)}
+    bounds = {"best single": metered(BOUNDS["best single"], 40.0), "oracle": metered(BOUNDS["oracle"], 9.5)}
+    chain = msgspec.structs.replace(CHAIN, chooser_mj=1.25)
+    found = sentences(policies, bounds, "l", chain, "top1", None)
+    assert (
+        found[0] == "On your photographs, chain saves 12 % of l's time, saves 25 % of its energy and loses 2.0 points."
+    )
+    assert found[1] == (
+        "On your photographs, cascade saves 50 % of l's time, takes 10 % more energy and is as accurate."
+    )
+    assert (
+        "75.0 % would be right in 4.00 ms and 9.50 mJ; l alone is right on 60.0 % in 10.00 ms and 40.00 mJ." in found[3]
+    )
+    assert found[4].startswith("Features and choice take 0.250 ms and 1.250 mJ. ")
+
+
 def test_agreement_comes_before_everything() -> None:
     assert said(labels_from="l")[0] == "There were no labels: right means here that the answer agrees with l's."

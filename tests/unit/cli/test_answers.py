@@ -15,7 +15,7 @@ from tests.unit.client.peer import Seen, answer
 
 DOCUMENTED = [
     *("path", "label", "wnid", "probability", "top_k", "model", "policy", "ran", "latency_ms", "stages_ms"),
-    "energy_mj",
+    *("energy_mj", "energy_estimated", "energy_uncertainty_mj", "out_of_conditions"),
 ]
 
 
@@ -105,8 +105,28 @@ def test_the_details_say_all_there_is() -> None:
     ]
 
 
-def test_energy_that_was_measured_is_told() -> None:
-    assert "  energy: 12.3 mJ" in details(outcome(energy_mj=12.34))
+def test_energy_says_how_it_is_known_and_how_well() -> None:
+    assert "  energy: 12.3 mJ (measured)" in details(outcome(energy_mj=12.34))
+    assert "  energy: 12.3 mJ give or take 0.5 (measured)" in details(
+        outcome(energy_mj=12.34, energy_uncertainty_mj=0.5)
+    )
+    estimated = outcome(energy_mj=12.34, energy_uncertainty_mj=0.5, energy_estimated=True)
+    assert "  energy: 12.3 mJ give or take 0.5 (the calibration's mean of what ran)" in details(estimated)
+    assert printed(estimated).splitlines()[-2].split()[-1] == "~12.3"
+
+
+def test_what_is_out_of_its_conditions_is_told() -> None:
+    found = outcome(out_of_conditions=["idle power: power mode changed from '0 MAXN' to '1 MAXQ'"])
+    assert "  out of its conditions: idle power: power mode changed from '0 MAXN' to '1 MAXQ'" in details(found)
+    assert as_plain(found, explain=False)["out_of_conditions"] == found.result.out_of_conditions  # type: ignore[union-attr]
+
+
+def test_why_the_policy_decided_is_told_where_it_was_explained() -> None:
+    found = outcome(explain=True).result
+    assert isinstance(found, wire.Answer)
+    explanation = msgspec.structs.replace(found.explanation, policy_because="the request names it")
+    told = details(outcome(msgspec.structs.replace(found, explanation=explanation)))
+    assert "  the policy: the request names it" in told
 
 
 @pytest.mark.parametrize(("label", "expected"), [("orange, orange tree", "orange"), ("bus", "bus")])

@@ -174,7 +174,8 @@ def test_a_jetson_tells_its_model_and_its_release(tmp_path: Path) -> None:
     (tmp_path / "etc/nv_tegra_release").write_text(release)
     found = by_name(board(subject(probes=[GOOD], root=tmp_path)))
     assert found["model"] == Finding("model", "ok", "NVIDIA Jetson TX2 Developer Kit")
-    assert found["L4T"] == Finding("L4T", "ok", "32.7.1")
+    assert found["L4T"] == Finding("L4T", "ok", "32.7.1, of JetPack 4.6.1")
+    assert found["power mode"] == Finding("power mode", "info", "unknown (no nvpmodel status)")
     assert found["gpu"] == Finding("gpu", "ok", "NVIDIA Tegra X2")
 
 

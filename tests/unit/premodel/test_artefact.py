@@ -9,12 +9,27 @@ import numpy as np
 import pytest
 
 from jetsel.errors import CalibrationError
-from jetsel.premodel import Calibration, Rung, Skip, Weighing, check
+from jetsel.premodel import Calibration, Rung, Skip, Weighing, chain_from, check
 from jetsel.premodel.artefact import verify
 
 
 def test_the_example_is_whole(calibration: Calibration) -> None:
     verify(calibration)
+
+
+ENERGIES = {"small": 9.0, "middle": 2.0, "large": 30.0}
+
+
+def test_what_models_cost_is_of_the_objective(calibration: Calibration) -> None:
+    assert calibration.costs == calibration.costs_ms
+    by_energy = msgspec.structs.replace(calibration, objective="energy", energies_mj=ENERGIES)
+    verify(by_energy)
+    assert by_energy.costs == ENERGIES
+    # All three are right on the second photograph: the optimum is the fastest, or the most frugal.
+    assert [
+        chain_from(one, "top1", "optimum").choose(np.array([3.0, -1.0], np.float32)).model
+        for one in (msgspec.structs.replace(calibration, k=1), msgspec.structs.replace(by_energy, k=1))
+    ] == ["small", "middle"]
 
 
 @pytest.mark.parametrize(
@@ -48,6 +63,12 @@ def test_the_example_is_whole(calibration: Calibration) -> None:
         ({"embedding": {"top1": Weighing(0.5)}, "embeddings": np.zeros((4, 2), np.float32)}, "embedding asks"),
         ({"embedding": {"top1": Weighing(0.5, 9)}, "embeddings": np.zeros((4, 2), np.float32)}, "embedding asks"),
         ({"boosted": {"top1": Weighing(0.5)}}, "trees and boosted"),
+        ({"boosted": {"top1": Weighing()}}, "a weighing has no price"),
+        ({"boosted": {"top1": Weighing(price_per_mj=0.5)}}, "not one of time"),
+        ({"boosted": {"top1": Weighing(0.5)}, "objective": "energy", "energies_mj": ENERGIES}, "not one of energy"),
+        ({"energies_mj": {"small": 1.0}}, "energies_mj must name exactly"),
+        ({"energies_half_mj": {"small": 1.0}}, "energies_half_mj must name exactly"),
+        ({"objective": "energy"}, "energy is its objective, and energies_mj names no model"),
     ],
 )
 def test_a_contradiction_is_named(calibration: Calibration, change: dict[str, Any], reason: str) -> None:

@@ -1,4 +1,4 @@
-"""A recording read back: order, costs, energy, groups, labels, and times taken from another machine."""
+"""A recording read back: order, costs, groups, labels, and times taken from another machine."""
 
 from __future__ import annotations
 
@@ -18,25 +18,9 @@ from jetsel.calibrate.record.conditions import gather
 from jetsel.engines import Engine
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
-from jetsel.power import Reading
 from tests.unit.calibrate.record.making import LABELS, QUICK, draw, family, found, put, rows
 
 BOTH = family("xs", "s")
-
-
-class Joulemeter:
-    """Reads the same in every window."""
-
-    name = "VDD_IN"
-
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
-
-    def window(self) -> Joulemeter:
-        return self
-
-    def close(self) -> Reading:
-        return self.reading
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +83,7 @@ def test_costs_are_means_over_the_photographs_timed_for_every_model(copy: Path) 
     assert times.costs_ms == {names[1]: pytest.approx(2 + mean), names[2]: 2.0}
     assert (times.decode_ms, times.features_ms) == (pytest.approx(mean), pytest.approx(2 * mean))
     assert times.photographs == len(kept) == 3
-    assert (times.energy_mj, times.energy_reason) == (None, "no meter")
+    assert (times.energies, times.energy_reason) == (None, "no meter")
     assert times.conditions["jetsel"] == gather({}).described()["jetsel"]
 
 
@@ -170,25 +154,6 @@ def test_times_of_a_board_replace_those_of_the_recording(whole: Path, copy: Path
     change(copy, "UPDATE meta SET value = 'pets' WHERE key = 'family'")
     with pytest.raises(CalibrationError, match="times of the family 'pets' and 'starter' is due"):
         times_from(loaded, copy)
-
-
-@pytest.mark.parametrize(
-    ("reading", "energy_mj", "reason"),
-    [(Reading(3.0, None), 1.5, None), (Reading(None, "the sensor vanished"), None, "the sensor vanished")],
-)
-def test_a_meter_s_energy_is_divided_by_the_repeats(
-    whole: Path,
-    tmp_path: Path,
-    engines: Mapping[str, Engine],
-    reading: Reading,
-    energy_mj: float | None,
-    reason: str | None,
-) -> None:
-    options = dataclasses.replace(QUICK, meter=Joulemeter(reading))  # two repeats each
-    record(tmp_path / "metered.db", BOTH, engines, found(whole.parent / "photos"), options)
-    times = load(tmp_path / "metered.db", BOTH).times
-    assert times.energy_mj == (None if energy_mj is None else {"xs": energy_mj, "s": energy_mj})
-    assert times.energy_reason == reason
 
 
 def test_times_of_two_machines_are_never_mixed(copy: Path, whole: Path, engines: Mapping[str, Engine]) -> None:

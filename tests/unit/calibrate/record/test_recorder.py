@@ -75,7 +75,7 @@ def test_each_photograph_is_recorded_as_the_serving_code_sees_it(
     photographs: Path, path: Path, engines: Mapping[str, Engine]
 ) -> None:
     done = go(photographs, engines)
-    assert done == Recorded(photographs=6, recorded=6, skipped={}, noisy=None, finished=True)
+    assert done == Recorded(photographs=6, recorded=6, skipped={}, noisy=None, unmetered="no meter", finished=True)
     file = photographs / LABELS.wnids[1] / "004.jpg"
     decoded = image.decode(file.read_bytes(), NO_TIMES.limits, BOTH.decode_px)
     (row,) = rows(

@@ -42,19 +42,19 @@ def test_quantiles_are_those_of_the_printed_table(freedom: int, quantile: float)
 def test_the_interval_by_hand() -> None:
     found = Repeats()
     found.add(1.0)
-    assert found.half_width_ms == math.inf
+    assert found.half_width == math.inf
     found.add(2.0)
     found.add(3.0)
     # Mean 2, variance 1, standard error 1 / sqrt(3), t of 2 degrees of freedom 4.3027.
-    assert (found.count, found.mean_ms) == (3, 2.0)
-    assert found.half_width_ms == pytest.approx(4.302653 / math.sqrt(3))
+    assert (found.count, found.mean) == (3, 2.0)
+    assert found.half_width == pytest.approx(4.302653 / math.sqrt(3))
 
 
 def test_steady_durations_settle_at_the_least_repeats() -> None:
     clock = Clock()
     found = repeat_by_turns({"s": clock.run("s", 10.0)}, Plan(least_repeats=5, most_repeats=50), clock)["s"]
-    assert (found.count, found.half_width_ms) == (5, pytest.approx(0.0))
-    assert found.mean_ms == pytest.approx(10.0)
+    assert (found.count, found.half_width) == (5, pytest.approx(0.0))
+    assert found.mean == pytest.approx(10.0)
 
 
 def test_restless_durations_are_repeated_until_the_interval_is_narrow() -> None:
@@ -64,7 +64,7 @@ def test_restless_durations_are_repeated_until_the_interval_is_narrow() -> None:
     clock = Clock()
     found = repeat_by_turns({"s": clock.run("s", 9.0, 11.0)}, Plan(most_repeats=50), clock)["s"]
     assert found.count == 19
-    assert found.half_width_ms == pytest.approx(0.4945, abs=0.0005)
+    assert found.half_width == pytest.approx(0.4945, abs=0.0005)
 
 
 def test_the_cap_ends_what_never_settles() -> None:
@@ -72,7 +72,7 @@ def test_the_cap_ends_what_never_settles() -> None:
     plan = Plan(most_repeats=12)
     found = repeat_by_turns({"s": clock.run("s", 1.0, 100.0)}, plan, clock)["s"]
     assert found.count == 12
-    assert not found.is_settled(plan)
+    assert not found.is_settled(plan.least_repeats, plan.half_width)
 
 
 def test_models_are_timed_by_turns_and_leave_when_settled() -> None:

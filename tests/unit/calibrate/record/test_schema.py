@@ -61,8 +61,8 @@ def test_a_foreign_file_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
 
 
 def test_another_version_is_refused(path: Path) -> None:
-    change(path, "UPDATE meta SET value = '2' WHERE key = 'version'")
-    refused(path, "is of format 2 and this jetsel reads 1; upgrade jetsel")
+    change(path, "UPDATE meta SET value = '3' WHERE key = 'version'")
+    refused(path, "is of format 3 and this jetsel reads 2; upgrade jetsel")
 
 
 def test_another_family_or_other_labels_are_refused(path: Path) -> None:

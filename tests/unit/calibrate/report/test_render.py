@@ -147,6 +147,19 @@ def test_energy_that_nobody_measured_is_unknown_with_its_reason() -> None:
     assert "Mean energy, mJ" not in text
 
 
+def test_energy_that_was_measured_is_beside_the_times_with_its_bounds() -> None:
+    findings = sample.findings()
+    text = Reader(render(findings)).text
+    for model, mean_mj in findings.energies_mj.items():
+        assert f"{significant(mean_mj)} \u00b1 {significant(findings.energies_half_mj[model])}" in text
+    winner = findings.comparisons["top1"].policies[findings.winner]
+    assert winner.energy_mj is not None
+    assert f"{significant(winner.energy_mj.mean)}\u00a0mJ" in text
+    assert f"Mean energy of {findings.winner}" in text
+    assert "Energy above idle power, mJ" in text
+    assert "Energy above idle power, mJ" not in Reader(render(PAGES["agreement"])).text
+
+
 def test_one_policy_without_energy_does_not_hide_the_others() -> None:
     findings = sample.findings()
     top1 = findings.comparisons["top1"]

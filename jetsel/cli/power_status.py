@@ -1,0 +1,93 @@
+"""What `jetsel status` says of power: the board's, the budget, and what models and policies took of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from jetsel.wire import PowerStatus, Sampling
+
+
+def power_lines(power: PowerStatus) -> list[str]:
+    """Return what is to be said of the board's power and of the choosing's."""
+    lines = [_total(power)]
+    if power.sampling is not None:
+        lines.append(f"  read {_sampling(power.sampling)}")
+    lines += [f"  rail {rail.name} is not read: {rail.reason}" for rail in power.dropped]
+    if power.idle_reason is not None:
+        lines.append(f"  energies are not measured: {power.idle_reason}")
+    if power.budget is not None:
+        lines.append(f"power budget: {power.budget.budget_w:g} W; level {power.budget.level}, {power.budget.state}")
+    lines += [f"out of its conditions: {reason}" for reason in power.out_of_conditions]
+    if power.chooser_j is not None:
+        share = "" if power.chooser_share is None else f", {power.chooser_share:.0%} of what choosing and models took"
+        decode = "" if power.decode_j is None else f"; decoding took {joules(power.decode_j)}"
+        lines.append(f"choosing took {joules(power.chooser_j)}{share}{decode}")
+    return lines
+
+
+def energy_tables(power: PowerStatus) -> list[Table]:
+    """Return what each model and each policy took, where any has been at work."""
+    from rich.markup import escape
+
+    from jetsel.cli.terminal import table
+
+    found = []
+    if power.models:
+        models = table("model", "family", ">photographs", ">energy", ">mJ each", ">mean W")
+        models.title = "energy above idle by model"
+        for model in power.models:
+            took = (joules(model.joules), _figure(model.mean_mj), _figure(model.mean_w))
+            models.add_row(escape(model.model), escape(model.family), str(model.photographs), *took)
+        found.append(models)
+    if power.policies:
+        policies = table("policy", "family", ">answers", ">energy", ">mJ each", ">mean W", "saved")
+        policies.title = "energy above idle by policy, choosing included"
+        for policy in power.policies:
+            took = (joules(policy.joules), _figure(policy.mean_mj), _figure(policy.mean_w))
+            saved = joules(policy.saved_j) if policy.saved_j is not None else f"not known: {policy.saved_reason}"
+            policies.add_row(escape(policy.policy), escape(policy.family), str(policy.answers), *took, escape(saved))
+        found.append(policies)
+    return found
+
+
+def joules(value: float | None) -> str:
+    """Return an energy with three digits that mean something, or a dash where it is not known."""
+    if value is None:
+        return "-"
+    return (
+        f"{value / 1e3:.3g} kJ"
+        if abs(value) >= 1e3
+        else f"{value:.3g} J"
+        if abs(value) >= 1
+        else f"{value * 1e3:.3g} mJ"
+    )
+
+
+def _total(power: PowerStatus) -> str:
+    mode = "" if power.power_mode is None else f"; power mode {power.power_mode}"
+    if power.reason is not None:
+        return f"power: not measured: {power.reason}{mode}"
+    parts = [f"{power.watts:.2f} W now" if power.watts is not None else "not known now"]
+    if power.mean_w is not None:
+        parts.append(f"{power.mean_w:.2f} W in the mean")
+    if power.idle_w is not None:
+        parts.append(f"{power.idle_w:.2f} W idle")
+    return f"power: {', '.join(parts)} ({' + '.join(power.total_of)}){mode}"
+
+
+def _sampling(sampling: Sampling) -> str:
+    told = [
+        (sampling.achieved_hz, "{:.0f} times a second"),
+        (sampling.jitter_p50_us, "late by {:.0f} us"),
+        (sampling.jitter_p99_us, "by at most {:.0f} us in 99 %"),
+        (sampling.update_period_ms, "a new value every {:.1f} ms"),
+        (None if sampling.core_share is None else 100 * sampling.core_share, "for {:.1f} % of a core"),
+    ]
+    return ", ".join(form.format(value) for value, form in told if value is not None) or "with nothing known of it yet"
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

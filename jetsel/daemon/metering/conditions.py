@@ -1,0 +1,64 @@
+"""Whether the board is still as it was when it was calibrated: reasons in words, and one warning for each."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import deque
+from collections.abc import Mapping
+
+from jetsel.power.machine import Facts, differences, throttled
+
+log = logging.getLogger("jetsel.power")
+
+SHORTLY_S = 10.0
+"""How long an alarm is told after it went off, a GPU must lag behind its clock to be told of, and a reason must be gone
+before that is logged: heat comes and goes at a trip point."""
+
+BOARD = "the board"
+_FIGURE = re.compile(r"(?<![\w.-])\d+(\.\d+)?(?![\w-])")
+
+
+class Conditions:
+    """Compares each look at the board with what was measured, and remembers what it has warned of.
+
+    One thread looks; any thread may read `reasons`.
+    """
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[float, Facts]] = deque()
+        self._warned: dict[str, tuple[float, str]] = {}  # when last seen and in which words, by the reason's kind
+        self.reasons: dict[str, list[str]] = {}
+        """What is wrong, by what it concerns: BOARD, or what was measured. Replaced as a whole, and never changed."""
+
+    def look(self, now_s: float, facts: Facts, measured: Mapping[str, Facts]) -> None:
+        """Take in the board's facts of now. measured: the facts that each measurement in use was made under."""
+        while len(self._looks) > 1 and now_s - self._looks[1][0] >= SHORTLY_S:
+            self._looks.popleft()
+        before = self._looks[0][1] if self._looks else None
+        self._looks.append((now_s, facts))
+        found = {BOARD: throttled(before, facts)} | {what: differences(was, facts) for what, was in measured.items()}
+        self.reasons = {what: why for what, why in found.items() if why}
+        self._warn(now_s)
+
+    def of(self, *concerned: str) -> list[str]:
+        """Return the reasons in words that concern the board or one of these measurements."""
+        reasons = self.reasons
+        return words({what: reasons[what] for what in (BOARD, *concerned) if what in reasons}) if reasons else []
+
+    def _warn(self, now_s: float) -> None:
+        """Log each reason once while it lasts, and once that it is over."""
+        for sentence in words(self.reasons):
+            kind = _FIGURE.sub("#", sentence) if sentence.startswith(BOARD) else sentence
+            if kind not in self._warned:
+                log.warning("out of its conditions: %s", sentence)
+            self._warned[kind] = now_s, sentence
+        for kind, (seen_s, sentence) in list(self._warned.items()):
+            if now_s - seen_s >= SHORTLY_S:
+                log.warning("no longer out of its conditions: %s", sentence)
+                del self._warned[kind]
+
+
+def words(reasons: Mapping[str, list[str]]) -> list[str]:
+    """Return every reason with what it concerns."""
+    return [f"{what}: {reason}" for what, why in reasons.items() for reason in why]

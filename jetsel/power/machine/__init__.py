@@ -1,0 +1,18 @@
+"""What a board can say of itself beside its power: its name, mode, clocks, load, heat, and whether it is throttled."""
+
+from jetsel.power.machine.changes import changed, differences, throttled
+from jetsel.power.machine.facts import Clock, Fact, Facts, Known, Pinned, Throttling
+from jetsel.power.machine.machine import Machine
+
+__all__ = [
+    "Clock",
+    "Fact",
+    "Facts",
+    "Known",
+    "Machine",
+    "Pinned",
+    "Throttling",
+    "changed",
+    "differences",
+    "throttled",
+]

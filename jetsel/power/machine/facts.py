@@ -1,0 +1,86 @@
+"""The facts about a board as values that become JSON: what was read, or None and the reason."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+T = TypeVar("T")
+
+
+class Known(Struct, Generic[T], frozen=True):
+    """Something about the machine: what was read, or None and the reason."""
+
+    value: T | None
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        return str(self.value) if self.value is not None else f"unknown ({self.reason})"
+
+
+Fact = Known[str]
+
+
+class Clock(Struct, frozen=True, kw_only=True):
+    """One clock that the governor moves: a cluster of CPU cores, or a GPU.
+
+    lowest_mhz, highest_mhz: what it is allowed now, by the power mode, jetson_clocks and heat. requested_mhz: what the
+    governor asked for last. None: the kernel does not tell.
+    """
+
+    name: str
+    now_mhz: float
+    lowest_mhz: float | None = None
+    highest_mhz: float
+    requested_mhz: float | None = None
+    governor: str | None = None
+
+    @property
+    def share(self) -> float:
+        """How much of the highest allowed clock it runs at."""
+        return self.now_mhz / self.highest_mhz
+
+
+class Pinned(Struct, frozen=True):
+    """Whether jetson_clocks holds the clocks at their highest; how: who says so."""
+
+    value: bool | None
+    reason: str | None = None
+    how: str | None = None
+
+
+class Throttling(Struct, frozen=True, kw_only=True):
+    """What slows the board down. Sentences for people; an empty list: looked at, and nothing found.
+
+    hot: thermal zones that have reached a trip point at which Linux slows down or stops. cooled: what Linux slows down
+    for heat. over_current: rails past a limit of their sensor. events: counts since the board was started, by alarm:
+    over-current, and low voltage on Orin and later. held: GPUs that run slower under load than they were asked to.
+    """
+
+    hot: Known[list[str]]
+    cooled: Known[list[str]]
+    over_current: Known[list[str]]
+    events: Known[dict[str, int]]
+    held: Known[list[str]]
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """One look at the board.
+
+    power_mode: number and name, as nvpmodel has them: "0 MAXN". cores: those that run: "0-5". gpu_load: 0 to 1.
+    temperatures_c: by thermal zone, in °C. jtop: the version of jetson-stats that answered, where it was asked.
+    """
+
+    board: Fact
+    l4t: Fact
+    jetpack: Fact
+    power_mode: Fact
+    jetson_clocks: Pinned
+    cores: Fact
+    cpu_clocks: Known[list[Clock]]
+    gpu_clocks: Known[list[Clock]]
+    gpu_load: Known[float]
+    temperatures_c: Known[dict[str, Known[float]]]
+    throttling: Throttling
+    jtop: Fact

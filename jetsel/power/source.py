@@ -1,0 +1,34 @@
+"""Where integration gets its samples: what a sampler offers to the meter, the ledger and the idle measurement."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from jetsel.power.samples import Samples
+
+
+class Source(Protocol):
+    """Samples of the board's total power, kept for a while. Any thread may use it."""
+
+    @property
+    def total_of(self) -> tuple[str, ...]:
+        """Return the names of the rails that make the total."""
+
+    @property
+    def reason(self) -> str | None:
+        """Return why no samples come, None while they do."""
+
+    def open(self) -> None:
+        """Ask for samples at the fast rate until as many shut()."""
+
+    def shut(self) -> None:
+        """Take one open() back."""
+
+    def wait(self, until_ns: int, limit_s: float) -> bool:
+        """Wait until a sample of that time or later is there; False at the limit."""
+
+    def samples(self, begin_ns: int, end_ns: int) -> Samples:
+        """Return the samples of an interval (time.monotonic_ns()), and one more on each side where there is one."""
+
+    def latest(self) -> tuple[int, float] | None:
+        """Return the newest sample's time and watts, None before the first."""

@@ -1,0 +1,61 @@
+"""The messages on the socket: one class each, their JSON derived from it; docs/protocol.md describes every field."""
+
+from jetsel.wire.codec import (
+    MAX_JSON_BYTES,
+    PROTOCOL_VERSION,
+    Header,
+    decode_reply,
+    decode_request,
+    encode,
+    failure,
+    read_id,
+)
+from jetsel.wire.power import BudgetStatus, DroppedRail, ModelEnergy, PolicyEnergy, PowerStatus, Sampling
+from jetsel.wire.replies import (
+    Answer,
+    Explanation,
+    Failure,
+    FamilyStatus,
+    ModelStatus,
+    Ran,
+    Ranked,
+    Reloaded,
+    Reply,
+    Stages,
+    StatusReply,
+)
+from jetsel.wire.requests import Classify, Criterion, Pixels, Reload, Request, Status
+
+__all__ = [
+    "MAX_JSON_BYTES",
+    "PROTOCOL_VERSION",
+    "Answer",
+    "BudgetStatus",
+    "Classify",
+    "Criterion",
+    "DroppedRail",
+    "Explanation",
+    "Failure",
+    "FamilyStatus",
+    "Header",
+    "ModelEnergy",
+    "ModelStatus",
+    "Pixels",
+    "PolicyEnergy",
+    "PowerStatus",
+    "Ran",
+    "Ranked",
+    "Reload",
+    "Reloaded",
+    "Reply",
+    "Request",
+    "Sampling",
+    "Stages",
+    "Status",
+    "StatusReply",
+    "decode_reply",
+    "decode_request",
+    "encode",
+    "failure",
+    "read_id",
+]

@@ -1,0 +1,108 @@
+"""The messages as frame one carries them: JSON, derived from their classes and never written by hand."""
+
+from __future__ import annotations
+
+import reprlib
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from jetsel.errors import BadRequestError, JetselError, UnknownKindError, UnsupportedVersionError
+from jetsel.wire.replies import Failure, Reply
+from jetsel.wire.requests import Request
+
+PROTOCOL_VERSION = 1
+MAX_JSON_BYTES = 65_536
+"""Past this, frame one is refused unread: the largest honest request is under 2 KB."""
+
+
+class Header(Struct, frozen=True):
+    """What is read of a message before anything else, so that even a foreign one is answered under its id."""
+
+    v: Any = None
+    type: Any = None
+    id: Any = None
+
+
+_header = msgspec.json.Decoder(Header)
+_request: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+_KINDS = ("classify", "status", "reload")
+_reply: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
+_encoder = msgspec.json.Encoder()
+_QUOTED = 150
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)  # msgspec raises the last two as they are
+
+
+def encode(message: Request | Reply) -> bytes:
+    """Return the message as frame one carries it."""
+    return _encoder.encode(message)
+
+
+def read_id(frame: bytes) -> str | None:
+    """Return the request's id, or None where it cannot be read: a reply carries it even when all else is wrong."""
+    if len(frame) > MAX_JSON_BYTES:
+        return None
+    try:
+        found = _header.decode(frame).id
+    except _UNREADABLE:
+        return None
+    return found if isinstance(found, str) and len(found) <= 128 else None
+
+
+def decode_request(frame: bytes) -> Request:
+    """Read frame one of a request.
+
+    Raises BadRequestError, UnsupportedVersionError or UnknownKindError, each with the repair.
+    """
+    if len(frame) > MAX_JSON_BYTES:
+        raise BadRequestError(
+            f"frame one has {len(frame)} bytes; at most {MAX_JSON_BYTES} are read: put the image in frame two"
+        )
+    try:
+        request = _request.decode(frame)
+    except _UNREADABLE as error:
+        raise _what_is_wrong(frame, error) from None
+    if request.v != PROTOCOL_VERSION:
+        raise _unsupported(request.v)
+    return request
+
+
+def _what_is_wrong(frame: bytes, error: Exception) -> JetselError:
+    """Read the tolerant header of a request that could not be read: another version is named before anything else."""
+    try:
+        header = _header.decode(frame)
+    except _UNREADABLE as worse:
+        return BadRequestError(f"frame one is not a JSON object: {_brief(worse)}")
+    if header.v != PROTOCOL_VERSION or isinstance(header.v, bool):
+        return _unsupported(header.v)
+    if header.type not in _KINDS:
+        return UnknownKindError(f'"type" is {reprlib.repr(header.type)}: use one of {", ".join(_KINDS)}')
+    return BadRequestError(f"the {header.type} request is wrong: {_brief(error)}")
+
+
+def _unsupported(version: Any) -> UnsupportedVersionError:
+    return UnsupportedVersionError(
+        f'this daemon speaks version {PROTOCOL_VERSION}: send "v": {PROTOCOL_VERSION}, not {reprlib.repr(version)}'
+    )
+
+
+def decode_reply(frame: bytes) -> Reply:
+    """Read frame one of a reply; raises BadRequestError where the peer does not speak the protocol."""
+    try:
+        return _reply.decode(frame)
+    except _UNREADABLE as error:
+        raise BadRequestError(
+            f"the peer's reply is not of protocol version {PROTOCOL_VERSION}: {_brief(error)}"
+        ) from None
+
+
+def failure(request_id: str | None, error: JetselError) -> Failure:
+    """Return the reply that carries this error."""
+    return Failure(PROTOCOL_VERSION, request_id, error.code, error.retry, str(error))
+
+
+def _brief(error: Exception) -> str:
+    """What was wrong; a long value that it quotes is cut, and its end kept, which says where."""
+    text = str(error)
+    return text if len(text) <= 2 * _QUOTED else f"{text[:_QUOTED]} ... {text[-_QUOTED:]}"

@@ -1,0 +1,156 @@
+"""What the daemon replies."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from jetsel.wire.power import PowerStatus
+from jetsel.wire.requests import Criterion
+
+
+class Ranked(Struct, frozen=True):
+    """One label of the answer's top-k with its calibrated probability."""
+
+    label: str
+    wnid: str
+    probability: float
+
+
+class Ran(Struct, frozen=True):
+    """One model that ran for the request, and why. `latency_ms` is the whole batch's, `batch` its size.
+
+    `device_ms` is what the device itself took of it, null where that is not measured.
+    """
+
+    model: str
+    because: str
+    confidence: float
+    latency_ms: float
+    batch: int
+    device_ms: float | None = None
+
+
+class Stages(Struct, frozen=True):
+    """Where the time went. `inference` has one entry for each run, in order; stages that did not happen are null."""
+
+    queue: float
+    decode: float
+    features: float | None
+    choice: float
+    inference: list[float]
+    total: float
+
+
+class Explanation(Struct, frozen=True):
+    """More about the choice: the features it read (null where it read none) and how the policy argued.
+
+    `policy_because` says why this policy and no other decided: the request, or what the default was chosen for.
+    """
+
+    features: dict[str, float] | None
+    distance: float | None
+    steps: list[str]
+    decoded_width_px: int
+    decoded_height_px: int
+    policy_because: str | None = None
+
+
+class Answer(Struct, tag="answer", tag_field="type", frozen=True):
+    """What the photograph shows, who said so, and what it took."""
+
+    v: int
+    id: str
+    family: str
+    label: str
+    wnid: str
+    probability: float
+    top_k: list[Ranked]
+    model: str
+    policy: str
+    criterion: Criterion
+    because: str
+    in_doubt: bool
+    cut_short: bool
+    ran: list[Ran]
+    stages_ms: Stages
+    energy_mj: float | None
+    energy_reason: str | None
+    width_px: int
+    height_px: int
+    explanation: Explanation | None = None
+    energy_estimated: bool = False
+    energy_uncertainty_mj: float | None = None
+    out_of_conditions: list[str] = []
+
+
+class Failure(Struct, tag="failure", tag_field="type", frozen=True):
+    """Why there is no answer. `code` is stable; `retry` says whether the same request may succeed later."""
+
+    v: int
+    id: str | None
+    code: str
+    retry: bool
+    message: str
+
+
+class ModelStatus(Struct, frozen=True):
+    """One model as the daemon sees it: `state` is loading, ready or unavailable, the latter with its reason."""
+
+    name: str
+    version: str
+    state: str
+    reason: str | None
+    runs: int
+    p50_ms: float | None
+    p95_ms: float | None
+    backend: str
+
+
+class FamilyStatus(Struct, frozen=True):
+    """One family: its models cheapest first, the policies that a request may name, and what decides by default."""
+
+    name: str
+    classes: int
+    models: list[ModelStatus]
+    policies: list[str]
+    default_policy: dict[str, str]
+    because: str
+    fallback: str | None
+    calibration: str | None
+    objective: str | None = None
+
+
+class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
+    """How the daemon fares. `state` is loading, ready or stopping; `requests` counts by outcome or error code.
+
+    `progress` says how far the loading is, as in "building 2 of 5"; null once it is done.
+    """
+
+    v: int
+    id: str
+    state: str
+    version: str
+    pid: int
+    uptime_s: float
+    endpoints: list[str]
+    default_family: str | None
+    families: list[FamilyStatus]
+    broken: list[str]
+    requests: dict[str, int]
+    in_queue: int
+    queued_bytes: int
+    lost_replies: int
+    resident_mb: float | None
+    progress: str | None = None
+    power: PowerStatus | None = None
+
+
+class Reloaded(Struct, tag="reloaded", tag_field="type", frozen=True):
+    """The daemon serves what its files say now; `changed` names what is different."""
+
+    v: int
+    id: str
+    changed: list[str]
+
+
+Reply = Answer | Failure | StatusReply | Reloaded

@@ -1,0 +1,53 @@
+"""What a client may ask."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+Criterion = Literal["top1", "top5"]
+Id = Annotated[str, Meta(min_length=1, max_length=128)]
+Name = Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class Pixels(Struct, frozen=True, forbid_unknown_fields=True):
+    """How raw pixels lie in frame two, as cameras have them; `stride` is the bytes from one row to the next."""
+
+    format: Literal["bgr8", "rgb8", "gray8", "nv12"]
+    width: int
+    height: int
+    stride: int
+
+
+class Classify(Struct, tag="classify", tag_field="type", frozen=True, forbid_unknown_fields=True):
+    """Asks what the photograph in frame two shows. What is left out is decided by the daemon's configuration."""
+
+    v: int
+    id: Id
+    family: Name | None = None
+    top_k: Annotated[int, Meta(ge=1, le=1000)] = 5
+    policy: Name | None = None
+    model: Name | None = None
+    deadline_ms: Annotated[float, Meta(gt=0, le=3_600_000)] | None = None
+    criterion: Criterion = "top1"
+    on_doubt: Literal["use", "refuse"] | None = None
+    explain: bool = False
+    pixels: Pixels | None = None
+
+
+class Status(Struct, tag="status", tag_field="type", frozen=True, forbid_unknown_fields=True):
+    """Asks what the daemon serves and how it fares."""
+
+    v: int
+    id: Id
+
+
+class Reload(Struct, tag="reload", tag_field="type", frozen=True, forbid_unknown_fields=True):
+    """Asks the daemon to read its configuration, models and calibrations again; for administrators on ipc alone."""
+
+    v: int
+    id: Id
+
+
+Request = Classify | Status | Reload

@@ -1,0 +1,120 @@
+"""A stand-in for jetson-stats' client, 4.2 and later: jtop.jtop as its documentation has it, over a service in memory.
+
+Left out: what sets something, and `power`, which jetsel must not ask it for.
+"""
+
+import threading
+
+__version__ = "4.2.8"
+
+
+class JtopException(Exception):  # noqa: N818  # its own name
+    """What the client raises where the service cannot be reached or speaks another version."""
+
+
+class Service:
+    """The service: a test sets what it says, and what is wrong with it.
+
+    fault: None; "inactive", "denied" or "mismatch": no client can start; "lost": the connection breaks after the first
+    data; "silent": no more data comes after the first. clients: how many are connected.
+    """
+
+    def __init__(self):
+        self.fault = None
+        self.clients = 0
+        self.started = 0
+        self.hardware = {"Model": "NVIDIA Jetson AGX Xavier", "L4T": "32.7.1", "Jetpack": "4.6.1"}
+        self.nvpmodel = (0, "MAXN")
+        self.jetson_clocks = True
+        self.gpu = {"gv11b": {"type": "integrated", "status": {"load": 98.5}, "freq": {"cur": 1377000}}}
+        self.temperature = {"CPU": {"temp": 41.5, "online": True}, "CV0": {"temp": -256, "online": False}}
+
+
+service = Service()
+_REFUSED = {
+    "inactive": "The service is not\nactive",
+    "denied": "No access to the service",
+    "mismatch": "Service 4.1.0, client 4.2.8",
+}
+
+
+class NVPModel:
+    """The power mode."""
+
+    def __init__(self, number, name):
+        self.id = number
+        self.name = name
+
+
+class JetsonClocks:
+    """Usable as a simple boolean."""
+
+    def __init__(self, alive):
+        self._alive = alive
+
+    def __bool__(self):
+        return self._alive
+
+
+class jtop:  # noqa: N801  # its own name
+    """The client: a context that connects, whose `ok` waits for new data."""
+
+    def __init__(self, interval=1.0):
+        self._interval = interval
+        self._running = False
+        self._reads = 0
+        self._closed = threading.Event()
+
+    def start(self):
+        if service.fault in _REFUSED:
+            raise JtopException(_REFUSED[service.fault])
+        service.clients += 1
+        service.started += 1
+        self._running = True
+
+    def close(self):
+        if self._running:
+            service.clients -= 1
+        self._running = False
+
+    def ok(self, spin=False):
+        self._reads += 1
+        if self._reads > 1:
+            if service.fault == "lost":
+                raise JtopException("Lost connection with the service")
+            if service.fault == "broken":
+                raise ConnectionResetError(104, "Connection reset by peer")
+            if service.fault == "silent":
+                self.close()
+                return False
+        if not spin and self._reads > 1:
+            self._closed.wait(min(self._interval, 0.01))  # sooner than the real one, for the tests' sake
+        return self._running
+
+    @property
+    def board(self):
+        return {"platform": {}, "hardware": service.hardware, "libraries": {}}
+
+    @property
+    def nvpmodel(self):
+        return None if service.nvpmodel is None else NVPModel(*service.nvpmodel)
+
+    @property
+    def jetson_clocks(self):
+        return None if service.jetson_clocks is None else JetsonClocks(service.jetson_clocks)
+
+    @property
+    def gpu(self):
+        return service.gpu
+
+    @property
+    def temperature(self):
+        return service.temperature
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.close()
+        return error is None

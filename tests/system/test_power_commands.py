@@ -1,0 +1,178 @@
+"""`jetsel power` as processes, over boards' trees: one reading, a stream, a terminal, a recording, idle power."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.data.sysfs_trees import SYSFS
+from tests.system.command import COMMAND, jetsel
+from tests.unit.power.trees import copied
+
+TX2 = SYSFS / "jetson-tx2"
+VDD_IN = "in_power0_input"  # of 0-0041 on a TX2, in milliwatts
+
+
+@pytest.mark.parametrize(
+    ("board", "total_of"),
+    [
+        ("jetson-tx2", ["VDD_IN"]),
+        ("jetson-nano", ["POM_5V_IN"]),
+        ("jetson-orin-nano", ["VDD_IN"]),
+        ("jetson-agx-thor", ["VIN"]),
+    ],
+)
+def test_one_reading_as_json_has_what_programs_were_promised(board: str, total_of: list[str]) -> None:
+    done = jetsel("power", "--once", "--json", "--sysfs", SYSFS / board)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert list(said) == ["board", "rails", "total_w", "total_of", "dropped"]
+    assert said["board"] == board
+    assert said["total_of"] == total_of
+    watts = {rail["name"]: rail["watts"] for rail in said["rails"]}
+    assert said["total_w"] == pytest.approx(sum(watts[name] for name in total_of))
+    assert all(list(rail) == ["name", "watts", "volts", "amps"] for rail in said["rails"])
+
+
+def test_a_rail_that_cannot_be_read_is_named_with_its_reason_and_the_rest_are_shown(tmp_path: Path) -> None:
+    tree = copied("jetson-tx2", tmp_path)
+    for file in tree.rglob("in_power2_input"):
+        file.write_text("")
+    done = jetsel("power", "--sysfs", tree)
+    assert done.returncode == 0, done.stderr
+    assert "VDD_IN" in done.stdout
+    assert "not read: VDD_SYS_DDR" in done.stdout
+    assert "it is empty" in done.stdout
+
+
+def test_a_machine_without_sensors_is_told_so_and_what_helps(tmp_path: Path) -> None:
+    done = jetsel("power", "--once", "--json", "--sysfs", tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no power sensor" in done.stderr
+    assert "replay" in done.stderr
+
+
+def test_json_goes_on_until_it_is_interrupted() -> None:
+    command = [*COMMAND, "power", "--json", "--every-s", "0.05", "--sysfs", str(TX2)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        readings = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    finally:
+        process.kill()
+        process.communicate()
+    assert {reading["total_w"] for reading in readings} == {3.051}
+
+
+def test_in_a_terminal_every_rail_has_a_sparkline_that_follows_its_power(tmp_path: Path) -> None:
+    tree = copied("jetson-tx2", tmp_path)
+    (power_file,) = (
+        file for file in tree.rglob(VDD_IN) if (file.parent / "rail_name_0").read_text().strip() == "VDD_IN"
+    )
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160", "LINES": "40"}
+    command = [*COMMAND, "power", "--every-s", "0.05", "--sysfs", str(tree)]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.STDOUT, env=environment)
+    os.close(theirs)
+    try:
+        screen = _until(ours, "▁")
+        power_file.write_text("9000\n")
+        screen = _until(ours, "█")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    assert "9.000" in screen
+    assert "the total is VDD_IN" in screen
+
+
+def _until(terminal: int, wanted: str) -> str:
+    """What the terminal showed until this appeared, and the rest of that picture."""
+    seen = ""
+    give_up = time.monotonic() + 60
+    while wanted not in seen or not seen.rstrip().endswith("VDD_IN"):
+        assert time.monotonic() < give_up, seen
+        if select.select([terminal], [], [], 1)[0]:
+            seen += os.read(terminal, 65_536).decode("utf-8", "replace")
+    return seen
+
+
+def test_a_recording_holds_every_rail_and_plays_back_the_same(tmp_path: Path) -> None:
+    out = tmp_path / "trace.csv"
+    done = jetsel("power", "record", out, "--seconds", "1", "--rate", "50", "--sysfs", TX2)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.reader(out.read_text().splitlines()[1:]))
+    assert rows[0][0] == "t_s"
+    assert rows[0].index("VDD_IN") == 4
+    assert {row[4] for row in rows[1:]} == {"3.051000"}
+    assert 2 <= len(rows) - 1 <= 51
+    played = json.loads(jetsel("power", "--once", "--json", "--replay", out).stdout)
+    assert (played["board"], played["total_w"], played["total_of"]) == ("jetson-tx2", 3.051, ["VDD_IN"])
+
+
+def test_a_recording_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
+    out = tmp_path / "trace.csv"
+    process = subprocess.Popen(
+        [*COMMAND, "power", "record", str(out), "--sysfs", str(TX2)], stdout=subprocess.PIPE, text=True
+    )
+    give_up = time.monotonic() + 60
+    while not (out.exists() and out.stat().st_size > 8192):
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    rows = len(out.read_text().splitlines()) - 2
+    assert f"{rows} rows" in said
+
+
+def test_a_file_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
+    out = tmp_path / "trace.csv"
+    out.write_text("mine")
+    done = jetsel("power", "record", out, "--seconds", "1", "--sysfs", TX2)
+    assert (done.returncode, out.read_text()) == (1, "mine")
+    assert "there already" in done.stderr
+
+
+def test_idle_power_is_measured_kept_and_found_by_doctor(tmp_path: Path) -> None:
+    state = {"STATE_DIRECTORY": str(tmp_path)}
+    done = jetsel("power", "calibrate", "--seconds", "15", "--with-load", "--json", "--sysfs", TX2, env=state)
+    assert done.returncode == 0, done.stderr
+    idle = json.loads(done.stdout)
+    assert idle["mean_w"] == pytest.approx(3.051)
+    assert idle["rails"] == ["VDD_IN"]
+    assert idle["board"] == "jetson-tx2"
+    assert idle["sampler_w"] is None
+    # A TX2's VDD_IN is told in steps of 8 mA at 19 V, and a constant power is off by up to half of one.
+    assert idle["half_width_w"] == pytest.approx(1.96 * 0.153856 / 12**0.5, rel=0.01)
+    config = tmp_path / "jetsel.toml"
+    config.write_text(f'[power]\nsysfs = "{TX2}"\n')
+    found = jetsel("doctor", "--json", "--config", config, env=state)
+    said = {(finding["section"], finding["name"]): finding for finding in json.loads(found.stdout)}
+    assert said["power", "idle power"]["state"] == "ok"
+    assert said["power", "idle power"]["said"].startswith("3.05 W")
+
+
+def test_a_machine_that_works_is_no_idle_machine() -> None:
+    burner = subprocess.Popen([COMMAND[0], "-c", "while True: pass"])
+    try:
+        done = jetsel("power", "calibrate", "--seconds", "15", "--sysfs", TX2)
+    finally:
+        burner.kill()
+        burner.wait()
+    assert done.returncode == 1
+    assert "cores busy" in done.stderr
+    assert "--with-load" in done.stderr

@@ -1,0 +1,434 @@
+"""Windows of repeated runs on a meter that integrates a known power, and what of it is stored, resumed and refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from jetsel.calibrate.record import EnergyPlan, Loaded, Options, Plan, Progress, load, record, times_from
+from jetsel.calibrate.record.energies import why_not_metered
+from jetsel.calibrate.record.metering import Metered, Windows
+from jetsel.engines import Engine
+from jetsel.errors import CalibrationError
+from jetsel.power import Reading
+from tests.unit.calibrate.record.making import QUICK, family, found, put, rows
+
+BOTH = family("xs", "s")
+GO_ON = threading.Event()
+
+
+class Bench:
+    """A board on a clock of its own: it draws `watts(t)` above idle, and a meter that sees it at so many samples/s."""
+
+    name = "VDD_IN"
+
+    def __init__(self, watts: Callable[[float], float] = lambda _: 0.0, hz: float = 1000.0) -> None:
+        self.now_s = 0.0
+        self.energy_mj = 0.0
+        self.watts = watts
+        self.hz = hz
+        self.uncertainty_mj: float | None = None
+        self.broken: str | None = None
+        self.lengths_s: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def work(self, duration_ms: float, watts: float) -> Callable[[], None]:
+        """A run that takes so long and draws so much."""
+
+        def run() -> None:
+            self.energy_mj += duration_ms * (watts + self.watts(self.now_s))
+            self.now_s += duration_ms / 1e3
+
+        return run
+
+    def window(self) -> BenchWindow:
+        return BenchWindow(self)
+
+
+class BenchWindow:
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._began = bench.now_s, bench.energy_mj
+
+    def close(self) -> Reading:
+        length_s = self._bench.now_s - self._began[0]
+        self._bench.lengths_s.append(round(length_s, 6))
+        samples = int(length_s * self._bench.hz)
+        if self._bench.broken is not None:
+            return Reading(None, self._bench.broken)
+        if samples < 2:
+            return Reading(None, f"{samples} samples in the window", samples)
+        return Reading(self._bench.energy_mj - self._began[1], None, samples, self._bench.uncertainty_mj)
+
+
+def metered(bench: Bench, plan: EnergyPlan, **runs: Callable[[], None]) -> dict[str | None, Metered]:
+    return dict(Windows(bench, plan, 0.05, 0.01, bench).by_turns(runs, GO_ON))
+
+
+def test_the_energy_of_a_run_is_that_of_its_window_divided_by_the_runs() -> None:
+    bench = Bench()
+    bench.uncertainty_mj = 8.0
+    # 40 runs of 5 ms at 4 W fill a window of 200 ms: 800 mJ, 20 mJ each. The meter's 8 mJ are 0.2 of a run, and of five
+    # windows 0.2 / sqrt(5); idle power's 0.01 W are 0.05 mJ in 5 ms, however many windows there are.
+    one = metered(bench, EnergyPlan(), s=bench.work(5.0, 4.0))["s"]
+    assert (one.mean_mj, one.scatter_mj) == (pytest.approx(20.0), pytest.approx(0.0, abs=1e-9))
+    assert (one.sensor_mj, one.idle_mj) == (pytest.approx(0.2 / math.sqrt(5)), pytest.approx(0.05))
+    assert one.mean_ms == pytest.approx(5.0)
+    assert (one.windows, one.runs, one.reason) == (5, 200, None)
+    assert set(bench.lengths_s) == {0.2}
+
+
+def test_restless_power_is_metered_until_the_interval_is_narrow() -> None:
+    # Windows of 1 s by turns 9 and 11 W: the half width is t / sqrt(2 m - 1) after n = 2 m, below a twentieth of the
+    # mean first at n = 19, where it is 2.101 sqrt(1.053 / 19) = 0.4945 W of 9.947 W: 0.4945 J a run of a second.
+    bench = Bench(lambda at_s: 11.0 if round(at_s) % 2 else 9.0)
+    one = metered(bench, EnergyPlan(first_window_s=1.0), s=bench.work(1000.0, 0.0))["s"]
+    assert one.windows == 19
+    assert one.scatter_mj == pytest.approx(494.5, abs=0.5)
+    assert one.mean_mj == pytest.approx(9947.4, abs=0.1)
+
+
+def test_what_never_settles_ends_at_the_most_windows_and_keeps_its_wide_interval() -> None:
+    bench = Bench(lambda at_s: 100.0 if round(at_s) % 2 else 1.0)
+    one = metered(bench, EnergyPlan(first_window_s=1.0, most_windows=8), s=bench.work(1000.0, 0.0))["s"]
+    assert one.windows == 8
+    assert one.mean_mj == pytest.approx(50_500)
+    assert one.scatter_mj > 0.05 * 50_500
+
+
+def test_windows_grow_until_a_slow_sensor_gives_enough_samples_and_stay_so_long() -> None:
+    # At 8 Hz the window of 0.2 s, which two runs make 0.25, has 2 samples, so the next is of 5 x 0.2 s; that has 8,
+    # that of 5 s has 40, and 5 s x 1.2 x 50 / 40 = 7.5 s has 60. None of the first three is counted.
+    bench = Bench(hz=8.0)
+    one = metered(bench, EnergyPlan(), s=bench.work(125.0, 3.0))["s"]
+    assert bench.lengths_s == [0.25, 1.0, 5.0, *[7.5] * 5]
+    assert (one.windows, one.runs, one.mean_mj) == (5, 300, pytest.approx(375.0))
+
+
+def test_after_a_sampler_that_was_held_up_windows_are_as_short_as_before() -> None:
+    bench = Bench()
+    work, count = bench.work(50.0, 3.0), 0
+
+    def run() -> None:
+        nonlocal count
+        count += 1
+        bench.hz = 100.0 if count <= 4 else 1000.0  # the first window has 20 samples, so the next is 3 times as long
+        work()
+
+    metered(bench, EnergyPlan(), s=run)
+    assert bench.lengths_s == [0.2, 0.6, *[0.2] * 4]
+
+
+def test_the_longest_window_is_taken_though_it_has_few_samples() -> None:
+    bench = Bench(hz=8.0)
+    one = metered(bench, EnergyPlan(longest_window_s=2.0), s=bench.work(125.0, 3.0))["s"]
+    assert bench.lengths_s == [0.25, 1.0, *[2.0] * 5]
+    assert (one.windows, one.mean_mj) == (5, pytest.approx(375.0))
+
+
+def test_a_run_longer_than_the_window_is_metered_alone() -> None:
+    bench = Bench()
+    assert metered(bench, EnergyPlan(), s=bench.work(900.0, 2.0))["s"].runs == 5
+
+
+def test_models_are_metered_by_turns_and_leave_when_settled() -> None:
+    bench, order = Bench(), []
+
+    def of(name: str, duration_ms: float) -> Callable[[], None]:
+        run = bench.work(duration_ms, 1.0)
+        return lambda: (order.append(name), run())[1]  # type: ignore[func-returns-value]
+
+    metered(bench, EnergyPlan(least_windows=2), s=of("s", 250.0), l=of("l", 500.0))
+    assert order == ["s", "l", "s", "l"]
+
+
+def test_a_sensor_that_says_nothing_is_given_up_after_three_windows_with_its_reason() -> None:
+    bench = Bench()
+    bench.broken = "the sensor vanished"
+    one = metered(bench, EnergyPlan(), s=bench.work(10.0, 1.0))["s"]
+    assert one == Metered(None, 0.0, 0.0, 0.0, 0.0, 0, 0, "the sensor vanished")
+    assert len(bench.lengths_s) == 3
+
+
+def test_a_sensor_that_comes_back_is_not_given_up() -> None:
+    bench = Bench()
+    work, count = bench.work(200.0, 1.0), 0
+
+    def run() -> None:
+        nonlocal count
+        count += 1
+        bench.broken = "gone for a moment" if count in (3, 4) else None
+        work()
+
+    one = metered(bench, EnergyPlan(), s=run)["s"]
+    assert (one.windows, one.mean_mj, one.reason) == (5, pytest.approx(200.0), None)
+
+
+def test_stopped_between_two_windows_it_yields_nothing_more() -> None:
+    bench, stop = Bench(), threading.Event()
+    work = bench.work(200.0, 1.0)
+
+    def run() -> None:
+        work()
+        stop.set()
+
+    assert list(Windows(bench, EnergyPlan(), 0.05, 0.01, bench).by_turns({"s": run}, stop)) == []
+    assert len(bench.lengths_s) == 1
+
+
+# Recordings, with real models, and a meter that reads what it is told.
+
+
+class Steady:
+    """Reads the same in every window, as if it had lasted long enough."""
+
+    name = "VDD_IN"
+
+    def __init__(self, *readings: Reading) -> None:
+        self.readings = readings
+        self.windows = 0
+
+    def window(self) -> Steady:
+        return self
+
+    def close(self) -> Reading:
+        self.windows += 1
+        return self.readings[(self.windows - 1) % len(self.readings)]
+
+
+ENERGY = EnergyPlan(photographs=2, first_window_s=0.0, least_windows=2, most_windows=2)  # a run a window
+TEN_JOULES = Reading(10_000.0, None, 100, 100.0)
+
+
+def options(meter: Steady | None, **more: object) -> Options:
+    return dataclasses.replace(QUICK, meter=meter, unmetered=None if meter else "no idle power", energy=ENERGY, **more)
+
+
+@pytest.fixture
+def photographs(tmp_path: Path) -> Path:
+    return put(tmp_path / "photos", 6)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "recording.db"
+
+
+METERED = (
+    "SELECT COALESCE(name, 'features'), photograph FROM energies LEFT JOIN models ON models.id = model ORDER BY 1, 2"
+)
+
+
+def test_a_few_of_the_timed_photographs_are_metered_for_each_model_and_for_the_features(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    told: list[Progress] = []
+    done = record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES)), told.append)
+    assert done.unmetered is None
+    assert (told[-1].phase, told[-1].done, told[-1].total) == ("metering", 6, 6)
+    first, second = sorted({row[1] for row in rows(path, METERED)})
+    names = ("features", "s", "xs")
+    assert rows(path, METERED) == [(name, photograph) for name in names for photograph in (first, second)]
+    assert {first, second} <= {number for (number,) in rows(path, "SELECT photograph FROM timings")}
+
+
+def test_energies_are_means_over_photographs_with_their_scatter_and_the_meter_s_own_error(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES)))
+    change = "UPDATE energies SET mean_mj = {}, scatter_mj = {}, sensor_mj = {}, idle_mj = {}, mean_ms = {} WHERE {}"
+    low = "photograph = (SELECT MIN(photograph) FROM energies)"
+    for statement in (
+        change.format(20, 0.6, 0.8, 0.3, 5, f"model NOT NULL AND {low}"),
+        change.format(22, 0.0, 0.0, 0.5, 5, f"model NOT NULL AND NOT {low}"),
+        change.format(2, 0.1, 0.1, 0.1, 1, f"model IS NULL AND {low}"),
+        change.format(4, 0.1, 0.1, 0.1, 1, f"model IS NULL AND NOT {low}"),
+    ):
+        rows_changed(path, statement)
+    energies = load(path, BOTH).times.energies
+    assert energies is not None
+    assert energies.mean_mj == {"xs": 21.0, "s": 21.0}
+    # Scatter and sensor: sqrt(0.36 + 0.64) / 2 = 0.5; idle power, the same in both: 0.4; together sqrt(0.25 + 0.16).
+    assert energies.half_width_mj["s"] == pytest.approx(math.sqrt(0.41))
+    assert energies.chooser_w == pytest.approx(3.0)  # 3 mJ in 1 ms
+    assert energies.photographs == 2
+    recording = load(path, BOTH).recording
+    assert (recording.energies_mj, recording.chooser_w) == ({"xs": 21.0, "s": 21.0}, pytest.approx(3.0))
+
+
+def rows_changed(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute(statement)
+
+
+def test_what_is_metered_is_not_metered_again_and_what_was_stopped_goes_on(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    stop, meter = threading.Event(), Steady(TEN_JOULES)
+
+    class Stopping(Steady):
+        def close(self) -> Reading:
+            if self.windows == 3:  # the first has had its two windows then, the other two of the photograph one each
+                stop.set()
+            return super().close()
+
+    halted = record(path, BOTH, engines, found(photographs), options(Stopping(TEN_JOULES)), None, stop)
+    assert not halted.finished
+    assert len(rows(path, METERED)) == 1
+    done, windows = record(path, BOTH, engines, found(photographs), options(meter)), meter.windows
+    assert (done.finished, len(rows(path, METERED))) == (True, 6)
+    record(path, BOTH, engines, found(photographs), options(meter))
+    assert meter.windows == windows
+
+
+def test_without_a_meter_the_reason_is_kept_and_a_later_run_with_one_adds_the_energies(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    assert record(path, BOTH, engines, found(photographs), options(None)).unmetered == "no idle power"
+    times = load(path, BOTH).times
+    assert (times.energies, times.energy_reason) == (None, "no idle power")
+    assert why_not_metered(path, ("xs", "s")) == "no idle power"
+    record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES)))
+    assert load(path, BOTH).times.energy_reason is None
+    record(path, BOTH, engines, found(photographs), options(None))  # and one without does not take them away
+    assert load(path, BOTH).times.energies is not None
+    assert why_not_metered(path, ("xs", "s")) is None
+
+
+def test_a_sensor_that_fails_ends_the_metering_with_its_reason_and_is_tried_again(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    broken = Steady(Reading(None, "the sensor vanished"))
+    done = record(path, BOTH, engines, found(photographs), options(broken))
+    assert (done.finished, done.unmetered) == (True, "the sensor vanished")
+    assert load(path, BOTH).times.energy_reason == "the sensor vanished"
+    assert broken.windows <= 3 * 3  # each of a photograph's three at most three times
+    assert record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES))).unmetered is None
+    assert load(path, BOTH).times.energies is not None
+
+
+def test_energy_that_cannot_be_told_from_nothing_is_unknown(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    lost = Steady(Reading(100.0, None, 100, 300.0))
+    record(path, BOTH, engines, found(photographs), options(lost))
+    times = load(path, BOTH).times
+    assert times.energies is None
+    assert "cannot be told from nothing" in (times.energy_reason or "")
+
+
+def test_energies_that_did_not_settle_are_called_noisy(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    swinging = Steady(Reading(1e4, None, 100, 1.0), Reading(3e4, None, 100, 1.0))
+    done = record(path, BOTH, engines, found(photographs), options(swinging))
+    assert "of the energies did not settle within 5 %" in (done.noisy or "")
+
+
+def test_energies_of_another_machine_and_of_other_weights_are_dropped(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES)))
+    rows_changed(path, "UPDATE models SET sha256 = 'other' WHERE name = 's'")
+    record(path, BOTH, engines, found(photographs), options(None))
+    assert [name for name, _ in rows(path, METERED)] == ["features", "features", "xs", "xs"]
+    rows_changed(path, "UPDATE conditions SET found = json_set(found, '$.board.value', 'Jetson TX2')")
+    record(path, BOTH, engines, found(photographs), options(None))
+    assert rows(path, METERED) == []
+
+
+def test_all_is_metered_anew_where_times_are_taken_anew(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES)))
+    rows_changed(path, "UPDATE energies SET mean_mj = 1.0")
+    record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES), retime=True))
+    assert rows(path, "SELECT 1 FROM energies WHERE mean_mj = 1.0") == []
+    assert len(rows(path, METERED)) == 6
+
+
+def test_a_board_s_energies_replace_those_of_the_recording(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    board = path.with_name("board.db")
+    record(board, BOTH, engines, found(photographs), options(Steady(TEN_JOULES)))
+    rows_changed(board, "UPDATE energies SET mean_mj = 40.0, scatter_mj = 1.0, sensor_mj = 1.0, mean_ms = 8.0")
+    record(path, BOTH, engines, found(photographs), options(None))
+    loaded: Loaded = times_from(load(path, BOTH), board)
+    assert loaded.recording.energies_mj == {"xs": 40.0, "s": 40.0}
+    assert loaded.recording.chooser_w == 5.0
+    rows_changed(board, "DELETE FROM energies WHERE model IS NULL")
+    again = times_from(load(path, BOTH), board)
+    assert (again.recording.energies_mj, again.times.energy_reason) == (
+        None,
+        "not every model is metered: record until it has ended",
+    )
+
+
+def test_a_recording_of_the_version_before_is_brought_up_to_date_and_nothing_of_it_is_lost(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    record(path, BOTH, engines, found(photographs), options(None))
+    timings = rows(path, "SELECT * FROM timings ORDER BY photograph, model")
+    for statement in (
+        "DROP TABLE energies",
+        "ALTER TABLE conditions DROP COLUMN unmetered",
+        "ALTER TABLE timings ADD COLUMN energy_mj REAL",
+        "ALTER TABLE timings ADD COLUMN energy_reason TEXT",
+        "UPDATE timings SET energy_reason = 'no meter'",
+        "UPDATE meta SET value = '1' WHERE key = 'version'",
+    ):
+        rows_changed(path, statement)
+    with pytest.raises(
+        CalibrationError, match="of format 1 and this jetsel reads 2; recording into it once more brings"
+    ):
+        load(path, BOTH)
+    done = record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES)))
+    assert (done.recorded, done.photographs) == (0, 6)
+    assert rows(path, "SELECT * FROM timings ORDER BY photograph, model") == timings
+    assert rows(path, "SELECT unmetered FROM conditions ORDER BY id") == [
+        ("recorded before there was a meter",),
+        (None,),
+    ]
+    assert load(path, BOTH).times.energies is not None
+
+
+def test_a_plan_of_no_photographs_meters_nothing_and_says_so(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    none = dataclasses.replace(options(Steady(TEN_JOULES)), energy=EnergyPlan(photographs=0))
+    record(path, BOTH, engines, found(photographs), none)
+    assert load(path, BOTH).times.energy_reason == "not every model is metered: record until it has ended"
+
+
+def test_energy_is_metered_with_the_real_clock_too(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    """A meter by the wall's clock, 2 W above idle whatever runs: a run's energy is 2 W times its own time."""
+
+    class Wall:
+        name = "VDD_IN"
+
+        def window(self) -> Wall:
+            self.began_s = time.perf_counter()
+            return self
+
+        def close(self) -> Reading:
+            length_s = time.perf_counter() - self.began_s
+            return Reading(2000 * length_s, None, 1000, 0.0)
+
+    plan = EnergyPlan(photographs=1, first_window_s=0.02, least_windows=2, most_windows=3)
+    wall = dataclasses.replace(QUICK, meter=Wall(), energy=plan, plan=Plan(photographs=1))
+    record(path, BOTH, engines, found(photographs), wall)
+    for mean_mj, mean_ms in rows(path, "SELECT mean_mj, mean_ms FROM energies"):
+        assert mean_mj == pytest.approx(2 * mean_ms, rel=0.05)

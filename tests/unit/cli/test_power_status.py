@@ -1,0 +1,109 @@
+"""What `jetsel status` says of power: the board's, the budget, what it is not sure of, and who took what."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from jetsel import wire
+from jetsel.cli.power_status import energy_tables, joules, power_lines
+
+POWER = wire.PowerStatus(
+    reason=None,
+    total_of=["VDD_IN"],
+    watts=7.256,
+    mean_w=6.5,
+    idle_w=3.1,
+    idle_reason=None,
+    sampling=wire.Sampling(998.2, 55.0, 310.4, 6.62, 0.021),
+    dropped=[wire.DroppedRail("VDD_4V0_WIFI", "Input/output error")],
+    power_mode="0 MAXN",
+    out_of_conditions=["idle power: power mode changed from '1 MAXQ' to '0 MAXN'"],
+    budget=wire.BudgetStatus(6.0, 1, "the most expensive model of each family run only where a request names them"),
+    models=[wire.ModelEnergy("f", "m", 20, 1.25, 62.5, 4.5), wire.ModelEnergy("f", "[red]", 3, None, None, None)],
+    policies=[
+        wire.PolicyEnergy("f", "cascade", 18, 1500.0, 83_333.0, 4.4, -0.0204, None),
+        wire.PolicyEnergy("f", "single:m", 2, 0.5, 250.0, 5.0, None, "it is not known what is best"),
+    ],
+    chooser_j=0.11,
+    chooser_share=0.11,
+    decode_j=0.4,
+)
+NOTHING = wire.PowerStatus(
+    reason="no power sensor under /sys",
+    total_of=[],
+    watts=None,
+    mean_w=None,
+    idle_w=None,
+    idle_reason=None,
+    sampling=None,
+    dropped=[],
+    power_mode=None,
+    out_of_conditions=[],
+    budget=None,
+    models=[],
+    policies=[],
+    chooser_j=None,
+    chooser_share=None,
+    decode_j=None,
+)
+
+
+def test_all_that_is_known_is_told() -> None:
+    assert power_lines(POWER) == [
+        "power: 7.26 W now, 6.50 W in the mean, 3.10 W idle (VDD_IN); power mode 0 MAXN",
+        "  read 998 times a second, late by 55 us, by at most 310 us in 99 %, a new value every 6.6 ms, "
+        "for 2.1 % of a core",
+        "  rail VDD_4V0_WIFI is not read: Input/output error",
+        "power budget: 6 W; level 1, the most expensive model of each family run only where a request names them",
+        "out of its conditions: idle power: power mode changed from '1 MAXQ' to '0 MAXN'",
+        "choosing took 110 mJ, 11% of what choosing and models took; decoding took 400 mJ",
+    ]
+
+
+def test_without_a_sensor_the_reason_is_all() -> None:
+    assert power_lines(NOTHING) == ["power: not measured: no power sensor under /sys"]
+    assert energy_tables(NOTHING) == []
+
+
+def test_what_is_not_known_yet_is_said_to_be_so() -> None:
+    early = msgspec.structs.replace(
+        POWER, watts=None, mean_w=None, idle_w=None, idle_reason="idle power was not measured", total_of=["A", "B"]
+    )
+    unknown = msgspec.structs.replace(early, sampling=wire.Sampling(None, None, None, None, None))
+    assert power_lines(unknown)[:4] == [
+        "power: not known now (A + B); power mode 0 MAXN",
+        "  read with nothing known of it yet",
+        "  rail VDD_4V0_WIFI is not read: Input/output error",
+        "  energies are not measured: idle power was not measured",
+    ]
+
+
+def test_the_tables_have_a_row_for_each_model_and_policy() -> None:
+    console = Console(width=140, highlight=False)
+    with console.capture() as captured:
+        for table in energy_tables(POWER):
+            console.print(table)
+    rows = [line.split() for line in captured.get().splitlines()]
+    assert ["m", "f", "20", "1.25", "J", "62.5", "4.5"] in rows
+    assert ["[red]", "f", "3", "-", "-", "-"] in rows
+    assert ["cascade", "f", "18", "1.5", "kJ", "83333", "4.4", "-20.4", "mJ"] in rows
+    (single,) = [row for row in rows if row[:1] == ["single:m"]]
+    assert " ".join(single).endswith("not known: it is not known what is best")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, "-"),
+        (0.0, "0 mJ"),
+        (0.0123, "12.3 mJ"),
+        (1.5, "1.5 J"),
+        (999.4, "999 J"),
+        (12_345, "12.3 kJ"),
+        (-2, "-2 J"),
+    ],
+)
+def test_an_energy_has_three_digits_that_mean_something(value: float | None, expected: str) -> None:
+    assert joules(value) == expected

@@ -1,0 +1,123 @@
+"""The power budget by hand: the running mean, one level at a time, and back with hysteresis."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from jetsel.daemon.metering.budget import Budget
+
+
+def looked(budget: Budget, begin_s: int, end_s: int, power_w: float | None) -> list[tuple[int, int]]:
+    """Look once a second; return (second, level) where the level changed."""
+    return [(t, budget.level) for t in range(begin_s, end_s) if budget.look(float(t), power_w)]
+
+
+def test_the_mean_begins_with_the_first_reading_and_follows_with_a_time_constant_of_ten_seconds() -> None:
+    budget = Budget(100.0, 3)
+    assert budget.mean_w is None
+    budget.look(0.0, 3.0)
+    assert budget.mean_w == 3.0
+    budget.look(10.0, 8.0)
+    assert budget.mean_w == pytest.approx(3 + 5 * (1 - math.exp(-1)))  # 6.16 W
+    budget.look(10.0 + 10 * math.log(2), 0.0)
+    assert budget.mean_w == pytest.approx((3 + 5 * (1 - math.exp(-1))) / 2)
+
+
+def test_how_often_it_is_looked_does_not_change_the_mean() -> None:
+    often, seldom = Budget(100.0, 1), Budget(100.0, 1)
+    for budget in (often, seldom):
+        budget.look(0.0, 2.0)
+    for t in range(1, 21):
+        often.look(t / 2, 6.0)
+    seldom.look(10.0, 6.0)
+    assert often.mean_w == pytest.approx(seldom.mean_w)
+
+
+def test_above_the_budget_it_goes_one_level_at_a_time_and_ends_at_the_highest() -> None:
+    budget = Budget(5.0, 2)
+    # From 3 W to 8 W the mean is 8 - 5 exp(-t / 10): it passes 5 W after 10 ln(5 / 3) = 5.1 s.
+    assert looked(budget, 0, 5, 3.0) == []
+    assert looked(budget, 5, 60, 8.0) == [(10, 1), (20, 2)]
+
+
+def test_one_reading_is_no_mean_so_the_first_step_waits_ten_seconds() -> None:
+    assert looked(Budget(5.0, 3), 0, 40, 8.0) == [(10, 1), (20, 2), (30, 3)]
+    late = Budget(5.0, 3)
+    assert looked(late, 0, 100, 1.0) == []
+    # From 1 W to 100 W the mean is 100 - 99 exp(-t / 10), with t from 99: 10.4 W at once.
+    assert looked(late, 100, 105, 100.0) == [(100, 1)]
+
+
+def above(budget: Budget, levels: int) -> Budget:
+    """Bring it up by so many levels, with 60 W from second 0 on: the last comes at second 10 x levels."""
+    assert looked(budget, 0, 10 * levels + 1, 60.0) == [(10 * level, level) for level in range(1, levels + 1)]
+    return budget
+
+
+def test_at_the_budget_nothing_changes() -> None:
+    assert looked(Budget(5.0, 2), 0, 100, 5.0) == []
+
+
+def test_between_nine_tenths_and_the_whole_the_level_stays_for_good() -> None:
+    budget = above(Budget(50.0, 2), 1)
+    # To 46 W, 92 % of the budget, the mean falls below 50 W after 10 ln(14 / 4) = 12.5 s: before that comes level 2.
+    assert looked(budget, 11, 1000, 46.0) == [(20, 2)]
+
+
+def test_below_nine_tenths_for_twenty_seconds_it_steps_back_once_and_again_after_twenty_more() -> None:
+    budget = above(Budget(50.0, 2), 2)
+    # From 60 W to 0 W the mean is below 45 W after 10 ln(60 / 45) = 2.9 s: first seen at 23.
+    assert looked(budget, 21, 100, 0.0) == [(43, 1), (64, 0)]
+
+
+def test_what_comes_back_above_meanwhile_begins_the_waiting_anew() -> None:
+    budget = above(Budget(50.0, 1), 1)
+    assert looked(budget, 11, 30, 0.0) == []  # below 45 W is first seen at 13
+    budget.look(30.0, 1000.0)
+    assert budget.mean_w == pytest.approx(60 * math.exp(-1.9) + (1000 - 60 * math.exp(-1.9)) * (1 - math.exp(-0.1)))
+    # It is 103.2 W then, and below 45 W after another 10 ln(103.2 / 45) = 8.3 s: at 39, so the step comes at 59.
+    assert looked(budget, 31, 100, 0.0) == [(59, 0)]
+
+
+def test_unknown_power_changes_nothing() -> None:
+    budget = Budget(5.0, 2)
+    assert looked(budget, 0, 50, None) == []
+    assert budget.mean_w is None
+    assert looked(budget, 50, 61, 9.0) == [(60, 1)]
+    assert looked(budget, 61, 200, None) == []
+    assert (budget.mean_w, budget.level) == (pytest.approx(9.0), 1)
+
+
+def test_without_a_budget_the_mean_is_kept_and_no_level_is() -> None:
+    budget = Budget(None, 2)
+    assert looked(budget, 0, 50, 9.0) == []
+    assert budget.mean_w == pytest.approx(9.0)
+    budget.limit_w = 5.0
+    assert looked(budget, 50, 51, 9.0) == [(50, 1)]
+    budget.limit_w = None
+    assert looked(budget, 51, 52, 9.0) == [(51, 0)]
+
+
+def test_fewer_models_after_a_reload_lower_the_level_to_what_there_is() -> None:
+    budget = above(Budget(5.0, 3), 3)
+    budget.most = 1
+    assert looked(budget, 31, 32, 60.0) == [(31, 1)]
+
+
+def test_it_says_what_it_does() -> None:
+    budget = Budget(5.0, 2)
+    assert budget.state == "nothing is left out: no power has been measured yet"
+    budget.look(0.0, 4.0)
+    assert budget.state == "nothing is left out: within the budget"
+    budget.look(10.0, 100.0)
+    said = "the most expensive model of each family run only where a request names them: above the budget"
+    assert budget.state == said
+    budget.look(30.0, 100.0)
+    assert budget.state == (
+        "the 2 most expensive models of each family run only where a request names them: above the budget; "
+        "nothing cheaper is left"
+    )
+    budget.limit_w = None
+    assert budget.state == "there is no budget"

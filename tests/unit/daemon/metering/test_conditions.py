@@ -1,0 +1,92 @@
+"""Out of its conditions: real files of a TX2 that change, in words, with one warning for each."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from jetsel.daemon.metering.conditions import SHORTLY_S, Conditions, words
+from jetsel.power.machine import Facts, Machine
+from tests.unit.power.machines import GPU, THERMAL, put, tx2
+
+IDLE = "idle power"
+
+
+class Board:
+    """A TX2 that is looked at once a second."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.machine = Machine(tx2(root))
+        self.conditions = Conditions()
+        self.now_s = 0.0
+        self.calibrated: dict[str, Facts] = {IDLE: self.machine.facts()}
+
+    def look(self, seconds: int = 1) -> list[str]:
+        for _ in range(seconds):
+            self.now_s += 1
+            self.conditions.look(self.now_s, self.machine.facts(), self.calibrated)
+        return words(self.conditions.reasons)
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Board:
+    return Board(tmp_path)
+
+
+def test_nothing_is_said_while_all_is_as_it_was(board: Board, caplog: pytest.LogCaptureFixture) -> None:
+    assert board.look(30) == []
+    assert board.conditions.of(IDLE) == []
+    assert caplog.messages == []
+
+
+def test_another_power_mode_is_told_of_what_was_measured_before_and_warned_of_once(
+    board: Board, caplog: pytest.LogCaptureFixture
+) -> None:
+    board.look()
+    put(board.root, {"var/lib/nvpmodel/status": "pmode:0000 fmode:quiet\n"})
+    told = "idle power: power mode changed from '3 MAXP_CORE_ARM' to '0 MAXN'"
+    assert board.look(5) == [told]
+    assert caplog.messages == [f"out of its conditions: {told}"]
+    assert board.conditions.of(IDLE) == [told]
+    assert board.conditions.of("calibration of dogs") == []
+
+
+def test_back_in_its_conditions_is_told_once_after_a_while(board: Board, caplog: pytest.LogCaptureFixture) -> None:
+    put(board.root, {f"{GPU}/max_freq": "853000000\n"})
+    (told,) = board.look()
+    assert "highest allowed clock of 17000000.gp10b changed from 1122 to 853 MHz" in told
+    put(board.root, {f"{GPU}/max_freq": "1122000000\n"})
+    assert board.look() == []
+    assert len(caplog.messages) == 1
+    board.look(int(SHORTLY_S))
+    assert caplog.messages[1:] == [f"no longer out of its conditions: {told}"]
+    assert all(record.levelno == logging.WARNING for record in caplog.records)
+
+
+def test_a_figure_that_moves_in_a_reason_is_no_new_reason(board: Board, caplog: pytest.LogCaptureFixture) -> None:
+    for temperature in (96_000, 97_000, 98_500):
+        put(board.root, {f"{THERMAL}/thermal_zone0/temp": f"{temperature}\n"})
+        assert "BCPU-therm is at" in board.look()[0]
+    assert len(caplog.messages) == 1
+
+
+def test_heat_that_comes_and_goes_at_the_trip_point_is_warned_of_once(
+    board: Board, caplog: pytest.LogCaptureFixture
+) -> None:
+    for second in range(30):
+        put(board.root, {f"{THERMAL}/thermal_zone0/temp": f"{96_000 if second % 2 else 95_000}\n"})
+        board.look()
+    assert len(caplog.messages) == 1
+    assert board.conditions.of("calibration of cats") == words(board.conditions.reasons), "heat concerns everything"
+
+
+def test_an_alarm_is_told_for_some_seconds_after_it_went_off(board: Board) -> None:
+    board.look(3)
+    put(board.root, {"sys/class/hwmon/hwmon2/oc1_irq_cnt": "6\n"})
+    (told,) = board.look()
+    assert told == "the board: OC1, an alarm of over-current or low voltage, went off 2 times"
+    assert board.look(int(SHORTLY_S) - 2) == [told]
+    assert board.look(3) == []

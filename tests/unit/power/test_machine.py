@@ -1,0 +1,161 @@
+"""What a board's files say of it, as numbers worked by hand; what they do not say is None with a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from jetsel.power.machine import Clock, Fact, Facts, Known, Machine, Pinned
+from jetsel.power.machine.clocks import PINNED_HOW
+from jetsel.power.machine.machine import NOT_ASKED
+from jetsel.power.machine.system import JETPACK
+from tests.unit.power.machines import CPUS, GPU, put, run_core, tx2
+
+CPU_CLOCK = Clock(name="cpu0", now_mhz=345.6, lowest_mhz=345.6, highest_mhz=2035.2, governor="schedutil")
+GPU_CLOCK = Clock(
+    name="17000000.gp10b",
+    now_mhz=1122.0,
+    lowest_mhz=114.75,
+    highest_mhz=1122.0,
+    requested_mhz=1122.0,
+    governor="nvhost_podgov",
+)
+
+
+def test_a_tx2_says_what_it_is_and_how_it_is_set(tmp_path: Path) -> None:
+    found = Machine(tx2(tmp_path)).facts()
+    assert found.board == Fact("quill")
+    assert (found.l4t, found.jetpack) == (Fact("32.7.1"), Fact("4.6.1"))
+    assert found.power_mode == Fact("3 MAXP_CORE_ARM")
+    assert found.cores == Fact("0,3-5")
+    assert found.cpu_clocks == Known([CPU_CLOCK])  # one cluster, though four cores link to it
+    assert found.gpu_clocks == Known([GPU_CLOCK])
+    assert found.gpu_load == Known(0.95)
+    assert found.temperatures_c == Known({"BCPU-therm": Known(41.5)})
+    assert found.jtop == Fact(None, NOT_ASKED)
+
+
+def test_facts_become_json_and_come_back(tmp_path: Path) -> None:
+    found = Machine(tx2(tmp_path)).facts()
+    plain = msgspec.json.encode(found)
+    assert msgspec.json.decode(plain, type=Facts) == found
+    assert msgspec.json.decode(plain)["gpu_load"] == {"value": 0.95, "reason": None}
+
+
+def test_a_machine_that_tells_nothing_gives_a_reason_for_each(tmp_path: Path) -> None:
+    found = Machine(tmp_path / "sys").facts()
+    slow = found.throttling
+    for known in (found.board, found.l4t, found.jetpack, found.power_mode, found.jetson_clocks, found.cores):
+        assert (known.value, bool(known.reason)) == (None, True)
+    for known in (found.cpu_clocks, found.gpu_clocks, found.gpu_load, found.temperatures_c):
+        assert (known.value, bool(known.reason)) == (None, True)
+    for known in (slow.hot, slow.cooled, slow.over_current, slow.events, slow.held):
+        assert (known.value, bool(known.reason)) == (None, True)
+
+
+def test_what_lies_outside_of_sysfs_is_looked_for_beside_it_only_where_it_is_named_sys(tmp_path: Path) -> None:
+    sysfs = tx2(tmp_path)
+    renamed = sysfs.rename(tmp_path / "jetson-tx2")
+    found = Machine(renamed).facts()
+    assert (found.board, found.gpu_load) == (Fact("quill"), Known(0.95))
+    for fact in (found.l4t, found.jetpack, found.power_mode):
+        assert fact.value is None
+        assert "no part of sysfs" in (fact.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "l4t", "jetpack"),
+    [
+        ("# R36 (release), REVISION: 4.3, GCID: 1\n", "36.4.3", "6.2"),
+        ("# R38 (release), REVISION: 2.0, GCID: 1\n", "38.2.0", "7.0"),
+        ("# R99 (release), REVISION: 1.2, GCID: 1\n", "99.1.2", None),
+        ("something else\n", None, None),
+    ],
+)
+def test_the_release_file_names_l4t_and_the_table_its_jetpack(
+    tmp_path: Path, text: str, l4t: str | None, jetpack: str | None
+) -> None:
+    found = Machine(put(tmp_path, {"etc/nv_tegra_release": text}) / "sys").facts()
+    assert (found.l4t.value, found.jetpack.value) == (l4t, jetpack)
+    assert all(fact.value or fact.reason for fact in (found.l4t, found.jetpack))
+
+
+def test_every_release_of_the_table_is_written_as_the_file_has_it() -> None:
+    assert all(len(release.split(".")) == 3 for release in JETPACK)
+
+
+def test_a_power_mode_without_a_name_is_its_number(tmp_path: Path) -> None:
+    (tx2(tmp_path).parent / "etc/nvpmodel.conf").unlink()
+    assert Machine(tmp_path / "sys").power_mode() == Fact("3")
+
+
+def test_an_empty_status_is_unknown(tmp_path: Path) -> None:
+    sysfs = tx2(tmp_path)
+    put(tmp_path, {"var/lib/nvpmodel/status": ""})
+    assert Machine(sysfs).power_mode() == Fact(None, "no nvpmodel status")
+
+
+# jetson_clocks.
+
+
+def test_clocks_that_may_move_are_not_pinned(tmp_path: Path) -> None:
+    assert Machine(tx2(tmp_path)).facts().jetson_clocks == Pinned(False, how=PINNED_HOW)
+
+
+def test_jetson_clocks_is_inferred_only_where_cpu_and_gpu_are_both_pinned(tmp_path: Path) -> None:
+    machine = Machine(tx2(tmp_path))
+    put(tmp_path, {f"{CPUS}/cpufreq/policy0/scaling_min_freq": "2035200\n"})
+    assert machine.facts().jetson_clocks.value is False
+    put(tmp_path, {f"{GPU}/min_freq": "1122000000\n"})
+    assert machine.facts().jetson_clocks == Pinned(True, how=PINNED_HOW)
+
+
+def test_a_clock_that_does_not_tell_its_lowest_leaves_jetson_clocks_unknown(tmp_path: Path) -> None:
+    sysfs = tx2(tmp_path)
+    (tmp_path / GPU / "min_freq").unlink()
+    found = Machine(sysfs).facts().jetson_clocks
+    assert (found.value, found.how, bool(found.reason)) == (None, None, True)
+
+
+# What comes and goes.
+
+
+def test_a_cluster_that_is_brought_up_is_seen(tmp_path: Path) -> None:
+    machine = Machine(tx2(tmp_path))
+    assert machine.facts().cores == Fact("0,3-5")
+    folder = f"{CPUS}/cpufreq/policy1"
+    put(tmp_path, {f"{folder}/scaling_cur_freq": "1000000", f"{folder}/scaling_max_freq": "2035200"})
+    run_core(tmp_path, 1, 1)
+    run_core(tmp_path, 2, 1)
+    put(tmp_path, {f"{CPUS}/online": "0-5\n"})
+    found = machine.facts()
+    assert [clock.name for clock in found.cpu_clocks.value or ()] == ["cpu0", "cpu1"]
+    assert found.cores == Fact("0-5")
+
+
+def test_files_that_vanish_or_hold_nothing_leave_what_else_there_is(tmp_path: Path) -> None:
+    machine = Machine(tx2(tmp_path))
+    machine.facts()
+    put(tmp_path, {f"{GPU}/cur_freq": ""})
+    (tmp_path / GPU / "device/load").unlink()
+    found = machine.facts()
+    assert found.gpu_clocks == Known(None, "no devfreq GPU")
+    assert found.gpu_load == Known(None, "no load file of a GPU")
+    assert found.cpu_clocks == Known([CPU_CLOCK])
+
+
+@pytest.mark.parametrize("path", ["devices/gpu.0/load", "devices/platform/gpu.0/load"])
+def test_the_load_of_the_gpu_is_found_where_l4t_links_to_it(tmp_path: Path, path: str) -> None:
+    assert Machine(put(tmp_path, {f"sys/{path}": "256\n"}) / "sys").facts().gpu_load == Known(0.256)
+
+
+@pytest.mark.parametrize("name", ["57000000.gpu", "17000000.gv11b", "17000000.ga10b", "gpu-gpc-0"])
+def test_the_gpu_of_each_board_is_told_from_other_devices(tmp_path: Path, name: str) -> None:
+    devfreq = "sys/class/devfreq"
+    others = ["13e10000.host1x", "gpu-nvd-0"]
+    for device in (name, *others):
+        put(tmp_path, {f"{devfreq}/{device}/cur_freq": "600000000", f"{devfreq}/{device}/max_freq": "1200000000"})
+    (clock,) = Machine(tmp_path / "sys").gpu_clocks().value or ()
+    assert (clock.name, clock.share) == (name, 0.5)

@@ -1,0 +1,84 @@
+"""What makes figures not hold any more is told in words; what is unknown or the same is no reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from jetsel.power.machine import Facts, Machine, changed, differences, throttled
+from tests.unit.power.machines import CPUS, GPU, THERMAL, put, tx2
+
+MODE = "var/lib/nvpmodel/status"
+OC = "sys/class/hwmon/hwmon2"
+
+
+def after(root: Path, files: dict[str, str]) -> tuple[Facts, Facts]:
+    """The facts of a TX2 before and after these files were written; those before came through JSON."""
+    machine = Machine(tx2(root))
+    before = msgspec.json.decode(msgspec.json.encode(machine.facts()), type=Facts)
+    put(root, files)
+    return before, machine.facts()
+
+
+def test_a_board_that_stays_as_it_was_gives_no_reason(tmp_path: Path) -> None:
+    cooler = {f"{THERMAL}/thermal_zone0/temp": "30000", f"{CPUS}/cpufreq/policy0/scaling_cur_freq": "2035200"}
+    assert changed(*after(tmp_path, cooler | {f"{GPU}/device/load": "0", f"{GPU}/cur_freq": "114750000"})) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({MODE: "pmode:0000"}, "power mode changed from '3 MAXP_CORE_ARM' to '0 MAXN'"),
+        ({"etc/nv_tegra_release": "# R32 (release), REVISION: 7.4,"}, "L4T changed from '32.7.1' to '32.7.4'"),
+        ({f"{CPUS}/online": "0"}, "running CPU cores changed from '0,3-5' to '0'"),
+        (
+            {f"{CPUS}/cpufreq/policy0/scaling_max_freq": "1400000"},
+            "highest allowed clock of cpu0 changed from 2035 to 1400 MHz",
+        ),
+        ({f"{CPUS}/cpufreq/policy0/scaling_governor": "userspace"}, "governor of cpu0 changed from 'schedutil'"),
+        ({f"{GPU}/max_freq": "854250000"}, "highest allowed clock of 17000000.gp10b changed from 1122 to 854 MHz"),
+        (
+            {f"{CPUS}/cpufreq/policy0/scaling_min_freq": "2035200", f"{GPU}/min_freq": "1122000000"},
+            "jetson_clocks is on and was off",
+        ),
+    ],
+)
+def test_a_board_that_is_set_otherwise_is_a_reason(tmp_path: Path, files: dict[str, str], reason: str) -> None:
+    before, now = after(tmp_path, files)
+    (found,) = changed(before, now)
+    assert found.startswith(reason)
+    assert differences(before, now) == [found]
+    assert throttled(before, now) == []
+
+
+def test_what_is_not_known_any_more_is_no_reason(tmp_path: Path) -> None:
+    assert changed(*after(tmp_path, {MODE: "", f"{CPUS}/online": "", f"{GPU}/max_freq": ""})) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({f"{THERMAL}/thermal_zone0/temp": "96000"}, "BCPU-therm is at 96 °C, its passive trip point is 96"),
+        ({f"{THERMAL}/cooling_device0/cur_state": "1"}, "bcpu-throttle-alert is cooled: step 1 of 1"),
+        ({f"{OC}/oc1_irq_cnt": "7"}, "OC1, an alarm of over-current or low voltage, went off 3 times"),
+        ({f"{OC}/oc2_irq_cnt": "1"}, "OC2, an alarm of over-current or low voltage, went off once"),
+        ({f"{OC}/oc1_irq_cnt": "2"}, "OC1, an alarm of over-current or low voltage, went off 2 times"),  # restarted
+    ],
+)
+def test_throttling_is_a_reason(tmp_path: Path, files: dict[str, str], reason: str) -> None:
+    before, now = after(tmp_path, files)
+    assert changed(before, now) == throttled(before, now) == [reason]
+    assert differences(before, now) == []
+
+
+def test_alarms_from_before_the_first_look_are_no_reason(tmp_path: Path) -> None:
+    assert throttled(None, Machine(tx2(tmp_path)).facts()) == []
+
+
+def test_a_gpu_is_held_back_only_where_two_looks_say_so(tmp_path: Path) -> None:
+    before, now = after(tmp_path, {f"{GPU}/cur_freq": "600000000"})
+    assert now.throttling.held.value
+    assert throttled(None, now) == throttled(before, now) == []
+    assert throttled(now, now) == ["17000000.gp10b runs at 600 MHz under load, and 1122 MHz were asked for"]

@@ -1,0 +1,137 @@
+"""jetson-stats is asked where it is wanted: what it says, what it cannot, and how the files fill the rest."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from jetsel.power.machine import Fact, Known, Machine, Pinned
+from jetsel.power.machine.machine import JTOP_HOW
+from jetsel.power.machine.service import Seen, Service
+from tests.unit.power.machines import THERMAL, put, tx2
+
+DOUBLES = Path(__file__).parents[2] / "doubles/jetson_stats"
+WAIT_S = 20.0
+
+
+@pytest.fixture
+def jtop(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The stand-in for jetson-stats, with a service that is well."""
+    monkeypatch.syspath_prepend(str(DOUBLES))
+    monkeypatch.delitem(sys.modules, "jtop", raising=False)
+    import jtop
+
+    yield jtop
+    del sys.modules["jtop"]
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait until it is so; it must become so."""
+    ends = time.monotonic() + WAIT_S
+    while not is_so():
+        assert time.monotonic() < ends
+        time.sleep(0.005)
+
+
+def test_what_the_service_says_fills_what_the_files_do_not(jtop: ModuleType, tmp_path: Path) -> None:
+    with Machine(tmp_path / "sys", jtop=True) as machine:
+        found = machine.facts(wait_s=WAIT_S)
+    assert found.jtop == Fact("4.2.8")
+    assert found.board == Fact("NVIDIA Jetson AGX Xavier")
+    assert (found.l4t, found.jetpack) == (Fact("32.7.1"), Fact("4.6.1"))
+    assert found.power_mode == Fact("0 MAXN")
+    assert found.jetson_clocks == Pinned(True, how=JTOP_HOW)
+    assert found.gpu_load == Known(0.985)
+    assert found.temperatures_c == Known({"CPU": Known(41.5), "CV0": Known(None, "switched off")})
+
+
+def test_the_names_of_the_files_stay_when_the_service_comes(jtop: ModuleType, tmp_path: Path) -> None:
+    sysfs = tx2(tmp_path)
+    put(tmp_path, {f"{THERMAL}/thermal_zone1/type": "CPU-therm\n", f"{THERMAL}/thermal_zone1/temp": "40000\n"})
+    with Machine(sysfs, jtop=True) as machine:
+        found = machine.facts(wait_s=WAIT_S)
+    assert (found.board, found.power_mode) == (Fact("quill"), Fact("3 MAXP_CORE_ARM"))
+    assert found.gpu_load == Known(0.985)  # the service's
+    zones = found.temperatures_c.value or {}
+    assert (list(zones), zones["CPU-therm"]) == (["BCPU-therm", "CPU-therm", "CV0"], Known(40.0))
+
+
+def test_a_board_without_power_modes_and_jetson_clocks_leaves_them_unknown(jtop: ModuleType, tmp_path: Path) -> None:
+    jtop.service.nvpmodel = jtop.service.jetson_clocks = None
+    jtop.service.hardware["Jetpack"] = ""  # a release that jetson-stats does not know
+    jtop.service.gpu = {}
+    with Machine(tmp_path / "sys", jtop=True) as machine:
+        found = machine.facts(wait_s=WAIT_S)
+    assert found.power_mode == Fact(None, "no nvpmodel status")
+    assert (found.jetson_clocks.value, found.gpu_load.value) == (None, None)
+    assert found.jetpack == Fact("4.6.1")  # of its L4T
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"), [("inactive", "not active"), ("denied", "No access"), ("mismatch", "Service 4.1.0")]
+)
+def test_a_service_that_cannot_be_used_is_a_reason_and_the_files_stand(
+    jtop: ModuleType, tmp_path: Path, fault: str, said: str
+) -> None:
+    jtop.service.fault = fault
+    with Machine(tx2(tmp_path), jtop=True) as machine:
+        found = machine.facts(wait_s=WAIT_S)
+    assert found.jtop.value is None
+    assert said in (found.jtop.reason or "")
+    assert "\n" not in (found.jtop.reason or "")
+    assert (found.power_mode, found.gpu_load) == (Fact("3 MAXP_CORE_ARM"), Known(0.95))
+
+
+def test_without_jetson_stats_the_reason_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "jtop", None)  # the import system's way to say that there is none
+    with Machine(tmp_path / "sys", jtop=True) as machine:
+        reason = machine.facts(wait_s=WAIT_S).jtop.reason or ""
+    assert "pip install 'jetsel[jetson]'" in reason
+
+
+def test_it_is_not_imported_where_it_is_not_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "jtop", None)
+    monkeypatch.delitem(sys.modules, "jetsel.power.machine.service", raising=False)
+    assert Machine(tmp_path / "sys").facts(wait_s=WAIT_S).jtop == Fact(None, "not asked: power.jtop is false")
+    assert "jetsel.power.machine.service" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"), [("lost", "Lost connection"), ("broken", "Connection reset"), ("silent", "stopped answering")]
+)
+def test_a_service_that_goes_away_takes_its_facts_along_and_is_tried_again(
+    jtop: ModuleType, fault: str, said: str
+) -> None:
+    service = Service(retry_s=0.01)
+    assert isinstance(service.last(WAIT_S), Seen)
+    jtop.service.fault = fault
+    until(lambda: said in str(service.last()))
+    jtop.service.fault = None
+    until(lambda: isinstance(service.last(), Seen))
+    service.close()
+    until(lambda: jtop.service.clients == 0)
+
+
+def test_an_answer_of_another_form_is_a_reason(jtop: ModuleType) -> None:
+    jtop.service.gpu = {"gpu": {"load": 12}}  # as before 4.2
+    service = Service()
+    assert "answers otherwise than 4.2" in str(service.last(WAIT_S))
+    service.close()
+
+
+def test_what_it_said_long_ago_does_not_count(jtop: ModuleType) -> None:
+    service = Service(silent_s=0.0)
+    assert "has said nothing for" in str(service.last(WAIT_S))
+    service.close()
+
+
+def test_nobody_waits_for_a_service_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Service, "_work", lambda _: time.sleep(0))
+    assert Service().last() == "the service of jetson-stats has not answered yet"

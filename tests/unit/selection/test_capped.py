@@ -1,0 +1,154 @@
+"""Policies without the most expensive models, as generators fed by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jetsel.errors import DeadlineError, InDoubtError, ModelUnavailableError
+from jetsel.premodel import Chain, Neighbours, Scaling
+from jetsel.selection.capped import capped
+from jetsel.selection.cascade import Cascade
+from jetsel.selection.chain import ChainPolicy
+from jetsel.selection.policy import Decision, Evidence, OutOfTime, Policy, Prediction, Run, Steps
+from jetsel.selection.single import Single
+
+NOTHING = Evidence(features=None, fallback=None)
+MODELS = ["s", "m", "l"]
+WHY = "the power budget is exceeded"
+
+
+def said(model: str, confidence: float) -> Prediction:
+    return Prediction(model, np.array([confidence, 1 - confidence], np.float32), confidence)
+
+
+def ended(steps: Steps, *predictions: Prediction) -> Decision:
+    with pytest.raises(StopIteration) as stop:
+        steps.send(predictions)
+    return stop.value.value
+
+
+CASCADE = Cascade.of("cascade", MODELS, [0.8, 0.6])
+
+
+def test_a_policy_that_asks_for_nothing_left_out_is_as_it_was() -> None:
+    steps = capped(CASCADE, MODELS, 1, WHY)(NOTHING)
+    assert next(steps) == Run(("s",), "first rung")
+    assert ended(steps, said("s", 0.9)).because == "s is sure: 0.90 of at least 0.80"
+
+
+def test_where_something_has_run_the_best_so_far_is_the_answer() -> None:
+    steps = capped(CASCADE, MODELS, 1, WHY)(NOTHING)
+    next(steps)
+    assert steps.send((said("s", 0.5),)).models == ("m",)
+    decision = ended(steps, said("m", 0.4))
+    assert decision.seen.model == "m"
+    assert decision.because == "l is left out, the power budget is exceeded; m is the best that ran"
+
+
+def test_each_level_leaves_out_one_more_and_the_cheapest_always_stays() -> None:
+    single = Single("l")
+    stand_ins = [next(capped(single, MODELS, level, WHY)(NOTHING)).models for level in (1, 2, 3, 99)]
+    assert stand_ins == [("m",), ("s",), ("s",), ("s",)]
+    assert next(capped(single, ["l"], 1, WHY)(NOTHING)).models == ("l",), "the only model of a family"
+
+
+def test_where_nothing_has_run_the_most_expensive_that_remains_stands_in() -> None:
+    steps = capped(Single("l"), MODELS, 1, WHY)(NOTHING)
+    run = next(steps)
+    assert run == Run(("m",), "the only model of this policy; l is left out, the power budget is exceeded")
+    decision = ended(steps, said("m", 0.3))
+    assert decision.seen.model == "m"
+    assert decision.because == (
+        "the only model of this policy; m stands in: l is left out, the power budget is exceeded"
+    )
+
+
+def chain_policy(vote: list[bool]) -> ChainPolicy:
+    """A chain that knows one photograph, at 0.5, on which the models were right as `vote` says."""
+    points = Neighbours(np.array([[0.5]], np.float32))
+    scaling = Scaling(np.zeros(1, np.float32), np.ones(1, np.float32))
+    chain = Chain(tuple(MODELS), np.array([vote]), points, scaling, 1)
+    return ChainPolicy("chain", chain, ("x",))
+
+
+def seen_at(fallback: str | None) -> Evidence:
+    return Evidence(np.array([0.5], np.float32), fallback)
+
+
+def test_a_stand_in_keeps_what_the_policy_says_of_doubt_and_distance() -> None:
+    steps = capped(chain_policy([False, False, False]), MODELS, 2, WHY)(seen_at("l"))
+    assert next(steps).models == ("s",)
+    decision = ended(steps, said("s", 0.9))
+    assert decision.in_doubt
+    assert decision.distance == pytest.approx(0.0)
+    assert decision.because.endswith("l is the fallback; s stands in: l is left out, the power budget is exceeded")
+
+
+def test_a_refusal_of_the_policy_stays_one() -> None:
+    with pytest.raises(InDoubtError):
+        next(capped(chain_policy([False, False, False]), MODELS, 2, WHY)(seen_at(None)))
+
+
+def test_a_stand_in_that_is_unavailable_gives_way_to_the_next_cheaper_one() -> None:
+    steps = capped(Single("l"), MODELS, 1, WHY)(NOTHING)
+    assert next(steps).models == ("m",)
+    run = steps.throw(ModelUnavailableError("m broke"))
+    assert run.models == ("s",)
+    assert run.because.endswith("; m is unavailable")
+    assert ended(steps, said("s", 0.3)).seen.model == "s"
+
+
+def test_the_policy_hears_of_a_failure_where_nothing_can_stand_in() -> None:
+    steps = capped(Single("l"), MODELS, 2, WHY)(NOTHING)
+    next(steps)
+    with pytest.raises(ModelUnavailableError, match="s broke"):
+        steps.throw(ModelUnavailableError("s broke"))
+
+
+def test_the_policy_hears_of_failures_as_before_and_goes_on_by_itself() -> None:
+    steps = capped(CASCADE, MODELS, 1, WHY)(NOTHING)
+    next(steps)
+    assert steps.throw(ModelUnavailableError("s broke")) == Run(("m",), "s is unavailable")
+
+
+@pytest.mark.parametrize("signal", [OutOfTime(), DeadlineError("late")])
+def test_what_the_policy_does_not_catch_ends_it_as_before(signal: Exception) -> None:
+    steps = capped(CASCADE, MODELS, 1, WHY)(NOTHING)
+    next(steps)
+    with pytest.raises(type(signal)):
+        steps.throw(signal)
+
+
+class Both:
+    """Runs two models together, and takes the second."""
+
+    name, models, first, features = "both", ("s", "l"), ("s", "l"), ()
+
+    def __call__(self, photo: Evidence) -> Steps:
+        _, second = yield Run(("s", "l"), "two ask each other")
+        return Decision(second, "the second knows best")
+
+
+def test_a_policy_that_asks_for_several_at_once_is_answered_by_the_stand_in_alone() -> None:
+    steps = capped(Both(), MODELS, 1, WHY)(NOTHING)
+    assert next(steps).models == ("m",)
+    decision = ended(steps, said("m", 0.7))
+    assert decision.because == "two ask each other; m stands in: l is left out, the power budget is exceeded"
+
+
+@pytest.mark.parametrize(
+    ("policy", "level", "first", "models"),
+    [
+        (CASCADE, 1, ("s",), ("s", "m")),
+        (Single("l"), 1, ("m",), ("s", "m")),
+        (chain_policy([True] * 3), 1, ("s", "m"), ("s", "m")),
+        (chain_policy([True] * 3), 2, ("s",), ("s",)),
+    ],
+)
+def test_it_goes_by_the_policy_s_name_and_says_what_it_may_run(
+    policy: Policy, level: int, first: tuple[str, ...], models: tuple[str, ...]
+) -> None:
+    found = capped(policy, MODELS, level, WHY)
+    assert (found.name, found.features) == (policy.name, policy.features)
+    assert (found.first, found.models) == (first, models)
