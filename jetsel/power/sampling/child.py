@@ -12,13 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-import jetsel
 from jetsel.config import Power
 from jetsel.power.sampling.messages import END, WAKE, Start, Word
 
 MODULE = "jetsel.power.sampling.process"
 LEAVE_S = 2.0
-_HOME = Path(jetsel.__file__).parents[1]  # so that the process runs this jetsel, whatever the daemon's folder holds
+_HOME = Path(__file__).parents[3]  # so that the process runs this jetsel, whatever the daemon's folder holds
 
 
 class ChildError(Exception):
