@@ -18,8 +18,9 @@ from benchmarks.power_model import BUSY_W, IDLE_W, Signal
 from benchmarks.report import table
 from jetsel.config import Power
 from jetsel.power.idle import Idle
-from jetsel.power.idling import Place, measure
+from jetsel.power.idling import measure
 from jetsel.power.meter import SensorMeter
+from jetsel.power.place import Place
 from jetsel.power.sampling.sampler import Sampler
 from tests.simulator import Simulator, constant, recorded, square
 from tests.simulator.power import Power as Source

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from jetsel.power.meter import Meter
 
 READY_S = 60.0  # a board reads Python from a slow card
-JTOP_S = 10.0  # jetson-stats looks for the libraries of the board before it answers
 
 
 class Metering(NamedTuple):
@@ -75,18 +74,17 @@ def _idle(power: Power) -> tuple[Idle, str | None] | str:
     from jetsel.errors import CalibrationError
     from jetsel.power.finding import find
     from jetsel.power.idle import load
-    from jetsel.power.machine import Machine, differences
+    from jetsel.power.machine import differences
+    from jetsel.power.place import place
 
     found = find(power)
     found.close()
     if found.reason is not None:
         return found.reason
-    with Machine(power.sysfs, power.jtop) as machine:
-        facts = machine.facts(wait_s=JTOP_S)
-    board = found.board.name if found.board is not None else facts.board.value
+    here = place(power, found)
     try:
-        idle = load(power_folder(power), board, facts.power_mode.value, found.total_of)
+        idle = load(power_folder(power), here.board, here.power_mode, found.total_of)
     except CalibrationError as error:
         return str(error)
-    changes = differences(idle.facts, facts) if idle.facts is not None else []
+    changes = differences(idle.facts, here.facts) if idle.facts is not None and here.facts is not None else []
     return idle, f"since idle power was measured {'; '.join(changes)}" if changes else None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from jetsel.errors import CalibrationError
 from jetsel.power.idle import Idle
 from jetsel.power.integration import Cut, cut_out
-from jetsel.power.machine import Facts
+from jetsel.power.place import Place
 from jetsel.power.samples import Samples
 from jetsel.power.source import Source
 from jetsel.power.uncertainty import Z
@@ -27,15 +27,6 @@ T_PAIRS, T_BLOCKS, T_SLOPE = 2.571, 2.069, 2.074
 """Student's t, 95 % on both sides, for 6 - 1, 24 - 1 and 24 - 2 degrees of freedom."""
 LARGEST_DRIFT = 0.05  # of the mean over the whole measurement: past that the machine was not at rest
 AGAIN = "leave the machine alone and run `jetsel power calibrate` again"
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where idle power is measured: board and power mode as its file is named, and what the board says of itself."""
-
-    board: str | None
-    power_mode: str | None
-    facts: Facts | None
 
 
 @dataclass(frozen=True)

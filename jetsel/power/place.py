@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from jetsel.config import Power
-from jetsel.power.finding import find
-from jetsel.power.idling import Place
-from jetsel.power.machine import Machine
+from jetsel.power.finding import Found, find
+from jetsel.power.machine import Facts, Machine
 
 JTOP_S = 10.0  # jetson-stats looks for the libraries of the board before it answers
 
 
-def place(power: Power) -> Place:
-    """Return the board as the table of boards names it, else as it names itself, its power mode, and its facts."""
-    found = find(power)
-    found.close()
+@dataclass(frozen=True)
+class Place:
+    """Board and power mode as idle power's file is named by them, and what the board says of itself."""
+
+    board: str | None
+    power_mode: str | None
+    facts: Facts | None
+
+
+def place(power: Power, found: Found | None = None) -> Place:
+    """Return the board as the table of boards names it, else as it names itself, its power mode, and its facts.
+
+    found: what `find` gave for this configuration, where it was asked already.
+    """
+    if found is None:
+        found = find(power)
+        found.close()
     with Machine(power.sysfs, power.jtop) as machine:
-        facts = machine.facts(wait_s=JTOP_S if power.jtop else 0.0)
+        return named(found, machine.facts(wait_s=JTOP_S if power.jtop else 0.0))
+
+
+def named(found: Found, facts: Facts) -> Place:
+    """Return the place of these sensors and facts."""
     board = found.board.name if found.board is not None else facts.board.value
     return Place(board, facts.power_mode.value, facts)

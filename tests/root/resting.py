@@ -11,8 +11,9 @@ from pathlib import Path
 from jetsel.config import Power
 from jetsel.power.finding import find
 from jetsel.power.idle import save
-from jetsel.power.idling import Place, measure
+from jetsel.power.idling import measure
 from jetsel.power.machine import Machine
+from jetsel.power.place import Place
 from jetsel.power.sampling.sampler import Sampler
 
 SECONDS = 9.0

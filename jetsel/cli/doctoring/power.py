@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     from jetsel.power.finding import Found
     from jetsel.power.machine import Facts
 
-JTOP_S = 10.0  # jetson-stats looks for the libraries of the board before it answers
-
 
 def power(subject: Subject) -> Iterator[Finding]:
     """Open the sensors, read each rail once, and ask the board for its state."""
     from jetsel.power.finding import check, find
     from jetsel.power.machine import Machine
+    from jetsel.power.place import JTOP_S
 
     settings = subject.config.power
     try:
@@ -71,10 +70,11 @@ def _idle(settings: Power, found: Found, facts: Facts) -> Iterator[Finding]:
     from jetsel.config import power_folder
     from jetsel.power.idle import REPAIR, load
     from jetsel.power.machine import differences
+    from jetsel.power.place import named
 
-    board = found.board.name if found.board is not None else facts.board.value
+    here = named(found, facts)
     try:
-        idle = load(power_folder(settings), board, facts.power_mode.value, found.total_of)
+        idle = load(power_folder(settings), here.board, here.power_mode, found.total_of)
     except CalibrationError as error:
         yield Finding("idle power", "warning", str(error).removesuffix(f": {REPAIR}"), REPAIR)
         return

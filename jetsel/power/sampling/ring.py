@@ -106,8 +106,9 @@ class Writer:
         return True
 
     def _put(self, offset: int, index: int) -> None:
-        words = (index, self._time_ns, self._power_uw, self._energy_nj, self._unread_ns)
-        RECORD.pack_into(self._memory, offset, *words, check(*words))
+        time_ns, power_uw, energy_nj, unread_ns = self._time_ns, self._power_uw, self._energy_nj, self._unread_ns
+        sum_ = check(index, time_ns, power_uw, energy_nj, unread_ns)
+        RECORD.pack_into(self._memory, offset, index, time_ns, power_uw, energy_nj, unread_ns, sum_)
 
     def _record(self, level: Level, count: int) -> tuple[int, ...]:
         return RECORD.unpack_from(self._memory, level.offset + ((count - 1) & (level.capacity - 1)) * RECORD.size)

@@ -11,7 +11,8 @@ import pytest
 
 from jetsel.errors import CalibrationError
 from jetsel.power.idle import Idle, file_name, load, save
-from jetsel.power.idling import Place, measure
+from jetsel.power.idling import measure
+from jetsel.power.place import Place
 from jetsel.power.samples import Samples
 
 HERE = Place("jetson-tx2", "0 MAXN", None)
