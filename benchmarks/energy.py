@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.activity import activity
 from benchmarks.conditions import conditions
 from benchmarks.energy_live import beside_zeus, live
-from benchmarks.energy_score import Score, lines, long_enough, scored
+from benchmarks.energy_score import Score, by_kind, lines, long_enough, scored
 from benchmarks.power_model import BUSY_W, IDLE_W, RESOLUTION_W, Chip, Signal, constant, quantised, sampled, square
 from jetsel.power.idle import Idle
 from jetsel.power.integration import integrate
@@ -22,7 +22,11 @@ PERIODS_S = (0.002, 0.005, 0.007, 0.01, 0.02, 0.05, 0.1, 0.3, 1.0)
 RATES_HZ = (100.0, 350.0, 1000.0)
 LENGTH_S = 8.0  # of each run
 GOAL_S, GOAL_HZ = 0.05, 1000.0
-CHIPS = {"140 us, all three channels: 0.84 ms": Chip(140e-6), "1.1 ms, as after power-on: 6.6 ms": Chip(1.1e-3)}
+CHIPS = {
+    "140 us, all three channels: 0.84 ms": Chip(140e-6),
+    "1.1 ms, as after power-on: 6.6 ms": Chip(1.1e-3),
+    "140 us, 512 of them averaged: 430 ms": Chip(140e-6, averages=512),
+}
 
 
 def main() -> None:
@@ -36,10 +40,11 @@ def main() -> None:
     if "computed" in args.parts:
         for name, chip in CHIPS.items():
             print(f"\n## Computed, conversions of {name}")
-            _print(_computed(signals, chip, RATES_HZ if chip.cycle_s < 0.001 else (GOAL_HZ,), args.runs, draw))
+            rates_hz = RATES_HZ if chip.cycle_s < 0.001 else (GOAL_HZ,)
+            _print(_computed(signals, chip, rates_hz, args.runs, draw), args.every)
     if "live" in args.parts:
         print("\n## Live: simulator and sampler, processes of their own, real time")
-        _print(live(recorded, RATES_HZ, WINDOWS_S, args.windows))
+        _print(live(recorded, RATES_HZ, WINDOWS_S, args.windows), args.every)
     if "zeus" in args.parts:
         print("\n## Beside zeus on the same simulated board")
         print("\n".join(beside_zeus(args.zeus, args.windows)), flush=True)
@@ -83,8 +88,8 @@ def _idle() -> Idle:
     )
 
 
-def _print(scores: dict[tuple[str, float, float], Score]) -> None:
-    for line in (*lines(scores), *_goal(scores)):
+def _print(scores: dict[tuple[str, float, float], Score], every: bool) -> None:
+    for line in (*lines(scores if every else by_kind(scores)), *_goal(scores)):
         print(line)
     sys.stdout.flush()
 
@@ -103,6 +108,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--parts", type=lambda text: text.split(","), default=["computed", "live"], help="also: zeus")
     parser.add_argument("--runs", type=int, default=30, help="of each signal and rate, 20 windows each; default: 30")
     parser.add_argument("--windows", type=int, default=20, help="live ones of each length; default: 20")
+    parser.add_argument("--every", action="store_true", help="a row for each signal, not for each kind of them")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--zeus", type=Path, help="a Python that has zeus 0.16.0: python -m venv, pip install zeus")
     args = parser.parse_args()

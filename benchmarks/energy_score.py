@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.power_model import BUSY_W, IDLE_W
 from benchmarks.report import table
@@ -22,6 +23,7 @@ COLUMNS = (
     "worst",
     "median uncertainty",
     "95 % interval holds the truth",
+    "over 10 % and outside of it",
     "over 10 % and not said",
 )
 
@@ -45,23 +47,39 @@ class Score:
         self.readings_mj.append(reading.energy_mj)
         self.halves_mj.append(reading.uncertainty_mj)
 
+    def take_in(self, other: Score) -> None:
+        """Count another's windows too."""
+        self.truths_mj += other.truths_mj
+        self.readings_mj += other.readings_mj
+        self.halves_mj += other.halves_mj
+        self.unknown += other.unknown
+
+    @property
+    def outside(self) -> int:
+        """How many are off by over 10 % of the truth, and by more than their uncertainty."""
+        return int(np.sum(self._outside()[0]))
+
     @property
     def unsaid(self) -> int:
-        """How many are off by over 10 % of the truth, and neither the error nor 10 % is within the uncertainty."""
+        """How many of those do not even say that they may be off by 10 %."""
+        outside, says_large = self._outside()
+        return int(np.sum(outside & ~says_large))
+
+    def _outside(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         truths, readings, halves = (np.array(each) for each in (self.truths_mj, self.readings_mj, self.halves_mj))
         errors = np.abs(readings - truths)
         value = np.maximum(np.abs(readings), np.abs(truths))
-        return int(np.sum((errors > LARGE * np.abs(truths) + 1e-6) & (halves < errors) & (halves < LARGE * value)))
+        return (errors > LARGE * np.abs(truths) + 1e-6) & (halves < errors), halves >= LARGE * value
 
     def row(self) -> list[str]:
         """Return the cells of COLUMNS. Errors are relative to the truth, where it is more than `least_mj`."""
         if not self.truths_mj:
-            return ["0", str(self.unknown), *["-"] * 7]
+            return ["0", str(self.unknown), *["-"] * 8]
         truths, readings, halves = (np.array(each) for each in (self.truths_mj, self.readings_mj, self.halves_mj))
         errors = readings - truths
         counted = truths > self.least_mj
         if not counted.any():
-            return [str(len(truths)), str(self.unknown), *["-"] * 6, str(self.unsaid)]
+            return [str(len(truths)), str(self.unknown), *["-"] * 6, str(self.outside), str(self.unsaid)]
         shares = errors[counted] / truths[counted]
         sizes = np.abs(shares)
         return [
@@ -73,6 +91,7 @@ class Score:
             f"{100 * np.max(sizes):.0f} %",
             f"{100 * np.median(halves[counted] / truths[counted]):.1f} %",
             f"{100 * np.mean(np.abs(errors) <= halves):.0f} %",
+            str(self.outside),
             str(self.unsaid),
         ]
 
@@ -95,13 +114,18 @@ def lines(scores: dict[tuple[str, float, float], Score]) -> Iterator[str]:
     yield f"\nOver 10 % and not said, in all: {sum(score.unsaid for score in scores.values())}."
 
 
+def by_kind(scores: dict[tuple[str, float, float], Score]) -> dict[tuple[str, float, float], Score]:
+    """Return the scores of each kind of signal together: constant, square, recorded."""
+    kinds: dict[tuple[str, float, float], Score] = {}
+    for (signal, rate_hz, length_s), score in scores.items():
+        kinds.setdefault((signal.split()[0], rate_hz, length_s), scored(length_s)).take_in(score)
+    return kinds
+
+
 def long_enough(scores: dict[tuple[str, float, float], Score], rate_hz: float, least_s: float) -> Score:
     """Return the windows of all signals at one rate that are at least so long, as one."""
     pooled = Score()
     for (_, rate, length_s), score in scores.items():
         if rate == rate_hz and length_s >= least_s:
-            pooled.truths_mj += score.truths_mj
-            pooled.readings_mj += score.readings_mj
-            pooled.halves_mj += score.halves_mj
-            pooled.unknown += score.unknown
+            pooled.take_in(score)
     return pooled

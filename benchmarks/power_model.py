@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.power.samples import Samples
+from jetsel.power.sampling.cadence import averaging_ns
 
 IDLE_W, BUSY_W = 3.0, 8.0
 BUS_V, SHUNT_OHM = 19.0, 0.005  # VDD_IN of a TX2
@@ -60,15 +61,16 @@ def square(period_s: float, length_s: float) -> Signal:
 
 @dataclass(frozen=True)
 class Chip:
-    """An INA3221 in continuous mode without averaging."""
+    """An INA3221 in continuous mode. averages: conversions of each voltage whose mean is the value."""
 
     conversion_s: float = 140e-6
     channels: int = 3
+    averages: int = 1
 
     @property
     def cycle_s(self) -> float:
         """How often each channel has a new value."""
-        return 2 * self.channels * self.conversion_s
+        return 2 * self.channels * self.conversion_s * self.averages
 
 
 def sampled(signal: Signal, chip: Chip, rate_hz: float, draw: np.random.Generator) -> Samples:
@@ -83,8 +85,10 @@ def sampled(signal: Signal, chip: Chip, rate_hz: float, draw: np.random.Generato
     cycle = np.floor((polls_s - phase_s) / cycle_s)  # the newest whole conversion of the shunt's ended with this cycle
     new = np.diff(cycle, prepend=-1) > 0
     ends_s = phase_s + cycle[new] * cycle_s
-    mean_w = (signal.energy_j(ends_s) - signal.energy_j(ends_s - conversion_s)) / conversion_s
-    dated_s = polls_s[new] - (cycle_s + conversion_s) / 2  # the mean age of a value that is read at any time
+    conversions_s = ends_s[:, None] - np.arange(chip.averages) * cycle_s / chip.averages  # when each of them ended
+    means_w = (signal.energy_j(conversions_s) - signal.energy_j(conversions_s - conversion_s)) / conversion_s
+    mean_w = means_w.mean(axis=1)
+    dated_s = polls_s[new] - averaging_ns(round(cycle_s * 1e9)) / 2e9
     period_s = max(cycle_s, 1 / rate_hz)
     return Samples((dated_s * 1e9).astype(np.int64), quantised(mean_w), RESOLUTION_W, period_s)
 

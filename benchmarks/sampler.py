@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +65,10 @@ def main() -> None:
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # files without a disk, as sysfs is
     with tempfile.TemporaryDirectory(prefix="jetsel-", dir=memory) as folder:
         for number in range(args.rounds):
-            print(_row("sleep and read one file", number, "", _bare(Path(folder), args.seconds, args.rate)), flush=True)
+            print(
+                _row("sleep and read one file", number, (None,) * 5, _bare(Path(folder), args.seconds, args.rate)),
+                flush=True,
+            )
             for case in CASES:
                 print(_measured(case, number, Path(folder) / case.board, args.seconds, args.rate), flush=True)
 
@@ -85,13 +88,8 @@ def _measured(case: Case, number: int, tree: Path, seconds: float, rate_hz: floa
         sampler.shut()
     finally:
         sampler.stop()
-    return _row(
-        case.what,
-        number,
-        f"{report.achieved_hz:.1f} | {report.jitter_p50_us:.0f} | {report.jitter_p99_us:.0f} | "
-        f"{report.missed - before.missed} | {report.read_us:.1f}",
-        busy,
-    )
+    figures = (report.achieved_hz, report.jitter_p50_us, report.jitter_p99_us, report.missed - before.missed)
+    return _row(case.what, number, (*figures, report.read_us), busy)
 
 
 def _bare(folder: Path, seconds: float, rate_hz: float) -> float:
@@ -120,8 +118,10 @@ def _cpu_ns(pid: int) -> int:
         return (int(fields[11]) + int(fields[12])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
-def _row(what: str, number: int, figures: str, busy: float) -> str:
-    return f"| {what} | {number + 1} | {figures or ' | | | | '} | {100 * busy:.2f} % |"
+def _row(what: str, number: int, figures: Sequence[float | None], busy: float) -> str:
+    """Return a row; figures that the sampler has not settled yet (it takes seconds) are dashes."""
+    cells = ("-" if figure is None else f"{figure:.4g}" for figure in figures)
+    return f"| {what} | {number + 1} | {' | '.join(cells)} | {100 * busy:.2f} % |"
 
 
 if __name__ == "__main__":

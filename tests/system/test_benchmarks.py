@@ -176,3 +176,20 @@ def test_the_engine_host_is_measured_beside_a_run_in_process() -> None:
     for process in ("daemon's side", "host"):
         assert float(found[process][0]) > 10, "megabytes"
     assert "From kill -9 under 8 clients to the first good answer, 1 kills" in text
+
+
+def test_energies_are_computed_beside_the_truth() -> None:
+    text = printed("benchmarks.energy", "--parts", "computed", "--runs", "1")
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| constant, 300 ms")]
+    assert len(lines) == 5, "three rates of one chip, one rate of two more"
+    fastest = lines[2]  # an unchanging power of 8 W that the chip rounds to the nearest step, 0.152 W
+    assert float(fastest[3].removesuffix(" %")) == pytest.approx(0, abs=100 * 0.152 / 5)
+    assert fastest[-3:] == ["100 %", "0", "0"]
+    assert "Over 10 % and not said, in all:" in text
+
+
+def test_the_sampler_s_cost_is_measured_beside_the_least_that_any_process_must_do() -> None:
+    found = rows(printed("benchmarks.sampler", "--seconds", "1", "--rounds", "1"))
+    measured = [values[-1] for name, values in found.items() if name not in ("what", "---")]
+    assert len(measured) == 5
+    assert all(float(share.removesuffix(" %")) > 0 for share in measured)
