@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from jetsel.power.snapshot import Snapshot
 
-HISTORY = 60  # readings in a sparkline
+HISTORY = 60  # readings in a sparkline, fewer in a narrow terminal
+BESIDE = 45  # columns that a row's name and figures take
 
 
 def show(
@@ -83,12 +84,19 @@ def _live(every_s: float, look: Callable[[], Snapshot]) -> None:
     from jetsel.cli.terminal import console
 
     history: dict[str, list[float]] = {}
-    with Live(console=console(), auto_refresh=False, transient=False) as live:
+    out = console()
+    with Live(console=out, auto_refresh=False, transient=False) as live:
 
         def turn() -> None:
             seen = look()
             remember(history, seen)
-            live.update(Group(drawn(seen, history), *(Text(line) for line in _below(seen))), refresh=True)
+            live.update(
+                Group(
+                    drawn(seen, history, max(10, min(HISTORY, out.width - BESIDE))),
+                    *(Text(line) for line in _below(seen)),
+                ),
+                refresh=True,
+            )
 
         _every(every_s, turn)
 
@@ -104,15 +112,15 @@ def remember(history: dict[str, list[float]], seen: Snapshot) -> None:
         del kept[:-HISTORY]
 
 
-def drawn(seen: Snapshot, history: dict[str, list[float]]) -> Table:
-    """Return the rails as a table, with a sparkline where there is a history."""
+def drawn(seen: Snapshot, history: dict[str, list[float]], readings: int = HISTORY) -> Table:
+    """Return the rails as a table, with a sparkline of so many readings where there is a history."""
     from rich.markup import escape
 
     from jetsel.cli.power.sparkline import sparkline
     from jetsel.cli.terminal import table
 
     columns = ["rail", ">watts", ">volts", ">amps"]
-    shown = table(*columns, f"last {HISTORY} readings") if history else table(*columns)
+    shown = table(*columns, f"last {readings} readings") if history else table(*columns)
     shown.title = escape(seen.board or "a board that is not in the table")
     rows = [(rail.name, rail.watts, rail.volts, rail.amps) for rail in seen.rails]
     if seen.total_w is not None:
@@ -120,7 +128,7 @@ def drawn(seen: Snapshot, history: dict[str, list[float]]) -> Table:
     for name, watts, volts, amps in rows:
         cells = [escape(name), f"{watts:.3f}", _or_dash(volts), _or_dash(amps)]
         if history:
-            cells.append(sparkline(history.get(name, [])))
+            cells.append(sparkline(history.get(name, [])[-readings:]))
         shown.add_row(*cells, style="bold" if name == "total" else None)
     return shown
 
