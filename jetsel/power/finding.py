@@ -128,7 +128,7 @@ def _each_once(sensed: Sensed) -> tuple[tuple[Rail, ...], tuple[Dropped, ...]]:
         first = kept.setdefault(rail.name, rail)
         if first is not rail:
             rail.close()
-            why = f"{rail.where} has the name of {first.where}; if it is another rail, name it in [power] labels"
+            why = f"{rail.where} has the name of {first.where}, which is read; another rail is named in [power] labels"
             again.append(Dropped(rail.name, why))
     return tuple(kept.values()), (*sensed.dropped, *again)
 

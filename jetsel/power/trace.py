@@ -79,8 +79,10 @@ def read(path: Path) -> Trace:
     """Read a trace; raises RailError with the line that is wrong. A last row that was cut short is left out."""
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise RailError(f"{path}: {error}") from None
+    except OSError as error:
+        raise RailError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise RailError(f"{path}: no text at byte {error.start}") from None
     lines = text.split("\n")
     header = _header(path, lines[0])
     if lines[1:2] != [_row([_TIME, *header.rails])]:

@@ -118,9 +118,21 @@ def test_a_recording_holds_every_rail_and_plays_back_the_same(tmp_path: Path) ->
     assert rows[0][0] == "t_s"
     assert rows[0].index("VDD_IN") == 4
     assert {row[4] for row in rows[1:]} == {"3.051000"}
-    assert 2 <= len(rows) - 1 <= 51
+    assert 2 <= len(rows) - 1 <= 50
+    assert rows[1][0] == "0.000000"
     played = json.loads(jetsel("power", "--once", "--json", "--replay", out).stdout)
     assert (played["board"], played["total_w"], played["total_of"]) == ("jetson-tx2", 3.051, ["VDD_IN"])
+
+
+def test_a_tree_that_is_named_is_read_though_the_file_has_a_recording_played(tmp_path: Path) -> None:
+    trace, config = tmp_path / "trace.csv", tmp_path / "jetsel.toml"
+    assert jetsel("power", "record", trace, "--seconds", "1", "--sysfs", TX2).returncode == 0
+    config.write_text(f'[power]\nreplay = "{trace}"\n')
+    boards = [
+        json.loads(jetsel("power", "--once", "--json", "-c", config, *more).stdout)["board"]
+        for more in ([], ["--sysfs", SYSFS / "jetson-agx-orin"])
+    ]
+    assert boards == ["jetson-tx2", "jetson-agx-orin"]
 
 
 def test_a_recording_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:

@@ -51,9 +51,9 @@ class Conditions(Struct, frozen=True, kw_only=True):
         }
 
 
-def gather(models: Mapping[str, str], root: Path = Path("/")) -> Conditions:
-    """Read this machine's conditions below `root`. models: name -> sha256 of what will run."""
-    machine = Machine(root / "sys")
+def gather(models: Mapping[str, str], sysfs: Path | str = "/sys") -> Conditions:
+    """Read the machine's conditions. models: name -> sha256 of what will run. sysfs: as [power] has it."""
+    machine = Machine(sysfs)
     versions = {"python": Fact(platform.python_version()), "jetsel": Fact(__version__)}
     return Conditions(
         board=machine.board(),

@@ -20,16 +20,16 @@ class Watch:
 
     def __init__(
         self,
-        root: Path = Path("/"),
+        sysfs: Path | str = "/sys",
         now: Callable[[], float] = time.monotonic,
         own_s: Callable[[], float] = time.process_time,
     ) -> None:
-        """root: where proc and sys lie; own_s: processor time of this process so far."""
-        self._root = root
-        self._machine = Machine(root / "sys")
+        """sysfs: as [power] has it; proc lies beside it. own_s: processor time of this process so far."""
+        self._root = Path(sysfs).parent
+        self._machine = Machine(sysfs)
         self._now = now
         self._own_s = own_s
-        self._at_start = (now(), own_s(), _processor_ticks(root))
+        self._at_start = (now(), own_s(), _processor_ticks(self._root))
         self._lowest: dict[str, float] = {}  # share of the highest clock, of CPU and GPU
         self._hot: str | None = None
 

@@ -40,7 +40,7 @@ class Options:
     """How to record. workers: threads that decode and infer; retime: time and meter all anew, as on a quieter machine.
 
     meter: None where energy is not measured, and unmetered says why. doubt: why what is measured may not be right.
-    idle_half_w: half of the 95 % interval of the idle power that the meter deducts.
+    idle_half_w: half of the 95 % interval of the idle power that the meter deducts. sysfs: as [power] has it.
     """
 
     limits: image.Limits = field(default_factory=lambda: image.Limits(max_bytes=64_000_000, max_pixels=50_000_000))
@@ -52,6 +52,7 @@ class Options:
     idle_half_w: float = 0.0
     energy: EnergyPlan = field(default_factory=EnergyPlan)
     retime: bool = False
+    sysfs: str = "/sys"
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def record(
     """
     halt = stop or threading.Event()
     models = [model for model in family.models if model.manifest.name in engines]
-    conditions = gather({model.manifest.name: model.manifest.sha256 for model in models})
+    conditions = gather({model.manifest.name: model.manifest.sha256 for model in models}, options.sysfs)
     bench = Bench(family, engines, options.plan, options.limits, options.doubt, options.idle_half_w)
     with faults(path), Store(path, family) as store, _one_opencv_thread():
         store.adopt(models, family.models[0])
@@ -129,7 +130,7 @@ def record(
             recorded, finished = _examine_all(store, Examiner(family, engines, options.limits), options, tell, halt)
         if finished:
             _refuse_none(store, found)
-            watch = Watch()
+            watch = Watch(options.sysfs)
             finished = time_models(store, bench, number, watch, tell, halt)
             if options.meter is None:
                 store.connection.execute(

@@ -12,7 +12,8 @@ def board(subject: Subject) -> Iterator[Finding]:
     """Look at what the kernel, NVIDIA's release file and nvpmodel say of the board."""
     from jetsel.power.machine import Machine
 
-    facts = Machine(subject.root / "sys").facts()
+    power = subject.config.power
+    facts = Machine(subject.root / "sys" if power.sysfs == "/sys" else power.sysfs).facts()
     if facts.l4t.value is None:
         yield Finding("model", "info", f"no Jetson: {facts.board}")
     else:

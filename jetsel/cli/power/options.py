@@ -22,13 +22,18 @@ Replay = Annotated[
 
 
 def section(config: Path | None, sysfs: Path | None, replay: Path | None = None) -> Power:
-    """Return the file's [power] section, with what the options say in its place; raises ConfigError."""
+    """Return the file's [power] section, with what the options say in its place; raises ConfigError.
+
+    A tree that is named is read, even where the file has a recording played.
+    """
     import msgspec
 
     from jetsel.cli import settings
 
-    given = {key: str(path.absolute()) for key, path in (("sysfs", sysfs), ("replay", replay)) if path is not None}
-    return msgspec.structs.replace(settings.read(settings.locate(config)).power, **given)
+    power = settings.read(settings.locate(config)).power
+    if sysfs is not None:
+        power = msgspec.structs.replace(power, sysfs=str(sysfs.absolute()), replay=None)
+    return power if replay is None else msgspec.structs.replace(power, replay=str(replay.absolute()))
 
 
 def sensors(power: Power) -> Found:

@@ -57,12 +57,16 @@ def _rows(found: Found, seconds: float | None, rate_hz: float) -> Iterator[tuple
     """Yield the time since the first row and every rail's watts, on a schedule that does not drift."""
     import time
 
-    began = due = time.monotonic()
-    while seconds is None or due - began < seconds:
-        time.sleep(max(0.0, due - time.monotonic()))
-        yield time.monotonic() - began, [_watts(rail) for rail in found.rails]
-        missed = int(max(0.0, time.monotonic() - due) * rate_hz)  # rows that could not be read in time are not made up
-        due += (missed + 1) / rate_hz
+    began = time.monotonic()
+    first_s: float | None = None
+    row = 0
+    while seconds is None or row < round(seconds * rate_hz):
+        time.sleep(max(0.0, began + row / rate_hz - time.monotonic()))
+        now_s = time.monotonic()
+        first_s = now_s if first_s is None else first_s
+        yield now_s - first_s, [_watts(rail) for rail in found.rails]
+        # Rows that could not be read in time are left out, never made up.
+        row = max(row + 1, int((time.monotonic() - began) * rate_hz))
 
 
 def _watts(rail: Rail) -> float | None:

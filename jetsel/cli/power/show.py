@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jetsel.power.snapshot import Snapshot
 
 HISTORY = 60  # readings in a sparkline, fewer in a narrow terminal
+TOTAL = ""  # no rail's name
 BESIDE = 45  # columns that a row's name and figures take
 
 
@@ -102,10 +103,10 @@ def _live(every_s: float, look: Callable[[], Snapshot]) -> None:
 
 
 def remember(history: dict[str, list[float]], seen: Snapshot) -> None:
-    """Add a snapshot's watts to the history of each rail and of the total, and let the oldest go."""
+    """Add a snapshot's watts to the history of each rail, and of the total under TOTAL, and let the oldest go."""
     now = {rail.name: rail.watts for rail in seen.rails}
     if seen.total_w is not None:
-        now["total"] = seen.total_w
+        now[TOTAL] = seen.total_w
     for name, watts in now.items():
         kept = history.setdefault(name, [])
         kept.append(watts)
@@ -124,12 +125,12 @@ def drawn(seen: Snapshot, history: dict[str, list[float]], readings: int = HISTO
     shown.title = escape(seen.board or "a board that is not in the table")
     rows = [(rail.name, rail.watts, rail.volts, rail.amps) for rail in seen.rails]
     if seen.total_w is not None:
-        rows.append(("total", seen.total_w, None, None))
+        rows.append((TOTAL, seen.total_w, None, None))
     for name, watts, volts, amps in rows:
-        cells = [escape(name), f"{watts:.3f}", _or_dash(volts), _or_dash(amps)]
+        cells = [escape(name) or "total", f"{watts:.3f}", _or_dash(volts), _or_dash(amps)]
         if history:
             cells.append(sparkline(history.get(name, [])[-readings:]))
-        shown.add_row(*cells, style="bold" if name == "total" else None)
+        shown.add_row(*cells, style="bold" if name == TOTAL else None)
     return shown
 
 

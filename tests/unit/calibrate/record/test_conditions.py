@@ -37,7 +37,7 @@ TX2 = {
 
 
 def test_a_board_says_what_it_is(tmp_path: Path) -> None:
-    found = gather({"xs": "ab"}, put(tmp_path, TX2))
+    found = gather({"xs": "ab"}, put(tmp_path, TX2) / "sys")
     assert found.board == Fact("quill")
     assert found.power_mode == Fact("3 MAXP_CORE_ARM")
     assert found.cpu_clock == Fact("up to 2035 MHz, schedutil")
@@ -49,7 +49,7 @@ def test_a_board_says_what_it_is(tmp_path: Path) -> None:
 
 
 def test_a_machine_without_these_files_is_unknown_with_reasons(tmp_path: Path) -> None:
-    found = gather({}, tmp_path)
+    found = gather({}, tmp_path / "sys")
     assert found.board == Fact(None, "no device tree, DMI or processor name")
     assert found.described()["power mode"] == "unknown (no nvpmodel status)"
     assert found.described()["CPU clock"] == "unknown (no cpufreq)"
@@ -59,7 +59,7 @@ def test_a_machine_without_these_files_is_unknown_with_reasons(tmp_path: Path) -
 def test_a_server_is_named_by_its_maker_and_processor(tmp_path: Path) -> None:
     cpuinfo = "processor\t: 0\nmodel name\t: Xeon\n\nprocessor\t: 1\nmodel name\t: Xeon\n"
     put(tmp_path, {"sys/class/dmi/id/sys_vendor": "Maker\n", "proc/cpuinfo": cpuinfo})
-    assert gather({}, tmp_path).board == Fact("Maker Xeon, 2 cores")
+    assert gather({}, tmp_path / "sys").board == Fact("Maker Xeon, 2 cores")
 
 
 def stat(busy: int, idle: int, steal: int) -> dict[str, str]:
@@ -70,7 +70,7 @@ def stat(busy: int, idle: int, steal: int) -> dict[str, str]:
 def watched(root: Path, busy: int, steal: int, own_s: float, elapsed_s: float = 10.0) -> str | None:
     now, own = 0.0, 0.0
     put(root, stat(1000, 5000, 10))
-    watch = Watch(root, lambda: now, lambda: own)
+    watch = Watch(root / "sys", lambda: now, lambda: own)
     now, own = elapsed_s, own_s
     put(root, stat(1000 + busy, 5000, 10 + steal))
     watch.look()
@@ -96,7 +96,7 @@ def test_low_clocks_and_heat_are_noise(tmp_path: Path) -> None:
         f"{zone}/trip_point_1_type": "passive\n",
         f"{zone}/trip_point_1_temp": "86000\n",
     }
-    watch = Watch(put(tmp_path, TX2 | heat))
+    watch = Watch(put(tmp_path, TX2 | heat) / "sys")
     watch.look(gpu=True)
     put(tmp_path, {"sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "2035200\n", f"{zone}/temp": "40000\n"})
     watch.look(gpu=True)
@@ -108,6 +108,6 @@ def test_low_clocks_and_heat_are_noise(tmp_path: Path) -> None:
 
 def test_an_idle_gpu_is_no_noise(tmp_path: Path) -> None:
     fast = {"sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "2035200\n"}
-    watch = Watch(put(tmp_path, TX2 | fast))
+    watch = Watch(put(tmp_path, TX2 | fast) / "sys")
     watch.look()
     assert watch.reason() is None
