@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -41,7 +42,8 @@ class Order:
     """What the owner asked for. decides: the criterion by which installing is decided.
 
     installed: the owner's calibration in use, None where there is none or it was made for other models. names: of the
-    classes, for the report. choice_factor: how much slower than here the board's processor makes a choice.
+    classes, for the report. choice_factor: how much slower than here the board's processor makes a choice. machine:
+    what the board said of itself when times and energies were measured, empty where that is not known.
     """
 
     names: tuple[str, ...]
@@ -52,6 +54,7 @@ class Order:
     installed: Calibration | None = None
     labels_from: str | None = None
     choice_factor: float = 1.0
+    machine: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +124,7 @@ def calibrate(
         energies_half_mj=_half_widths(loaded),
         energy_reason=loaded.times.energy_reason,
         chooser_energy_mj=scenes[order.decides].chooser_mj or None,
+        machine=dict(order.machine),
     )
     comparisons: dict[str, Comparison] = {}
     for criterion, scene in scenes.items():

@@ -38,6 +38,7 @@ def as_plain(outcome: Outcome, explain: bool) -> dict[str, Any]:
         "latency_ms": round(outcome.latency_ms, 3),
         "stages_ms": msgspec.to_builtins(answer.stages_ms),
         "energy_mj": answer.energy_mj,
+        "energy_reason": answer.energy_reason,
         "energy_estimated": answer.energy_estimated,
         "energy_uncertainty_mj": answer.energy_uncertainty_mj,
         "out_of_conditions": answer.out_of_conditions,
@@ -67,6 +68,12 @@ def add_row(shown: Table, outcome: Outcome) -> None:
     ran = ", ".join(run.model for run in answer.ran)
     took = milliseconds(outcome.latency_ms)
     shown.add_row(path, label, f"{answer.probability:.0%}", escape(answer.model), escape(ran), took, energy)
+
+
+def without_energy(outcome: Outcome) -> str | None:
+    """Return why the row has a dash for its energy, to be said once below the table; None where it has none."""
+    answer = outcome.result
+    return f"energy not known: {answer.energy_reason}" if isinstance(answer, Answer) and answer.energy_reason else None
 
 
 def details(outcome: Outcome) -> list[str]:
@@ -107,6 +114,10 @@ def _explained(answer: Answer) -> list[str]:
     if told is None:
         return []
     lines = [] if told.policy_because is None else [f"  the policy: {told.policy_because}"]
+    if told.objective is not None:
+        lines.append(f"  the calibration is to save {told.objective}")
+    if told.budget is not None:
+        lines.append(f"  the power budget: {told.budget.budget_w:g} W, level {told.budget.level}: {told.budget.state}")
     lines.append(f"  decoded at {told.decoded_width_px} x {told.decoded_height_px}")
     lines += [f"  step: {step}" for step in told.steps]
     if told.distance is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jetsel.cli.metering import Metering
     from jetsel.cli.shelf import Shelf
     from jetsel.cli.telling import Teller
+    from jetsel.config import Power
     from jetsel.premodel import Calibration
     from jetsel.zoo import Family
 
@@ -188,6 +189,7 @@ def _into(path: Path, shelf: Shelf, found: Found, energy: Metering, teller: Tell
             unmetered=energy.unmetered,
             doubt=energy.doubt,
             idle_half_w=energy.idle_half_w,
+            sysfs=config.power.sysfs,
         )
         done = recording.record(path, family, engines, found, options, tell=teller.recording, stop=stop)
     if not done.finished:
@@ -217,6 +219,7 @@ def fit(
         theta_points=theta,
         installed=_installed(shelf, loaded.models_sha256),
         labels_from=loaded.labels_from,
+        machine=machine_of(shelf.config.power, loaded.times.conditions),
     )
     return calibrate(
         loaded,
@@ -226,6 +229,23 @@ def fit(
         (lambda: small_pictures(paths, limits)) if find_spec("torch") else None,
         teller.fitting,
     )
+
+
+def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
+    """What this board says of itself, where times and energies were measured on it as it is now; else nothing.
+
+    conditions: of the recording, in words. They may be of another machine, or of a day when it was set otherwise.
+    """
+    from jetsel.calibrate.record.conditions import gather
+    from jetsel.daemon.metering.made_under import kept
+    from jetsel.power.machine import Machine
+    from jetsel.power.place import JTOP_S
+
+    now = gather({}, power.sysfs).described()
+    if any(conditions.get(what) != now[what] for what in ("board", "power mode", "CPU clock")):
+        return {}
+    with Machine(power.sysfs, power.jtop) as machine:
+        return kept(machine.facts(wait_s=JTOP_S if power.jtop else 0.0))
 
 
 def _installed(shelf: Shelf, models_sha256: Mapping[str, str]) -> Calibration | None:

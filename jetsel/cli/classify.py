@@ -131,18 +131,23 @@ def _lines(explain: bool) -> Callable[[Outcome | None], None]:
 
 def _readable(count: int, explain: bool) -> Callable[[Outcome | None], None]:
     """Tell all about one photograph, or where `explain` asks for it about each; gather many into a table."""
-    from jetsel.cli.answers import add_row, answers_table, details, reason
+    from jetsel.cli.answers import add_row, answers_table, details, reason, without_energy
     from jetsel.cli.terminal import console
 
     out = console()
     shown = answers_table()
+    unknown: dict[str, None] = {}  # why energies are not known, each reason once
 
     def show(outcome: Outcome | None) -> None:
         if outcome is None:
             if shown.row_count:
                 out.print(shown)
+            for line in unknown:
+                out.print(line, markup=False, soft_wrap=True)
         elif count > 1 and not explain:
             add_row(shown, outcome)
+            if (why := without_energy(outcome)) is not None:
+                unknown[why] = None
         elif isinstance(outcome.result, Exception):
             typer.echo(f"jetsel: {outcome.path}: {reason(outcome.result)}", err=True)
         else:

@@ -56,7 +56,7 @@ def _sampled(power: Power, idle: Idle, doubt: str | None) -> Iterator[Metering]:
     from jetsel.power.meter import SensorMeter
     from jetsel.power.sampling.sampler import Sampler
 
-    sampler = Sampler(power)
+    sampler = Sampler(power, period_ms=idle.update_period_ms)
     try:
         reason = sampler.reason if sampler.ready(READY_S) else f"the sensors did not answer within {READY_S:g} s"
         if reason is None:

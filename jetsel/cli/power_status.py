@@ -14,7 +14,8 @@ def power_lines(power: PowerStatus) -> list[str]:
     """Return what is to be said of the board's power and of the choosing's."""
     lines = [_total(power)]
     if power.sampling is not None:
-        lines.append(f"  read {_sampling(power.sampling)}")
+        lines.append(f"sampling: {_sampling(power.sampling)}")
+    lines += _state(power)
     lines += [f"  rail {rail.name} is not read: {rail.reason}" for rail in power.dropped]
     if power.idle_reason is not None:
         lines.append(f"  energies are not measured: {power.idle_reason}")
@@ -79,14 +80,27 @@ def _total(power: PowerStatus) -> str:
 
 
 def _sampling(sampling: Sampling) -> str:
-    told = [
-        (sampling.achieved_hz, "{:.0f} times a second"),
-        (sampling.jitter_p50_us, "late by {:.0f} us"),
-        (sampling.jitter_p99_us, "by at most {:.0f} us in 99 %"),
-        (sampling.update_period_ms, "a new value every {:.1f} ms"),
-        (None if sampling.core_share is None else 100 * sampling.core_share, "for {:.1f} % of a core"),
-    ]
-    return ", ".join(form.format(value) for value, form in told if value is not None) or "with nothing known of it yet"
+    """How the power is read: at rest first, and then how it goes while a request is under way."""
+    parts = [] if sampling.at_rest_hz is None else [f"{sampling.at_rest_hz:g}/s at rest"]
+    if sampling.achieved_hz is not None:
+        parts.append(f"{sampling.achieved_hz:.0f}/s{' while a request is under way' if parts else ''}")
+    if sampling.jitter_p50_us is not None:
+        most = "" if sampling.jitter_p99_us is None else f" (99 %: {sampling.jitter_p99_us:.0f} us)"
+        parts.append(f"typically {sampling.jitter_p50_us:.0f} us late{most}")
+    if sampling.update_period_ms is not None:
+        parts.append(f"a new value every {sampling.update_period_ms:.1f} ms")
+    if sampling.core_share is not None:
+        now = " now" if sampling.at_rest_hz is not None and sampling.achieved_hz is not None else ""
+        parts.append(f"costs {100 * sampling.core_share:.1f} % of a core{now}")
+    return ", ".join(parts) or "nothing is known of it yet"
+
+
+def _state(power: PowerStatus) -> list[str]:
+    """The board's own state on one line, where it tells any of it."""
+    parts = [] if power.gpu_load is None else [f"GPU load {power.gpu_load:.0%}"]
+    parts += [f"{name} {celsius:.0f} °C" for name, celsius in (power.temperatures_c or {}).items()]
+    parts += [] if power.jetpack is None else [f"JetPack {power.jetpack}"]
+    return [f"board: {', '.join(parts)}"] if parts else []
 
 
 def _figure(value: float | None) -> str:

@@ -34,10 +34,10 @@ def changes(before: Generation, following: Generation) -> list[str]:
     return changed + [f"family {name} removed" for name in before.families if name not in following.families]
 
 
-def for_next_start(before: Config, now: Config) -> list[str]:
-    """Name the sections with changes that a reload leaves for the next start; of [power] the budget does not wait."""
-    power = structs.replace(now.power, budget_w=before.power.budget_w)
-    pairs = {"server": (before.server, now.server), "host": (before.host, now.host), "power": (before.power, power)}
+def for_next_start(started: Config, now: Config) -> list[str]:
+    """Name the sections that differ from those the daemon was started with; of [power] the budget does not wait."""
+    power = structs.replace(now.power, budget_w=started.power.budget_w)
+    pairs = {"server": (started.server, now.server), "host": (started.host, now.host), "power": (started.power, power)}
     return [section for section, (was, is_now) in pairs.items() if was != is_now]
 
 

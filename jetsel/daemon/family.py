@@ -85,10 +85,15 @@ class ServedFamily:
             return f"the request names the {'model' if request.model is not None else 'policy'}"
         return self.because
 
+    @property
+    def objective(self) -> str | None:
+        """What the calibration in use was to save, None where there is none."""
+        calibration = self.in_use.calibration
+        return None if calibration is None else calibration.objective
+
     def status(self) -> FamilyStatus:
         """What `status` tells of this family."""
         lanes = self.driver.lanes
-        calibration = self.in_use.calibration
         return FamilyStatus(
             name=self.name,
             classes=len(self.labels.names),
@@ -110,7 +115,7 @@ class ServedFamily:
             because=self.because,
             fallback=self.fallback if self.on_doubt == "use" else None,
             calibration=str(self.in_use),
-            objective=None if calibration is None else calibration.objective,
+            objective=self.objective,
         )
 
 

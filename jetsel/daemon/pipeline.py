@@ -11,6 +11,7 @@ from jetsel import image
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering.bill import CHOOSER, DECODE
 from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.metering.telling import budget_status
 from jetsel.errors import JetselError
 from jetsel.features import extract
 from jetsel.selection import Decision, Evidence, Flight
@@ -94,7 +95,7 @@ def answer(job: Job, metering: Metering) -> Answer:
         out_of_conditions=metering.out_of_conditions(job.family.name),
         width_px=photograph.width_px,
         height_px=photograph.height_px,
-        explanation=_explanation(job, decision, flight, photograph) if job.request.explain else None,
+        explanation=_explanation(job, decision, flight, photograph, metering) if job.request.explain else None,
     )
 
 
@@ -119,7 +120,9 @@ def _stages(job: Job, flight: Flight) -> Stages:
     )
 
 
-def _explanation(job: Job, decision: Decision, flight: Flight, photograph: image.Photograph) -> Explanation:
+def _explanation(
+    job: Job, decision: Decision, flight: Flight, photograph: image.Photograph, metering: Metering
+) -> Explanation:
     height, width = photograph.bgr.shape[:2]
     steps = [f"{run.model}: {run.because} ({run.confidence:.3f} confident)" for run in flight.ran]
     return Explanation(
@@ -129,4 +132,6 @@ def _explanation(job: Job, decision: Decision, flight: Flight, photograph: image
         decoded_width_px=width,
         decoded_height_px=height,
         policy_because=job.family.why(job.request),
+        objective=job.family.objective,
+        budget=budget_status(metering),
     )

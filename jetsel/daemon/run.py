@@ -23,6 +23,7 @@ from jetsel.daemon.service import Service
 from jetsel.endpoint import user_socket
 from jetsel.engines import Backends
 from jetsel.errors import ConfigError, JetselError
+from jetsel.power.finding import check
 
 log = logging.getLogger("jetsel.daemon")
 
@@ -44,6 +45,7 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples) -> int:
         signal.signal(number, lambda *_: stop.set())
     listener = None
     try:
+        check(config.power)
         listener = _listen(config)
         generation = build(config)
         port = Port(listener, config.server.tcp, generation.limits.max_bytes)

@@ -28,6 +28,7 @@ from jetsel.errors import (
     ReloadFailedError,
     ShuttingDownError,
 )
+from jetsel.power.finding import check as check_power
 from jetsel.selection import Batch, Driver, Flight
 from jetsel.wire import (
     PROTOCOL_VERSION,
@@ -60,7 +61,7 @@ class Service:
         metering: Metering,
         reread: Callable[[], Config],
     ) -> None:
-        self._config = config
+        self._config = self._started = config
         self._metering = metering
         self._backends = backends
         self._port = port
@@ -273,6 +274,7 @@ class Service:
             before = self._generation
             try:
                 config = self._reread()
+                check_power(config.power)
                 following = build(config, before)
                 following.limits, following.workers = before.limits, before.workers  # of [server]: at the next start
             except JetselError as error:
@@ -282,7 +284,7 @@ class Service:
             except JetselError as error:
                 following.close(before)
                 raise ReloadFailedError(f"the running configuration stays: {error}") from None
-            for section in for_next_start(self._config, config):
+            for section in for_next_start(self._started, config):
                 log.warning("changes under [%s] take effect at the next start", section)
             self._metering.serve(following.families, config.power)
             self._config = config

@@ -23,7 +23,9 @@ class Idle(Struct, frozen=True, kw_only=True):
     mean_w: of the rails' sum, sampled at the fast rate, so that what sampling costs is deducted too. half_width_w: half
     of the 95 % interval. drift_w_per_min: its slope. sampler_w: power at the fast rate less that at the slow one; None
     where that is not significant: it lies under sampler_half_width_w. board, power_mode: None where they are unknown.
-    measured_at: UTC, ISO 8601. facts: all that the board said of itself, to compare later; None where it was not asked.
+    update_period_ms: how often the sensor has a new value, the time between two readings where each was new; None where
+    that did not show. measured_at: UTC, ISO 8601. facts: all that the board said of itself, to compare later; None
+    where it was not asked.
     """
 
     mean_w: float
@@ -38,6 +40,7 @@ class Idle(Struct, frozen=True, kw_only=True):
     power_mode: str | None
     measured_at: str
     facts: Facts | None = None
+    update_period_ms: float | None = None
     format: int = FORMAT
 
 

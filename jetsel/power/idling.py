@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,10 @@ from jetsel.power.uncertainty import Z
 
 PAIRS = 6  # of a time at the slow rate and one at the fast rate; which comes first alternates, so that drift cancels
 BLOCKS = 4  # in each time; longer than power remembers what it was, so that their means are independent
+BEGIN_S = 2.5  # a sampler that has just started is fast for two seconds, and a moment longer
 SETTLE_S = 0.5  # after the rate has changed
+TRIES = 4  # of each time, as the sampler is fast by itself now and then, when it looks for the sensor's period
+TOO_FAST, TOO_SLOW = 1.5, 0.5  # of the readings that a time should have: past that it was not at its rate
 T_PAIRS, T_BLOCKS, T_SLOPE = 2.571, 2.069, 2.074
 """Student's t, 95 % on both sides, for 6 - 1, 24 - 1 and 24 - 2 degrees of freedom."""
 LARGEST_DRIFT = 0.05  # of the mean over the whole measurement: past that the machine was not at rest
@@ -36,11 +40,20 @@ class _Time:
     means_w: NDArray[np.float64]
     middles_s: NDArray[np.float64]
     samples: int
+    hz: float
+    period_s: float
     resolution_w: float
 
 
+class Paced(Source, Protocol):
+    """A source that says how often it samples while nothing is open."""
+
+    @property
+    def slow_hz(self) -> float: ...  # noqa: D102
+
+
 def measure(
-    sampler: Source,
+    sampler: Paced,
     seconds: float,
     place: Place,
     busy: Callable[[], str | None],
@@ -50,15 +63,28 @@ def measure(
 
     busy: says in words why the machine is not at rest, None where it is; asked before and after each of 12 times. wait:
     sleeps, so that it can be interrupted. Raises CalibrationError with the repair: no samples, a machine that was busy
-    or whose power drifted.
+    or whose power drifted, a sampler that did not keep to its rates.
     """
+    wait(BEGIN_S)
     times: dict[bool, list[_Time]] = {False: [], True: []}
     _refuse(busy())
     for pair in range(PAIRS):
         for fast in (False, True) if pair % 2 == 0 else (True, False):
-            times[fast].append(_one_time(sampler, fast, seconds / (2 * PAIRS), wait))
+            times[fast].append(_at_its_rate(sampler, fast, seconds / (2 * PAIRS), wait))
             _refuse(busy())
     return _found(times[False], times[True], seconds, place, sampler.total_of)
+
+
+def _at_its_rate(sampler: Paced, fast: bool, length_s: float, wait: Callable[[float], None]) -> _Time:
+    """Repeat a time until the sampler has kept the rate in all of it that the time is for."""
+    for _ in range(TRIES):
+        one = _one_time(sampler, fast, length_s, wait)
+        if one.hz * one.period_s >= TOO_SLOW if fast else one.hz <= TOO_FAST * sampler.slow_hz + 1 / length_s:
+            return one
+    wanted = f"{1 / one.period_s:.0f}" if fast else f"{sampler.slow_hz:g}"
+    raise CalibrationError(
+        f"idle power was not measured: the sampler took {one.hz:.0f} samples a second in place of {wanted}: {AGAIN}"
+    )
 
 
 def _one_time(sampler: Source, fast: bool, length_s: float, wait: Callable[[float], None]) -> _Time:
@@ -93,7 +119,9 @@ def _blocks(samples: Samples, begin_ns: int, end_ns: int) -> _Time:
     return _Time(
         np.array([cut.energy_j() / cut.length_s for cut in cuts]),
         (edges_ns[:-1] + edges_ns[1:]) / 2e9,
-        sum(cut.inside for cut in cuts),
+        (inside := sum(cut.inside for cut in cuts)),
+        inside / (end_ns - begin_ns) * 1e9,
+        samples.period_s,
         samples.resolution_w or 0.0,
     )
 

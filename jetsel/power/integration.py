@@ -43,7 +43,7 @@ class Cut:
     edges_ns: tuple[int, int]
     length_s: float
     held_s: float
-    inside: int  # samples inside the window
+    inside: int  # readings inside the window
 
     @property
     def clipped_s(self) -> NDArray[np.float64]:
@@ -77,7 +77,7 @@ def integrate(samples: Samples, begin_ns: int, end_ns: int, idle: IdlePower | No
     if isinstance(found, str):
         return Reading(None, found)
     if found.samples < 2:
-        return Reading(None, too_few(found.samples, end_ns - begin_ns), found.samples)
+        return Reading(None, too_few(found.samples, end_ns - begin_ns, samples.bound_s), found.samples)
     return Reading(found.energy_mj, None, found.samples, found.half_width_mj)
 
 
@@ -89,7 +89,7 @@ def measure(samples: Samples, begin_ns: int, end_ns: int, idle: IdlePower | None
     if isinstance(cut, str):
         return cut
     energy_mj = 1e3 * (cut.energy_j() - idle.mean_w * cut.length_s)
-    return Measure(energy_mj, half_width_mj(cut, samples, idle), cut.inside)
+    return Measure(energy_mj, half_width_mj(cut, samples, idle), inside(samples, begin_ns, end_ns))
 
 
 def cut_out(samples: Samples, begin_ns: int, end_ns: int) -> Cut | str:
@@ -115,7 +115,29 @@ def cut_out(samples: Samples, begin_ns: int, end_ns: int) -> Cut | str:
     return Cut(times_s, power_w, (begin_ns, end_ns), length_s, held_s, inside)
 
 
-def too_few(count: int, length_ns: int) -> str:
+def inside(samples: Samples, begin_ns: int, end_ns: int) -> int:
+    """Return how many values the sensor is known to have had inside a window.
+
+    That is each sample, where its period is known. Else each change, and of a value that stays equal one in each
+    `bound_s`, as the sensor may merely repeat it for so long.
+    """
+    first, last = np.searchsorted(samples.times_ns, begin_ns), np.searchsorted(samples.times_ns, end_ns, side="right")
+    if samples.bound_s is None or last <= first:
+        return int(last - first)
+    changed = np.diff(samples.power_w[max(first - 1, 0) : last]) != 0
+    changes_ns = samples.times_ns[last - len(changed) : last][changed]
+    edges_ns = np.concatenate([[begin_ns], changes_ns, [end_ns]])
+    repeats = np.floor_divide(np.diff(edges_ns), max(round(samples.bound_s * 1e9), 1))
+    return min(len(changes_ns) + int(repeats.sum()), int(last - first))
+
+
+def too_few(count: int, length_ns: int, bound_s: float | None = None) -> str:
     """Return the reason of a window that the sensor hardly saw."""
     seen = "one sample lies" if count == 1 else "no sample lies"
-    return f"{seen} inside the window of {length_ns / 1e6:.3g} ms; two are needed"
+    text = f"{seen} inside the window of {length_ns / 1e6:.3g} ms; two are needed"
+    if bound_s is None:
+        return text
+    return (
+        f"{text}, and equal readings are no new ones: how often the sensor has a new value is not known yet, it may "
+        f"be every {bound_s * 1e3:.3g} ms only; `jetsel power calibrate` finds it out"
+    )

@@ -10,16 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jetsel.power.integration import NO_READING, IdlePower, Measure, measure, too_few
+from jetsel.power.integration import NO_READING, IdlePower, Measure, inside, measure, too_few
 from jetsel.power.reading import Reading
 from jetsel.power.samples import Samples
 from jetsel.power.sharing import stretches
-from jetsel.power.source import Source
+from jetsel.power.source import Source, around
 
 MOST_PENDING = 10_000  # begins and ends that nobody settled, until an end does so itself
 BEHIND_NS = 1_000_000_000  # how long totals wait for samples of a sensor that is silent
 AT_ONCE_NS = 200_000  # from the end of one activity to the beginning of the next: the same request goes on
-AROUND_NS = 20_000_000  # what is read beside a window: what the power did there bears on the window's uncertainty
 
 
 @dataclass(frozen=True)
@@ -126,12 +125,12 @@ class Ledger:
         first_ns = min(activity.begin_ns for activity, _ in shares)
         last_ns = max(_ended_ns(activity) for activity, _ in shares)
         with self._working:
-            samples = self._sampler.samples(min(first_ns, self._from_ns(last_ns)) - AROUND_NS, last_ns + AROUND_NS)
+            samples = around(self._sampler, min(first_ns, self._from_ns(last_ns)), last_ns)
             windows = _touching(shares)
-            inside = _inside(windows, samples)
-            if inside < 2 and self.idle is not None:  # somebody waits for the answer: its share is settled later
+            seen = sum(inside(samples, window.begin_ns, window.end_ns) for window in windows)
+            if seen < 2 and self.idle is not None:  # somebody waits for the answer: its share is settled later
                 length_ns = sum(window.end_ns - window.begin_ns for window in windows)
-                return Reading(None, too_few(inside, length_ns), inside)
+                return Reading(None, too_few(seen, length_ns, samples.bound_s), seen)
             self._work_off(last_ns, samples)
             return self._read(windows, samples)
 
@@ -192,7 +191,7 @@ class Ledger:
             self._active[activity] = None
 
     def _read(self, windows: Sequence[_Window], samples: Samples) -> Reading:
-        energy_mj, half_width_mj, inside = 0.0, 0.0, 0
+        energy_mj, half_width_mj, seen = 0.0, 0.0, 0
         for window in windows:
             whole = measure(samples, window.begin_ns, window.end_ns, self.idle)
             if isinstance(whole, str):
@@ -201,8 +200,8 @@ class Ledger:
                 return Reading(None, NO_READING, whole.samples)
             energy_mj += sum(weight * activity.energy_mj for activity, weight in window.shares)
             half_width_mj += _half_width_mj(window, whole, samples)
-            inside += whole.samples
-        return Reading(energy_mj, None, inside, half_width_mj)
+            seen += whole.samples
+        return Reading(energy_mj, None, seen, half_width_mj)
 
 
 def _ended_ns(activity: Activity) -> int:
@@ -229,13 +228,6 @@ def _touching(shares: Sequence[tuple[Activity, float]]) -> list[_Window]:
     return found
 
 
-def _inside(windows: Sequence[_Window], samples: Samples) -> int:
-    """Return how many samples lie inside the windows."""
-    begins = np.searchsorted(samples.times_ns, [window.begin_ns for window in windows])
-    ends = np.searchsorted(samples.times_ns, [window.end_ns for window in windows], side="right")
-    return int((ends - begins).sum())
-
-
 def _half_width_mj(window: _Window, whole: Measure, samples: Samples) -> float:
     """Return half of the 95 % interval of shares: the whole's, in proportion, and that of where they were cut.
 
@@ -250,4 +242,4 @@ def _half_width_mj(window: _Window, whole: Measure, samples: Samples) -> float:
     low, high = np.searchsorted(samples.times_ns, (window.begin_ns, window.end_ns))
     around_w = samples.power_w[max(int(low) - 1, 0) : int(high) + 1]
     range_w = float(np.fmax.reduce(around_w) - np.fmin.reduce(around_w))
-    return whole.half_width_mj * part + 1e3 * changes * range_w * samples.period_s
+    return whole.half_width_mj * part + 1e3 * changes * range_w * samples.age_s

@@ -7,11 +7,10 @@ from typing import Protocol
 
 from jetsel.power.integration import IdlePower, integrate
 from jetsel.power.reading import Reading
-from jetsel.power.source import Source
+from jetsel.power.source import Source, around
 
 PATIENCE_S = 0.05
 """How long a window waits for a sample after its end: seven cycles of an INA3221 as Linux sets it up (6.6 ms)."""
-AROUND_NS = 20_000_000  # what is read beside a window: what the power did there bears on the window's uncertainty
 
 
 class Window(Protocol):
@@ -73,6 +72,6 @@ class SensorWindow:
         if (reason := self._sampler.reason) is not None:
             self._reading = Reading(None, reason)
         else:
-            samples = self._sampler.samples(self.begin_ns - AROUND_NS, end_ns + AROUND_NS)
+            samples = around(self._sampler, self.begin_ns, end_ns)
             self._reading = integrate(samples, self.begin_ns, end_ns, self._meter.idle)
         return self._reading

@@ -32,3 +32,16 @@ class Source(Protocol):
 
     def latest(self) -> tuple[int, float] | None:
         """Return the newest sample's time and watts, None before the first."""
+
+
+AROUND_NS = 20_000_000
+"""What is read beside a window, at least: what the power did there bears on the window's uncertainty."""
+
+
+def around(source: Source, begin_ns: int, end_ns: int) -> Samples:
+    """Return the samples of a window and of what lies beside it, as far as a value of the sensor may reach."""
+    samples = source.samples(begin_ns - AROUND_NS, end_ns + AROUND_NS)
+    reach_ns = round(1.5e9 * samples.age_s)
+    if reach_ns <= AROUND_NS:
+        return samples
+    return source.samples(begin_ns - reach_ns, end_ns + reach_ns)

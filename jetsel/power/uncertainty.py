@@ -13,6 +13,8 @@ None of this knows the truth, so each part is what a doubter could object, in wa
 - dates: when exactly the sensor looked is known to half of its period only, which moves each change that it saw;
 - edges: a sensor that averages, or whose value is dated wrongly by up to half of its period, smears what changes at an
   edge of the window across it; and after the last sample anything that was seen, or idle, may have followed;
+- an update period that is not known yet: a value may be as old as the longest period that it can be, and what such a
+  sensor has not shown at all may be as large as the idle power;
 - the error of the idle power, times the window's length.
 """
 
@@ -52,9 +54,9 @@ def half_width_mj(cut: Cut, samples: Samples, idle: IdlePower) -> float:
         _noise_ws(changes_w, seen_s),
         idle.half_width_w * cut.length_s,
         _between_ws(cut, seen_s, gaps_s, changes_w, idle.mean_w)
-        + _misdated_ws(changes_w[seen_s >= gaps_s], samples.period_s)
+        + _misdated_ws(changes_w[seen_s >= gaps_s], samples.age_s)
         + _half_swings_ws(cut, gaps_s, idle.mean_w)
-        + _smear_ws(samples, cut.edges_ns)
+        + _smear_ws(samples, cut.edges_ns, idle.mean_w)
         + _held_ws(cut, idle.mean_w),
     )
     return 1e3 * math.hypot(*parts)
@@ -144,13 +146,15 @@ def _in_step(power_w: NDArray[np.float64]) -> float:
     return alike
 
 
-def _smear_ws(samples: Samples, edges_ns: tuple[int, int]) -> float:
+def _smear_ws(samples: Samples, edges_ns: tuple[int, int], idle_w: float) -> float:
     """Return what may lie on the wrong side of an edge: the range of the power around each of both for half a period.
 
-    What was seen before and after the window counts, as far as `samples` reaches.
+    What was seen before and after the window counts, as far as `samples` reaches. While the sensor's period is not
+    known, what it has not shown yet may be as large as the idle power, for as long as its values may stand.
     """
-    reach_ns = int(1.5e9 * samples.period_s)
-    return sum(_range_w(samples, edge_ns, reach_ns) for edge_ns in edges_ns) * samples.period_s / 2
+    reach_ns = int(1.5e9 * samples.age_s)
+    seen_ws = sum(_range_w(samples, edge_ns, reach_ns) for edge_ns in edges_ns) * samples.age_s / 2
+    return seen_ws if samples.bound_s is None else max(2 * seen_ws, idle_w * samples.bound_s)
 
 
 def _range_w(samples: Samples, edge_ns: int, reach_ns: int) -> float:

@@ -105,6 +105,7 @@ class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=T
         None  # above idle power, of one photograph's features and a choice of the chain
     )
     rival: Name | None = None  # what the default policy had to beat on held-out photographs
+    machine: dict[str, Any] = {}  # what the board said of itself when times and energies were measured; empty: unknown
 
     @property
     def costs(self) -> dict[str, float]:

@@ -13,13 +13,17 @@ class DroppedRail(Struct, frozen=True):
 
 
 class Sampling(Struct, frozen=True):
-    """How the power is read: how fast, how evenly, and what that takes."""
+    """How the power is read: how fast and how evenly while a request is under way, and what that takes now.
+
+    `at_rest_hz` is how fast it is read now, null while a request is under way.
+    """
 
     achieved_hz: float | None
     jitter_p50_us: float | None
     jitter_p99_us: float | None
     update_period_ms: float | None
     core_share: float | None
+    at_rest_hz: float | None = None
 
 
 class BudgetStatus(Struct, frozen=True):
@@ -76,3 +80,6 @@ class PowerStatus(Struct, frozen=True):
     chooser_j: float | None
     chooser_share: float | None
     decode_j: float | None
+    jetpack: str | None = None
+    gpu_load: float | None = None
+    temperatures_c: dict[str, float] | None = None

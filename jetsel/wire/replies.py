@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from jetsel.wire.power import PowerStatus
+from jetsel.wire.power import BudgetStatus, PowerStatus
 from jetsel.wire.requests import Criterion
 
 
@@ -45,6 +45,7 @@ class Explanation(Struct, frozen=True):
     """More about the choice: the features it read (null where it read none) and how the policy argued.
 
     `policy_because` says why this policy and no other decided: the request, or what the default was chosen for.
+    `objective` is what the calibration was to save; `budget` stands there whether or not it changed anything.
     """
 
     features: dict[str, float] | None
@@ -53,6 +54,8 @@ class Explanation(Struct, frozen=True):
     decoded_width_px: int
     decoded_height_px: int
     policy_because: str | None = None
+    objective: str | None = None
+    budget: BudgetStatus | None = None
 
 
 class Answer(Struct, tag="answer", tag_field="type", frozen=True):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import zmq
 
+from tests.system.boards import Board
 from tests.system.daemons import Connect, Daemon, Peer, Start, drawn, encoded, free_port, launch, wait_until_ready
 
 
@@ -69,3 +70,14 @@ def peer(shared_daemon: Daemon, connect: Connect) -> Peer:
 def jpeg() -> bytes:
     """A small JPEG file."""
     return encoded(drawn())
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Board:
+    return Board(tmp_path / "board")
+
+
+@pytest.fixture(scope="module")
+def picture() -> bytes:
+    """A large one: decoding it lasts for many samples."""
+    return encoded(drawn(height=3000, width=4000))

@@ -1,103 +1,19 @@
-"""A real daemon with a real sampler on the files of a TX2, whose power, mode and budget change while it runs."""
+"""A real daemon with a real sampler on the files of a TX2: what answers, models and policies took."""
 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jetsel.config import Power
-from jetsel.power.idle import Idle, save
-from jetsel.power.place import place
-from tests.data.sysfs_trees import SYSFS
+from tests.system.boards import IDLE_W, Board, power_of, reads, until
 from tests.system.command import jetsel
-from tests.system.daemons import Connect, Peer, Start, drawn, encoded
+from tests.system.daemons import Connect, Start
 from tests.unit.daemon.families import calibrate, put_family
-
-LIMIT_S = 120.0  # nothing here is about speed
-IDLE_W = 3.0
-MODES = "< POWER_MODEL ID=0 NAME=MAXN >\n< POWER_MODEL ID=1 NAME=MAXQ >\n"
-
-
-class Board:
-    """The files of a TX2 below a folder, with what nvpmodel keeps beside them."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.sysfs = Path(shutil.copytree(SYSFS / "jetson-tx2", root / "sys", symlinks=True))
-        (self._power,) = self.sysfs.glob("devices/3160000.i2c/i2c-0/0-0041/iio:device*/in_power0_input")
-        (root / "etc").mkdir()
-        (root / "etc/nvpmodel.conf").write_text(MODES)
-        (root / "var/lib/nvpmodel").mkdir(parents=True)
-        self.mode(0)
-        self.power(IDLE_W)
-
-    def power(self, watts: float) -> None:
-        """Have VDD_IN read this; in one write of one length, as the sampler reads all the time."""
-        with self._power.open("r+b", buffering=0) as file:
-            file.write(b"%06d\n" % round(watts * 1e3))
-            file.truncate()
-
-    def mode(self, number: int) -> None:
-        (self.root / "var/lib/nvpmodel/status").write_text(f"pmode:{number:04d} fmode:quiet\n")
-
-    def calibrate(self) -> None:
-        """Write down the idle power as `jetsel power calibrate` would find it here."""
-        here = place(Power(sysfs=str(self.sysfs)))
-        idle = Idle(
-            mean_w=IDLE_W,
-            half_width_w=0.0,
-            drift_w_per_min=0.0,
-            sampler_w=None,
-            sampler_half_width_w=0.1,
-            samples=10_000,
-            seconds=10.0,
-            rails=("VDD_IN",),
-            board=here.board,
-            power_mode=here.power_mode,
-            measured_at="2026-11-21T12:00:00Z",
-            facts=here.facts,
-        )
-        save(idle, self.root / "idle")
-
-    def config(self, *more: str) -> str:
-        lines = ("[power]", f'sysfs = "{self.sysfs}"', f'calibration = "{self.root / "idle"}"', *more)
-        return "[server]\n" + "\n".join(lines) + "\n"
-
-
-@pytest.fixture
-def board(tmp_path: Path) -> Board:
-    return Board(tmp_path / "board")
-
-
-@pytest.fixture(scope="module")
-def picture() -> bytes:
-    """A large one: decoding it lasts for many samples."""
-    return encoded(drawn(height=3000, width=4000))
-
-
-def until(what: Callable[[], Any]) -> Any:
-    """Ask until there is an answer that is true, and return it."""
-    give_up_s = time.monotonic() + LIMIT_S
-    while not (found := what()):
-        assert time.monotonic() < give_up_s, "it never came"
-        time.sleep(0.05)
-    return found
-
-
-def power_of(peer: Peer) -> dict[str, Any]:
-    found: dict[str, Any] = peer.status()["power"]
-    return found
-
-
-def reads(peer: Peer, watts: float) -> None:
-    until(lambda: power_of(peer)["watts"] == watts)
 
 
 def test_an_answer_s_energy_is_what_the_rail_read_above_idle_for_as_long_as_it_was_worked_on(
@@ -165,8 +81,11 @@ def test_models_policies_and_choosing_add_up_to_what_was_taken(
 def test_without_an_idle_measurement_energies_are_null_and_the_reason_says_what_to_do(
     board: Board, start: Start, connect: Connect, picture: bytes
 ) -> None:
-    peer = connect(start(board.config()))
+    daemon = start(board.config())
+    peer = connect(daemon)
     reason = until(lambda: "jetsel power calibrate" in (said := power_of(peer)["idle_reason"] or "") and said)
+    assert reason == "idle power was not measured on jetson-tx2 in power mode 0 MAXN: run `jetsel power calibrate`"
+    assert str(board.root / "idle" / "idle-") in daemon.log.read_text(), "where it was looked for is in the log"
     reads(peer, IDLE_W)
     answer = peer.classify(picture)
     assert (answer["energy_mj"], answer["energy_reason"], answer["energy_estimated"]) == (None, reason, False)
@@ -205,61 +124,14 @@ def test_without_a_sensor_the_calibrated_energies_answer_and_are_marked_as_estim
     assert f"power: not measured: {found}" in printed
 
 
-def test_another_power_mode_under_the_daemon_is_told_everywhere_and_warned_of_once(
-    board: Board, start: Start, connect: Connect, jpeg: bytes
+def test_why_energies_are_not_known_is_in_the_json_and_once_below_the_table(
+    start: Start, tmp_path: Path, jpeg: bytes
 ) -> None:
-    board.calibrate()
-    daemon = start(board.config())
-    peer = connect(daemon)
-    until(lambda: power_of(peer)["idle_w"] == IDLE_W)
-    assert power_of(peer)["out_of_conditions"] == []
-    board.mode(1)
-    told = until(lambda: power_of(peer)["out_of_conditions"])
-    changed = "power mode changed from '0 MAXN' to '1 MAXQ'"
-    assert sorted(told) == [f"calibration of starter: {changed}", f"idle power: {changed}"]
-    assert sorted(peer.classify(jpeg)["out_of_conditions"]) == sorted(told)
-    assert power_of(peer)["power_mode"] == "1 MAXQ"
-    board.mode(0)
-    until(lambda: not power_of(peer)["out_of_conditions"])
-    assert peer.classify(jpeg)["out_of_conditions"] == []
-    warned = [line for line in daemon.log.read_text().splitlines() if "out of its conditions" in line]
-    assert len([line for line in warned if "no longer" not in line]) == 2
-
-
-def test_the_budget_leaves_expensive_models_out_while_the_mean_is_above_it_and_takes_them_back(
-    board: Board, start: Start, connect: Connect, jpeg: bytes
-) -> None:
-    board.power(60.0)
-    daemon = start(board.config("budget_w = 50.0", "[policy]", 'default = "single:xl"'))
-    peer = connect(daemon)
-    assert peer.classify(jpeg)["model"] == "xl"
-    level = until(lambda: power_of(peer)["budget"]["level"])
-    answer = peer.classify(jpeg, explain=True)
-    assert answer["policy"] == "single:xl"
-    assert answer["model"] in ("l", "m", "s", "xs")
-    assert "stands in: xl is left out, to keep the power budget of 50 W" in answer["because"]
-    assert any("xl is left out" in step for step in answer["explanation"]["steps"])
-    assert answer["explanation"]["policy_because"] == "the configuration says so"
-    assert peer.classify(jpeg, model="xl")["model"] == "xl", "what a request names is honoured"
-    assert peer.classify(jpeg, policy="single:xl")["model"] == "xl"
-    board.power(0.0)
-    until(lambda: power_of(peer)["budget"]["level"] < max(level, 1))
-    assert "power budget: 50 W; level" in jetsel("status", "--endpoint", daemon.endpoint).stdout
-    file = daemon.config
-    file.write_text(file.read_text().replace("budget_w = 50.0", "rate_hz = 500"))
-    assert peer.ask({"type": "reload"})["changed"] == ["[power] budget_w"]
-    assert power_of(peer)["budget"] is None
-    assert peer.classify(jpeg)["model"] == "xl"
-    assert "changes under [power] take effect at the next start" in daemon.log.read_text()
-    assert "power budget: level 1" in daemon.log.read_text()
-
-
-def test_the_sampler_ends_with_the_daemon(board: Board, start: Start, connect: Connect) -> None:
-    daemon = start(board.config())
-    peer = connect(daemon)
-    until(lambda: power_of(peer)["watts"])
-    (number,) = re.findall(r"power sampler (\d+) reads VDD_IN", daemon.log.read_text())
-    sampler = Path("/proc", number)
-    assert sampler.exists()
-    assert daemon.stop() == 0
-    until(lambda: not sampler.exists())
+    daemon = start('[power]\nsensor = "none"\n')
+    files = [tmp_path / name for name in ("one.jpg", "two.jpg")]
+    for file in files:
+        file.write_bytes(jpeg)
+    lines = jetsel("classify", "--json", "--endpoint", daemon.endpoint, *files).stdout.splitlines()
+    assert {json.loads(line)["energy_reason"] for line in lines} == {'no meter: [power] sensor is "none"'}
+    printed = jetsel("classify", "--endpoint", daemon.endpoint, *files).stdout
+    assert printed.count('energy not known: no meter: [power] sensor is "none"') == 1

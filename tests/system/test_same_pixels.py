@@ -19,6 +19,7 @@ from jetsel.config import Config, Models, OwnPolicy
 from jetsel.daemon import pipeline
 from jetsel.daemon.generation import Generation, build
 from jetsel.daemon.job import Job
+from jetsel.daemon.metering.bill import Bill
 from jetsel.daemon.port import Route
 from jetsel.engines import Backends
 from jetsel.features import NAMES, extract
@@ -97,6 +98,7 @@ def prepared(generation: Generation, file: bytes, **fields: Any) -> Job:
         family=family,
         policy=family.policy_for(request),
         fallback=family.fallback,
+        bill=Bill(None),
         received_s=time.monotonic(),
         deadline_s=None,
     )

@@ -18,10 +18,11 @@ import numpy as np
 import pytest
 
 from jetsel.config import Power
+from jetsel.power.integration import inside
 from jetsel.power.sampling.reader import Reader
 from jetsel.power.sampling.ring import INDEX, POWER, SIZE, TIME
 from jetsel.power.sampling.sampler import Rules, Sampler
-from tests.simulator import Simulator, square, unavailable
+from tests.simulator import Simulator, constant, square, unavailable
 
 TREES = Path(__file__).parents[1] / "data/sysfs"
 HEAVY = ("numpy", "cv2", "onnxruntime", "zmq", "typer", "rich")
@@ -118,6 +119,46 @@ def test_an_opened_window_wakes_a_process_that_sleeps_for_ten_seconds(begin: Beg
     sampler.open()
     assert sampler.wait(opened_ns, 5.0)
     sampler.shut()
+
+
+def test_a_window_that_is_shut_at_once_is_read_all_the_same(begin: Begin):
+    sampler = begin(idle_rate_hz=0.1)
+    time.sleep(2.5)
+    opened_ns = time.monotonic_ns()
+    sampler.open()
+    sampler.shut()
+    assert sampler.wait(opened_ns, 3.0)
+
+
+def test_short_lone_windows_have_samples(begin: Begin):
+    sampler = begin(idle_rate_hz=50.0)  # so that they come at all times between two slow readings
+    time.sleep(2.5)
+    for number in range(40):
+        time.sleep(0.15 + number * 0.0005)  # it is slow again
+        sampler.open()
+        begin_ns = time.monotonic_ns()
+        time.sleep(0.05)  # a busy machine may take a while
+        end_ns = time.monotonic_ns()
+        sampler.shut()
+        times_ns = sampler.samples(begin_ns, end_ns).times_ns
+        assert ((times_ns >= begin_ns) & (times_ns <= end_ns)).sum() >= 2
+
+
+def test_the_newest_sample_of_a_process_that_hangs_is_not_now(begin: Begin):
+    sampler = begin()
+    until(lambda: sampler.latest())
+    os.kill(sampler.pid, signal.SIGSTOP)
+    until(lambda: sampler.latest() is None, 5.0)
+    os.kill(sampler.pid, signal.SIGCONT)
+    until(lambda: sampler.latest())
+
+
+def test_a_plain_file_is_new_at_each_read(begin: Begin):
+    sampler = begin()
+    until(lambda: sampler.report().samples)
+    now_ns = time.monotonic_ns()
+    assert sampler.samples(now_ns - 10**8, now_ns).bound_s is None
+    assert sampler.period_ms == pytest.approx(1.0)
 
 
 def test_sampling_stays_fast_until_the_last_window_is_shut(begin: Begin):
@@ -306,3 +347,32 @@ def test_the_update_period_of_a_simulated_chip_is_found_and_its_repeats_are_left
             assert sampler.report().repeated > 0
         finally:
             sampler.stop()
+
+
+@pytest.mark.root
+def test_a_quiet_sensor_of_unknown_period_gives_short_windows_no_energy_until_it_is_told(tmp_path: Path):
+    if (why := unavailable()) is not None:
+        pytest.skip(why)
+    with Simulator(TREES / "jetson-tx2", tmp_path / "live", power=constant(3.0), chip=0x7C07) as simulator:
+        for period_ms, bound_s, values in ((None, 1.0, 0), (430.0, None, None), (0.84, None, None)):
+            sampler = Sampler(Power(sysfs=str(simulator.root)), period_ms=period_ms)
+            try:
+                assert sampler.ready(LIMIT_S)
+                until(lambda sampler=sampler: sampler.report().samples)
+                sampler.open()
+                begin_ns = time.monotonic_ns()
+                time.sleep(0.9)
+                end_ns = time.monotonic_ns()
+                sampler.shut()
+                samples = sampler.samples(begin_ns, end_ns)
+                assert samples.bound_s == bound_s
+                if values is not None:
+                    assert inside(samples, begin_ns, end_ns) == values
+                elif period_ms == 430.0:
+                    assert inside(samples, begin_ns, end_ns) <= 3
+                    assert samples.period_s == pytest.approx(0.43)
+                else:
+                    assert inside(samples, begin_ns, end_ns) > 3
+                assert sampler.period_ms == (None if period_ms is None else max(period_ms, 1.0))
+            finally:
+                sampler.stop()

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from jetsel.daemon.metering.bill import CHOOSER, DECODE, of_model
-from jetsel.daemon.metering.spending import Spent, saved_j
+from jetsel.daemon.metering.spending import Kind, Spent, saved_j
 from jetsel.power.ledger import BEHIND_NS, Activity, Ledger
 from jetsel.premodel import Calibration
 from jetsel.wire import Criterion, ModelEnergy, PolicyEnergy
 
-LONG_ENOUGH_S = 1.0  # of metered runs, from which a model's own mean is believed before the calibration's
+SINGLE = "single:"  # how policies that are one model are called
 
 Lines = Sequence[tuple[Activity, float]]
 
@@ -39,7 +39,7 @@ class Accounts:
         self._lock = threading.Lock()
         self._pending: deque[_Entry] = deque()
         self._activities: dict[str, Spent] = {}  # by the ledger's names
-        self._policies: dict[tuple[str, str], dict[Criterion, Spent]] = {}  # by family and policy
+        self._policies: dict[tuple[str, str], dict[Kind, Spent]] = {}  # by family and policy
 
     def over(self, family: str, policy: str | None, criterion: Criterion, lines: Lines) -> None:
         """Note a request that has ended now. policy: what chose for its answer, None where it got none."""
@@ -59,7 +59,8 @@ class Accounts:
                 if entry.policy is not None:
                     spent = self._policies.setdefault((entry.family, entry.policy), {})
                     chosen = [line for line in ended if line[0].what != DECODE]
-                    spent.setdefault(entry.criterion, Spent()).add(*_took(chosen))
+                    kind = Kind(entry.criterion, _alone(entry.family, entry.policy, chosen))
+                    spent.setdefault(kind, Spent()).add(*_took(chosen))
 
     def models(self, served: Mapping[str, Sequence[str]]) -> list[ModelEnergy]:
         """Return what each model took that has run. served: the models of each family."""
@@ -93,18 +94,25 @@ class Accounts:
         return chooser_j / total_j if chooser_j is not None and total_j > 0 else None
 
     def _policy(
-        self, family: str, policy: str, spent: Mapping[Criterion, Spent], calibration: Calibration | None
+        self, family: str, policy: str, spent: Mapping[Kind, Spent], calibration: Calibration | None
     ) -> PolicyEnergy:
         whole = Spent.sum(spent.values())
         saved, reason = saved_j(spent, calibration, lambda model: self._mean_j(family, model, calibration))
         return PolicyEnergy(family, policy, whole.count, whole.joules, whole.mean_mj, whole.mean_w, saved, reason)
 
     def _mean_j(self, family: str, model: str, calibration: Calibration | None) -> float | None:
-        """What one run of a model takes: by its own runs if they lasted, else by the calibration, else by its runs."""
-        own = self._activities.get(of_model(family, model), Spent())
-        calibrated_mj = calibration.energies_mj.get(model) if calibration is not None else None
-        mean_mj = own.mean_mj if own.seconds >= LONG_ENOUGH_S or calibrated_mj is None else calibrated_mj
+        """What one run of a model takes: by the calibration, where it ran alone, else the mean of its shares here."""
+        mean_mj = calibration.energies_mj.get(model) if calibration is not None else None
+        if mean_mj is None:
+            mean_mj = self._activities.get(of_model(family, model), Spent()).mean_mj
         return None if mean_mj is None else mean_mj * 1e-3
+
+
+def _alone(family: str, policy: str, lines: Lines) -> str | None:
+    """Return the model of a policy that is one model, where it alone ran: under the budget it may be another."""
+    model = policy.removeprefix(SINGLE)
+    ran = {line[0].what for line in lines} - {CHOOSER}
+    return model if policy.startswith(SINGLE) and ran == {of_model(family, model)} else None
 
 
 def _took(lines: Lines) -> tuple[float | None, float]:

@@ -57,7 +57,8 @@ class Budget:
             return "nothing is left out: no power has been measured yet"
         where = "above" if self.mean_w > self.limit_w else "within"
         if not self.level:
-            return f"nothing is left out: {where} the budget"
+            kept = ", and nothing cheaper is there" if not self.most and where == "above" else ""
+            return f"nothing is left out: {where} the budget{kept}"
         models = "most expensive model" if self.level == 1 else f"{self.level} most expensive models"
         kept = "; nothing cheaper is left" if self.level == self.most and where == "above" else ""
         return f"the {models} of each family run only where a request names them: {where} the budget{kept}"

@@ -7,18 +7,20 @@ import threading
 import time
 from collections.abc import Mapping
 
-from jetsel.config import Power, power_folder
+from jetsel.config import Power
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.metering.accounts import Accounts
+from jetsel.daemon.metering.at_rest import AtRest
 from jetsel.daemon.metering.bill import Bill, Priced, estimated, price
 from jetsel.daemon.metering.budget import Budget
 from jetsel.daemon.metering.conditions import Conditions
+from jetsel.daemon.metering.made_under import restored
 from jetsel.daemon.metering.watching import Watcher
-from jetsel.errors import CalibrationError
-from jetsel.power.idle import Idle, load
+from jetsel.power.finding import Found, find
+from jetsel.power.idle import Idle
 from jetsel.power.ledger import Ledger
 from jetsel.power.machine import Facts, Machine
-from jetsel.power.place import place
+from jetsel.power.place import named
 from jetsel.power.sampling.sampler import Sampler
 from jetsel.power.sharing import stretches
 from jetsel.selection import Flight, Policy
@@ -42,18 +44,24 @@ class Metering:
         self.power = power
         self.machine = Machine(power.sysfs, power.jtop)
         self.facts = self.machine.facts(JTOP_WAIT_S if power.jtop else 0.0)
-        self._began = self.facts
         self.conditions = Conditions()
         self.budget = Budget(power.budget_w, 0)
         self.served: Mapping[str, ServedFamily] = {}
-        self.idle: Idle | None = None
-        self.idle_reason: str | None = "the sensors are being looked for"
-        self.sampler = None if power.sensor == "none" and power.replay is None else Sampler(power)
-        self.ledger = None if self.sampler is None else Ledger(self.sampler, None)
-        self.accounts = None if self.ledger is None else Accounts(self.ledger)
+        self._news = threading.Event()  # the sampler says other things than before
+        self.sampler = None if power.sensor == "none" and power.replay is None else Sampler(power, self._news.set)
+        self.ledger: Ledger | None = None
+        self.accounts: Accounts | None = None
+        self._at_rest: AtRest | None = None
+        if self.sampler is not None:
+            self.ledger = Ledger(self.sampler, None)
+            self.accounts = Accounts(self.ledger)
+            self._at_rest = AtRest(power, self.sampler, self.ledger)
         self._no_sampler: str | None = '[power] sensor is "none"'
-        self._is_found = False
+        self._rails: tuple[str, ...] = ()  # of the total, as far as they were found
         self._board: str | None = None  # as idle power is kept under
+        self._made_under: dict[str, Facts] = {}  # of the calibrations that tell, by how conditions name them
+        self._counting = threading.Lock()
+        self._under_way = 0
         self._period_ns = round(1e9 / power.rate_hz)
         self._seen_ns = time.monotonic_ns()
         self._stopped = threading.Event()
@@ -77,8 +85,10 @@ class Metering:
         self.served = families
         self.budget.most = max(len(family.models) for family in families.values()) - 1
         self.budget.limit_w = power.budget_w
-        if self._is_found:
-            self._read_idle()
+        calibrated = {name: family.in_use.calibration for name, family in families.items()}
+        made_under = {name: restored(made.machine) for name, made in calibrated.items() if made is not None}
+        self._made_under = {calibration_of(name): facts for name, facts in made_under.items() if facts is not None}
+        self._read_idle()
         if self.ledger is not None:
             for name, family in families.items():
                 family.driver.observer = Watcher(self.ledger, name)
@@ -88,6 +98,21 @@ class Metering:
         """Why no power is read, None where it is."""
         return self._no_sampler if self.sampler is None else self.sampler.reason
 
+    @property
+    def idle(self) -> Idle | None:
+        """The idle power that is deducted, None where none is known."""
+        return None if self._at_rest is None else self._at_rest.idle
+
+    @property
+    def idle_reason(self) -> str | None:
+        """Why no idle power is known, None where it is."""
+        return None if self._at_rest is None else self._at_rest.reason
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is metered now."""
+        return self._under_way > 0
+
     # What a request needs.
 
     def open(self) -> Bill:
@@ -95,12 +120,14 @@ class Metering:
         if self.sampler is None or self.idle is None:
             return Bill(None)
         self.sampler.open()
+        self._count(1)
         return Bill(self.ledger)
 
     def close(self, bill: Bill, family: str, policy: str | None, request: Classify) -> None:
         """Enter the bill of a request that is over. policy: what chose for its answer, None where it got none."""
         if bill.is_metered and self.sampler is not None and self.accounts is not None:
             self.sampler.shut()
+            self._count(-1)
             self.accounts.over(family, policy, request.criterion, bill.lines)
 
     def price(self, bill: Bill, family: ServedFamily, policy: Policy, flight: Flight) -> Priced:
@@ -128,8 +155,9 @@ class Metering:
     def _watch(self) -> None:
         looked_s = 0.0
         while not self._stopped.wait(ENTER_S):
-            if self.sampler is not None and not self._is_found and self.sampler.ready(0):
-                self._find(self.sampler)
+            if self.sampler is not None and self._news.is_set():
+                self._news.clear()
+                self._hear(self.sampler)
             if self.accounts is not None:
                 self.accounts.enter()
             now_s = time.monotonic()
@@ -137,19 +165,31 @@ class Metering:
                 looked_s = now_s
                 self._look(now_s)
 
-    def _find(self, sampler: Sampler) -> None:
-        """The sensors were looked for: read their idle power, or give the process up where there is no total."""
+    def _hear(self, sampler: Sampler) -> None:
+        """The sampler found another total: read its idle power. Give it up where this machine has no sensor at all.
+
+        Where there is one that does not serve now, it stays, and looks again by itself.
+        """
         if sampler.total_of:
-            self._board = place(self.power).board
-            self._is_found = True
-            self._read_idle()
-            return
-        self._no_sampler = sampler.reason
-        self.sampler = None
-        sampler.stop()
+            if sampler.total_of != self._rails:
+                found = self._found()
+                self._board, self._rails = named(found, self.facts).board, sampler.total_of
+                self._read_idle()
+        elif self.power.sensor == "auto" and self.power.replay is None:
+            found = self._found()
+            if not found.rails and not found.dropped:
+                self._no_sampler, self.sampler = found.reason, None
+                sampler.stop()
+
+    def _found(self) -> Found:
+        found = find(self.power)
+        found.close()
+        return found
 
     def _look(self, now_s: float) -> None:
         self.facts = self.machine.facts()
+        if self._at_rest is not None and self._rails:
+            self._at_rest.follow(self._board, self.facts.power_mode.value, self._rails)
         self.conditions.look(now_s, self.facts, self._measured())
         if self.sampler is None:
             return
@@ -159,12 +199,10 @@ class Metering:
             log.warning("power budget: level %d: %s", self.budget.level, self.budget.state)
 
     def _measured(self) -> dict[str, Facts]:
-        """The facts that each measurement in use holds for: for a family's calibration, those of the daemon's start."""
-        calibrated = [name for name, family in self.served.items() if family.in_use.calibration is not None]
-        measured = {calibration_of(name): self._began for name in calibrated}
-        if self.idle is not None and self.idle.facts is not None:
-            measured[IDLE] = self.idle.facts
-        return measured
+        """The facts that each measurement in use was made under, as far as it tells."""
+        idle = self.idle
+        at_rest = {} if idle is None or idle.facts is None else {IDLE: idle.facts}
+        return at_rest | self._made_under
 
     def _mean_w(self, sampler: Sampler) -> float | None:
         """Return the mean power since the last call, None where none was read."""
@@ -175,19 +213,13 @@ class Metering:
         return stretch.energy_mj * 1e-3 / read_s if read_s > 1e-3 else None
 
     def _read_idle(self) -> None:
-        """Read what `jetsel power calibrate` measured on this board in the power mode of now."""
-        if self.sampler is None or self.ledger is None:
-            return
-        mode = self.facts.power_mode.value
-        try:
-            idle = load(power_folder(self.power), self._board, mode, self.sampler.total_of)
-        except CalibrationError as error:
-            log.warning("energies are not measured: %s", error)
-            self.idle = self.ledger.idle = None
-            self.idle_reason = str(error)
-        else:
-            self.idle = self.ledger.idle = idle
-            self.idle_reason = None
+        """Read what `jetsel power calibrate` measured here in the power mode of now, once the rails are known."""
+        if self._at_rest is not None and self._rails:
+            self._at_rest.read(self._board, self.facts.power_mode.value, self._rails)
+
+    def _count(self, more: int) -> None:
+        with self._counting:
+            self._under_way += more
 
 
 class _Whole:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from jetsel.premodel import Calibration
 from jetsel.wire import Criterion
@@ -53,6 +54,13 @@ class Spent:
         return self.energy_j / self.seconds if self.metered and self.seconds > 0 else None
 
 
+class Kind(NamedTuple):
+    """Answers that are compared with the same model. alone: the one that ran by a policy that is this one model."""
+
+    criterion: Criterion
+    alone: str | None
+
+
 def best_single(calibration: Calibration, criterion: Criterion) -> str:
     """Return the model that was right most often on the calibration photographs, of equals the cheapest."""
     models = tuple(calibration.model_sha256)
@@ -60,22 +68,26 @@ def best_single(calibration: Calibration, criterion: Criterion) -> str:
 
 
 def saved_j(
-    spent: Mapping[Criterion, Spent],
+    spent: Mapping[Kind, Spent],
     calibration: Calibration | None,
     mean_j: Callable[[str], float | None],
 ) -> tuple[float | None, str | None]:
     """Return what the best single model would have taken more for the same answers, or None and why.
 
-    spent: one policy's, by criterion. mean_j: gives the energy of one run of a model, None where it is not known.
+    spent: one policy's. mean_j: gives the energy of one run of a model, None where it is not known. An answer of the
+    best single model itself saved nothing, whatever its own share was beside what others ran.
     """
     if calibration is None:
         return None, "without a calibration no model is known to be best"
-    metered = {criterion: one for criterion, one in spent.items() if one.metered}
-    if not metered:
+    best = {criterion: best_single(calibration, criterion) for criterion, _ in spent}
+    others = {kind: one for kind, one in spent.items() if kind.alone != best[kind.criterion]}
+    if others and not any(one.metered for one in spent.values()):
         return None, "no answer's energy was measured"
     total_j = 0.0
-    for criterion, one in metered.items():
-        model = best_single(calibration, criterion)
+    for kind, one in others.items():
+        if not one.metered:
+            continue
+        model = best[kind.criterion]
         alone_j = mean_j(model)
         if alone_j is None:
             return None, f"the energy of {model}, the best single model, is not known: no run of it was measured"

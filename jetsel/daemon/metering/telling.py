@@ -5,6 +5,7 @@ from __future__ import annotations
 from jetsel.daemon.metering.bill import CHOOSER, DECODE
 from jetsel.daemon.metering.conditions import words
 from jetsel.daemon.metering.metering import Metering
+from jetsel.power.machine import Facts
 from jetsel.power.sampling.report import Report
 from jetsel.wire import BudgetStatus, DroppedRail, PowerStatus, Sampling
 
@@ -14,7 +15,7 @@ def power_status(metering: Metering) -> PowerStatus:
     sampler, accounts, budget = metering.sampler, metering.accounts, metering.budget
     report = None if sampler is None else sampler.report()
     latest = None if sampler is None else sampler.latest()
-    served = metering.served
+    served, facts = metering.served, metering.facts
     return PowerStatus(
         reason=metering.reason,
         total_of=[] if report is None else list(report.total_of),
@@ -22,11 +23,11 @@ def power_status(metering: Metering) -> PowerStatus:
         mean_w=budget.mean_w,
         idle_w=None if metering.idle is None else metering.idle.mean_w,
         idle_reason=metering.idle_reason if metering.reason is None else None,
-        sampling=None if report is None else _sampling(report),
+        sampling=None if report is None else _sampling(report, metering),
         dropped=[] if report is None else [DroppedRail(rail.name, rail.reason) for rail in report.dropped],
-        power_mode=metering.facts.power_mode.value,
+        power_mode=facts.power_mode.value,
         out_of_conditions=words(metering.conditions.reasons),
-        budget=None if budget.limit_w is None else BudgetStatus(budget.limit_w, budget.level, budget.state),
+        budget=budget_status(metering),
         models=[] if accounts is None else accounts.models({name: list(f.models) for name, f in served.items()}),
         policies=[]
         if accounts is None
@@ -34,10 +35,30 @@ def power_status(metering: Metering) -> PowerStatus:
         chooser_j=None if accounts is None else accounts.joules(CHOOSER),
         chooser_share=None if accounts is None else accounts.chooser_share(),
         decode_j=None if accounts is None else accounts.joules(DECODE),
+        jetpack=facts.jetpack.value,
+        gpu_load=facts.gpu_load.value,
+        temperatures_c=_temperatures_c(facts),
     )
 
 
-def _sampling(report: Report) -> Sampling:
+def budget_status(metering: Metering) -> BudgetStatus | None:
+    """Return the power budget and what it does now, None where there is none."""
+    budget = metering.budget
+    return None if budget.limit_w is None else BudgetStatus(budget.limit_w, budget.level, budget.state)
+
+
+def _temperatures_c(facts: Facts) -> dict[str, float] | None:
+    """Return the zones that tell, None where none does."""
+    zones = facts.temperatures_c.value or {}
+    return {name: zone.value for name, zone in zones.items() if zone.value is not None} or None
+
+
+def _sampling(report: Report, metering: Metering) -> Sampling:
     return Sampling(
-        report.achieved_hz, report.jitter_p50_us, report.jitter_p99_us, report.update_period_ms, report.busy
+        report.achieved_hz,
+        report.jitter_p50_us,
+        report.jitter_p99_us,
+        report.update_period_ms,
+        report.busy,
+        None if metering.is_busy else metering.power.idle_rate_hz,
     )

@@ -27,7 +27,11 @@ SHARE = 0.9  # of the changes that must fall on the phases; the rest are hiccups
 VARIETY = 5  # different values that stood for a period, which what is passed through on the way does not; or
 MULTIPLES = 3  # different numbers of periods between changes, each seen twice
 ENOUGH = 12  # changes from which on the variety of values says something
-POWER_ON_NS = 6_600_000  # the period of an INA3221 after power-on: six conversions of 1.1 ms
+SLOWEST_NS = 1_000_000_000
+"""Taken for the period while nothing is known: above 860 ms, an INA3221 that takes the mean of 1,024 conversions of
+140 us of each of six (NVIDIA's setting is 512 of them: 430 ms)."""
+PHASES = 2  # a rail's voltage and current, which a chip may write at different times
+CONVERSIONS = 6  # in a cycle of an INA3221: what it writes next to each other is a sixth of its period apart at least
 STRONG = 0.5  # the Rayleigh statistic of a period worth a closer look; two equal phases 1/3 of a period apart have it
 STEPS_A_LOOK = 8  # frequencies tried at a time, so that no sample is late for it: about 0.1 ms
 
@@ -49,6 +53,7 @@ class Cadence:
 
     def __init__(self) -> None:
         self.period_ns: int | None = None  # None: not known, or no longer than the time between two reads
+        self._ceiling_ns = SLOWEST_NS
         self._changes: deque[tuple[int, int, int]] = deque(maxlen=MEMORY)  # after one read, before the next; the value
         self._last_ns = 0  # the read that saw the last change, kept or not
         self._new = 0  # changes since the last search
@@ -64,20 +69,25 @@ class Cadence:
         changes.append((before_ns, now_ns, value))
         self._new += 1
 
-    @property
-    def standing_ns(self) -> int:
-        """What bounds the period while it is not known: how long three of four values stand at least; 0: no changes.
+    def bound_ns(self) -> int:
+        """Return what the period cannot be longer than, while it is not known; SLOWEST_NS before enough has changed.
 
-        Where only few values stand, that is the load's doing: a sensor that averages over as long would show more. What
-        is left then is a chip that does not average, and its usual period.
+        Of n changes of one rail at least n / PHASES, rounded up, are of the same register, and whole periods lie
+        between those: so n changes within a time prove how long a period is at most. However, a load that is constant
+        for long changes little, on a fast sensor too. So where the same few values come again and again, the time
+        between neighbouring changes counts: a chip writes nothing closer together than its conversions.
         """
-        between = sorted(other[1] - one[1] for one, other in pairwise(self._changes))
-        if not between:
-            return 0
-        stand_ns = between[len(between) // 4]
-        if len(between) >= ENOUGH and len(_standing(list(self._changes), stand_ns)) < VARIETY:
-            return min(stand_ns, POWER_ON_NS)
-        return stand_ns
+        changes = list(self._changes)
+        for count in (3, 5, 9, 17, 33):
+            cycles = -(-count // PHASES) - 1
+            for first, last in zip(changes, changes[count - 1 :], strict=False):
+                self._ceiling_ns = min(self._ceiling_ns, (last[1] - first[0]) // cycles)
+        if len(changes) >= ENOUGH:
+            between_ns = sorted(other[1] - one[1] for one, other in pairwise(changes))
+            stand_ns = between_ns[len(between_ns) // 4]
+            if len(_standing(changes, stand_ns)) < VARIETY:
+                return min(CONVERSIONS * stand_ns, self._ceiling_ns)
+        return self._ceiling_ns
 
     @property
     def is_searching(self) -> bool:

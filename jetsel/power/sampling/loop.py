@@ -15,14 +15,16 @@ from jetsel.config import Power
 from jetsel.power.sampling.accounts import Accounts
 from jetsel.power.sampling.cadence import averaging_ns
 from jetsel.power.sampling.report import Statistics
-from jetsel.power.sampling.ring import NO_READING, WANTED, Writer
+from jetsel.power.sampling.ring import NO_READING, TOLD, WANTED, Writer
 from jetsel.power.sampling.total import Total
 
 LINGER_NS = 100_000_000  # that it stays fast after the last window: requests come in bursts
 PROBE_NS = 2_000_000_000  # from the start, as fast as it can whatever is asked for: to see how often values change
 PROBE_INTERVAL_NS = 1_000_000
 READS_A_PERIOD = 8  # of a sensor that repeats values: a change is seen within 1/8 of its period
-NAP_NS = 5_000_000  # shorter sleeps are slept through; an opened window ends a longer one
+NAP_NS = 5_000_000  # at the fast rate shorter sleeps are slept through; an opened window ends every other
+WAITS_NS = 3_000_000  # a read that takes as long waits for its sensor; no bus takes that long for a few registers
+NEW_READS = 1.5  # a sensor whose period was measured, and is no more reads than this, has a new value at each
 FIRST_SEARCH_NS, LAST_SEARCH_NS = 3_000_000_000, 60_000_000_000  # from one search for the period to the next; doubled
 
 
@@ -50,27 +52,26 @@ class Loop:
         self._accounts = Accounts(now_ns)
         self._statistics = self._accounts.statistics
         self._is_searching = False
-        self._is_counted = False
+        self._is_counted = self._is_fast = False
+        self._told_ns = 0  # the period that the daemon has told, once it is taken over
         self._deadline_ns = now_ns
         self._interval_ns = PROBE_INTERVAL_NS
         self._fast_ns = self._probe_until_ns = self._fast_until_ns = self._search_ns = self._patience_ns = 0
-        self._probe(now_ns)
         self._read_ns = 0  # the read before
         self._usual_ns = 0  # what a read takes, a running mean
+        self._probe(now_ns)
 
     def run(self) -> None:
         """Sample until the daemon closes its end of the connection."""
         now_ns = time.monotonic_ns()
         while True:
             wait_ns = self._deadline_ns - now_ns
-            if wait_ns > NAP_NS:
+            if wait_ns > NAP_NS or (wait_ns > 0 and not self._is_fast):
                 if select.select([self._connection], [], [], wait_ns / 1e9)[0]:
                     if not self._hear():
                         return
                     now_ns = time.monotonic_ns()
-                    if not self._words[WANTED] or now_ns < self._total.retry_ns:
-                        continue
-                    self._deadline_ns = now_ns  # a window was opened: its first reading is now
+                    continue
             elif wait_ns > 0:
                 time.sleep(wait_ns / 1e9)
             now_ns = self._sample()
@@ -150,7 +151,7 @@ class Loop:
             self._search(now_ns)
         if self._words[WANTED] or self._is_searching:
             self._fast_until_ns = max(self._fast_until_ns, now_ns + LINGER_NS)
-        is_fast = now_ns < self._fast_until_ns
+        is_fast = self._is_fast = now_ns < self._fast_until_ns
         is_counted = is_fast and now_ns >= self._probe_until_ns
         if is_counted != self._is_counted:
             self._is_counted = is_counted
@@ -170,21 +171,45 @@ class Loop:
         self._fast_until_ns = self._probe_until_ns + LINGER_NS
         self._fast_ns = PROBE_INTERVAL_NS
         self._patience_ns = FIRST_SEARCH_NS
+        self._told_ns = 0  # to be taken over again
         self._period_ns: int | None = None
+        self._publish()
 
     def _settle(self, now_ns: int) -> None:
-        """Put the accounts where the daemon reads them; begin a search for the update period now and then."""
-        statistics = self._accounts.settle(now_ns)
-        statistics.period_ns = self._period_ns or -1
-        # A driver that waits for its sensor has a new value at each read.
-        waits = self._usual_ns >= self._fast_ns
-        statistics.standing_ns = -1 if waits else max((each.standing_ns for each in self._cadences), default=-1)
-        statistics.interval_ns = self._fast_ns
-        self._tell(statistics)
-        if now_ns >= self._search_ns and not waits:
+        """Close a span of the accounts; begin a search for the update period now and then."""
+        self._accounts.settle(now_ns)
+        self._publish()
+        if now_ns >= self._search_ns and not self._waits():
             for cadence in self._cadences:
                 cadence.search()
             self._is_searching = True
+
+    def _waits(self) -> bool:
+        return self._usual_ns >= max(self._fast_ns, WAITS_NS)
+
+    def _publish(self) -> None:
+        """Put the statistics where the daemon reads them, with what is known of the sensor's period."""
+        statistics = self._statistics
+        bound_ns = max((each.bound_ns() for each in self._cadences), default=-1)
+        self._heed(bound_ns)
+        is_new = self._waits() or self._total.is_plain or 0 < self._told_ns <= NEW_READS * self._asked_ns
+        statistics.period_ns = self._period_ns or -1
+        statistics.bound_ns = -1 if is_new or self._period_ns is not None else bound_ns
+        statistics.interval_ns = self._fast_ns
+        self._tell(statistics)
+
+    def _heed(self, bound_ns: int) -> None:
+        """Take over the period that the daemon has told, unless what was seen disproves it or found another."""
+        told_ns = int(self._words[TOLD])
+        if told_ns != self._told_ns and self._total.period_ns is None:
+            self._told_ns = told_ns
+            self._set_period(told_ns if told_ns > NEW_READS * self._asked_ns else None)
+        elif self._period_ns is not None and self._total.period_ns is None and self._period_ns > 2 * bound_ns:
+            self._set_period(None)
+
+    def _set_period(self, period_ns: int | None) -> None:
+        self._period_ns = period_ns
+        self._fast_ns = max(self._asked_ns, (period_ns or 0) // READS_A_PERIOD)
 
     def _search(self, now_ns: int) -> None:
         """Go on with the search; at its end take over what was found."""
@@ -193,16 +218,26 @@ class Loop:
                 cadence.think()
                 return
         self._is_searching = False
-        self._period_ns = self._total.period_ns
+        found_ns = self._total.period_ns
+        if found_ns is not None or not self._told_ns:
+            self._set_period(found_ns)
         self._search_ns = now_ns + self._patience_ns
         self._patience_ns = min(2 * self._patience_ns, LAST_SEARCH_NS)
-        self._fast_ns = max(self._asked_ns, (self._period_ns or 0) // READS_A_PERIOD)
 
     def _hear(self) -> bool:
-        """Take what the daemon has sent to wake this process; return whether it still lives."""
+        """Take what the daemon has sent; return whether it still lives. A window was opened: read now, and go on fast.
+
+        That window may be shut again by now, and what is read now is the sample after it.
+        """
         try:
-            return bool(self._connection.recv(4096, socket.MSG_DONTWAIT))
+            if not self._connection.recv(4096, socket.MSG_DONTWAIT):
+                return False
         except BlockingIOError:
             return True
         except OSError:
             return False
+        now_ns = time.monotonic_ns()
+        self._fast_until_ns = max(self._fast_until_ns, now_ns + LINGER_NS)
+        if now_ns >= self._total.retry_ns and not self._is_fast:
+            self._deadline_ns = now_ns
+        return True

@@ -27,7 +27,7 @@ class Statistics:
     late_p50_ns: int = -1  # of the last 1,024 reads while a window was open
     late_p99_ns: int = -1
     period_ns: int = -1
-    standing_ns: int = -1  # how long values stand, which bounds the period while that is not known
+    bound_ns: int = -1  # what the period cannot be longer than, while it is not known; -1: each read is new, or it is
     interval_ns: int = -1  # between reads while a window is open
     read_ns: int = -1  # what reading the rails takes, mean of the last second or so
     busy_ppm: int = -1  # of one core, in the last second or so

@@ -34,6 +34,7 @@ NO_READING: Final = -(1 << 63)
 HEADER_BYTES = 4096
 WANTED = 0  # word of the header, written by the daemon: how many windows are open
 HEADS = 1  # and the words after it, one a level: how many records were ever written
+TOLD = 8  # word of the header, written by the daemon: the period in ns that was measured before, 0 where none was
 STATISTICS = 16  # words of the header from here on, see report.py
 
 

@@ -21,11 +21,13 @@ import numpy as np
 from jetsel.bell import Bell
 from jetsel.config import Power
 from jetsel.power.samples import Samples
+from jetsel.power.sampling.cadence import SLOWEST_NS
+from jetsel.power.sampling.changes import Changes
 from jetsel.power.sampling.child import LEAVE_S, Child, ChildError
 from jetsel.power.sampling.messages import Word
 from jetsel.power.sampling.reader import Reader
 from jetsel.power.sampling.report import Report, Statistics, report
-from jetsel.power.sampling.ring import NO_READING, POWER, SIZE, TIME, WANTED
+from jetsel.power.sampling.ring import NO_READING, POWER, SIZE, TIME, TOLD, WANTED
 from jetsel.power.sensors.rail import Dropped
 
 log = logging.getLogger("jetsel.power")
@@ -33,6 +35,9 @@ log = logging.getLogger("jetsel.power")
 F_SEAL_SHRINK = 0x0002  # fcntl(2): so that nothing takes mapped pages away
 _WATCH_S = 5.0
 _LOOK_S = 2e-4
+STALE_S, STALE_AFTER = 0.25, 3
+"""The newest sample stands for so long, or so many of the times between samples if that is longer."""
+_NEW_GAPS = 3  # readings: the least that the proof of cadence.py is good to, for a sensor with a new value at each
 
 
 @dataclass(frozen=True)
@@ -52,11 +57,17 @@ RULES = Rules()
 class Sampler:
     """Samples of the board's total power. Every method may be called from any thread."""
 
-    def __init__(self, power: Power, changed: Callable[[], None] = lambda: None, rules: Rules = RULES) -> None:
+    def __init__(
+        self,
+        power: Power,
+        changed: Callable[[], None] = lambda: None,
+        rules: Rules = RULES,
+        period_ms: float | None = None,
+    ) -> None:
         """Start to sample; `ready` waits until the sensors were looked for.
 
-        changed: called by a thread of the sampler whenever `total_of` or `reason` is another than before. Raises
-        OSError where there is no memory for the samples.
+        changed: called by a thread of the sampler whenever `total_of` or `reason` is another than before.
+        period_ms: see `tell`. Raises OSError where there is no memory for the samples.
         """
         self._power = power
         self._changed = changed
@@ -66,6 +77,7 @@ class Sampler:
         fcntl.fcntl(self._fd, fcntl.F_ADD_SEALS, F_SEAL_SHRINK)
         self._memory = mmap.mmap(self._fd, SIZE)
         self._header = np.frombuffer(self._memory, np.int64)
+        self.tell(period_ms)
         self._reader = Reader(self._memory)
         self._lock = threading.Lock()  # of what is open, and of the child
         self._open = 0
@@ -75,6 +87,7 @@ class Sampler:
         self._restarts = 0
         self._bell = Bell()
         self._closing = False
+        self._changes = Changes()
         self._thread = threading.Thread(target=self._run, name="power-sampler", daemon=True)
         self._thread.start()
 
@@ -128,21 +141,48 @@ class Sampler:
         are no longer kept, a mean takes their place as two samples, at both ends of its second, so that the trapezoid
         over them has the energy that there was. It is NaN where a part of its second could not be read. NaN also marks
         where the process had died: nothing is known from the sample before it to the one after it. While the sensor's
-        period is not known, `period_s` is what bounds it: how long values stood.
+        period is not known, all readings are there, and `bound_s` is what it cannot be longer than.
         """
         times_ns, power_w = self._reader.between(begin_ns, end_ns)
-        statistics = Statistics.read(self._memory) or Statistics()
-        spacing_ns = statistics.interval_ns if statistics.interval_ns > 0 else 1e9 / self._power.rate_hz
-        known_ns = statistics.period_ns if statistics.period_ns > 0 else statistics.standing_ns
-        period_ns = max(known_ns, spacing_ns, statistics.read_ns)
-        return Samples(times_ns, power_w, self._word.resolution_w, period_ns / 1e9)
+        statistics = self._statistics()
+        period_ns = max(statistics.period_ns, self._spacing_ns(statistics), statistics.read_ns)
+        bound_s = statistics.bound_ns / 1e9 if statistics.bound_ns > 0 else None
+        return Samples(times_ns, power_w, self._word.resolution_w, period_ns / 1e9, bound_s)
 
     def latest(self) -> tuple[int, float] | None:
-        """Return time and watts of the newest sample, None where the last reading failed or none was taken."""
+        """Return time and watts of the newest sample, None where the last reading failed or is too old.
+
+        Too old: the process has missed three of the times at which it should have had another.
+        """
         newest = self._reader.newest()
         if not newest.size or newest[0, POWER] == NO_READING or self.reason is not None:
             return None
+        statistics = self._statistics()
+        spacing_ns = max(statistics.period_ns, statistics.read_ns, 1e9 / self._power.idle_rate_hz)
+        if time.monotonic_ns() - newest[0, TIME] > max(STALE_S * 1e9, STALE_AFTER * spacing_ns):
+            return None
         return int(newest[0, TIME]), float(newest[0, POWER]) / 1e6
+
+    @property
+    def slow_hz(self) -> float:
+        """How often it samples while nothing is open."""
+        return self._power.idle_rate_hz
+
+    @property
+    def period_ms(self) -> float | None:
+        """How often the sensor has a new value, to be kept and told to a later sampler; None while that is not known.
+
+        Where each reading was seen to be a new one, the time between two readings.
+        """
+        statistics = self._statistics()
+        spacing_ns = self._spacing_ns(statistics)
+        if statistics.period_ns > 0:
+            return statistics.period_ns / 1e6
+        return spacing_ns / 1e6 if statistics.bound_ns <= _NEW_GAPS * spacing_ns else None
+
+    def tell(self, period_ms: float | None) -> None:
+        """Tell the process what `period_ms` was earlier; it holds until the process finds another. None: not known."""
+        self._header[TOLD] = round((period_ms or 0.0) * 1e6)
 
     def report(self) -> Report:
         """Return how the sampling goes."""
@@ -161,6 +201,13 @@ class Sampler:
         self._thread.join()
         self._bell.close()
         os.close(self._fd)
+
+    def _statistics(self) -> Statistics:
+        """What the process last wrote of itself; before that, nothing is known of the sensor's period."""
+        return Statistics.read(self._memory) or Statistics(bound_ns=SLOWEST_NS)
+
+    def _spacing_ns(self, statistics: Statistics) -> float:
+        return statistics.interval_ns if statistics.interval_ns > 0 else 1e9 / self._power.rate_hz
 
     # The thread.
 
@@ -207,6 +254,7 @@ class Sampler:
         is_new = True
         while not self._closing:
             self._sleep(min(_WATCH_S, limit_s), child.fd)
+            self._changes.look(time.monotonic())
             for word in child.receive():
                 if is_new:
                     log.info("power sampler %d reads %s", child.pid, " + ".join(word.total_of) or "nothing")
@@ -220,11 +268,8 @@ class Sampler:
 
     def _hear(self, word: Word, quiet: bool) -> None:
         earlier, self._word = self._word, word
-        if not quiet and word.reason != earlier.reason:
-            if word.reason is not None:
-                log.warning("power is not measured: %s", word.reason)
-            elif self._said.is_set():
-                log.warning("power is measured again: %s", " + ".join(word.total_of))
+        if not quiet and word.reason != earlier.reason and (word.reason is not None or self._said.is_set()):
+            self._changes.add(word, time.monotonic())
         self._said.set()
         if (word.total_of, word.reason) != (earlier.total_of, earlier.reason):
             self._changed()

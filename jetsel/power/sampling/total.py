@@ -11,6 +11,7 @@ from jetsel.config import Power
 from jetsel.power.finding import Found, find
 from jetsel.power.sampling.cadence import Cadence
 from jetsel.power.sampling.messages import Word
+from jetsel.power.sampling.plain import is_plain
 from jetsel.power.sensors.rail import RailError
 
 FIRST_PAUSE_NS = 10_000_000  # after a failure, doubled with every further one
@@ -22,7 +23,7 @@ class Total:
     """The rails of the total while they can be read.
 
     `begin_ns`, `mid_ns` and `end_ns` are before, in the middle of and after the last read, of CLOCK_MONOTONIC;
-    `changes` are the rails that had another value than before.
+    `changes` are the rails that had another value than before. `is_plain`: no sensor is behind them, see plain.py.
     """
 
     def __init__(self, power: Power, say: Callable[[Word], None]) -> None:
@@ -35,6 +36,7 @@ class Total:
         self._reads: tuple[tuple[int, Callable[[], int]], ...] = ()
         self._last: list[int | None] = []
         self.cadences: list[Cadence] = []
+        self.is_plain = False
         self.retry_ns = 0  # not to be read before
         self.begin_ns = self.mid_ns = self.end_ns = 0
         self.changes: list[int] = []
@@ -113,6 +115,7 @@ class Total:
         self._reads = tuple((index, rail.read_uw) for index, rail in enumerate(found.total))
         self._last = [None] * len(found.total)
         self.cadences = [Cadence() for _ in found.total]
+        self.is_plain = all(is_plain(rail.where) for rail in found.total)
         self.mid_ns = 0  # the first reading is no change
         if not self._failures:  # else after the first reading
             self._tell(None)

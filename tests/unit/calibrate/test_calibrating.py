@@ -231,3 +231,9 @@ def test_a_goal_of_energy_without_energies_is_refused() -> None:
     for goal in (Goal("energy"), Goal(max_energy_mj=3.0)):
         with pytest.raises(CalibrationError, match="the goal needs energy, and it is not known: no meter"):
             calibrated(drawn(60), dataclasses.replace(ORDER, goal=goal))
+
+
+def test_what_the_board_said_of_itself_is_kept_with_the_calibration(found: Calibrated) -> None:
+    machine = {"power_mode": {"value": "0 MAXN", "reason": None}}
+    assert calibrated(drawn(60), dataclasses.replace(ORDER, machine=machine)).calibration.machine == machine
+    assert found.calibration.machine == {}

@@ -9,13 +9,13 @@ import pytest
 from rich.console import Console
 
 from jetsel import wire
-from jetsel.cli.answers import Outcome, add_row, answers_table, as_plain, details, short
+from jetsel.cli.answers import Outcome, add_row, answers_table, as_plain, details, short, without_energy
 from jetsel.errors import BusyError
 from tests.unit.client.peer import Seen, answer
 
 DOCUMENTED = [
     *("path", "label", "wnid", "probability", "top_k", "model", "policy", "ran", "latency_ms", "stages_ms"),
-    *("energy_mj", "energy_estimated", "energy_uncertainty_mj", "out_of_conditions"),
+    *("energy_mj", "energy_reason", "energy_estimated", "energy_uncertainty_mj", "out_of_conditions"),
 ]
 
 
@@ -132,3 +132,18 @@ def test_why_the_policy_decided_is_told_where_it_was_explained() -> None:
 @pytest.mark.parametrize(("label", "expected"), [("orange, orange tree", "orange"), ("bus", "bus")])
 def test_the_first_synonym_stands_for_all(label: str, expected: str) -> None:
     assert short(label) == expected
+
+
+def test_why_a_row_has_no_energy_is_said_below_the_table() -> None:
+    assert without_energy(outcome(energy_reason="idle power was not measured")) == (
+        "energy not known: idle power was not measured"
+    )
+    assert without_energy(outcome(energy_mj=1.0, energy_reason=None)) is None
+    assert without_energy(outcome(BusyError("full"))) is None
+
+
+def test_an_explanation_names_the_objective_and_the_budget() -> None:
+    told = wire.Explanation(None, None, [], 4, 2, None, "energy", wire.BudgetStatus(7.5, 0, "nothing is left out"))
+    lines = details(outcome(explanation=told))
+    assert "  the calibration is to save energy" in lines
+    assert "  the power budget: 7.5 W, level 0: nothing is left out" in lines

@@ -29,6 +29,9 @@ POWER = wire.PowerStatus(
     chooser_j=0.11,
     chooser_share=0.11,
     decode_j=0.4,
+    jetpack="4.6.1",
+    gpu_load=0.37,
+    temperatures_c={"BCPU-therm": 41.2, "thermal-fan-est": 40.0},
 )
 NOTHING = wire.PowerStatus(
     reason="no power sensor under /sys",
@@ -53,8 +56,8 @@ NOTHING = wire.PowerStatus(
 def test_all_that_is_known_is_told() -> None:
     assert power_lines(POWER) == [
         "power: 7.26 W now, 6.50 W in the mean, 3.10 W idle (VDD_IN); power mode 0 MAXN",
-        "  read 998 times a second, late by 55 us, by at most 310 us in 99 %, a new value every 6.6 ms, "
-        "for 2.1 % of a core",
+        "sampling: 998/s, typically 55 us late (99 %: 310 us), a new value every 6.6 ms, costs 2.1 % of a core",
+        "board: GPU load 37%, BCPU-therm 41 °C, thermal-fan-est 40 °C, JetPack 4.6.1",
         "  rail VDD_4V0_WIFI is not read: Input/output error",
         "power budget: 6 W; level 1, the most expensive model of each family run only where a request names them",
         "out of its conditions: idle power: power mode changed from '1 MAXQ' to '0 MAXN'",
@@ -72,9 +75,10 @@ def test_what_is_not_known_yet_is_said_to_be_so() -> None:
         POWER, watts=None, mean_w=None, idle_w=None, idle_reason="idle power was not measured", total_of=["A", "B"]
     )
     unknown = msgspec.structs.replace(early, sampling=wire.Sampling(None, None, None, None, None))
-    assert power_lines(unknown)[:4] == [
+    assert power_lines(unknown)[:5] == [
         "power: not known now (A + B); power mode 0 MAXN",
-        "  read with nothing known of it yet",
+        "sampling: nothing is known of it yet",
+        "board: GPU load 37%, BCPU-therm 41 °C, thermal-fan-est 40 °C, JetPack 4.6.1",
         "  rail VDD_4V0_WIFI is not read: Input/output error",
         "  energies are not measured: idle power was not measured",
     ]
@@ -91,6 +95,25 @@ def test_the_tables_have_a_row_for_each_model_and_policy() -> None:
     assert ["cascade", "f", "18", "1.5", "kJ", "83333", "4.4", "-20.4", "mJ"] in rows
     (single,) = [row for row in rows if row[:1] == ["single:m"]]
     assert " ".join(single).endswith("not known: it is not known what is best")
+
+
+@pytest.mark.parametrize(
+    ("sampling", "said"),
+    [
+        (wire.Sampling(None, None, None, None, 0.001, 10.0), "10/s at rest, costs 0.1 % of a core"),
+        (
+            wire.Sampling(981.2, 86.0, 821.0, None, 0.003),
+            "981/s, typically 86 us late (99 %: 821 us), costs 0.3 % of a core",
+        ),
+        (
+            wire.Sampling(981.2, 86.0, 821.0, None, 0.001, 10.0),
+            "10/s at rest, 981/s while a request is under way, typically 86 us late (99 %: 821 us), "
+            "costs 0.1 % of a core now",
+        ),
+    ],
+)
+def test_sampling_at_rest_is_told_as_such(sampling: wire.Sampling, said: str) -> None:
+    assert power_lines(msgspec.structs.replace(POWER, sampling=sampling))[1] == f"sampling: {said}"
 
 
 @pytest.mark.parametrize(

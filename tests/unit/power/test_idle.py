@@ -55,11 +55,13 @@ class Machine:
         return Samples(times_ns, power_w + self.draw.normal(0, self.noise_w, len(times_ns)), None, step_ns * 1e-9)
 
     was_fast = False
+    slow_hz = 50.0
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jetsel.power.idling.SETTLE_S", 0.0)
+    monkeypatch.setattr("jetsel.power.idling.BEGIN_S", 0.0)
 
 
 def run(machine: Machine, seconds: float = 3.0) -> Idle:
@@ -84,6 +86,31 @@ def test_what_sampling_costs_is_found_and_is_part_of_the_idle_power() -> None:
     idle = run(Machine(cost_w=0.2))
     assert idle.mean_w == pytest.approx(3.2, abs=0.01)
     assert idle.sampler_w == pytest.approx(0.2, abs=idle.sampler_half_width_w)
+
+
+class Hasty(Machine):
+    """Looks for a period in its first slow times, and is fast for that."""
+
+    def __init__(self, hasty: int) -> None:
+        super().__init__(cost_w=0.2)
+        self.hasty = hasty
+
+    def samples(self, begin_ns: int, end_ns: int) -> Samples:
+        asked, self.was_fast = self.was_fast, self.was_fast or self.hasty > 0
+        self.hasty -= not asked
+        found = super().samples(begin_ns, end_ns)
+        self.was_fast = asked
+        return found
+
+
+def test_a_time_in_which_the_sampler_was_fast_by_itself_is_repeated() -> None:
+    idle = run(Hasty(3))
+    assert idle.sampler_w == pytest.approx(0.2, abs=0.03)
+
+
+def test_a_sampler_that_never_slows_down_is_refused() -> None:
+    with pytest.raises(CalibrationError, match=r"the sampler took [0-9]+ samples a second in place of 50"):
+        run(Hasty(99))
 
 
 def test_a_slow_drift_is_told() -> None:

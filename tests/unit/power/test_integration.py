@@ -73,6 +73,33 @@ def test_an_instant_without_reading_elsewhere_does_not_matter() -> None:
     assert integrate(every(0.001, power_w), ns(0.0015), ns(0.0065), IDLE).energy_mj == pytest.approx(25)
 
 
+def unknown(power_w: list[float], bound_s: float) -> Samples:
+    known = every(0.001, power_w)
+    return Samples(known.times_ns, known.power_w, None, known.period_s, bound_s)
+
+
+def test_equal_readings_of_a_sensor_of_unknown_period_are_no_samples() -> None:
+    reading = integrate(unknown([3.0] * 200, 0.1), ns(0.01), ns(0.06), IDLE)
+    assert (reading.energy_mj, reading.samples) == (None, 0)
+    assert "it may be every 100 ms only" in (reading.reason or "")
+    assert integrate(unknown([3.0] * 200, 0.1), ns(0.01), ns(0.13), IDLE).samples == 1
+
+
+def test_over_long_windows_a_value_that_stands_counts_once_for_as_long_as_it_may() -> None:
+    reading = integrate(unknown([8.0] * 1000, 0.1), ns(0.01), ns(0.96), IDLE)
+    assert (reading.energy_mj, reading.samples) == (pytest.approx(5 * 950), 9)
+    # What came before or after may be the idle power's size off for half of 100 ms at each edge.
+    assert reading.uncertainty_mj == pytest.approx(3.0 * 100 + 2.5)
+
+
+def test_changes_are_samples_whatever_the_period_is_and_as_wide_as_it_may_be() -> None:
+    burst = [3.0] * 100 + [5.0] + [8.0] * 48 + [3.0] * 100
+    reading = integrate(unknown(burst, 0.03), ns(0.0995), ns(0.1495), IDLE)
+    assert reading.samples == 4  # the changes at 100, 101 and 149 ms, and 8 W stood for 48 ms
+    assert reading.uncertainty_mj is not None
+    assert reading.uncertainty_mj >= 5 * 30  # 5 W on the wrong side of either edge, for 15 ms of what lay inside
+
+
 def test_without_idle_power_the_reason_names_the_command() -> None:
     assert integrate(every(0.001, [8.0] * 10), ns(0.002), ns(0.005), None) == (None, NO_IDLE, 0, None)
     assert "jetsel power calibrate" in NO_IDLE

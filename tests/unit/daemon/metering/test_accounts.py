@@ -11,7 +11,7 @@ import pytest
 
 from jetsel.daemon.metering.accounts import Accounts
 from jetsel.daemon.metering.bill import CHOOSER, DECODE, of_model
-from jetsel.daemon.metering.spending import Spent, best_single, saved_j
+from jetsel.daemon.metering.spending import Kind, Spent, best_single, saved_j
 from jetsel.power.ledger import Activity, Ledger
 from jetsel.premodel import Calibration
 from tests.unit.daemon.families import calibration_of, put_family
@@ -140,19 +140,40 @@ def test_saved_is_what_the_best_single_model_would_have_taken_more(calibration: 
     assert single.saved_j == pytest.approx(0.0)
 
 
-def test_a_short_time_of_the_best_model_s_own_runs_gives_way_to_its_calibrated_energy(calibration: Calibration) -> None:
+def test_the_best_model_s_calibrated_energy_is_what_others_are_compared_with(calibration: Calibration) -> None:
     known = msgspec.structs.replace(calibration, energies_mj={"s": 100.0, "l": 3000.0})
     scene = Scene()
-    scene.request("single:l", (LARGE, 0.5))
-    assert scene.later().policies({"cats": known})[0].saved_j == pytest.approx(3.0 - 2.5)
-    scene.request("single:l", (LARGE, 0.6))  # 1.1 s of own runs, 2.75 J each
-    assert scene.later().policies({"cats": known})[0].saved_j == pytest.approx(0.0)
+    scene.request("single:l", (LARGE, 2.0))  # 10 J: shares of its own runs are not asked
+    scene.request("chain", (DECODE, 1.0), (CHOOSER, 0.02), (SMALL, 0.1))
+    single, chain = scene.later().policies({"cats": known})
+    assert single.saved_j == 0.0
+    assert chain.saved_j == pytest.approx(3.0 - 0.6), "decoding is the same either way"
+
+
+def test_the_best_single_model_s_own_policy_saves_nothing_whatever_its_shares_were(calibration: Calibration) -> None:
+    scene = Scene()
+    scene.request("single:l", (LARGE, 0.2))
+    scene.request("chain", (CHOOSER, 0.02), (LARGE, 0.6))
+    single, chain = scene.later().policies({"cats": calibration})
+    assert (single.saved_j, single.saved_reason) == (0.0, None)
+    assert chain.saved_j == pytest.approx(2.0 - 3.1)
+
+
+def test_where_the_budget_had_a_cheaper_model_stand_in_for_the_best_its_policy_saved(calibration: Calibration) -> None:
+    scene = Scene()
+    scene.request("single:l", (LARGE, 0.4))
+    scene.request("single:l", (CHOOSER, 0.02), (SMALL, 0.1))
+    (single,) = scene.later().policies({"cats": calibration})
+    assert single.saved_j == pytest.approx(2.0 - 0.6)
 
 
 def test_what_was_saved_is_unknown_with_the_reason(calibration: Calibration) -> None:
-    spent = {"top1": Spent(2, 2, 1.0, 0.5)}
+    spent = {Kind("top1", None): Spent(2, 2, 1.0, 0.5)}
     assert saved_j(spent, None, lambda _: 1.0) == (None, "without a calibration no model is known to be best")
-    assert saved_j({"top1": Spent(2)}, calibration, lambda _: 1.0) == (None, "no answer's energy was measured")
+    assert saved_j({Kind("top1", None): Spent(2)}, calibration, lambda _: 1.0) == (
+        None,
+        "no answer's energy was measured",
+    )
     amount, reason = saved_j(spent, calibration, lambda _: None)
     assert amount is None
     assert reason == "the energy of l, the best single model, is not known: no run of it was measured"

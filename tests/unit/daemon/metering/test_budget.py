@@ -121,3 +121,11 @@ def test_it_says_what_it_does() -> None:
     )
     budget.limit_w = None
     assert budget.state == "there is no budget"
+
+
+def test_where_there_is_one_model_nothing_cheaper_is_there() -> None:
+    budget = Budget(5.0, 0)
+    looked(budget, 0, 60, 8.0)
+    assert (budget.level, budget.state) == (0, "nothing is left out: above the budget, and nothing cheaper is there")
+    looked(budget, 60, 160, 2.0)
+    assert budget.state == "nothing is left out: within the budget"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from jetsel.power.sampling.cadence import POWER_ON_NS, Cadence, averaging_ns
+from jetsel.power.sampling.cadence import SLOWEST_NS, Cadence, averaging_ns
 
 MS = 1_000_000
 
@@ -56,13 +56,13 @@ def test_a_sensor_with_a_new_value_at_each_read_has_no_known_period(period_ms: f
 def test_constant_power_says_nothing():
     cadence = polled(lambda _: 5000, 3000)
     assert cadence.period_ns is None
-    assert cadence.standing_ns == 0
+    assert cadence.bound_ns() == SLOWEST_NS
 
 
 def test_a_load_that_is_switched_by_a_clock_is_not_taken_for_the_sensors_clock():
     cadence = polled(lambda now_ms: 8000 if now_ms % 200 < 100 else 3000, 5000)
     assert cadence.period_ns is None
-    assert cadence.standing_ns == POWER_ON_NS
+    assert cadence.bound_ns() == pytest.approx(200 * MS, abs=10 * MS)  # three changes, two of them of one register
 
 
 def test_what_a_switched_load_passes_through_makes_no_variety():
@@ -89,8 +89,38 @@ def test_a_period_is_forgotten_when_each_read_has_a_new_value():
     assert cadence.period_ns is None
 
 
-def test_until_a_period_is_known_what_stands_bounds_it():
-    assert polled(noisy(430.0), 1800).standing_ns == pytest.approx(430 * MS, abs=5 * MS)
+def test_until_a_period_is_known_three_changes_bound_it_to_the_time_that_they_took():
+    cadence = Cadence()
+    for at_ms, value in ((100, 5), (530, 6)):
+        cadence.changed((at_ms - 1) * MS, at_ms * MS, value)
+    assert cadence.bound_ns() == SLOWEST_NS, "two may be voltage and current"
+    cadence.changed(959 * MS, 960 * MS, 5)
+    assert cadence.bound_ns() == 861 * MS  # from before the first to after the third
+
+
+def test_the_bound_is_never_below_the_period_however_the_load_changes():
+    for period_ms in (6.6, 50.5, 430.0):
+        for at_once_ms in (20, 50, 300):
+
+            def mean(now_ms: float, period_ms: float = period_ms, at_once_ms: float = at_once_ms) -> int:
+                end_ms = now_ms // period_ms * period_ms  # a mean of the period before, of bursts every 700 ms
+                steps = [end_ms - period_ms * (part + 0.5) / 50 for part in range(50)]
+                return round(sum(8000 if step % 700 < at_once_ms else 3000 for step in steps) / 50)
+
+            assert polled(mean, 3000).bound_ns() >= period_ms * MS
+
+
+def test_a_value_that_is_new_at_each_read_proves_the_period_down_to_two_reads():
+    assert polled(noisy(0.3), 3000).bound_ns() < 3 * MS
+
+
+def test_a_load_between_two_levels_bounds_a_fast_sensor_by_what_it_passes_through():
+    """Every 100 ms a change in two steps, 1 to 2 ms apart: no chip's six conversions are longer than six times that."""
+
+    def value(now_ms: float) -> int:
+        return 5000 if now_ms % 100 < 1.2 else 8000 if now_ms % 200 < 100 else 3000
+
+    assert polled(value, 5000).bound_ns() <= 20 * MS
 
 
 def test_a_search_begins_only_after_enough_changes():

@@ -1,0 +1,96 @@
+"""The files of a TX2 whose power, mode and sensors a test changes while a daemon reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from jetsel.config import Power
+from jetsel.power.idle import Idle, save
+from jetsel.power.place import place
+from tests.data.sysfs_trees import SYSFS
+from tests.system.daemons import Peer
+
+LIMIT_S = 120.0  # nothing here is about speed
+IDLE_W = 3.0
+MODES = "< POWER_MODEL ID=0 NAME=MAXN >\n< POWER_MODEL ID=1 NAME=MAXQ >\n"
+
+
+class Board:
+    """The files of a TX2 below a folder, with what nvpmodel keeps beside them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.sysfs = Path(shutil.copytree(SYSFS / "jetson-tx2", root / "sys", symlinks=True))
+        (self._power,) = self.sysfs.glob("devices/3160000.i2c/i2c-0/0-0041/iio:device*/in_power0_input")
+        (root / "etc").mkdir()
+        (root / "etc/nvpmodel.conf").write_text(MODES)
+        (root / "var/lib/nvpmodel").mkdir(parents=True)
+        self.mode(0)
+        self.power(IDLE_W)
+
+    def power(self, watts: float) -> None:
+        """Have VDD_IN read this; in one write of one length, as the sampler reads all the time."""
+        with self._power.open("r+b", buffering=0) as file:
+            file.write(b"%06d\n" % round(watts * 1e3))
+            file.truncate()
+
+    @contextlib.contextmanager
+    def failing(self) -> Iterator[None]:
+        """Have VDD_IN's files answer EIO, as a read of one's own memory at 0 does."""
+        files = [self._power.with_name(f"in_{what}0_input") for what in ("power", "voltage", "current")]
+        for file in files:
+            file.rename(file.with_suffix(".aside"))
+            file.symlink_to("/proc/self/mem")
+        yield
+        for file in files:
+            file.with_suffix(".aside").replace(file)
+
+    def mode(self, number: int) -> None:
+        (self.root / "var/lib/nvpmodel/status").write_text(f"pmode:{number:04d} fmode:quiet\n")
+
+    def calibrate(self, mean_w: float = IDLE_W) -> None:
+        """Write down the idle power as `jetsel power calibrate` would find it here."""
+        here = place(Power(sysfs=str(self.sysfs)))
+        idle = Idle(
+            mean_w=mean_w,
+            half_width_w=0.0,
+            drift_w_per_min=0.0,
+            sampler_w=None,
+            sampler_half_width_w=0.1,
+            samples=10_000,
+            seconds=10.0,
+            rails=("VDD_IN",),
+            board=here.board,
+            power_mode=here.power_mode,
+            measured_at="2026-11-21T12:00:00Z",
+            facts=here.facts,
+            update_period_ms=1.0,  # the power here stands still for long, and shows no period
+        )
+        save(idle, self.root / "idle")
+
+    def config(self, *more: str) -> str:
+        lines = ("[power]", f'sysfs = "{self.sysfs}"', f'calibration = "{self.root / "idle"}"', *more)
+        return "[server]\n" + "\n".join(lines) + "\n"
+
+
+def until(what: Callable[[], Any]) -> Any:
+    """Ask until there is an answer that is true, and return it."""
+    give_up_s = time.monotonic() + LIMIT_S
+    while not (found := what()):
+        assert time.monotonic() < give_up_s, "it never came"
+        time.sleep(0.05)
+    return found
+
+
+def power_of(peer: Peer) -> dict[str, Any]:
+    found: dict[str, Any] = peer.status()["power"]
+    return found
+
+
+def reads(peer: Peer, watts: float) -> None:
+    until(lambda: power_of(peer)["watts"] == watts)

@@ -1,0 +1,165 @@
+"""A real daemon on the files of a TX2 whose mode, budget and sensors change, or fail, while it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from jetsel.config import Power
+from jetsel.daemon.metering.made_under import kept
+from jetsel.power.place import place
+from tests.system.boards import IDLE_W, LIMIT_S, Board, power_of, reads, until
+from tests.system.command import jetsel
+from tests.system.daemons import Connect, Daemon, Start, wait_until_ready
+from tests.unit.daemon.families import calibrate, put_family
+
+
+def test_another_power_mode_under_the_daemon_is_told_everywhere_and_warned_of_once(
+    board: Board, start: Start, connect: Connect, jpeg: bytes
+) -> None:
+    board.calibrate()
+    daemon = start(board.config())
+    peer = connect(daemon)
+    until(lambda: power_of(peer)["idle_w"] == IDLE_W)
+    assert power_of(peer)["out_of_conditions"] == []
+    board.mode(1)
+    told = until(lambda: power_of(peer)["out_of_conditions"])
+    changed = "power mode changed from '0 MAXN' to '1 MAXQ'"
+    assert told == [f"idle power: {changed}"], "the calibration that comes with the models knows no conditions"
+    assert sorted(peer.classify(jpeg)["out_of_conditions"]) == sorted(told)
+    assert power_of(peer)["power_mode"] == "1 MAXQ"
+    board.mode(0)
+    until(lambda: not power_of(peer)["out_of_conditions"])
+    assert peer.classify(jpeg)["out_of_conditions"] == []
+    warned = [line for line in daemon.log.read_text().splitlines() if "out of its conditions" in line]
+    assert len([line for line in warned if "no longer" not in line]) == 1
+    board.mode(1)
+    until(lambda: power_of(peer)["out_of_conditions"])
+    board.calibrate(2.5)
+    until(lambda: power_of(peer)["idle_w"] == 2.5)  # without a reload
+    until(lambda: not power_of(peer)["out_of_conditions"])
+    board.mode(0)
+    until(lambda: power_of(peer)["idle_w"] == IDLE_W)
+    assert power_of(peer)["out_of_conditions"] == []
+
+
+def test_a_calibration_is_compared_with_what_it_was_made_under_and_not_with_the_daemon_s_start(
+    board: Board, start: Start, connect: Connect, tmp_path: Path, jpeg: bytes
+) -> None:
+    folder = put_family(tmp_path / "cats", "cats", "cat-s", "cat-l")
+    made = place(Power(sysfs=str(board.sysfs))).facts
+    assert made is not None
+    calibrate(folder, "cats", machine=kept(made))
+    board.mode(1)
+    peer = connect(start(board.config("[models]", "starter = false", f'paths = ["{folder}"]')))
+    changed = ["calibration of cats: power mode changed from '0 MAXN' to '1 MAXQ'"]
+    until(lambda: power_of(peer)["out_of_conditions"] == changed)
+    assert peer.classify(jpeg)["out_of_conditions"] == changed
+    board.mode(0)
+    until(lambda: power_of(peer)["out_of_conditions"] == [])
+
+
+def test_the_budget_leaves_expensive_models_out_while_the_mean_is_above_it_and_takes_them_back(
+    board: Board, start: Start, connect: Connect, jpeg: bytes
+) -> None:
+    board.power(60.0)
+    daemon = start(board.config("budget_w = 50.0", "[policy]", 'default = "single:xl"'))
+    peer = connect(daemon)
+    told = peer.classify(jpeg, explain=True)
+    assert (told["model"], told["explanation"]["budget"]["budget_w"]) == ("xl", 50.0)
+    level = until(lambda: power_of(peer)["budget"]["level"])
+    answer = peer.classify(jpeg, explain=True)
+    assert answer["explanation"]["objective"] == "time"
+    assert answer["explanation"]["budget"]["level"] >= level
+    assert answer["policy"] == "single:xl"
+    assert answer["model"] in ("l", "m", "s", "xs")
+    assert "stands in: xl is left out, to keep the power budget of 50 W" in answer["because"]
+    assert any("xl is left out" in step for step in answer["explanation"]["steps"])
+    assert answer["explanation"]["policy_because"] == "the configuration says so"
+    assert peer.classify(jpeg, model="xl")["model"] == "xl", "what a request names is honoured"
+    assert peer.classify(jpeg, policy="single:xl")["model"] == "xl"
+    board.power(0.0)
+    until(lambda: power_of(peer)["budget"]["level"] < max(level, 1))
+    assert "power budget: 50 W; level" in jetsel("status", "--endpoint", daemon.endpoint).stdout
+    file = daemon.config
+    file.write_text(file.read_text().replace("budget_w = 50.0", "rate_hz = 500"))
+    assert peer.ask({"type": "reload"})["changed"] == ["[power] budget_w"]
+    assert power_of(peer)["budget"] is None
+    assert peer.classify(jpeg)["model"] == "xl"
+    assert daemon.log.read_text().count("changes under [power] take effect at the next start") == 1
+    peer.ask({"type": "reload"})
+    assert daemon.log.read_text().count("changes under [power] take effect at the next start") == 2
+    file.write_text(file.read_text().replace("rate_hz = 500", ""))
+    peer.ask({"type": "reload"})
+    assert daemon.log.read_text().count("changes under [power] take effect at the next start") == 2, "as at the start"
+    assert "power budget: level 1" in daemon.log.read_text()
+
+
+def test_the_sampler_ends_with_the_daemon(board: Board, start: Start, connect: Connect) -> None:
+    daemon = start(board.config())
+    peer = connect(daemon)
+    until(lambda: power_of(peer)["watts"])
+    (number,) = re.findall(r"power sampler (\d+) reads VDD_IN", daemon.log.read_text())
+    sampler = Path("/proc", number)
+    assert sampler.exists()
+    assert daemon.stop() == 0
+    until(lambda: not sampler.exists())
+
+
+def test_a_rail_that_fails_at_the_start_and_heals_later_is_read_then(
+    board: Board, start: Start, connect: Connect, picture: bytes
+) -> None:
+    board.calibrate()
+    with board.failing():
+        peer = connect(start(board.config()))
+        until(lambda: "Input/output error" in (power_of(peer)["reason"] or ""))
+        time.sleep(1.0)  # the first look is over, and what it found is known to all of the daemon
+    until(lambda: power_of(peer)["reason"] is None)
+    until(lambda: power_of(peer)["idle_w"] == IDLE_W)
+    until(lambda: peer.classify(picture)["energy_mj"] is not None)
+
+
+def test_a_sampler_that_is_killed_before_its_first_word_is_started_again(
+    board: Board, start: Start, connect: Connect
+) -> None:
+    board.calibrate()
+    daemon = start(board.config(), ready=False)
+    os.kill(until(lambda: sampler_of(daemon)), signal.SIGKILL)
+    wait_until_ready(daemon)
+    peer = connect(daemon)
+    until(lambda: power_of(peer)["idle_w"] == IDLE_W)
+    reads(peer, IDLE_W)
+    assert "power sampler ended" in daemon.log.read_text()
+
+
+def sampler_of(daemon: Daemon) -> int | None:
+    """The daemon's first child that is a sampler."""
+    for found in Path(f"/proc/{daemon.process.pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in found.read_text().split():
+                if b"power.sampling" in Path("/proc", child, "cmdline").read_bytes():
+                    return int(child)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [('board = "jetson-tx9"', "power.board"), ('replay = "/nowhere/trace.csv"', "power.replay: /nowhere/trace.csv")],
+)
+def test_what_is_wrong_under_power_ends_the_start_and_is_refused_by_a_reload(
+    board: Board, start: Start, connect: Connect, line: str, reason: str
+) -> None:
+    daemon = start(board.config(line), ready=False)
+    assert daemon.process.wait(LIMIT_S) == 2
+    assert reason in daemon.log.read_text()
+    daemon = start(board.config())
+    daemon.config.write_text(daemon.config.read_text() + line + "\n")
+    reply = connect(daemon).ask({"type": "reload"})
+    assert (reply["type"], reply["code"]) == ("failure", "reload-failed")
+    assert reason in reply["message"]
