@@ -72,7 +72,7 @@ def calibrate(
         return
     for line in told(idle):
         typer.echo(line)
-    typer.echo(f"kept in {path}; a daemon reads it at its next start or reload")
+    typer.echo(f"kept in {path}; a running daemon takes it up by itself")
 
 
 def told(idle: Idle) -> list[str]:
