@@ -240,7 +240,7 @@ def _ina3221(chip: Chip) -> Iterator[tuple[str, str | int]]:
     """The files of the kernel's driver: in4 to in6 are the shunts in uV, in7 their sum, curr4 the sum of currents."""
     yield "name", "ina3221"
     yield "samples", 1
-    yield "update_interval", 6
+    yield "update_interval", 7  # ms, of six conversions of 1.1 ms, as Linux rounds it
     for number, channel in enumerate(chip.channels, start=1):
         if channel is not None:
             yield f"in{number}_label", channel.label
