@@ -376,3 +376,24 @@ def test_a_quiet_sensor_of_unknown_period_gives_short_windows_no_energy_until_it
                 assert sampler.period_ms == (None if period_ms is None else max(period_ms, 1.0))
             finally:
                 sampler.stop()
+
+
+@pytest.mark.root
+def test_a_load_that_is_switched_by_a_clock_is_not_taken_for_a_slow_sensor_once_its_period_is_told(tmp_path: Path):
+    if (why := unavailable()) is not None:
+        pytest.skip(why)
+    load = square(0.1, 0.5, 3.0, 8.0)
+    with Simulator(TREES / "jetson-tx2", tmp_path / "live", power=load, chip=0x7007) as simulator:
+        sampler = Sampler(Power(sysfs=str(simulator.root)), period_ms=0.84)
+        draw = np.random.default_rng(2)
+        try:
+            assert sampler.ready(LIMIT_S)
+            for _ in range(25):  # short windows, as requests have them, until searches have gone by
+                time.sleep(draw.uniform(0.25, 0.45))
+                sampler.open()
+                time.sleep(0.02)
+                sampler.shut()
+            assert sampler.report().update_period_ms is None
+            assert sampler.period_ms == pytest.approx(1.0)
+        finally:
+            sampler.stop()

@@ -25,6 +25,7 @@ READS_A_PERIOD = 8  # of a sensor that repeats values: a change is seen within 1
 NAP_NS = 5_000_000  # at the fast rate shorter sleeps are slept through; an opened window ends every other
 WAITS_NS = 3_000_000  # a read that takes as long waits for its sensor; no bus takes that long for a few registers
 NEW_READS = 1.5  # a sensor whose period was measured, and is no more reads than this, has a new value at each
+LONGER = 1.5  # times what was told: chips keep their pace to 10 %, and a period that is found is exact to a few
 FIRST_SEARCH_NS, LAST_SEARCH_NS = 3_000_000_000, 60_000_000_000  # from one search for the period to the next; doubled
 
 
@@ -201,11 +202,21 @@ class Loop:
     def _heed(self, bound_ns: int) -> None:
         """Take over the period that the daemon has told, unless what was seen disproves it or found another."""
         told_ns = int(self._words[TOLD])
-        if told_ns != self._told_ns and self._total.period_ns is None:
+        if told_ns != self._told_ns:
             self._told_ns = told_ns
-            self._set_period(told_ns if told_ns > NEW_READS * self._asked_ns else None)
-        elif self._period_ns is not None and self._total.period_ns is None and self._period_ns > 2 * bound_ns:
+            if self._found_ns() is None:
+                self._set_period(told_ns if told_ns > NEW_READS * self._asked_ns else None)
+        elif self._period_ns is not None and self._found_ns() is None and self._period_ns > 2 * bound_ns:
             self._set_period(None)
+
+    def _found_ns(self) -> int | None:
+        """Return the period that changes show. One that is longer than what was told is a clock of the load's own.
+
+        A load that is switched on and off by a clock, a camera's for example, looks like a slow sensor; how fast the
+        sensor is was told by who saw it change at random.
+        """
+        found_ns = self._total.period_ns
+        return None if found_ns is not None and 0 < LONGER * self._told_ns < found_ns else found_ns
 
     def _set_period(self, period_ns: int | None) -> None:
         self._period_ns = period_ns
@@ -218,7 +229,7 @@ class Loop:
                 cadence.think()
                 return
         self._is_searching = False
-        found_ns = self._total.period_ns
+        found_ns = self._found_ns()
         if found_ns is not None or not self._told_ns:
             self._set_period(found_ns)
         self._search_ns = now_ns + self._patience_ns
