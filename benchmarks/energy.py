@@ -13,8 +13,18 @@ from benchmarks.activity import activity
 from benchmarks.conditions import conditions
 from benchmarks.energy_live import beside_zeus, live
 from benchmarks.energy_score import Score, by_kind, lines, long_enough, scored
-from benchmarks.power_model import BUSY_W, IDLE_W, RESOLUTION_W, Chip, Signal, constant, quantised, sampled, square
-from jetsel.power.idle import Idle
+from benchmarks.power_model import (
+    BUSY_W,
+    IDLE_W,
+    RESOLUTION_W,
+    Chip,
+    Deducted,
+    Signal,
+    constant,
+    quantised,
+    sampled,
+    square,
+)
 from jetsel.power.integration import integrate
 
 WINDOWS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.3, 3.0)
@@ -70,22 +80,9 @@ def _computed(
     return scores
 
 
-def _idle() -> Idle:
+def _idle() -> Deducted:
     """Return the idle power as the chip shows it: a constant, off by up to half a step."""
-    mean_w = float(quantised(np.array([IDLE_W]))[0])
-    return Idle(
-        mean_w=mean_w,
-        half_width_w=RESOLUTION_W / 2,
-        drift_w_per_min=0.0,
-        sampler_w=None,
-        sampler_half_width_w=0.0,
-        samples=0,
-        seconds=0.0,
-        rails=("VDD_IN",),
-        board=None,
-        power_mode=None,
-        measured_at="",
-    )
+    return Deducted(float(quantised(np.array([IDLE_W]))[0]), RESOLUTION_W / 2)
 
 
 def _print(scores: dict[tuple[str, float, float], Score], every: bool) -> None:

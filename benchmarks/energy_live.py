@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.activity import write
 from benchmarks.energy_score import Score, scored
-from benchmarks.power_model import BUSY_W, IDLE_W, Signal
+from benchmarks.power_model import BUSY_W, IDLE_W, Deducted, Signal
 from benchmarks.report import table
 from jetsel.config import Power
 from jetsel.power.idle import Idle
@@ -98,7 +98,7 @@ def beside_zeus(python: Path, count: int) -> Iterator[str]:
     window, on one simulated board in one run.
     """
     rows = []
-    nothing = _nothing()
+    nothing = Deducted(0.0, 0.0)
     with tempfile.TemporaryDirectory() as folder:
         for name, source in (
             (f"constant {BUSY_W:g} W", constant(BUSY_W)),
@@ -187,19 +187,3 @@ def _idle(root: Path, rate_hz: float) -> Idle:
     """Measure the idle power of the simulated board as `jetsel power calibrate` does."""
     with _board(root, constant(IDLE_W)) as board, _sampler(board.root, rate_hz) as sampler:
         return measure(sampler, IDLE_S, Place("jetson-tx2", None, None), lambda: None)
-
-
-def _nothing() -> Idle:
-    return Idle(
-        mean_w=0.0,
-        half_width_w=0.0,
-        drift_w_per_min=0.0,
-        sampler_w=None,
-        sampler_half_width_w=0.0,
-        samples=0,
-        seconds=0.0,
-        rails=(RAIL,),
-        board=None,
-        power_mode=None,
-        measured_at="",
-    )

@@ -8,6 +8,7 @@ wakes up a little late, and keeps what is new.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,13 @@ RESOLUTION_W = SHUNT_STEP_V / SHUNT_OHM * BUS_V
 SLOW = 0.1  # of a conversion's nominal time, which it may take longer (data sheet: 1.1 ms typical, 1.21 at most)
 WAKE_S = 50e-6  # mean lateness of a poll
 STALLS, STALL_S = 1e-3, 4e-3  # share of the polls that come later than the schedule, and the latest of them
+
+
+class Deducted(NamedTuple):
+    """Idle power as a meter deducts it; half_width_w: half of its 95 % interval."""
+
+    mean_w: float
+    half_width_w: float
 
 
 @dataclass(frozen=True, eq=False)
