@@ -11,6 +11,7 @@ from typing import NamedTuple
 import zmq
 
 from jetsel.bell import Bell
+from jetsel.daemon.identity import Identity, identify
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.wake import Waiter
 from jetsel.errors import ConfigError
@@ -38,12 +39,13 @@ class Message(NamedTuple):
     last_part: zmq.Frame
 
     @property
-    def credentials(self) -> tuple[int, int, int] | None:
-        """(uid, gid, pid) of an ipc peer as the kernel says (SO_PEERCRED, in Peer-Address), None over tcp."""
+    def sender(self) -> Identity:
+        """Who sent it."""
         try:
-            return parse_peer_address(str(self.last_part.get("Peer-Address")))
+            address = str(self.last_part.get("Peer-Address"))
         except zmq.ZMQError:
-            return None
+            address = None
+        return identify(address)
 
 
 class Port:
@@ -172,12 +174,3 @@ def _message(parts: list[zmq.Frame]) -> Message:
     frames = [part.buffer for part in parts[1:]]
     delimited = bool(frames) and len(frames[0]) == 0 and len(frames) > 1
     return Message(Route(parts[0].bytes, delimited), frames[1:] if delimited else frames, parts[-1])
-
-
-def parse_peer_address(address: str) -> tuple[int, int, int] | None:
-    """':uid:gid:pid' as libzmq writes it for ipc -> (uid, gid, pid); anything else, a tcp address included -> None."""
-    fields = address.split(":")
-    if len(fields) != 4 or fields[0] not in ("", "localhost") or not all(f.isdigit() for f in fields[1:]):
-        return None
-    uid, gid, pid = (int(field) for field in fields[1:])
-    return uid, gid, pid

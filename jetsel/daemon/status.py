@@ -6,6 +6,7 @@ import os
 import time
 
 from jetsel import __version__
+from jetsel.daemon.admission import Admission
 from jetsel.daemon.generation import Generation
 from jetsel.daemon.memory import resident_mb
 from jetsel.daemon.metering.metering import Metering
@@ -16,7 +17,13 @@ from jetsel.wire import PROTOCOL_VERSION, StatusReply
 
 
 def status(
-    request_id: str, state: str, generation: Generation, tally: Tally, port: Port, metering: Metering
+    request_id: str,
+    state: str,
+    generation: Generation,
+    tally: Tally,
+    admission: Admission,
+    port: Port,
+    metering: Metering,
 ) -> StatusReply:
     """Put together what each part of the daemon knows. state: loading, ready or stopping."""
     return StatusReply(
@@ -31,8 +38,8 @@ def status(
         families=[family.status() for family in generation.families.values()],
         broken=generation.broken,
         requests=tally.outcomes(),
-        in_queue=tally.in_queue,
-        queued_bytes=tally.queued_bytes,
+        in_queue=admission.in_queue,
+        queued_bytes=admission.queued_bytes,
         lost_replies=port.lost_replies,
         resident_mb=resident_mb(),
         progress=generation.progress,

@@ -1,4 +1,4 @@
-"""What the daemon counts: requests by outcome, what is in the queue, and how long a request keeps a worker."""
+"""What the daemon counts: requests by outcome."""
 
 from __future__ import annotations
 
@@ -6,61 +6,19 @@ import threading
 import time
 from collections import Counter
 
-from jetsel.config import Server
-from jetsel.errors import BusyError, DeadlineError
-
-MEMORY = 0.05  # of the running mean of a request's work: it follows the last twenty or so
-
 
 class Tally:
-    """Counters behind one lock; admission is decided where the queue is counted."""
+    """Counters behind one lock."""
 
-    def __init__(self, limits: Server, workers: int) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._limits = limits
-        self._workers = workers
         self._outcomes: Counter[str] = Counter()
-        self._work_ms = 0.0
-        self.in_queue = 0
-        self.queued_bytes = 0
         self.started_s = time.monotonic()
 
-    def admit(self, size_bytes: int, deadline_ms: float | None, floor_ms: float) -> None:
-        """Count a request in; raises BusyError where the queue is full, DeadlineError where no path can be in time.
-
-        floor_ms: the least inference time of any path that the request's policy may take.
-        """
+    def count(self, outcome: str) -> None:
+        """Count a request, admitted or not, by `ok` or error code."""
         with self._lock:
-            limit_bytes = self._limits.queue_mb * 1e6
-            if self.in_queue >= self._limits.queue_requests or self.queued_bytes + size_bytes > limit_bytes:
-                raise BusyError(
-                    f"the queue is full ({self.in_queue} requests, {self.queued_bytes / 1e6:.1f} MB): send again, "
-                    "or raise server.queue_requests or server.queue_mb"
-                )
-            if deadline_ms is not None:
-                # What is queued before it is spread over the workers; its own work comes after.
-                wait_ms = self._work_ms * (self.in_queue // self._workers)
-                if wait_ms + floor_ms > deadline_ms:
-                    raise DeadlineError(
-                        f"no path can answer within {deadline_ms:g} ms: {wait_ms:.1f} ms of waiting and at least "
-                        f"{floor_ms:.1f} ms of inference are ahead"
-                    )
-            self.in_queue += 1
-            self.queued_bytes += size_bytes
-
-    def release(self, size_bytes: int, outcome: str, work_ms: float | None) -> None:
-        """Count a request out; work_ms is how long its answer took without the queue, None where it failed."""
-        with self._lock:
-            self.in_queue -= 1
-            self.queued_bytes -= size_bytes
             self._outcomes[outcome] += 1
-            if work_ms is not None:
-                self._work_ms += (work_ms - self._work_ms) * (MEMORY if self._work_ms else 1.0)
-
-    def refused(self, code: str) -> None:
-        """Count a request that was never admitted."""
-        with self._lock:
-            self._outcomes[code] += 1
 
     def outcomes(self) -> dict[str, int]:
         """Requests so far by `ok` or error code."""

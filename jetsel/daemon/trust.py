@@ -6,6 +6,7 @@ import grp
 import os
 import pwd
 
+from jetsel.daemon.identity import Identity
 from jetsel.errors import ConfigError, NotAllowedError
 
 
@@ -22,11 +23,11 @@ class Trust:
                     f'server.admin_group: there is no group {admin_group!r} here; example: admin_group = "adm"'
                 ) from None
 
-    def check(self, credentials: tuple[int, int, int] | None) -> None:
-        """Raise NotAllowedError unless the peer (uid, gid, pid) may change the daemon."""
-        if credentials is None:
+    def check(self, sender: Identity) -> None:
+        """Raise NotAllowedError unless the sender may change the daemon."""
+        if sender.credentials is None:
             raise NotAllowedError("reload is answered on the ipc socket alone, never over tcp")
-        uid, gid, _ = credentials
+        uid, gid, _ = sender.credentials
         if uid in (0, os.getuid()) or (self._group is not None and self._in_group(uid, gid, self._group)):
             return
         group = f" or a member of {self._group}" if self._group else ""

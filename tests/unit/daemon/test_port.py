@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import zmq
 
-from jetsel.daemon.port import Message, Port, Route, parse_peer_address
+from jetsel.daemon.identity import parse_peer_address
+from jetsel.daemon.port import Message, Port, Route
 from jetsel.errors import ConfigError
 from tests.unit.daemon.ports import LIMIT_S, Connect, received, served
 
@@ -50,10 +51,10 @@ def test_both_endpoints_are_told(port: Port, tmp_path: Path) -> None:
 def test_an_ipc_peer_is_known_by_what_the_kernel_says_and_a_tcp_peer_is_not(port: Port, connect: Connect) -> None:
     connect().send_multipart([b"{}", b"image"])
     (message,) = received(port, 1)
-    assert message.credentials == (os.getuid(), os.getgid(), os.getpid())
+    assert message.sender.credentials == (os.getuid(), os.getgid(), os.getpid())
     connect(endpoint=1).send_multipart([b"{}", b"image"])
     (message,) = received(port, 1)
-    assert message.credentials is None
+    assert message.sender.credentials is None
     assert [bytes(frame) for frame in message.frames] == [b"{}", b"image"]
 
 

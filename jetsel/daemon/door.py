@@ -1,0 +1,104 @@
+"""The door: each message off the socket is answered at once, handed to the reload, or admitted as a job."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from jetsel.daemon.admission import Admission
+from jetsel.daemon.job import Job
+from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.port import Message, Route
+from jetsel.daemon.serving import Serving
+from jetsel.daemon.tally import Tally
+from jetsel.daemon.trust import Trust
+from jetsel.errors import BadRequestError, InternalError, JetselError, LoadingError, ShuttingDownError
+from jetsel.wire import Classify, Reload, Reply, Status, StatusReply, decode_request, failure, read_id
+
+log = logging.getLogger("jetsel.daemon")
+
+
+class Door:
+    """Reads messages and lets requests in. Any thread of the crew may call it."""
+
+    def __init__(
+        self,
+        serving: Serving,
+        admission: Admission,
+        tally: Tally,
+        metering: Metering,
+        trust: Trust,
+        reply: Callable[[Route, Reply], None],
+        status: Callable[[str], StatusReply],
+        reload: Callable[[Route, Reload], None],
+    ) -> None:
+        """reply: sends one; status: tells how the daemon fares, for a request's id; reload: begins one, and answers."""
+        self._serving = serving
+        self._admission = admission
+        self._tally = tally
+        self._metering = metering
+        self._trust = trust
+        self._reply = reply
+        self._status = status
+        self._reload = reload
+        self.is_closed = False  # once the daemon stops: only what was admitted is answered
+
+    def accept(self, message: Message) -> Job | None:
+        """Return the job that a message asks for; None where it was answered, or will be, without one."""
+        frame = bytes(message.frames[0]) if message.frames else b""
+        try:
+            if len(message.frames) > 2:
+                raise BadRequestError(f"{len(message.frames)} frames: send the JSON, then the image, nothing else")
+            request = decode_request(frame)
+            if isinstance(request, Classify):
+                return self._admit(message, request)
+            if len(message.frames) == 2:
+                raise BadRequestError("only classify takes a second frame: send this one without")
+            if isinstance(request, Status):
+                self._reply(message.route, self._status(request.id))
+            else:
+                self._trust.check(message.sender)
+                self._reload(message.route, request)
+        except JetselError as error:
+            self._refuse(message, frame, error)
+        except Exception:  # the net at the door: whatever one message breaks, the next is read
+            log.exception("a message could not be read for a defect of jetsel's")
+            self._refuse(message, frame, InternalError("jetsel failed on this message: its log has the reason"))
+        return None
+
+    def _refuse(self, message: Message, frame: bytes, error: JetselError) -> None:
+        self._tally.count(error.code)
+        self._reply(message.route, failure(read_id(frame), error))
+
+    def _admit(self, message: Message, request: Classify) -> Job:
+        received_s = time.monotonic()
+        if len(message.frames) < 2:
+            raise BadRequestError("the image is missing: send it as the frame after the JSON")
+        if self.is_closed:
+            raise ShuttingDownError("the daemon is stopping: send again when it is back")
+        ready = self._serving.generation
+        if not ready.ready:
+            progress = f" ({ready.progress})" if ready.progress else ""
+            raise LoadingError(f"the models are still loading{progress}: send again in a moment")
+        generation = self._serving.enter()
+        try:
+            family = generation.family(request.family)
+            policy = self._metering.within_budget(family, family.policy_for(request), request)
+            floor_ms = family.driver.floor_ms(policy) if request.deadline_ms is not None else 0.0
+            self._admission.admit(message.frames[1].nbytes, request.deadline_ms, floor_ms)
+        except JetselError:
+            generation.leave()
+            raise
+        return Job(
+            route=message.route,
+            request=request,
+            data=message.frames[1],
+            generation=generation,
+            family=family,
+            policy=policy,
+            fallback=family.fallback if (request.on_doubt or family.on_doubt) == "use" else None,
+            bill=self._metering.open(),
+            received_s=received_s,
+            deadline_s=None if request.deadline_ms is None else received_s + request.deadline_ms / 1e3,
+        )
