@@ -18,7 +18,9 @@ SYSTEM_STATE = "/var/lib/jetsel"  # made by the service manager (StateDirectory=
 
 _PORT = r"([0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])"  # 0 to 65535
 _IPC = r"^ipc:///[^\x00-\x1f]+\Z"
-_TCP = rf"^tcp://(127\.\d+\.\d+\.\d+|localhost|\[::1\]):{_PORT}\Z"
+_TCP = rf"^tcp://([A-Za-z0-9._-]+|\*|\[[0-9A-Za-z:.%]+\]):{_PORT}\Z"
+_LOOPBACK = re.compile(r"tcp://(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+")
+PEER_TIMEOUT_S = 30.0  # as libzmq's own ZMQ_HANDSHAKE_IVL, and enough for a large photograph over a slow radio link
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 
@@ -33,8 +35,15 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     workers: Annotated[int, Meta(ge=1, le=64)] | None = None  # None: one for each processor
     queue_requests: Annotated[int, Meta(ge=1, le=100_000)] = 128
     queue_mb: Annotated[float, Meta(gt=0, le=65_536)] = 64.0
+    queue_megapixels: Annotated[float, Meta(gt=0, le=100_000)] = 100.0  # two of the largest photographs
+    client_requests: Annotated[int, Meta(ge=1, le=100_000)] | None = None  # under way for one client; None: the queue's
+    client_rate_hz: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None  # messages of one client; None: any
+    max_clients: Annotated[int, Meta(ge=1, le=15_000)] = 1000  # connections; more wait until one closes
     max_image_mb: Annotated[float, Meta(gt=0, le=1024)] = 16.0
     max_image_megapixels: Annotated[float, Meta(gt=0, le=1000)] = 50.0
+    drain_s: Annotated[float, Meta(ge=0, le=3600)] = 10.0  # what was accepted is answered within, once it is to stop
+    keys: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # a folder; None: tcp on loopback alone
+    peer_timeout_s: Annotated[float, Meta(ge=1, le=3600)] = PEER_TIMEOUT_S  # a silent peer is cut off after
 
 
 class Models(Struct, frozen=True, forbid_unknown_fields=True):
@@ -115,14 +124,21 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 EXAMPLES = {
     "server.endpoint": 'endpoint = "ipc:///run/jetsel/jetsel.sock"',
-    "server.tcp": 'tcp = "tcp://127.0.0.1:5555" (loopback alone, until there are keys)',
+    "server.tcp": 'tcp = "tcp://127.0.0.1:5555" (beyond loopback with server.keys alone)',
     "server.group": 'group = "video"',
     "server.admin_group": 'admin_group = "adm"',
     "server.workers": "workers = 4",
     "server.queue_requests": "queue_requests = 128",
     "server.queue_mb": "queue_mb = 64",
+    "server.queue_megapixels": "queue_megapixels = 100",
+    "server.client_requests": "client_requests = 32",
+    "server.client_rate_hz": "client_rate_hz = 100",
+    "server.max_clients": "max_clients = 1000",
+    "server.keys": 'keys = "/etc/jetsel/keys"',
+    "server.peer_timeout_s": "peer_timeout_s = 30",
     "server.max_image_mb": "max_image_mb = 16",
     "server.max_image_megapixels": "max_image_megapixels = 50",
+    "server.drain_s": "drain_s = 10",
     "models.paths": 'paths = ["/var/lib/jetsel/models"]',
     "models.starter": "starter = true",
     "models.default_family": 'default_family = "starter"',
@@ -173,6 +189,12 @@ def parse(text: str) -> Config:
         config = msgspec.convert(plain, Config)
     except msgspec.ValidationError as error:
         raise ConfigError(_line(_explain(str(error), plain))) from None
+    server = config.server
+    if server.tcp is not None and server.keys is None and not _LOOPBACK.fullmatch(server.tcp):
+        raise ConfigError(
+            f"server.tcp: {server.tcp} is beyond loopback, where a client must show a key: make the daemon's with "
+            f"`jetsel keys new --server`, then set server.keys; example: {EXAMPLES['server.keys']}"
+        )
     for name, policy in config.policies.items():
         if len(policy.thresholds) != len(policy.models) - 1:
             raise ConfigError(

@@ -81,9 +81,20 @@ class LoadingError(JetselError):
 
 
 class BusyError(JetselError):
-    """The queue is full in requests or in bytes."""
+    """The queue is full in requests, in bytes or in pixels."""
 
     code = "busy"
+    retry = True
+
+
+class NoMemoryError(BusyError):
+    """Memory ran out in the middle of a request; this one alone failed, and may succeed when others have left."""
+
+
+class OverLimitError(JetselError):
+    """One client has as much under way, or sends as fast, as it may; others are served."""
+
+    code = "over-limit"
     retry = True
 
 

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).parent
-MARKED_FOLDERS = ("root", "export", "browser", "board", "kernel")  # their tests carry these marks without saying so
+MARKED_FOLDERS = (
+    "root",
+    "export",
+    "browser",
+    "board",
+    "kernel",
+    "booted",
+)  # their tests carry these marks without saying so
 
 # Examples may be slow on a busy machine: that is no failure of theirs.
 settings.register_profile("jetsel", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -12,7 +12,7 @@ LEVELS = (
     ("daemon", "calibrate", "client"),
     ("selection",),
     ("features", "premodel", "engines", "power", "zoo"),
-    ("wire", "image", "config", "endpoint", "bell", "weights"),
+    ("wire", "image", "config", "endpoint", "keys", "bell", "weights", "events", "overheard", "recent"),
     ("errors",),
 )
 """What stands directly under jetsel/, from the top down. A part imports itself and the levels below it, no other.
@@ -26,7 +26,7 @@ SIDEWAYS = {
 """(importer, imported) on one level, and why."""
 
 ONLY: Mapping[str, frozenset[str]] = {
-    "client": frozenset({"wire", "endpoint", "errors"}),  # so that an application carries nothing of the daemon
+    "client": frozenset({"wire", "endpoint", "keys", "errors"}),  # so that an application carries nothing of the daemon
     "engines.host": frozenset(),  # runs under the board's own Python 3.6, where nothing of ours is installed
 }
 """Parts, and single modules, that import less than their level allows: the other parts that each may import."""

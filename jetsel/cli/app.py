@@ -15,10 +15,13 @@ from jetsel.cli.configuration import config
 from jetsel.cli.demo import demo
 from jetsel.cli.doctor import doctor
 from jetsel.cli.evaluate import evaluate
+from jetsel.cli.install_service import install_service
+from jetsel.cli.keys import keys
 from jetsel.cli.models import models
 from jetsel.cli.power import power
 from jetsel.cli.serve import serve
 from jetsel.cli.status import reload, status
+from jetsel.cli.top import top
 from jetsel.errors import ConfigError, JetselError
 
 EXIT_FAILED = 1
@@ -73,11 +76,14 @@ app.command(rich_help_panel="Use")(classify)
 app.command(rich_help_panel="Use")(demo)
 app.command(rich_help_panel="Operate")(serve)
 app.command(rich_help_panel="Operate")(status)
+app.command(rich_help_panel="Operate")(top)
 app.command(rich_help_panel="Operate")(reload)
 app.command(rich_help_panel="Operate")(config)
 app.command(rich_help_panel="Operate")(doctor)
+app.command(rich_help_panel="Operate")(install_service)
 app.command(rich_help_panel="Choose better")(calibrate)
 app.command(rich_help_panel="Choose better")(evaluate)
 app.add_typer(calibration, name="calibration", rich_help_panel="Choose better")
+app.add_typer(keys, name="keys", rich_help_panel="Operate")
 app.add_typer(models, name="models", rich_help_panel="Operate")
 app.add_typer(power, name="power", rich_help_panel="Operate")

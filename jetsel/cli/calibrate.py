@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -86,6 +87,12 @@ def calibrate(
         Path | None, typer.Option(metavar="FILE", help="Where to write the report. Left out: beside the recording.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Install even what is not proven better.")] = False,
+    if_changed: Annotated[
+        bool,
+        typer.Option(
+            "--if-changed", help="Do nothing where photographs, models and options are those of the last time."
+        ),
+    ] = False,
     json_progress: Annotated[
         bool, typer.Option("--json-progress", help="Print progress and outcome as lines of JSON, for programs.")
     ] = False,
@@ -100,6 +107,7 @@ def calibrate(
     """
     from jetsel.calibrate.goal import Goal
     from jetsel.cli import shelf as shelves
+    from jetsel.cli import unchanged
     from jetsel.cli.telling import Teller
     from jetsel.errors import CalibrationError
 
@@ -109,10 +117,17 @@ def calibrate(
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
     teller = Teller(as_json=json_progress)
+    given = (goal, criterion, theta, labels_from, force, unchanged.state_of(times_from))
+    made_from = unchanged.made_from(models_of(shelf), shelf.config, photos, label_map, labels_from is None, given)
+    if if_changed and unchanged.is_known(path, made_from):
+        teller.unchanged(path)
+        return
     with teller:
         loaded = record(shelf, path, photos, label_map, labels_from, times_from, teller, goal)
         found = fit(shelf, loaded, goal, criterion, theta, teller)
     _finish(shelf, found, report or path.with_suffix(".html"), teller, endpoint, force=force)
+    with contextlib.suppress(OSError):  # the recording stands: the next time does what this time did
+        unchanged.remember(path, made_from)
 
 
 def _recording_path(shelf: Shelf, photos: Path) -> Path:

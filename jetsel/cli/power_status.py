@@ -40,14 +40,14 @@ def energy_tables(power: PowerStatus) -> list[Table]:
         models = table("model", "family", ">photographs", ">energy", ">mJ each", ">mean W")
         models.title = "energy above idle by model"
         for model in power.models:
-            took = (joules(model.joules), _figure(model.mean_mj), _figure(model.mean_w))
+            took = (joules(model.joules), figure(model.mean_mj), figure(model.mean_w))
             models.add_row(escape(model.model), escape(model.family), str(model.photographs), *took)
         found.append(models)
     if power.policies:
         policies = table("policy", "family", ">answers", ">energy", ">mJ each", ">mean W", "saved")
         policies.title = "energy above idle by policy, choosing included"
         for policy in power.policies:
-            took = (joules(policy.joules), _figure(policy.mean_mj), _figure(policy.mean_w))
+            took = (joules(policy.joules), figure(policy.mean_mj), figure(policy.mean_w))
             saved = joules(policy.saved_j) if policy.saved_j is not None else f"not known: {policy.saved_reason}"
             policies.add_row(escape(policy.policy), escape(policy.family), str(policy.answers), *took, escape(saved))
         found.append(policies)
@@ -92,6 +92,8 @@ def _sampling(sampling: Sampling) -> str:
     if sampling.core_share is not None:
         now = " now" if sampling.at_rest_hz is not None and sampling.achieved_hz is not None else ""
         parts.append(f"costs {100 * sampling.core_share:.1f} % of a core{now}")
+    if sampling.restarts:
+        parts.append(f"the sampler was started again {sampling.restarts} times")
     return ", ".join(parts) or "nothing is known of it yet"
 
 
@@ -103,5 +105,6 @@ def _state(power: PowerStatus) -> list[str]:
     return [f"board: {', '.join(parts)}"] if parts else []
 
 
-def _figure(value: float | None) -> str:
+def figure(value: float | None) -> str:
+    """Return a number with three digits that mean something, or a dash where it is not known."""
     return "-" if value is None else f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from jetsel.cli.options import ConfigFile
+from jetsel.errors import ConfigError
 
 
 def serve(config: ConfigFile = None) -> None:
@@ -13,11 +14,21 @@ def serve(config: ConfigFile = None) -> None:
     Without any configuration it serves the starter family on a socket of your own, which the other commands find by
     themselves.
     """
+    from jetsel.daemon.signals import Signals
+
+    signals = Signals()  # at once: what is imported below takes a while, in which a signal may come
     # The neighbours of one photograph are too few to share among threads, each of which would hold memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported, which is below
     from jetsel.cli import settings
     from jetsel.cli.models.samples import Own
+    from jetsel.daemon.logs.handler import begin, cannot_start
     from jetsel.daemon.run import run
 
     path = settings.locate(config)
-    raise SystemExit(run(settings.read(path), lambda: settings.read(path), Own))
+    try:
+        found = settings.read(path)
+    except ConfigError as error:
+        begin("error")  # whoever looks for it looks in the journal
+        raise SystemExit(cannot_start(error)) from None
+    # Located anew for a reload: the system's file may come while the daemon runs.
+    raise SystemExit(run(found, lambda: settings.read(settings.locate(config)), Own, signals))

@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from jetsel.cli.options import Endpoint, Json, TimeoutMs
+from jetsel.cli.faring import (
+    duration,
+    escalated,
+    escalations_line,
+    host_lines,
+    outcomes,
+    queue_line,
+    reload_line,
+    stages_table,
+)
+from jetsel.cli.options import Endpoint, Json, Key, ServerKey, TimeoutMs
+
+SHOWN_OF_HASH = 12  # hexadecimal digits, as git shows of its own
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -14,14 +26,20 @@ if TYPE_CHECKING:
     from jetsel.wire import FamilyStatus, StatusReply
 
 
-def status(json: Json = False, endpoint: Endpoint = None, timeout_ms: TimeoutMs = 5000) -> None:
+def status(
+    json: Json = False,
+    endpoint: Endpoint = None,
+    key: Key = None,
+    server_key: ServerKey = None,
+    timeout_ms: TimeoutMs = 5000,
+) -> None:
     """Show what the daemon serves and how it fares."""
     from jetsel.cli.power_status import energy_tables, power_lines
     from jetsel.cli.terminal import console
     from jetsel.client import Client
     from jetsel.wire import encode
 
-    with Client(endpoint, timeout_ms=timeout_ms) as client:
+    with Client(endpoint, timeout_ms=timeout_ms, key=key, server_key=server_key) as client:
         reply = client.status()
     if json:
         typer.echo(encode(reply).decode())
@@ -29,6 +47,9 @@ def status(json: Json = False, endpoint: Endpoint = None, timeout_ms: TimeoutMs 
     out = console()
     for line in summary(reply):
         out.print(line, markup=False)
+    stages = stages_table(reply.stages_ms, "where the last {} spent their time, in ms")
+    if stages is not None:
+        out.print(stages)
     for family in reply.families:
         out.print(models_table(family))
         for line in about(family):
@@ -42,15 +63,17 @@ def status(json: Json = False, endpoint: Endpoint = None, timeout_ms: TimeoutMs 
         out.print(f"left out: {line}", markup=False, style="red")
 
 
-def reload(endpoint: Endpoint = None, timeout_ms: TimeoutMs = 60_000) -> None:
+def reload(
+    endpoint: Endpoint = None, key: Key = None, server_key: ServerKey = None, timeout_ms: TimeoutMs = 60_000
+) -> None:
     """Have the daemon read its configuration, models and calibrations again.
 
-    Only root, the daemon's own user and the configured admin group may. Where something is wrong with the new files,
-    the daemon goes on with what it has, and says why.
+    Only root, the daemon's own user and the configured admin group may; over tcp, who has an admin's key. Where
+    something is wrong with the new files, the daemon goes on with what it has, and says why.
     """
     from jetsel.client import Client
 
-    with Client(endpoint, timeout_ms=timeout_ms) as client:
+    with Client(endpoint, timeout_ms=timeout_ms, key=key, server_key=server_key) as client:
         changed = client.reload().changed
     typer.echo("reloaded; " + (f"changed: {', '.join(changed)}" if changed else "nothing is different"))
 
@@ -58,30 +81,32 @@ def reload(endpoint: Endpoint = None, timeout_ms: TimeoutMs = 60_000) -> None:
 def summary(reply: StatusReply) -> list[str]:
     """Return what is to be said of the daemon as a whole."""
     memory = f", {reply.resident_mb:.0f} MB resident" if reply.resident_mb is not None else ""
-    counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(reply.requests.items())) or "none yet"
-    lost = f", {reply.lost_replies} replies lost to clients that do not read" if reply.lost_replies else ""
-    waiting = f"{reply.in_queue} waiting ({reply.queued_bytes / 1e6:.1f} MB)"
+    lost = f"; {reply.lost_replies:,} replies lost to clients that do not read" if reply.lost_replies else ""
     state = f"{reply.state} ({reply.progress})" if reply.progress else reply.state
+    reloads = reload_line(reply)
     return [
         f"jetsel {reply.version} is {state}: process {reply.pid}, up {duration(reply.uptime_s)}{memory}",
         f"listens on {', '.join(reply.endpoints)}",
-        f"requests: {counts}; {waiting}{lost}",
+        f"requests: {outcomes(reply.requests)}{lost}",
+        queue_line(reply),
+        *([] if reloads is None else [reloads]),
+        *(line for host in reply.hosts for line in host_lines(host)),
     ]
 
 
 def models_table(family: FamilyStatus) -> Table:
-    """Return the family's models, cheapest first, with what their runs took."""
+    """Return the family's models, cheapest first, with what their runs took and how often another had to follow."""
     from rich.markup import escape
 
     from jetsel.cli.terminal import milliseconds, table
 
-    shown = table("model", "version", "runs on", "state", ">runs", ">p50 ms", ">p95 ms")
-    shown.title = f"family {escape(family.name)}: {family.classes} classes"
+    shown = table("model", "version", "runs on", "state", ">runs", ">escalated", ">p50", ">p95", ">p99")
+    shown.title = f"family {escape(family.name)}: {family.classes} classes; times of recent runs in ms"
     for model in family.models:
         state = model.state if model.reason is None else f"{model.state}: {model.reason}"
-        times = (milliseconds(model.p50_ms), milliseconds(model.p95_ms))
+        times = (milliseconds(ms) for ms in (model.p50_ms, model.p95_ms, model.p99_ms))
         what = (escape(model.name), escape(model.version), escape(model.backend), escape(state))
-        shown.add_row(*what, str(model.runs), *times)
+        shown.add_row(*what, f"{model.runs:,}", escalated(model), *times)
     return shown
 
 
@@ -91,23 +116,18 @@ def about(family: FamilyStatus) -> list[str]:
     shown = (
         defaults.pop() if len(defaults) == 1 else ", ".join(f"{v} for {k}" for k, v in family.default_policy.items())
     )
+    escalations = escalations_line(family)
     return [
+        *([] if escalations is None else [escalations]),
         f"policy: {shown} ({family.because})",
         f"a request may also name: {', '.join(family.policies)}",
-        f"in doubt: {family.fallback or 'refuse'}; calibration: {family.calibration or 'none'}{_objective(family)}",
+        f"in doubt: {family.fallback or 'refuse'}; calibration: {family.calibration or 'none'}{_known(family)}",
     ]
 
 
-def _objective(family: FamilyStatus) -> str:
-    return "" if family.objective is None else f" (to save {family.objective})"
-
-
-def duration(seconds: float) -> str:
-    """Return a time span in the two largest units that matter: 93784 s -> 1 d 2 h."""
-    left = int(seconds)
-    parts: list[str] = []
-    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
-        count, left = divmod(left, size)
-        if count or (unit == "s" and not parts):
-            parts.append(f"{count} {unit}")
-    return " ".join(parts[:2])
+def _known(family: FamilyStatus) -> str:
+    """What is known of the calibration beside its name: what it saves, and what tells it from others."""
+    objective = [] if family.objective is None else [f"to save {family.objective}"]
+    identity = family.calibration_identity
+    known = objective + ([] if identity is None else [f"sha256 {identity.sha256[:SHOWN_OF_HASH]}"])
+    return f" ({', '.join(known)})" if known else ""

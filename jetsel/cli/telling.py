@@ -106,6 +106,13 @@ class Teller:
         if done.unmetered is not None:
             self._console.print(f"energy was not measured: {done.unmetered}", markup=False)
 
+    def unchanged(self, path: Path) -> None:
+        """Tell that there is nothing to do; path: of the recording."""
+        if self._as_json:
+            self._line(phase="unchanged", file=str(path))
+        else:
+            self._console.print("photographs, models and options are those of the last time: nothing to do")
+
     def finished(self, found: Calibrated, report: Path, entry: Installed | None, daemon: str | None) -> None:
         """Tell the outcome."""
         findings = found.findings

@@ -98,7 +98,7 @@ class AsyncClient(Settings):
         return await self._ask(Status(PROTOCOL_VERSION, ""), None, timeout_ms, StatusReply)
 
     async def reload(self, *, timeout_ms: float | None = None) -> Reloaded:
-        """Have the daemon read its configuration, models and calibrations again; for its administrators, over ipc."""
+        """Have the daemon read its configuration, models and calibrations again; for its administrators."""
         return await self._ask(Reload(PROTOCOL_VERSION, ""), None, timeout_ms, Reloaded)
 
     async def _ask(

@@ -34,7 +34,8 @@ class Client(Settings):
 
     Threads may share one; their calls then wait for each other, so give each thread its own, or use AsyncClient, where
     they should overlap. Every call raises NoDaemonError where nobody listens, NoReplyError when its timeout is over,
-    and what the daemon refuses with in the classes of jetsel.errors.
+    NotAllowedError where a key is needed and not known, and what the daemon refuses with in the classes of
+    jetsel.errors.
     """
 
     _link: Link | None = field(init=False, repr=False, default=None)
@@ -97,7 +98,7 @@ class Client(Settings):
         return self._ask(Status(PROTOCOL_VERSION, ""), None, timeout_ms, StatusReply)
 
     def reload(self, *, timeout_ms: float | None = None) -> Reloaded:
-        """Have the daemon read its configuration, models and calibrations again; for its administrators, over ipc."""
+        """Have the daemon read its configuration, models and calibrations again; for its administrators."""
         return self._ask(Reload(PROTOCOL_VERSION, ""), None, timeout_ms, Reloaded)
 
     def _ask(self, request: Request, image: bytes | memoryview | None, timeout_ms: float | None, kind: type[R]) -> R:

@@ -10,6 +10,7 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from jetsel.errors import ConfigError, NoDaemonError
+from jetsel.keys import Credentials
 
 HIGH_WATER_MARK = 64
 """Messages that ZeroMQ may hold for us in each direction; replies are about 1 KB."""
@@ -25,6 +26,10 @@ ENDED = (
     | zmq.EVENT_HANDSHAKE_FAILED_AUTH
 )
 
+End = Literal["refused", "lost", "mismatch", "denied", "ungreeted"]
+"""How a connection ended: it never came about; it was hung up; one side has keys and the other none; the daemon does
+not know our key; or it was hung up over tcp before both sides had greeted each other."""
+
 
 class Link:
     """A connection, used until it is lost and then replaced: it does not reconnect, so no request is sent twice unseen.
@@ -32,8 +37,10 @@ class Link:
     Raises ConfigError where the endpoint is none, and NoDaemonError where this process has no descriptors left.
     """
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, credentials: Credentials | None = None) -> None:
+        """credentials: for a daemon over tcp that needs a key."""
         self.endpoint = endpoint
+        self.has_key = credentials is not None
         self._pid = os.getpid()
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
         try:
@@ -43,6 +50,12 @@ class Link:
             self._socket.setsockopt(zmq.RCVHWM, HIGH_WATER_MARK)
             self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_REPLY_BYTES)
             self._socket.setsockopt(zmq.RECONNECT_IVL, -1)
+            if credentials is not None:
+                self._socket.setsockopt(zmq.CURVE_PUBLICKEY, credentials.public)
+                self._socket.setsockopt(zmq.CURVE_SECRETKEY, credentials.secret)
+                self._socket.setsockopt(zmq.CURVE_SERVERKEY, credentials.server)
+            if endpoint.startswith("tcp://["):
+                self._socket.setsockopt(zmq.IPV6, 1)
             self._monitor = self._socket.get_monitor_socket(ENDED)
         except zmq.ZMQError as error:
             raise NoDaemonError(f"cannot open a connection to {endpoint}: {error.strerror}") from None
@@ -55,7 +68,7 @@ class Link:
                 "or tcp://127.0.0.1:5555"
             ) from None
         self.descriptors = (_number(self._socket, zmq.FD), _number(self._monitor, zmq.FD))
-        self._end: Literal["refused", "lost"] | None = None
+        self._end: End | None = None
         self._poller = zmq.Poller()
         self._poller.register(self._socket, zmq.POLLIN)
         self._poller.register(self._monitor, zmq.POLLIN)
@@ -86,8 +99,8 @@ class Link:
         return frames[1] if len(frames) > 1 and not frames[0] else frames[0]
 
     @property
-    def end(self) -> Literal["refused", "lost"] | None:
-        """How the connection ended: it never came about, or was hung up; None while it stands or is being made.
+    def end(self) -> End | None:
+        """How the connection ended; None while it stands or is being made.
 
         To a process that was forked off it is lost: ZeroMQ's threads stay with the one that made it, and any use of
         the socket here would wait for them for ever.
@@ -95,8 +108,8 @@ class Link:
         if self._pid != os.getpid():
             return "lost"
         if self._end is None and _number(self._monitor, zmq.EVENTS) & zmq.POLLIN:
-            event = recv_monitor_message(self._monitor, zmq.NOBLOCK)["event"]
-            self._end = "refused" if event == zmq.EVENT_CLOSED else "lost"
+            told = recv_monitor_message(self._monitor, zmq.NOBLOCK)
+            self._end = _kind_of_end(told["event"], told["value"], is_tcp=self.endpoint.startswith("tcp://"))
         return self._end
 
     def wait(self, timeout_ms: float, to_send: bool = False) -> None:
@@ -110,6 +123,17 @@ class Link:
             self._socket.disable_monitor()
             self._monitor.close()
             self._socket.close()
+
+
+def _kind_of_end(event: int, value: int, *, is_tcp: bool) -> End:
+    """From what the monitor told first (zmq_socket_monitor(3)); value: of a failed handshake, how it failed."""
+    if event == zmq.EVENT_CLOSED:
+        return "refused"
+    if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+        return "denied"
+    if event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL and value == zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH:
+        return "mismatch"
+    return "lost" if event == zmq.EVENT_DISCONNECTED or not is_tcp else "ungreeted"
 
 
 def _number(socket: zmq.Socket[bytes], option: int) -> int:

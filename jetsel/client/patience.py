@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 
-from jetsel.errors import JetselError, NoDaemonError, NoReplyError
+from jetsel.errors import JetselError, NoDaemonError, NoReplyError, NotAllowedError
 
 FIRST_PAUSE_S = 0.01  # a queue of 10 ms photographs has moved on by then
 LONGEST_PAUSE_S = 0.5  # a daemon that starts again is ready in seconds
@@ -43,7 +43,7 @@ class Patience:
         if not error.retry or (isinstance(error, NoDaemonError) and not self._was_answered):
             return None
         self._was_answered = True
-        self._losses += isinstance(error, NoReplyError)
+        self._losses += isinstance(error, NoReplyError | NotAllowedError)
         pause_s = self._pause_s * random.uniform(0.5, 1.0)  # so that refused clients do not all come back at once
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
         left_ms = min(self.left_ms, self.left_ms if self.deadline_left_ms is None else self.deadline_left_ms)

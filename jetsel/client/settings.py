@@ -12,7 +12,8 @@ import msgspec
 from jetsel.client.link import Link
 from jetsel.client.patience import Patience
 from jetsel.endpoint import find, why_absent
-from jetsel.errors import BadRequestError, DeadlineError, NoDaemonError, NoReplyError
+from jetsel.errors import BadRequestError, DeadlineError, NoDaemonError, NoReplyError, NotAllowedError
+from jetsel.keys import credentials
 from jetsel.wire import MAX_JSON_BYTES, Classify, Request, encode
 
 
@@ -23,6 +24,8 @@ class Settings:
     endpoint: ipc:///path or tcp://host:port; None: $JETSEL_ENDPOINT, the user's socket, /run/jetsel/jetsel.sock.
     timeout_ms: of a whole call, attempts and pauses included, where the call names no other.
     max_image_mb: the daemon's [server] max_image_mb; past it an image is refused here, before it is sent.
+    key, server_key: for a daemon over tcp that needs them: the path of your own secret key file, and of a copy of the
+    daemon's server.key, or its 40 letters; None: $JETSEL_KEY and $JETSEL_SERVER_KEY. Over ipc they are not used.
     retry: whether failures that say `retry` (busy, loading, a restart) are tried again within the timeout.
     """
 
@@ -31,6 +34,8 @@ class Settings:
     timeout_ms: float = 30_000.0
     max_image_mb: float = 16.0
     retry: bool = True
+    key: str | os.PathLike[str] | None = None
+    server_key: str | os.PathLike[str] | None = None
     _prefix: str = field(init=False, repr=False, default_factory=lambda: f"{os.getpid()}-{os.urandom(3).hex()}")
     _count: Iterator[int] = field(init=False, repr=False, default_factory=lambda: itertools.count(1))
 
@@ -56,16 +61,51 @@ class Settings:
         return request_id, message
 
     def _connect(self) -> Link:
-        return Link(find(self.endpoint))
+        endpoint = find(self.endpoint)
+        is_tcp = endpoint.startswith("tcp://")
+        return Link(endpoint, credentials(self.key, self.server_key) if is_tcp else None)
 
 
-def end_of(link: Link) -> NoDaemonError | NoReplyError:
+class UngreetedError(NotAllowedError):
+    """The daemon hung up before both sides had greeted each other: a wrong server key, or it was just being stopped."""
+
+    retry = True
+
+
+def end_of(link: Link) -> NoDaemonError | NoReplyError | NotAllowedError:
     """Return why a link that has ended did so."""
+    if link.end == "mismatch":
+        return NotAllowedError(_mismatch(link))
+    if link.end == "denied":
+        return NotAllowedError(
+            f"the daemon at {link.endpoint} does not know this key: have its owner run jetsel keys allow with your "
+            ".key file, then jetsel reload"
+        )
+    if link.end == "ungreeted":
+        return UngreetedError(_ungreeted(link))
     absent = why_absent(link.endpoint) if link.end == "refused" else None
     return absent or NoReplyError(
         f"the daemon at {link.endpoint} hung up before it answered: it was stopped, "
         "or the message is larger than it takes"
     )
+
+
+def _mismatch(link: Link) -> str:
+    if link.has_key:
+        return f"the daemon at {link.endpoint} takes no keys: leave out key and server_key (--key, --server-key)"
+    return (
+        f"the daemon at {link.endpoint} needs a key: give key and server_key (--key, --server-key); "
+        "jetsel keys new makes one"
+    )
+
+
+def _ungreeted(link: Link) -> str:
+    keys = (
+        "server_key is not its server.key"
+        if link.has_key
+        else "it needs a key (key and server_key, or --key and --server-key)"
+    )
+    return f"the daemon at {link.endpoint} hung up on the first words: {keys}, it was stopped, or no jetsel"
 
 
 def too_late(link: Link, patience: Patience) -> NoReplyError:

@@ -1,10 +1,11 @@
-"""Who is let in: what is in the queue, in requests and in bytes, and how long a request keeps a worker."""
+"""Who is let in: what is in the queue, in requests, bytes and pixels, and how long a request keeps a worker."""
 
 from __future__ import annotations
 
 import threading
 
 from jetsel.config import Server
+from jetsel.daemon.clients import Clients, Load
 from jetsel.errors import BusyError, DeadlineError
 
 MEMORY = 0.05  # of the running mean of a request's work: it follows the last twenty or so
@@ -15,39 +16,72 @@ class Admission:
 
     def __init__(self, limits: Server, workers: int) -> None:
         self._lock = threading.Lock()
-        self._limits = limits
+        self.limits = limits
         self._workers = workers
         self._work_ms = 0.0
+        self._clients = Clients(limits)
+        self.tells_clients = limits.client_requests is not None or limits.client_rate_hz is not None
         self.in_queue = 0
         self.queued_bytes = 0
+        self.queued_pixels = 0
 
-    def admit(self, size_bytes: int, deadline_ms: float | None, floor_ms: float) -> None:
-        """Count a request in; raises BusyError where the queue is full, DeadlineError where no path can be in time.
+    def pace(self, client: str) -> None:
+        """Count one message of a client, whatever it holds; raises OverLimitError where it sends faster than it may."""
+        with self._lock:
+            self._clients.pace(client)
+
+    def admit(self, load: Load, deadline_ms: float | None, floor_ms: float) -> None:
+        """Count a request in; `release` its load when it is answered.
 
         floor_ms: the least inference time of any path that the request's policy may take.
+        Raises OverLimitError where its client has as much under way as it may, BusyError where the queue is full,
+        DeadlineError where no path can be in time.
         """
         with self._lock:
-            limit_bytes = self._limits.queue_mb * 1e6
-            if self.in_queue >= self._limits.queue_requests or self.queued_bytes + size_bytes > limit_bytes:
-                raise BusyError(
-                    f"the queue is full ({self.in_queue} requests, {self.queued_bytes / 1e6:.1f} MB): send again, "
-                    "or raise server.queue_requests or server.queue_mb"
-                )
+            self._clients.check(load)
+            self._check_room(load)
             if deadline_ms is not None:
-                # What is queued before it is spread over the workers; its own work comes after.
-                wait_ms = self._work_ms * (self.in_queue // self._workers)
-                if wait_ms + floor_ms > deadline_ms:
-                    raise DeadlineError(
-                        f"no path can answer within {deadline_ms:g} ms: {wait_ms:.1f} ms of waiting and at least "
-                        f"{floor_ms:.1f} ms of inference are ahead"
-                    )
+                self._check_time(deadline_ms, floor_ms)
+            self._clients.enter(load)
             self.in_queue += 1
-            self.queued_bytes += size_bytes
+            self.queued_bytes += load.size_bytes
+            self.queued_pixels += load.pixels
 
-    def release(self, size_bytes: int, work_ms: float | None) -> None:
+    def _check_room(self, load: Load) -> None:
+        limits = self.limits
+        if (
+            self.in_queue >= limits.queue_requests
+            or self.queued_bytes + load.size_bytes > limits.queue_mb * 1e6
+            or self.queued_pixels + load.pixels > limits.queue_megapixels * 1e6
+        ):
+            raise BusyError(
+                f"the queue is full ({self.in_queue} requests, {self.queued_bytes / 1e6:.1f} MB, "
+                f"{self.queued_pixels / 1e6:.1f} megapixels): send again, or raise server.queue_requests, "
+                "server.queue_mb or server.queue_megapixels"
+            )
+
+    def _check_time(self, deadline_ms: float, floor_ms: float) -> None:
+        # What is queued before it is spread over the workers; its own work comes after.
+        wait_ms = self._work_ms * (self.in_queue // self._workers)
+        if wait_ms + floor_ms > deadline_ms:
+            raise DeadlineError(
+                f"no path can answer within {deadline_ms:g} ms: {wait_ms:.1f} ms of waiting and at least "
+                f"{floor_ms:.1f} ms of inference are ahead"
+            )
+
+    def busiest(self, most: int) -> list[tuple[str, int]] | None:
+        """The clients with the most requests under way; None where no limit has them counted by client."""
+        if self.limits.client_requests is None:
+            return None
+        with self._lock:
+            return self._clients.busiest(most)
+
+    def release(self, load: Load, work_ms: float | None) -> None:
         """Count a request out; work_ms is how long its answer took without the queue, None where it failed."""
         with self._lock:
+            self._clients.leave(load)
             self.in_queue -= 1
-            self.queued_bytes -= size_bytes
+            self.queued_bytes -= load.size_bytes
+            self.queued_pixels -= load.pixels
             if work_ms is not None:
                 self._work_ms += (work_ms - self._work_ms) * (MEMORY if self._work_ms else 1.0)

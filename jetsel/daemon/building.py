@@ -16,6 +16,7 @@ from jetsel.config import Config
 from jetsel.engines.building.builder import Builder, Order
 from jetsel.engines.building.plans import Plan
 from jetsel.errors import JetselError, ManifestError
+from jetsel.events import event
 from jetsel.image import InputSpec, Photograph, model_input
 from jetsel.weights import Weights
 from jetsel.zoo import Model, verify
@@ -112,31 +113,35 @@ def build_at_start(
     photographs: Photographs,
     tell: Callable[[int, int, str], None],
     stop: threading.Event | None = None,
+    alive: Callable[[], None] = lambda: None,
 ) -> list[Outcome]:
     """Build what is missing before the daemon loads; see build_missing. `stop` ends it: what is left is not built.
 
-    What could not be built is in the log, and is told again by whatever loads it.
+    alive: called whenever the build under way has said how far it is. What could not be built is in the log, and is
+    told again by whatever loads it.
     """
     if not candidates:
         return []
     stop = stop or threading.Event()
 
     def begun(number: int, missing: int, name: str) -> None:
-        log.info("building %d of %d: %s", number, missing, name)
+        log.info("building %d of %d: %s", number, missing, name, extra=event("building", model=name))
         tell(number, missing, name)
 
     try:
         builder = Builder(config.host, stop=stop)
     except JetselError as error:
-        log.error("no engine is built: %s", error)
+        log.error("no engine is built: %s", error, extra=event("not-built", code=error.code))
         return []
     outcomes = []
-    for outcome in build_missing(builder, candidates, photographs, begun, _Stages()):
+    for outcome in build_missing(builder, candidates, photographs, begun, _Stages(alive)):
         outcomes.append(outcome)
+        name = outcome.candidate.model.manifest.name
         if outcome.reason is not None:
-            log.error("not built: %s", outcome.reason)
+            log.error("not built: %s", outcome.reason, extra=event("not-built", model=name))
         elif outcome.was_built and outcome.plan is not None:
-            log.info("built %s in %.0f s", outcome.candidate.model.manifest.name, outcome.plan.record.build_s)
+            took_s = outcome.plan.record.build_s
+            log.info("built %s in %.0f s", name, took_s, extra=event("built", model=name, took_s=took_s))
         if stop.is_set():
             break
     return outcomes
@@ -145,13 +150,16 @@ def build_at_start(
 class _Stages:
     """Says in the log how far a build is, now and then: it takes minutes, in which nobody is answered."""
 
-    def __init__(self) -> None:
+    def __init__(self, alive: Callable[[], None]) -> None:
+        self._alive = alive
         self._next = 0.0
 
     def __call__(self, stage: str, share: float | None) -> None:
+        self._alive()
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + SAY_EVERY_S
-            log.info("%s%s", stage, "" if share is None else f" ({share:.0%})")
+            told = event("build-progress", share=share)
+            log.info("%s%s", stage, "" if share is None else f" ({share:.0%})", extra=told)
 
 
 def _order(candidate: Candidate, photographs: Photographs, calibration: Photographs | None) -> Order:

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from jetsel import premodel
 from jetsel.config import Config, OwnPolicy, calibrations_folder
 from jetsel.errors import CalibrationError
-from jetsel.features import table_hash
+from jetsel.events import event
+from jetsel.features import NAMES, table_hash
 from jetsel.premodel import installed
 from jetsel.premodel.installed import Installed
 from jetsel.selection import Policy, catalogue
 from jetsel.selection.catalogue import CRITERIA
-from jetsel.wire import Criterion
+from jetsel.wire import CalibrationIdentity, Criterion
 from jetsel.zoo import Family, Model
 
 log = logging.getLogger("jetsel.models")
@@ -27,13 +28,14 @@ class InUse:
     """The calibration in use, None where there is none, and the policies that it offers by criterion and name.
 
     source: which one it is, or why there is none, for people. refused: what should have been used instead, and why it
-    is not; None where nothing was refused.
+    is not; None where nothing was refused. identity: which one it is, for programs; None where there is none.
     """
 
     calibration: premodel.Calibration | None
     policies: dict[Criterion, dict[str, Policy]]
     source: str
     refused: str | None = None
+    identity: CalibrationIdentity | None = None
 
     def __str__(self) -> str:
         return self.source if self.refused is None else f"{self.source}; refused: {self.refused}"
@@ -56,12 +58,13 @@ def choose(family: Family, models: Mapping[str, Model], config: Config, before: 
             policies = offered(calibration, family, models, config.policies)
         except CalibrationError as fault:
             refused.append(f"number {found.number}: {fault}" if found and found.number else str(fault))
-            log.error("calibration of family %s is not used: %s", family.name, refused[-1])
+            told = event("calibration-refused", family=family.name)
+            log.error("calibration of family %s is not used: %s", family.name, refused[-1], extra=told)
             kept = _kept(before, family, models, config.policies)
             if kept is not None:
                 return replace(kept, refused="; ".join(refused))
             continue
-        return InUse(calibration, policies, found.called, "; ".join(refused) or None)
+        return InUse(calibration, policies, found.called, "; ".join(refused) or None, _identity(found, calibration))
     source = f"refused: {'; '.join(refused)}" if refused else "none was made"
     return InUse(None, catalogue(list(models), None, config.policies), source)
 
@@ -77,6 +80,9 @@ def offered(
     """Return the policies of a family with this calibration; raises CalibrationError where it cannot serve it."""
     hashes = {name: model.manifest.sha256 for name, model in models.items()}
     premodel.check(calibration, family.labels.sha256, hashes, table_hash(), family.decode_px)
+    unknown = sorted(set(calibration.features) - set(NAMES))
+    if unknown:
+        raise CalibrationError(f"it asks for the features {', '.join(unknown)}, which there are not: recalibrate")
     missing = [criterion for criterion in CRITERIA if criterion not in calibration.right]
     if missing:
         raise CalibrationError(f"it was not made for {' and '.join(missing)}: recalibrate")
@@ -93,6 +99,11 @@ def offered(
 
 def _owners(family: Family, config: Config) -> Installed | None:
     return installed.current(calibrations_folder(config.models), family.name)
+
+
+def _identity(found: Installed, calibration: premodel.Calibration) -> CalibrationIdentity | None:
+    number = None if found.number == installed.SHIPPED else found.number
+    return None if found.sha256 is None else CalibrationIdentity(number, calibration.created, found.sha256)
 
 
 def _kept(

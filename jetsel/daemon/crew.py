@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from typing import Protocol
+
+from jetsel.events import event
 
 log = logging.getLogger("jetsel.daemon")
 
@@ -32,6 +35,12 @@ class Work(Protocol):
     def has_more(self) -> bool:
         """Whether another piece may be there. Called under the crew's lock."""
 
+    def turned(self) -> None:
+        """The calling thread has come round: its piece is done, and the socket is read."""
+
+    def left(self) -> None:
+        """The calling thread comes round no more."""
+
 
 class Crew:
     """`workers` threads that compute, and one more."""
@@ -52,17 +61,20 @@ class Crew:
         for thread in self._threads:
             thread.start()
 
-    def stop(self) -> None:
-        """Let every thread finish the piece it has, and wait for them."""
+    def stop(self, patience_s: float | None = None) -> bool:
+        """Let every thread finish the piece it has, and wait for them; return whether each has ended in that time."""
+        give_up_s = None if patience_s is None else time.monotonic() + patience_s
         self._stopping = True
         self._work.wake()
         for thread in self._threads:
-            thread.join()
+            thread.join(None if give_up_s is None else max(0.0, give_up_s - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
 
     def _serve(self) -> None:
         sleep = self._work.waiter()
         is_read = False  # whether the socket had nothing, and no reply was sent since: sending can hide a message
         while not self._stopping:
+            self._work.turned()
             piece = self._take(will_sleep=is_read)
             if piece is not None:
                 self._do(piece)
@@ -71,6 +83,7 @@ class Crew:
                 with self._lock:
                     self._sleeping -= 1
             is_read = self._read()
+        self._work.left()
         self._work.wake()  # one ring rouses one thread: each that leaves passes it on
 
     def _take(self, *, will_sleep: bool) -> Callable[[], None] | None:
@@ -89,7 +102,7 @@ class Crew:
         try:
             piece()
         except Exception:  # a defect of ours: the thread must live to do the next
-            log.exception("a thread of the crew met a defect and goes on")
+            log.exception("a thread of the crew met a defect and goes on", extra=event("crew-failed"))
         finally:
             with self._lock:
                 self._working -= 1
@@ -99,5 +112,6 @@ class Crew:
         try:
             return self._work.receive() == 0
         except Exception:  # as above
-            log.exception("a thread of the crew met a defect at the socket and goes on")
+            told = event("socket-failed")
+            log.exception("a thread of the crew met a defect at the socket and goes on", extra=told)
             return False

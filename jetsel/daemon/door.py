@@ -7,13 +7,19 @@ import time
 from collections.abc import Callable
 
 from jetsel.daemon.admission import Admission
+from jetsel.daemon.clients import Load
 from jetsel.daemon.job import Job
+from jetsel.daemon.logs import each
+from jetsel.daemon.logs.spells import Spells
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.port import Message, Route
 from jetsel.daemon.serving import Serving
+from jetsel.daemon.shortage import out_of_memory
 from jetsel.daemon.tally import Tally
 from jetsel.daemon.trust import Trust
 from jetsel.errors import BadRequestError, InternalError, JetselError, LoadingError, ShuttingDownError
+from jetsel.events import event
+from jetsel.image import measure
 from jetsel.wire import Classify, Reload, Reply, Status, StatusReply, decode_request, failure, read_id
 
 log = logging.getLogger("jetsel.daemon")
@@ -42,17 +48,23 @@ class Door:
         self._reply = reply
         self._status = status
         self._reload = reload
+        self.spells = Spells()
         self.is_closed = False  # once the daemon stops: only what was admitted is answered
 
     def accept(self, message: Message) -> Job | None:
         """Return the job that a message asks for; None where it was answered, or will be, without one."""
         frame = bytes(message.frames[0]) if message.frames else b""
         try:
+            message.check()
+            is_told = self._admission.tells_clients or self._serving.config.log.requests
+            client = message.sender.name if is_told else None
+            if client is not None:
+                self._admission.pace(client)
             if len(message.frames) > 2:
                 raise BadRequestError(f"{len(message.frames)} frames: send the JSON, then the image, nothing else")
             request = decode_request(frame)
             if isinstance(request, Classify):
-                return self._admit(message, request)
+                return self._admit(message, request, client)
             if len(message.frames) == 2:
                 raise BadRequestError("only classify takes a second frame: send this one without")
             if isinstance(request, Status):
@@ -62,16 +74,25 @@ class Door:
                 self._reload(message.route, request)
         except JetselError as error:
             self._refuse(message, frame, error)
-        except Exception:  # the net at the door: whatever one message breaks, the next is read
-            log.exception("a message could not be read for a defect of jetsel's")
+        except Exception as error:  # the net at the door: whatever one message breaks, the next is read
+            shortage = out_of_memory(error)
+            if shortage is not None:
+                log.error("%s", shortage, extra=event("no-memory", request_id=read_id(frame), code=shortage.code))
+                self._refuse(message, frame, shortage)
+                return None
+            told = event("message-failed", request_id=read_id(frame))
+            log.exception("a message could not be read for a defect of jetsel's", extra=told)
             self._refuse(message, frame, InternalError("jetsel failed on this message: its log has the reason"))
         return None
 
     def _refuse(self, message: Message, frame: bytes, error: JetselError) -> None:
         self._tally.count(error.code)
+        self.spells.refused(error)
+        if self._serving.config.log.requests:
+            each.refused(read_id(frame), error, message.sender.name)
         self._reply(message.route, failure(read_id(frame), error))
 
-    def _admit(self, message: Message, request: Classify) -> Job:
+    def _admit(self, message: Message, request: Classify, client: str | None) -> Job:
         received_s = time.monotonic()
         if len(message.frames) < 2:
             raise BadRequestError("the image is missing: send it as the frame after the JSON")
@@ -82,23 +103,32 @@ class Door:
             progress = f" ({ready.progress})" if ready.progress else ""
             raise LoadingError(f"the models are still loading{progress}: send again in a moment")
         generation = self._serving.enter()
+        load = job = None
         try:
             family = generation.family(request.family)
             policy = self._metering.within_budget(family, family.policy_for(request), request)
             floor_ms = family.driver.floor_ms(policy) if request.deadline_ms is not None else 0.0
-            self._admission.admit(message.frames[1].nbytes, request.deadline_ms, floor_ms)
-        except JetselError:
-            generation.leave()
-            raise
-        return Job(
-            route=message.route,
-            request=request,
-            data=message.frames[1],
-            generation=generation,
-            family=family,
-            policy=policy,
-            fallback=family.fallback if (request.on_doubt or family.on_doubt) == "use" else None,
-            bill=self._metering.open(),
-            received_s=received_s,
-            deadline_s=None if request.deadline_ms is None else received_s + request.deadline_ms / 1e3,
-        )
+            data = message.frames[1]
+            pixels = measure(data, request.pixels, generation.limits, family.decode_px)
+            asked = Load(client, data.nbytes, pixels)
+            self._admission.admit(asked, request.deadline_ms, floor_ms)
+            load = asked
+            job = Job(
+                route=message.route,
+                request=request,
+                data=data,
+                load=load,
+                generation=generation,
+                family=family,
+                policy=policy,
+                fallback=family.fallback if (request.on_doubt or family.on_doubt) == "use" else None,
+                bill=self._metering.open(),
+                received_s=received_s,
+                deadline_s=None if request.deadline_ms is None else received_s + request.deadline_ms / 1e3,
+            )
+            return job
+        finally:
+            if job is None:  # refused, or broken off for want of memory
+                generation.leave()
+                if load is not None:
+                    self._admission.release(load, None)

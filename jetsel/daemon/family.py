@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from jetsel.config import Config
 from jetsel.daemon.calibration import InUse, choose
 from jetsel.engines import Backends, warm_up
 from jetsel.errors import ConfigError, JetselError, UnknownModelError, UnknownPolicyError
+from jetsel.events import event
 from jetsel.image import InputSpec
 from jetsel.selection import Driver, Lane, Policy
 from jetsel.wire import Classify, Criterion, FamilyStatus, ModelStatus
@@ -61,7 +63,8 @@ class ServedFamily:
                 if engine is not None:
                     engine.close()
                 lane.unavailable = str(error)
-                log.error("model %s of family %s is unavailable: %s", name, self.name, error)
+                told = event("model-unavailable", model=name, family=self.name, code=error.code)
+                log.error("model %s of family %s is unavailable: %s", name, self.name, error, extra=told)
                 continue
             lane.engine, lane.unavailable = engine, None
 
@@ -91,31 +94,38 @@ class ServedFamily:
         calibration = self.in_use.calibration
         return None if calibration is None else calibration.objective
 
-    def status(self) -> FamilyStatus:
-        """What `status` tells of this family."""
-        lanes = self.driver.lanes
+    def status(self, answers: int, escalated: int) -> FamilyStatus:
+        """What `status` tells of this family. escalated: of its answers, those that took more than one model."""
         return FamilyStatus(
             name=self.name,
             classes=len(self.labels.names),
-            models=[
-                ModelStatus(
-                    name=name,
-                    version=model.manifest.version,
-                    state=lanes[name].state,
-                    reason=None if lanes[name].state == "loading" else lanes[name].reason,
-                    runs=lanes[name].runs,
-                    p50_ms=lanes[name].percentile_ms(0.5),
-                    p95_ms=lanes[name].percentile_ms(0.95),
-                    backend=self.backends[name],
-                )
-                for name, model in self.models.items()
-            ],
+            models=[self._model_status(name) for name in self.models],
             policies=list(self.policies["top1"]),
             default_policy=dict(self.default_policy.items()),
             because=self.because,
             fallback=self.fallback if self.on_doubt == "use" else None,
             calibration=str(self.in_use),
             objective=self.objective,
+            answers=answers,
+            escalated=escalated,
+            calibration_identity=self.in_use.identity,
+        )
+
+    def _model_status(self, name: str) -> ModelStatus:
+        lane = self.driver.lanes[name]
+        times = lane.record.percentiles_ms(time.monotonic())
+        p50_ms, p95_ms, p99_ms = (None, None, None) if times is None else (round(ms, 4) for ms in times)
+        return ModelStatus(
+            name=name,
+            version=self.models[name].manifest.version,
+            state=lane.state,
+            reason=None if lane.state == "loading" else lane.reason,
+            runs=lane.record.runs,
+            p50_ms=p50_ms,
+            p95_ms=p95_ms,
+            backend=self.backends[name],
+            p99_ms=p99_ms,
+            escalations=lane.record.escalations,
         )
 
 

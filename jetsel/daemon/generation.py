@@ -14,14 +14,20 @@ from jetsel.daemon.building import Photographs, build_at_start, on_tensorrt
 from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.daemon.memory import settle
 from jetsel.engines import Backends
+from jetsel.engines.building.child import PATIENCE
 from jetsel.errors import ConfigError, UnknownFamilyError
+from jetsel.events import event
 from jetsel.image import Limits
 from jetsel.selection.catalogue import check_own
 from jetsel.zoo import model_folders, scan
 
 log = logging.getLogger("jetsel.models")
 
+LOAD_S = 300.0  # one model may take so long: an engine host's start, its hello, and a load, each twice (supervisor.py)
+
 Samples = Callable[[Limits, int], Photographs]
+Hear = Callable[[str, float], None]
+"""Is told how far the loading is, in words, and within how many seconds the next word comes if nothing hangs."""
 
 
 @dataclass(eq=False)
@@ -36,6 +42,7 @@ class Generation:
     workers: int
     ready: bool = False
     progress: str | None = None  # how far the loading is, in words
+    hear: Hear = lambda *_: None
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _requests: int = 0
     _retired: bool = False
@@ -68,7 +75,10 @@ class Generation:
             return
 
         def tell(number: int, missing: int, _: str) -> None:
-            self.progress = f"building {number} of {missing}"
+            self._go_on(f"building {number} of {missing}", PATIENCE.silence_s)
+
+        def alive() -> None:
+            self._go_on(self.progress or "building", PATIENCE.silence_s)
 
         families = self.families.values()
         candidates = [
@@ -77,8 +87,9 @@ class Generation:
             for candidate in on_tensorrt(family.name, family.models.values(), len(family.labels.names), self.config)
         ]
         if candidates:
+            self._go_on("building", PATIENCE.silence_s)
             decode_px = max(family.decode_px for family in families)
-            build_at_start(self.config, candidates, samples(self.limits, decode_px), tell, stop)
+            build_at_start(self.config, candidates, samples(self.limits, decode_px), tell, stop, alive)
 
     def load(self, backends: Backends, before: Generation | None = None, stop: threading.Event | None = None) -> None:
         """Load every model, taking over from `before` what is the same bytes on the same backend.
@@ -92,7 +103,7 @@ class Generation:
         total = sum(len(family.models) for family in self.families.values())
 
         def tell() -> None:
-            self.progress = f"loading {next(count)} of {total}"
+            self._go_on(f"loading {next(count)} of {total}", LOAD_S)
 
         for family in self.families.values():
             family.load(self.config, self.workers, backends, tell, stop or threading.Event())
@@ -105,6 +116,10 @@ class Generation:
             raise ConfigError(f"no model of the default family {self.default_family} can run: {reasons}")
         settle()
         self.ready = True
+
+    def _go_on(self, progress: str, patience_s: float) -> None:
+        self.progress = progress
+        self.hear(progress, patience_s)
 
     def close(self, successor: Generation | None = None) -> None:
         """Free the engines that no successor has taken over."""
@@ -137,7 +152,7 @@ class Generation:
             for name, lane in family.driver.lanes.items():
                 known = running.get(family.models[name].manifest.sha256)
                 if known is not None:
-                    lane.engine, lane.times_ms, lane.runs = known.engine, known.times_ms, known.runs
+                    lane.engine, lane.times_ms, lane.record = known.engine, known.times_ms, known.record
 
 
 def limits_of(config: Config) -> Limits:
@@ -154,8 +169,8 @@ def build(config: Config, before: Generation | None = None) -> Generation:
     folders = model_folders(config.models)
     zoo = scan(folders)
     broken = [f"{item.path}: {item.reason}" for item in zoo.broken]
-    for line in broken:
-        log.error("model left out: %s", line)
+    for item in zoo.broken:
+        log.error("model left out: %s: %s", item.path, item.reason, extra=event("model-left-out", path=item.path))
     names = {name: [m.manifest.name for m in family.models] for name, family in zoo.families.items()}
     known_names = {model for models in names.values() for model in models}
     for key, named in (("only", config.models.only), ("backends", config.models.backends)):

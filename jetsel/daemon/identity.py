@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
+
+_NUMBER = re.compile("[0-9]{1,10}")  # of 32 bits; str.isdigit takes other scripts' digits, and ones that int refuses
 
 LOOPBACK = "loopback"  # everybody on tcp without keys: nobody is told from anybody else there
 
 
 class Identity(NamedTuple):
-    """One client. `name` is what limits and the log count by: "uid 1000", or "loopback".
+    """One client. `name` is what limits and the log count by: "uid 1000", "key NAME", or "loopback".
 
-    credentials: (uid, gid, pid) of an ipc peer as the kernel says, None over tcp.
+    credentials: (uid, gid, pid) of an ipc peer as the kernel says, None over tcp. is_admin: whether its key may change
+    the daemon. refusal: why it may not even ask any more, None where it may.
     """
 
     name: str
     credentials: tuple[int, int, int] | None = None
+    is_admin: bool = False
+    refusal: str | None = None
 
 
 def identify(peer_address: str | None) -> Identity:
-    """Return who a message is from; peer_address: what libzmq knows of the connection (ZMTP property Peer-Address)."""
+    """Return who a message is from; peer_address: what libzmq knows of the connection (ZMTP property Peer-Address).
+
+    A peer may call any property its own, but libzmq sets this one first.
+    """
     credentials = None if peer_address is None else parse_peer_address(peer_address)
     return Identity(LOOPBACK) if credentials is None else Identity(f"uid {credentials[0]}", credentials)
 
@@ -26,7 +35,7 @@ def identify(peer_address: str | None) -> Identity:
 def parse_peer_address(address: str) -> tuple[int, int, int] | None:
     """':uid:gid:pid' as libzmq writes it for ipc -> (uid, gid, pid); anything else, a tcp address included -> None."""
     fields = address.split(":")
-    if len(fields) != 4 or fields[0] not in ("", "localhost") or not all(f.isdigit() for f in fields[1:]):
+    if len(fields) != 4 or fields[0] not in ("", "localhost") or not all(map(_NUMBER.fullmatch, fields[1:])):
         return None
     uid, gid, pid = (int(field) for field in fields[1:])
     return uid, gid, pid

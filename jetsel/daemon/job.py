@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from jetsel.daemon.clients import Load
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.generation import Generation
 from jetsel.daemon.metering.bill import Bill
@@ -19,6 +20,7 @@ class Job(Struct, eq=False):
     route: Route
     request: Classify
     data: memoryview
+    load: Load
     generation: Generation
     family: ServedFamily
     policy: Policy
@@ -32,3 +34,4 @@ class Job(Struct, eq=False):
     features: dict[str, float] | None = None
     photograph: Photograph | None = None
     flight: Flight | None = None
+    is_probe: bool = False  # the daemon's own: nobody waits for its reply, and nothing counts it

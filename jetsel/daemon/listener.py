@@ -7,40 +7,70 @@ the listening socket itself and hands ZeroMQ the descriptor (ZMQ_USE_FD).
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import grp
 import os
 import socket
 import stat
+from collections.abc import MutableMapping
 from pathlib import Path
 
+from jetsel.config import Server
+from jetsel.daemon import passed
+from jetsel.endpoint import user_socket
 from jetsel.errors import ConfigError
 
 MODE = 0o660
 BACKLOG = 128
 LONGEST_PATH = 107  # sun_path of sockaddr_un holds 108 bytes, the last of them zero
-FIRST_PASSED_FD = 3  # sd_listen_fds(3)
+RUNTIME = "RUNTIME_DIRECTORY"  # systemd.exec(5): made for the service, several are separated by colons
+
+
+def listen(server: Server, environment: MutableMapping[str, str] | None = None) -> Listener:
+    """Listen where the configuration says, else at the socket that was passed, else in the service's or user's folder.
+
+    A socket that the service manager passed is used where it is at the configured path. Raises ConfigError, also where
+    sockets were passed and none is that one.
+    """
+    environment = os.environ if environment is None else environment
+    path = None if server.endpoint is None else Path(server.endpoint.removeprefix("ipc://"))
+    found = passed.choose(passed.take(environment), path)
+    if found is not None:
+        return Listener(path or found.path or Path(), None, found.fd)
+    if path is None and (folder := environment.get(RUNTIME, "").split(":")[0]):
+        path = Path(folder, "jetsel.sock")
+    if path is None:
+        path = Path(user_socket(environment))
+        make_private_folder(path.parent)
+    return Listener(path, server.group)
 
 
 class Listener:
     """A listening unix socket at a path, owned through a lock on `<path>.lock` until `close`."""
 
-    def __init__(self, path: Path, group: str | None) -> None:
-        """Take the path over; raises ConfigError where another daemon, a foreign file or a permission is in the way."""
+    def __init__(self, path: Path, group: str | None, passed_fd: int | None = None) -> None:
+        """Take the path over; raises ConfigError where another daemon, a foreign file or a permission is in the way.
+
+        passed_fd: the socket that a service manager listens on there. It made the file, and removes it.
+        """
         if len(os.fsencode(path)) > LONGEST_PATH:
             raise ConfigError(
                 f"server.endpoint: {path} is longer than the {LONGEST_PATH} bytes that a socket's path may have"
             )
         self.path = path
+        self.is_passed = passed_fd is not None
         self._lock_fd: int | None = None
-        passed = _passed_socket(path)
-        if passed is not None:
-            self.fd = passed  # systemd made the file and removes it
+        self._made_file = False
+        if passed_fd is not None:
+            os.set_blocking(passed_fd, False)
+            self.fd = passed_fd
             return
         try:
             self._lock_fd = _lock(path)
             _remove_stale(path)
             self.fd = _listen(path, group)
+            self._made_file = True
         except OSError as error:
             self.close()
             raise ConfigError(
@@ -55,7 +85,7 @@ class Listener:
         if self._lock_fd is None:
             return
         with contextlib.suppress(OSError):
-            if stat.S_ISSOCK(self.path.lstat().st_mode):
+            if self._made_file and stat.S_ISSOCK(self.path.lstat().st_mode):
                 self.path.unlink()
         with contextlib.suppress(OSError):
             _lock_path(self.path).unlink()
@@ -109,6 +139,13 @@ def _remove_stale(path: Path) -> None:
         raise ConfigError(
             f"server.endpoint: {path} is there and is no socket: move it away, or choose another endpoint"
         )
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as caller:
+        # Nobody holds the lock, and still somebody may listen: a service manager, or one whose lock was cleaned away.
+        if caller.connect_ex(str(path)) in (0, errno.EAGAIN):  # its backlog is full: connect(2)
+            raise ConfigError(
+                f"server.endpoint: something else listens at {path}: stop it (a socket unit with: systemctl stop "
+                "jetsel.socket), or give this daemon another endpoint"
+            )
     path.unlink()
 
 
@@ -134,18 +171,3 @@ def _listen(path: Path, group: str | None) -> int:
         path.chmod(MODE)
         listening.listen(BACKLOG)
         return listening.detach()
-
-
-def _passed_socket(path: Path) -> int | None:
-    """Return the descriptor that a service manager listens on at this path (sd_listen_fds(3)), or None."""
-    if os.environ.get("LISTEN_PID") != str(os.getpid()):
-        return None
-    for descriptor in range(FIRST_PASSED_FD, FIRST_PASSED_FD + int(os.environ.get("LISTEN_FDS", "0"))):
-        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-            continue  # a service manager may pass files too
-        with socket.socket(fileno=os.dup(descriptor)) as passed:
-            if passed.family == socket.AF_UNIX and passed.getsockname() == str(path):
-                os.set_inheritable(descriptor, False)
-                os.set_blocking(descriptor, False)
-                return descriptor
-    return None

@@ -33,10 +33,10 @@ def return_large_blocks() -> None:
 def settle() -> None:
     """After loading: what was freed goes back to the system, and what stays is left out of every later collection.
 
-    Freed memory was a fifth of the daemon, which malloc would keep. malloc_trim(3) is glibc's; another C library goes
-    without.
+    What a reload replaces is freed by counting its references, and a look at all there is would hold up the requests
+    that are under way: so what was left out stays out. Freed memory was a fifth of the daemon, which malloc would keep.
+    malloc_trim(3) is glibc's; another C library goes without.
     """
-    gc.unfreeze()  # what a reload has replaced
     gc.collect()
     gc.freeze()
     with contextlib.suppress(OSError, AttributeError):

@@ -43,6 +43,7 @@ def prepare(job: Job) -> Flight:
     job.photograph = photograph
     evidence, inputs = Evidence(features, job.fallback), _inputs(job, photograph)
     flight = job.flight = Flight(job.policy, evidence, request.criterion, inputs, job.deadline_s, job.bill)
+    flight.is_counted = not job.is_probe
     return flight
 
 

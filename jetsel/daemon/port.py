@@ -11,10 +11,13 @@ from typing import NamedTuple
 import zmq
 
 from jetsel.bell import Bell
+from jetsel.config import PEER_TIMEOUT_S
+from jetsel.daemon.access.guard import Guard
+from jetsel.daemon.access.keyring import Keyring
 from jetsel.daemon.identity import Identity, identify
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.wake import Waiter
-from jetsel.errors import ConfigError
+from jetsel.errors import ConfigError, NotAllowedError
 
 HIGH_WATER_MARK = 8  # messages for each peer and direction: libzmq holds them before we see anything
 MOST_DELAYED = 1024  # replies that wait for their peer to read on, of all peers together
@@ -37,15 +40,24 @@ class Message(NamedTuple):
     route: Route
     frames: list[memoryview]
     last_part: zmq.Frame
+    guard: Guard | None = None  # None: there is none, as all peers are on ipc
 
     @property
     def sender(self) -> Identity:
-        """Who sent it."""
+        """Who sent it, as keys are now."""
+        over_tcp = None if self.guard is None else self.guard.identify(self._property("User-Id"))
+        return over_tcp or identify(self._property("Peer-Address"))
+
+    def check(self) -> None:
+        """Raise NotAllowedError where its sender's key was revoked since it connected."""
+        if self.guard is not None and (refusal := self.sender.refusal) is not None:
+            raise NotAllowedError(refusal)
+
+    def _property(self, name: str) -> str | None:
         try:
-            address = str(self.last_part.get("Peer-Address"))
+            return str(self.last_part.get(name))
         except zmq.ZMQError:
-            address = None
-        return identify(address)
+            return None
 
 
 class Port:
@@ -56,7 +68,15 @@ class Port:
     `wake`.
     """
 
-    def __init__(self, listener: Listener | None, tcp: str | None, max_image_bytes: int) -> None:
+    def __init__(
+        self,
+        listener: Listener | None,
+        tcp: str | None,
+        max_image_bytes: int,
+        keyring: Keyring | None = None,
+        peer_timeout_s: float = PEER_TIMEOUT_S,
+    ) -> None:
+        """keyring: whose keys are let in over tcp; None: everybody's who reaches it, without a key."""
         self._context = zmq.Context(io_threads=1)
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
@@ -64,6 +84,9 @@ class Port:
         self._socket.setsockopt(zmq.SNDHWM, HIGH_WATER_MARK)
         self._socket.setsockopt(zmq.MAXMSGSIZE, LARGEST_IMAGES_PER_MESSAGE * max_image_bytes)
         self._socket.setsockopt(zmq.LINGER, 500)
+        self._turn_bytes = max_image_bytes
+        self._limit_silence(peer_timeout_s)
+        self._guard: Guard | None = None
         self.endpoints: list[str] = []
         if listener is not None:
             self._socket.setsockopt(zmq.USE_FD, listener.fd)
@@ -71,19 +94,34 @@ class Port:
             self._socket.setsockopt(zmq.USE_FD, -1)
             self.endpoints.append(f"ipc://{listener.path}")
         if tcp is not None:
+            # Options hold for the addresses that are bound from here on: those of ipc stand as they are.
+            self._guard = Guard(self._context, self._socket, keyring, peer_timeout_s)
             self._bind_tcp(tcp)
         self._lock = threading.Lock()
         self._closed = False
         self._bell = Bell()
         self._delayed: deque[tuple[float, tuple[bytes, ...]]] = deque()
+        self._retry_s = 0.0
         self.lost_replies = 0
+        self.heartbeat_ms: float = HEARTBEAT_MS
+
+    def _limit_silence(self, seconds: float) -> None:
+        """Have a peer cut off that does not greet, stalls within a frame, or is gone without a word, in this time.
+
+        A peer that has greeted is asked for a sign of life when a third of it is over (ZMTP 3.1, PING), and what it
+        sends counts as one as soon as a frame is whole. TCP's own keepalive would tell nothing more.
+        """
+        third_ms = max(1, int(seconds * 1e3 / 3))
+        self._socket.setsockopt(zmq.HANDSHAKE_IVL, 3 * third_ms)
+        self._socket.setsockopt(zmq.HEARTBEAT_IVL, third_ms)
+        self._socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 2 * third_ms)
 
     def _bind_tcp(self, endpoint: str) -> None:
+        self._socket.setsockopt(zmq.IPV6, "[" in endpoint)
         try:
             self._socket.bind(endpoint)
         except zmq.ZMQError as error:
-            self._socket.close()
-            self._context.term()
+            self._close_socket()
             raise ConfigError(
                 f"server.tcp: cannot listen at {endpoint}: {zmq.strerror(error.errno or 0)}; "
                 'example, with a port that is free: tcp = "tcp://127.0.0.1:5555"'
@@ -93,24 +131,26 @@ class Port:
     def waiter(self) -> Callable[[], None]:
         """Return what one thread calls to sleep until a message may have come, `wake` was called, or it is time."""
         waiter = Waiter(int(self._socket.getsockopt(zmq.FD)), self._bell)
-        return lambda: waiter.wait(RETRY_MS if self._delayed else HEARTBEAT_MS)
+        return lambda: waiter.wait(RETRY_MS if self._delayed else self.heartbeat_ms)
 
     def wake(self) -> None:
         """Rouse one thread that sleeps, or the next that would."""
         self._bell.ring()
 
     def receive(self, limit: int) -> list[Message]:
-        """Return up to `limit` messages that have come, without waiting; retry late replies first."""
+        """Return up to `limit` messages that have come, fewer large ones, without waiting; retry late replies first."""
         messages: list[Message] = []
         with self._lock:
             if self._delayed:
                 self._retry()
             # Looking first is cheaper than the exception of a socket that has nothing.
-            while not self._closed and len(messages) < limit and self._is_readable():
+            taken_bytes = 0  # of messages that nobody has admitted: past a large one, these are decided first
+            while not self._closed and len(messages) < limit and taken_bytes < self._turn_bytes and self._is_readable():
                 parts = [self._socket.recv(copy=False)]
                 while parts[-1].more:
                     parts.append(self._socket.recv(copy=False))
-                messages.append(_message(parts))
+                taken_bytes += sum(map(len, parts))
+                messages.append(self._message(parts))
         return messages
 
     @property
@@ -150,12 +190,18 @@ class Port:
         return True
 
     def _retry(self) -> None:
-        """Try each late reply once more, and give up on those that have waited long enough."""
+        """Try late replies once more, of each peer up to the first that fails; give up on those that waited enough."""
         now = time.monotonic()
+        if now < self._retry_s:
+            return
+        self._retry_s = now + RETRY_MS / 1e3
         late, self._delayed = self._delayed, deque()
+        full: set[bytes] = set()
         for give_up_s, frames in late:
-            if self._closed or self._try(frames):
+            peer = frames[0]
+            if self._closed or (peer not in full and self._try(frames)):
                 continue
+            full.add(peer)
             if now < give_up_s:
                 self._delayed.append((give_up_s, frames))
             else:
@@ -165,12 +211,21 @@ class Port:
         """Close the socket; what was sent is given half a second to leave."""
         with self._lock:
             self._closed = True
-            self._socket.close()
-        self._context.term()
+            self._close_socket()
         self._bell.close()
 
+    def _close_socket(self) -> None:
+        if self._guard is not None:
+            self._guard.close()
+        self._socket.close()
+        self._context.term()
 
-def _message(parts: list[zmq.Frame]) -> Message:
-    frames = [part.buffer for part in parts[1:]]
-    delimited = bool(frames) and len(frames[0]) == 0 and len(frames) > 1
-    return Message(Route(parts[0].bytes, delimited), frames[1:] if delimited else frames, parts[-1])
+    def reload_keys(self) -> list[str]:
+        """Read again whose keys are let in; return what changed. Raises ReloadFailedError and changes nothing."""
+        keyring = None if self._guard is None else self._guard.keyring
+        return [] if keyring is None else keyring.reload()
+
+    def _message(self, parts: list[zmq.Frame]) -> Message:
+        frames = [part.buffer for part in parts[1:]]
+        delimited = bool(frames) and len(frames[0]) == 0 and len(frames) > 1
+        return Message(Route(parts[0].bytes, delimited), frames[1:] if delimited else frames, parts[-1], self._guard)

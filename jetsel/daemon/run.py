@@ -2,115 +2,102 @@
 
 from __future__ import annotations
 
+import faulthandler
 import logging
-import signal
+import os
 import sys
-import threading
-import time
 from collections.abc import Callable
-from pathlib import Path
 
 import cv2
 
+from jetsel import __version__
 from jetsel.config import Config
-from jetsel.daemon.crew import Crew
-from jetsel.daemon.generation import Generation, Samples, build
-from jetsel.daemon.listener import Listener, make_private_folder
+from jetsel.daemon import descriptors
+from jetsel.daemon.access.keyring import keyring
+from jetsel.daemon.gate import Gate
+from jetsel.daemon.generation import Samples, build
+from jetsel.daemon.life import Life
+from jetsel.daemon.listener import Listener, listen
+from jetsel.daemon.logs.handler import begin, cannot_start
 from jetsel.daemon.memory import return_large_blocks
 from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
 from jetsel.daemon.service import Service
-from jetsel.endpoint import user_socket
+from jetsel.daemon.signals import Signals
 from jetsel.engines import Backends
-from jetsel.errors import ConfigError, JetselError
+from jetsel.errors import JetselError
+from jetsel.events import event
 from jetsel.power.finding import check
 
 log = logging.getLogger("jetsel.daemon")
 
-QUIET_LOOKS = 3  # what ZeroMQ still reads off its peers comes between two looks
-DRAIN_S = 10.0  # what was accepted is answered within this after SIGTERM
+TURN_S = 0.0005  # a request waits no longer than this for the interpreter, which a reload would hold for 5 ms at a time
 
 
-def run(config: Config, reread: Callable[[], Config], samples: Samples) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit status.
+def run(config: Config, reread: Callable[[], Config], samples: Samples, signals: Signals) -> int:
+    """Serve until a signal says to stop; return the exit status.
 
     reread: gives the configuration for a reload. samples: the photographs that engines are compared on, where any are
     built at the start.
     """
-    logging.basicConfig(level=config.log.level.upper(), stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    begin(config.log.level)
     return_large_blocks()
+    descriptors.raise_limit()
+    sys.setswitchinterval(TURN_S)
     cv2.setNumThreads(1)  # requests run beside each other: one photograph shall not take every core
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    faulthandler.enable()  # where each thread was, when the service manager ends one that hangs (WatchdogSignal=)
+    notifier = Notifier.from_environment()
     listener = None
     try:
         check(config.power)
-        listener = _listen(config)
+        listener = listen(config.server)
+        log.info("starting: jetsel %s", __version__, extra=event("starting", version=__version__, pid=os.getpid()))
         generation = build(config)
-        port = Port(listener, config.server.tcp, generation.limits.max_bytes)
+        server = config.server
+        port = Port(listener, server.tcp, generation.limits.max_bytes, keyring(server), server.peer_timeout_s)
         backends = Backends(config.host)
+        gate = Gate(config.server.max_clients)
+        gate.open(len(port.endpoints))
         backends.listen(port.wake)
         metering = Metering(config.power)
+        has_ended = True
         try:
             metering.serve(generation.families, config.power)
             metering.start()
-            service = Service(config, generation, port, backends, metering, reread)
-            return _serve(service, generation, port, lambda: _load(generation, backends, samples, stop), stop)
+            service = Service(config, generation, port, backends, metering, reread, notifier)
+            shut = gate.shut if listener.is_passed else _nothing
+            life = Life(service, generation, port, signals, notifier, server.drain_s, shut)
+            has_ended = life.live(backends, samples)
+            return 0
         finally:
+            if not has_ended:
+                _leave(gate, port, listener)
             metering.stop()
             backends.close()
+            gate.close()
             port.close()
     except JetselError as error:
-        print(f"jetsel: {error}", file=sys.stderr)
-        return 2 if isinstance(error, ConfigError) else 1
+        notifier.status(str(error))
+        return cannot_start(error)
     finally:
+        notifier.close()
         if listener is not None:
             listener.close()
 
 
-def _listen(config: Config) -> Listener:
-    endpoint = config.server.endpoint
-    path = Path(endpoint.removeprefix("ipc://")) if endpoint else Path(user_socket())
-    if endpoint is None:
-        make_private_folder(path.parent)
-    return Listener(path, config.server.group)
+def _nothing() -> None:
+    """Who connects while the daemon drains is let in and told that it stops: its own socket goes with it."""
 
 
-def _serve(
-    service: Service, generation: Generation, port: Port, load: Callable[[], None], stop: threading.Event
-) -> int:
-    crew = Crew(service, generation.workers)
-    crew.start()
-    signal.signal(signal.SIGHUP, lambda *_: threading.Thread(target=_reload, args=(service,), daemon=True).start())
-    try:
-        began = time.monotonic()
-        load()
-        if not stop.is_set():
-            log.info("ready on %s after %.2f s", ", ".join(port.endpoints), time.monotonic() - began)
-        while not stop.wait(3600):
-            pass
-        log.info("stopping: answering what was accepted")
-        service.refuse_new()
-        give_up = time.monotonic() + DRAIN_S
-        quiet = 0
-        while quiet < QUIET_LOOKS and time.monotonic() < give_up:
-            time.sleep(0.01)
-            quiet = quiet + 1 if service.is_drained else 0
-        return 0
-    finally:
-        crew.stop()
-        service.give_up()
+def _leave(gate: Gate, port: Port, listener: Listener) -> None:
+    """End the process although a thread is at work: the interpreter and what we loaded would wait for it, or crash.
 
-
-def _load(generation: Generation, backends: Backends, samples: Samples, stop: threading.Event) -> None:
-    generation.build_engines(samples, stop)
-    if not stop.is_set():
-        generation.load(backends, stop=stop)
-
-
-def _reload(service: Service) -> None:
-    try:
-        service.reload()
-    except JetselError as error:
-        log.error("reload refused, nothing changed: %s", error)
+    Everybody has been answered by now. The kernel ends the engine host and the sampler with this process.
+    """
+    log.warning("a thread did not come back and is left behind", extra=event("left-behind"))
+    gate.close()
+    port.close()
+    listener.close()
+    logging.shutdown()
+    os._exit(0)

@@ -13,7 +13,10 @@ from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.metering.telling import power_status
 from jetsel.daemon.port import Port
 from jetsel.daemon.tally import Tally
-from jetsel.wire import PROTOCOL_VERSION, StatusReply
+from jetsel.engines import Backends, HostReport
+from jetsel.wire import PROTOCOL_VERSION, ClientStatus, HostStatus, QueueStatus, StatusReply
+
+CLIENTS = 10  # that are named, of those with requests under way
 
 
 def status(
@@ -21,9 +24,10 @@ def status(
     state: str,
     generation: Generation,
     tally: Tally,
-    admission: Admission,
+    queue: QueueStatus,
     port: Port,
     metering: Metering,
+    backends: Backends,
 ) -> StatusReply:
     """Put together what each part of the daemon knows. state: loading, ready or stopping."""
     return StatusReply(
@@ -35,13 +39,40 @@ def status(
         uptime_s=round(time.monotonic() - tally.started_s, 3),
         endpoints=port.endpoints,
         default_family=generation.default_family,
-        families=[family.status() for family in generation.families.values()],
+        families=[family.status(*tally.of_family(name)) for name, family in generation.families.items()],
         broken=generation.broken,
         requests=tally.outcomes(),
-        in_queue=admission.in_queue,
-        queued_bytes=admission.queued_bytes,
+        in_queue=queue.waiting + queue.working,
+        queued_bytes=queue.bytes,
         lost_replies=port.lost_replies,
         resident_mb=resident_mb(),
         progress=generation.progress,
         power=power_status(metering),
+        queue=queue,
+        stages_ms=tally.stages_ms(),
+        hosts=[_host(backend, report) for backend, report in backends.hosts().items()],
+        reloads=tally.reloads(),
+        last_reload=tally.last_reload(),
     )
+
+
+def queue_status(admission: Admission, not_begun: int, workers: int) -> QueueStatus:
+    """Return what is in the queue, and what it may hold. not_begun: admitted requests that nobody works on yet."""
+    limits, in_queue = admission.limits, admission.in_queue
+    waiting, busiest = min(not_begun, in_queue), admission.busiest(CLIENTS)
+    return QueueStatus(
+        waiting=waiting,
+        working=in_queue - waiting,
+        workers=workers,
+        bytes=admission.queued_bytes,
+        pixels=admission.queued_pixels,
+        most_requests=limits.queue_requests,
+        most_bytes=round(limits.queue_mb * 1e6),
+        most_pixels=round(limits.queue_megapixels * 1e6),
+        clients=None if busiest is None else [ClientStatus(name, requests) for name, requests in busiest],
+    )
+
+
+def _host(backend: str, report: HostReport) -> HostStatus:
+    ago_s = None if report.last_end_ago_s is None else round(report.last_end_ago_s, 3)
+    return HostStatus(backend, report.state, report.reason, report.pid, report.restarts, report.last_end, ago_s)

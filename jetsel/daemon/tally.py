@@ -1,26 +1,111 @@
-"""What the daemon counts: requests by outcome."""
+"""What the daemon counts: requests by outcome, reloads, and where the time of the recent answers went."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from jetsel.errors import InternalError, JetselError
+from jetsel.recent import Recent, percentiles
+from jetsel.wire import Answer, Failure, Percentiles, ReloadStatus, StageTimes
+
+STAGES = ("queue", "decode", "features", "choice", "inference", "total")
+OK = "ok"
+
+
+class _Reload(NamedTuple):
+    ended_s: float
+    took_s: float
+    changed: list[str]
+    refused: str | None
 
 
 class Tally:
-    """Counters behind one lock."""
+    """Counters behind one lock; each message is counted once. Any thread may call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._outcomes: Counter[str] = Counter()
+        self._outcomes: dict[str, int] = {}
+        self._answers: dict[str, int] = {}  # by family
+        self._escalated: dict[str, int] = {}
+        self._reloads: dict[str, int] = {}
+        self._last_reload: _Reload | None = None
+        self._stages_ms = Recent(len(STAGES))
         self.started_s = time.monotonic()
 
     def count(self, outcome: str) -> None:
-        """Count a request, admitted or not, by `ok` or error code."""
+        """Count a message that was refused with this error code."""
         with self._lock:
-            self._outcomes[outcome] += 1
+            self._outcomes[outcome] = self._outcomes.get(outcome, 0) + 1
+
+    def ended(self, reply: Answer | Failure) -> None:
+        """Count an admitted request by its reply, and note where an answer's time went."""
+        if isinstance(reply, Failure):
+            self.count(reply.code)
+            return
+        took, family = reply.stages_ms, reply.family
+        features = math.nan if took.features is None else took.features
+        inference, now_s = sum(took.inference), time.monotonic()
+        with self._lock:
+            self._outcomes[OK] = self._outcomes.get(OK, 0) + 1
+            self._answers[family] = self._answers.get(family, 0) + 1
+            if len(reply.ran) > 1:
+                self._escalated[family] = self._escalated.get(family, 0) + 1
+            self._stages_ms.add(now_s, took.queue, took.decode, features, took.choice, inference, took.total)
+
+    @contextmanager
+    def reload(self) -> Iterator[list[str]]:
+        """Count the reload that is done inside by how it ends; it puts what it changed into the list."""
+        began_s, changed = time.monotonic(), list[str]()
+        fault: JetselError | None = InternalError("a fault of jetsel itself: its log has the reason")
+        try:
+            yield changed
+            fault = None
+        except JetselError as error:
+            fault = error
+            raise
+        finally:
+            ended_s = time.monotonic()
+            with self._lock:
+                outcome, refused = (OK, None) if fault is None else (fault.code, str(fault))
+                self._reloads[outcome] = self._reloads.get(outcome, 0) + 1
+                self._last_reload = _Reload(ended_s, ended_s - began_s, changed, refused)
 
     def outcomes(self) -> dict[str, int]:
         """Requests so far by `ok` or error code."""
         with self._lock:
             return dict(self._outcomes)
+
+    def of_family(self, family: str) -> tuple[int, int]:
+        """How many answers a family gave, and how many of those took more than one model."""
+        with self._lock:
+            return self._answers.get(family, 0), self._escalated.get(family, 0)
+
+    def reloads(self) -> dict[str, int]:
+        """Reloads so far by `ok` or error code."""
+        with self._lock:
+            return dict(self._reloads)
+
+    def last_reload(self) -> ReloadStatus | None:
+        """How the last one ended, None where there was none."""
+        last = self._last_reload
+        if last is None:
+            return None
+        ago_s = round(time.monotonic() - last.ended_s, 3)
+        return ReloadStatus(ago_s, round(last.took_s, 3), last.changed, last.refused)
+
+    def stages_ms(self) -> StageTimes:
+        """Where the time of the recent answers went."""
+        with self._lock:
+            kept = self._stages_ms.kept()
+        rows, oldest_s = kept.since(time.monotonic())
+        columns = [percentiles(rows[:, column]) for column in range(len(STAGES))]
+        return StageTimes(
+            len(rows),
+            None if oldest_s is None else round(oldest_s, 3),
+            *(None if found is None else Percentiles(*(round(ms, 4) for ms in found)) for found in columns),
+        )

@@ -1,4 +1,4 @@
-"""Who may change the daemon: root, its own user, or the configured admin group, by what the kernel says of the peer."""
+"""Who may change the daemon: root, its own user and the configured admin group over ipc, an admin's key over tcp."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import grp
 import os
 import pwd
 
-from jetsel.daemon.identity import Identity
+from jetsel.daemon.identity import LOOPBACK, Identity
 from jetsel.errors import ConfigError, NotAllowedError
 
 
 class Trust:
-    """Checks the credentials of ipc peers; a tcp peer has none and is never allowed."""
+    """Checks what the kernel says of an ipc peer, and whether the key of a tcp peer is an admin's."""
 
     def __init__(self, admin_group: str | None) -> None:
         self._group = admin_group
@@ -25,8 +25,17 @@ class Trust:
 
     def check(self, sender: Identity) -> None:
         """Raise NotAllowedError unless the sender may change the daemon."""
+        if sender.is_admin:
+            return
+        if sender.name == LOOPBACK:
+            raise NotAllowedError(
+                "nobody may change the daemon over tcp without keys: use its ipc socket, or set [server] keys"
+            )
         if sender.credentials is None:
-            raise NotAllowedError("reload is answered on the ipc socket alone, never over tcp")
+            raise NotAllowedError(
+                f"{sender.name} may not change the daemon: use its ipc socket, or have its owner run "
+                "jetsel keys allow FILE --admin --replace"
+            )
         uid, gid, _ = sender.credentials
         if uid in (0, os.getuid()) or (self._group is not None and self._in_group(uid, gid, self._group)):
             return

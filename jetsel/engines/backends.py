@@ -9,6 +9,7 @@ from typing import cast
 
 from jetsel.config import Host
 from jetsel.engines.base import Backend, Engine
+from jetsel.engines.report import HostReport
 from jetsel.errors import ConfigError
 from jetsel.weights import Weights
 
@@ -48,6 +49,15 @@ class Backends:
                 factory = cast(Factory, getattr(importlib.import_module(module), attribute))
                 self._made[backend] = factory(self._host, self._changed)
             return self._made[backend]
+
+    def asking(self) -> frozenset[int]:
+        """Return the threads that wait for a process with a supervisor, which limits how long they do."""
+        return frozenset().union(*(backend.asking() for backend in list(self._made.values())))
+
+    def hosts(self) -> dict[str, HostReport]:
+        """Return how the engine host of each backend fares that has one and was asked for."""
+        made = list(self._made.items())  # without the lock, which whoever makes one may hold for long
+        return {name: report for name, backend in made if (report := backend.report()) is not None}
 
     def close(self) -> None:
         """Close every backend; their engines are closed before."""

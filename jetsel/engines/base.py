@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.engines.report import HostReport
 from jetsel.errors import JetselError
 from jetsel.weights import Weights
 
@@ -90,6 +91,12 @@ class Backend(Protocol):
 
         concurrency: callers served at a time, fewer where the backend cannot; threads: of one inference.
         """
+
+    def asking(self) -> frozenset[int]:
+        """Return the threads (threading.get_ident) that wait for another process, whose supervisor ends their wait."""
+
+    def report(self) -> HostReport | None:
+        """Return how the process that the models run in fares, None where that is the caller's own."""
 
     def close(self) -> None:
         """Free what the models shared; all of them are closed before."""

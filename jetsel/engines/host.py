@@ -1416,12 +1416,12 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("--fd", type=int, help="the inherited socket")
     parser.add_argument("--probe", action="store_true", help="print what this interpreter offers, as JSON")
     given = parser.parse_args(arguments)
+    _die_with_the_daemon()
     if given.probe:
         sys.stdout.write(json.dumps(probe(given.backend)) + "\n")
         return 0
     if given.fd is None:
         parser.error("--fd is needed: jetsel's daemon gives it")
-    _die_with_the_daemon()
     # The daemon says when to leave, after the last answer; a terminal's Ctrl-C and a service manager's SIGTERM reach
     # the whole group.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

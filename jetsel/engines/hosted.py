@@ -21,6 +21,7 @@ from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.link import LinkBrokenError
 from jetsel.engines.hosting.process import HostProcess, Start
 from jetsel.engines.hosting.supervisor import RULES, AnotherHostError, Rules, Supervisor
+from jetsel.engines.report import HostReport
 from jetsel.errors import EngineDiedError, JetselError
 from jetsel.weights import Weights
 
@@ -59,6 +60,14 @@ class HostedBackend:
     def close(self) -> None:
         """Have the host leave."""
         self.supervisor.close()
+
+    def asking(self) -> frozenset[int]:
+        """See Backend.asking."""
+        return frozenset(self.supervisor.asking)
+
+    def report(self) -> HostReport:
+        """See Backend.report."""
+        return self.supervisor.report()
 
     def _file(self, weights: Weights, threads: int) -> dict[str, Any]:
         """Return which file holds the model now, and what it was made for; EngineFailedError, EngineDiedError."""

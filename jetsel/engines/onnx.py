@@ -14,6 +14,8 @@ from jetsel.engines.base import EngineFailedError, Output, Place
 from jetsel.weights import Weights
 
 _OUTPUTS = ["logits", "embedding"]
+_NO_MEMORY = ("Failed to allocate memory", "bad_alloc")
+"""How ONNX Runtime says that a run got no memory: of its arena (core/framework/bfc_arena.cc), or of the C++ library."""
 
 
 class OnnxBackend:
@@ -25,6 +27,13 @@ class OnnxBackend:
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> OnnxEngine:
         """Load a model; see Backend.open."""
         return OnnxEngine(weights.name, weights.path, concurrency=concurrency, threads=threads)
+
+    def asking(self) -> frozenset[int]:
+        """See Backend.asking."""
+        return frozenset()
+
+    def report(self) -> None:
+        """See Backend.report: they run in this process."""
 
     def close(self) -> None:
         """Nothing is shared, so nothing is left."""
@@ -71,6 +80,8 @@ class OnnxEngine:
         try:
             found = session.run(self._outputs, {self._input: batch})
         except Exception as error:  # as above
+            if any(words in str(error) for words in _NO_MEMORY):
+                raise MemoryError(f"{self.name}: ONNX Runtime got no memory for {len(batch)} photographs") from error
             raise EngineFailedError(f"{self.name}: inference failed: {_first_line(error)}") from error
         return Output(found[0], found[1] if len(found) > 1 else None, None)
 

@@ -2,8 +2,9 @@
 
 from jetsel.image.decode import decode
 from jetsel.image.limits import Limits
+from jetsel.image.measure import measure
 from jetsel.image.model_input import InputSpec, model_input
 from jetsel.image.photograph import Photograph
 from jetsel.image.pixels import Pixels, from_pixels
 
-__all__ = ["InputSpec", "Limits", "Photograph", "Pixels", "decode", "from_pixels", "model_input"]
+__all__ = ["InputSpec", "Limits", "Photograph", "Pixels", "decode", "from_pixels", "measure", "model_input"]

@@ -37,6 +37,12 @@ def read(data: memoryview, limits: Limits) -> Header:
     return Header(width, height, exif.UPRIGHT)
 
 
+def size(data: memoryview) -> tuple[int, int]:
+    """Return width and height; raises BadImageError (truncated, damaged)."""
+    width, height, _, _ = _info(data)
+    return width, height
+
+
 def _info(data: memoryview) -> tuple[int, int, int, int]:
     """Return width, height, bits a pixel, compression; a negative height means that the top row stands first."""
     if len(data) < _FILE_HEADER_BYTES + 4:

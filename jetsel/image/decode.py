@@ -10,7 +10,7 @@ import numpy as np
 from jetsel.errors import BadImageError
 from jetsel.image import bmp, jpeg, png, webp
 from jetsel.image.exif import swaps_sides, upright
-from jetsel.image.header import Header, damaged
+from jetsel.image.header import Header, Still, damaged
 from jetsel.image.limits import Limits, check_bytes
 from jetsel.image.photograph import Photograph
 
@@ -36,25 +36,27 @@ def decode(data: bytes | memoryview, limits: Limits, needed_px: int) -> Photogra
     A JPEG is decoded at 1/8, 1/4 or 1/2 of its size where its shorter side then still has `needed_px` pixels; that is
     the largest input side of the family, never of one request, so that a photograph has the same pixels each time.
     Other formats are always decoded whole: OpenCV would only shrink them afterwards. Grey becomes BGR, 16 bits become 8
-    (the upper ones), an alpha channel is dropped, not blended, and an embedded colour profile is ignored.
-    Raises BadImageError (another format, empty, truncated, damaged, animated) or ImageTooLargeError.
+    (the upper ones), an alpha channel is dropped, not blended, and an embedded colour profile is ignored. Of an
+    animation the first frame is decoded (WebP; the canvas around it is black) or the default image (PNG).
+    Raises BadImageError (another format, empty, truncated, damaged) or ImageTooLargeError.
     """
     view = memoryview(data).cast("B")
     check_bytes(len(view), limits)
-    kind, read = _format(view)
+    kind, read = format_of(view)
     header = read(view, limits)
-    reduction = _reduction(header, needed_px) if kind == jpeg.KIND else 1
-    bgr = _pixels(view, kind, reduction)
-    expected = (-(-header.height // reduction), -(-header.width // reduction), 3)
-    if bgr.shape != expected:
-        raise damaged(kind, f"its header says {header.width} x {header.height} pixels and its content another size")
+    n = reduction(header.width, header.height, needed_px) if kind == jpeg.KIND else 1
+    if header.still is None:
+        bgr = _pixels(view, kind, n, header, (header.width, header.height))
+    else:
+        bgr = _on_canvas(header.still, kind, header)
     width, height = header.width, header.height
     if swaps_sides(header.orientation):
         width, height = height, width
     return Photograph(upright(bgr, header.orientation), width, height)
 
 
-def _format(data: memoryview) -> tuple[str, _Reader]:
+def format_of(data: memoryview) -> tuple[str, _Reader]:
+    """Return the format's name and its parser, by the first bytes; raises BadImageError for one that is not read."""
     start = bytes(data[:12])
     if start.startswith(b"\xff\xd8\xff"):
         return jpeg.KIND, jpeg.read
@@ -69,21 +71,46 @@ def _format(data: memoryview) -> tuple[str, _Reader]:
     )
 
 
-def _reduction(header: Header, needed_px: int) -> int:
+def reduction(width: int, height: int, needed_px: int) -> int:
     """Return the largest of 8, 4, 2 and 1 that leaves the shorter side `needed_px` pixels (libjpeg rounds sides up)."""
-    shorter = min(header.width, header.height)
+    shorter = min(width, height)
     return next((n for n in (8, 4, 2) if -(-shorter // n) >= needed_px), 1)
 
 
-def _pixels(data: memoryview, kind: str, reduction: int) -> np.ndarray:
-    """Return (height, width, 3) uint8 as stored: OpenCV's versions differ in what EXIF they apply, so we do."""
+def _on_canvas(still: Still, kind: str, header: Header) -> np.ndarray:
+    """Return (header.height, header.width, 3) uint8: the first picture of an animation, and black around it."""
+    bgr = _pixels(memoryview(still.data), kind, 1, header, (still.width, still.height))
+    if bgr.shape == (header.height, header.width, 3):
+        return bgr
+    canvas = np.zeros((header.height, header.width, 3), np.uint8)
+    canvas[still.top : still.top + still.height, still.left : still.left + still.width] = bgr
+    return canvas
+
+
+def _pixels(data: memoryview, kind: str, n: int, header: Header, size: tuple[int, int]) -> np.ndarray:
+    """Return (height, width, 3) uint8 as stored, at 1/n of the size (width, height) that the picture must have.
+
+    OpenCV's versions differ in what EXIF they apply, so we do.
+    """
     try:
-        bgr = cv2.imdecode(np.frombuffer(data, np.uint8), _FLAGS[reduction] | cv2.IMREAD_IGNORE_ORIENTATION)
+        bgr = cv2.imdecode(np.frombuffer(data, np.uint8), _FLAGS[n] | cv2.IMREAD_IGNORE_ORIENTATION)
     except cv2.error as error:
+        _check_memory(header)
         raise _undecodable(kind) from error
     if bgr is None:  # what the stubs of OpenCV leave out
+        _check_memory(header)
         raise _undecodable(kind)
+    if bgr.shape != (-(-size[1] // n), -(-size[0] // n), 3):
+        raise damaged(kind, f"its header says {size[0]} x {size[1]} pixels and its content another size")
     return bgr
+
+
+def _check_memory(header: Header) -> None:
+    """Raise MemoryError where what decoding may have needed cannot be had: OpenCV says of either only that it failed.
+
+    The codecs hold up to 6 bytes a pixel beside the 3 of the picture: libjpeg's coefficients of a progressive file.
+    """
+    np.empty((header.height, header.width, 9), np.uint8)
 
 
 def _undecodable(kind: str) -> BadImageError:

@@ -13,6 +13,8 @@ from jetsel.image.limits import Limits, check_pixels
 KIND = "JPEG"
 MAX_SCANS = 64
 """Each scan of a progressive file costs a pass over all coefficients, however short it is; encoders write about 10."""
+MAX_BEFORE_SCAN = 1024
+"""Segments that are walked to the first scan at admission: 10 MB of EXIF are 160, a colour profile has 255 at most."""
 
 _TEM, _SOI, _EOI, _SOS, _APP1 = 0x01, 0xD8, 0xD9, 0xDA, 0xE1
 _SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # without DHT, JPG and DAC
@@ -67,6 +69,28 @@ def read(data: memoryview, limits: Limits) -> Header:
     return Header(frame.width, frame.height, orientation or exif.UPRIGHT)
 
 
+def size(data: memoryview, limits: Limits) -> tuple[int, int, bool]:
+    """Return width, height, and whether its first scan holds the whole picture, so that it is decoded row by row.
+
+    Reads up to that scan and no further. Raises BadImageError (truncated, damaged) and ImageTooLargeError.
+    """
+    frame: _Frame | None = None
+    at = 2
+    for _ in range(MAX_BEFORE_SCAN):
+        marker, at = _next_marker(data, at)
+        if marker == _TEM:
+            continue
+        if marker == _EOI:
+            raise damaged(KIND, "it holds no picture")
+        segment = _segment(data, at)
+        at += 2 + len(segment)
+        if marker in _SOF:
+            frame = _frame(marker, segment, limits)
+        elif marker == _SOS and frame is not None:
+            return frame.width, frame.height, _is_only_scan(segment, frame)
+    raise damaged(KIND, f"no picture begins within its first {MAX_BEFORE_SCAN} segments")
+
+
 def _next_marker(data: memoryview, at: int) -> tuple[int, int]:
     """Return the next marker, whatever stands before it (as libjpeg does), and the place after it."""
     found = _NEXT_MARKER.search(data, at)
@@ -103,5 +127,9 @@ def _ends_with_its_only_scan(data: memoryview, scan_at: int, segment: memoryview
 
     This spares nearly every photograph the search through its scan.
     """
-    is_only_scan = len(segment) > 0 and segment[0] == frame.components_at_once
-    return is_only_scan and bytes(data[max(scan_at, len(data) - 2) :]) == bytes((0xFF, _EOI))
+    return _is_only_scan(segment, frame) and bytes(data[max(scan_at, len(data) - 2) :]) == bytes((0xFF, _EOI))
+
+
+def _is_only_scan(segment: memoryview, frame: _Frame) -> bool:
+    """Whether this scan's header (T.81, B.2.3) says that it holds every component of a sequential frame."""
+    return len(segment) > 0 and segment[0] == frame.components_at_once

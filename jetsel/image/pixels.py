@@ -42,12 +42,13 @@ def from_pixels(data: bytes | memoryview, pixels: Pixels, limits: Limits) -> Pho
     """
     view = memoryview(data).cast("B")
     check_bytes(len(view), limits)
-    _check(pixels, len(view), limits)
+    check_layout(pixels, len(view), limits)
     rows = np.frombuffer(view, np.uint8).reshape(-1, pixels.stride)[:, : pixels.width * _BYTES_PER_PIXEL[pixels.format]]
     return Photograph(_bgr(rows, pixels), pixels.width, pixels.height)
 
 
-def _check(pixels: Pixels, n_bytes: int, limits: Limits) -> None:
+def check_layout(pixels: Pixels, n_bytes: int, limits: Limits) -> None:
+    """Raise BadImageError naming the field that contradicts the others or the length, or ImageTooLargeError."""
     for field in ("width", "height", "stride"):
         if getattr(pixels, field) <= 0:
             raise BadImageError(f"{field} is {getattr(pixels, field)}; it must be at least 1")

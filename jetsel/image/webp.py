@@ -5,14 +5,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from jetsel.errors import BadImageError
 from jetsel.image import exif
-from jetsel.image.header import MAX_SEGMENTS, Header, damaged, truncated
+from jetsel.image.header import MAX_SEGMENTS, Header, Still, damaged, truncated
 from jetsel.image.limits import Limits, check_pixels
 
 KIND = "WebP"
 _ANIMATED = 0x02  # a flag of VP8X
 _CANVAS_BYTES = 10
+_FRAME_BYTES = 16  # of place, size, time and flags before a frame's own chunks
 _LOSSY_START = b"\x9d\x01\x2a"
 _LOSSLESS_START = 0x2F
 _SIDE_MASK = 0x3FFF  # frames state their sides in 14 bits
@@ -21,15 +21,21 @@ _SIDE_MASK = 0x3FFF  # frames state their sides in 14 bits
 def read(data: memoryview, limits: Limits) -> Header:
     """Return the size and orientation of a whole WebP; what follows its RIFF container is not looked at.
 
-    Raises BadImageError (truncated, damaged, animated) and ImageTooLargeError.
+    Of an animation the first frame is read, and its size is the canvas's.
+    Raises BadImageError (truncated, damaged) and ImageTooLargeError.
     """
     canvas: tuple[int, int] | None = None
     frame: tuple[int, int] | None = None
-    orientation = exif.UPRIGHT
+    first: memoryview | None = None  # frame of an animation
+    is_animated, orientation = False, exif.UPRIGHT
     for name, content in _chunks(data):
         if name == b"VP8X":
-            canvas = _canvas(content, limits)
-        elif name in (b"VP8 ", b"VP8L") and frame is None:
+            canvas = _canvas_size(content)
+            check_pixels(*canvas, limits)
+            is_animated = bool(content[0] & _ANIMATED)
+        elif is_animated and name == b"ANMF" and canvas is not None:
+            first = content if first is None else first
+        elif not is_animated and name in (b"VP8 ", b"VP8L") and frame is None:
             frame = _lossy_size(content) if name == b"VP8 " else _lossless_size(content)
             check_pixels(*frame, limits)
             if canvas not in (None, frame):
@@ -37,9 +43,56 @@ def read(data: memoryview, limits: Limits) -> Header:
         elif name == b"EXIF":
             has_prefix = content[: len(exif.PREFIX)] == exif.PREFIX
             orientation = exif.orientation_of(content[len(exif.PREFIX) :] if has_prefix else content)
+    if canvas is not None and first is not None:
+        return Header(*canvas, orientation, _first_frame(first, canvas))
     if frame is None:
         raise damaged(KIND, "it holds no picture")
     return Header(*frame, orientation)
+
+
+def _first_frame(content: memoryview, canvas: tuple[int, int]) -> Still:
+    """Return a frame as a WebP of its own (RFC 9649, 2.7.1.1), less its alpha, which is dropped from every picture."""
+    if len(content) < _FRAME_BYTES:
+        raise damaged(KIND, "its first frame is too short")
+    left, top, wide, high = (int.from_bytes(content[at : at + 3], "little") for at in (0, 3, 6, 9))
+    left, top, width, height = 2 * left, 2 * top, wide + 1, high + 1  # places are even, sides stand less one
+    if left + width > canvas[0] or top + height > canvas[1]:
+        raise damaged(KIND, f"its first frame lies outside of its canvas of {canvas[0]} x {canvas[1]} pixels")
+    for name, picture in _parts(content[_FRAME_BYTES:]):
+        if name in (b"VP8 ", b"VP8L"):
+            size = _lossy_size(picture) if name == b"VP8 " else _lossless_size(picture)
+            if size != (width, height):
+                raise damaged(KIND, f"its first frame says {width} x {height} pixels and its picture {size}")
+            chunk = name + struct.pack("<I", len(picture)) + bytes(picture) + b"\0" * (len(picture) % 2)
+            return Still(b"RIFF" + struct.pack("<I", 4 + len(chunk)) + b"WEBP" + chunk, left, top, width, height)
+    raise damaged(KIND, "its first frame holds no picture")
+
+
+def _parts(content: memoryview) -> Iterator[tuple[bytes, memoryview]]:
+    """Yield name and content of each chunk inside of a frame."""
+    at = 0
+    for _ in range(MAX_SEGMENTS):
+        if at + 8 > len(content):
+            return
+        name, length = struct.unpack_from("<4sI", content, at)
+        if at + 8 + length > len(content):
+            raise damaged(KIND, "a chunk is longer than the frame that it lies in")
+        yield name, content[at + 8 : at + 8 + length]
+        at += 8 + length + length % 2
+
+
+def size(data: memoryview) -> tuple[int, int]:
+    """Return width and height by the first chunk, a canvas or a frame; raises BadImageError (truncated, damaged)."""
+    if len(data) < 20:
+        raise truncated(KIND, "inside its header")
+    name, content = bytes(data[12:16]), data[20 : 20 + _CANVAS_BYTES]
+    if name == b"VP8 ":
+        return _lossy_size(content)
+    if name == b"VP8L":
+        return _lossless_size(content)
+    if name != b"VP8X":
+        raise damaged(KIND, f"it begins with a chunk {name!r}")
+    return _canvas_size(content)
 
 
 def _chunks(data: memoryview) -> Iterator[tuple[bytes, memoryview]]:
@@ -61,15 +114,10 @@ def _chunks(data: memoryview) -> Iterator[tuple[bytes, memoryview]]:
         raise truncated(KIND, f"after {len(data)} of {end} bytes")
 
 
-def _canvas(content: memoryview, limits: Limits) -> tuple[int, int]:
+def _canvas_size(content: memoryview) -> tuple[int, int]:
     if len(content) < _CANVAS_BYTES:
         raise truncated(KIND, "inside its canvas header")
-    width = 1 + int.from_bytes(content[4:7], "little")
-    height = 1 + int.from_bytes(content[7:10], "little")
-    check_pixels(width, height, limits)
-    if content[0] & _ANIMATED:
-        raise BadImageError("the WebP is an animation; send one frame of it as a still image")
-    return width, height
+    return 1 + int.from_bytes(content[4:7], "little"), 1 + int.from_bytes(content[7:10], "little")
 
 
 def _lossy_size(content: memoryview) -> tuple[int, int]:

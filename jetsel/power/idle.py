@@ -15,6 +15,8 @@ from jetsel.power.machine import Facts
 
 REPAIR = "run `jetsel power calibrate`"
 FORMAT = 1
+MAX_BYTES = 1 << 20
+"""Past this a file is no measurement: one is under 10 KB."""
 
 
 class Idle(Struct, frozen=True, kw_only=True):
@@ -69,16 +71,19 @@ def load(folder: Path, board: str | None, power_mode: str | None, rails: tuple[s
     """
     path = folder / file_name(board, power_mode)
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise CalibrationError(
             f"{path}: idle power was not measured on {_named(board, power_mode)}: {REPAIR}"
         ) from None
     except OSError as fault:
         raise CalibrationError(f"{path}: {fault.strerror}: let this account read it, or {REPAIR}") from fault
+    if len(data) > MAX_BYTES:
+        raise CalibrationError(f"{path}: larger than the {MAX_BYTES} bytes that a measurement may have: {REPAIR}")
     try:
         idle = msgspec.json.decode(data, type=Idle)
-    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise CalibrationError(f"{path}: is no measurement of idle power ({fault}): {REPAIR}") from fault
     if idle.format != FORMAT:
         raise CalibrationError(f"{path}: has format {idle.format}, not {FORMAT}, which is read here: {REPAIR}")

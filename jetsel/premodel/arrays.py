@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -14,7 +15,12 @@ from numpy.typing import NDArray
 
 MAX_BYTES = 256 * 2**20  # of all arrays together: 100,000 photographs by 512 float32 values, with room
 HEADER_BYTES = 4096  # more than numpy writes before any array of ours
+DIRECTORY_BYTES = 2**20  # of the archive's list of members, which is read whole: 10,000 arrays, ours has under 100
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the two that numpy writes
+
+_END = struct.Struct("<4s4H2LH")  # of an archive's directory
+_ZIP64_LOCATOR_BYTES = 20
+_NPY_1_0 = b"\x93NUMPY\x01\x00"
 
 
 class Kind(NamedTuple):
@@ -27,6 +33,11 @@ class Kind(NamedTuple):
     def nbytes(self) -> int:
         """The array's size in bytes, in integers that cannot overflow."""
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+    @property
+    def header(self) -> str:
+        """What numpy writes of such an array, less the padding; compared as text, so that it is never evaluated."""
+        return f"{{'descr': {self.dtype!r}, 'fortran_order': False, 'shape': {self.shape!r}, }}"
 
 
 class DamagedError(Exception):
@@ -55,6 +66,7 @@ def unpack(data: bytes, kinds: Mapping[str, Kind]) -> dict[str, NDArray[Any]]:
     if sum(kind.nbytes for kind in kinds.values()) > MAX_BYTES:
         raise DamagedError(f"its arrays would take more than {MAX_BYTES} bytes")
     try:
+        _bound_the_directory(data)
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = sorted(member.filename for member in archive.infolist())
             if names != sorted(f"{name}.npy" for name in kinds):
@@ -62,6 +74,20 @@ def unpack(data: bytes, kinds: Mapping[str, Kind]) -> dict[str, NDArray[Any]]:
             return {name: _member(archive, name, kind) for name, kind in kinds.items()}
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as fault:
         raise DamagedError(f"its arrays cannot be read ({fault})") from fault
+
+
+def _bound_the_directory(data: bytes) -> None:
+    """Refuse an archive whose directory is too large to be read whole (its end record: APPNOTE.TXT, 4.3.15 and 4.3.16).
+
+    That record must be the last that there is, as numpy writes it, with no comment and no Zip64 one before it.
+    """
+    end = data[-_END.size :]
+    signature, *_, directory_bytes, _, comment_bytes = _END.unpack(end.rjust(_END.size, b"\0"))
+    zip64 = data[-_END.size - _ZIP64_LOCATOR_BYTES : -_END.size].startswith(b"PK\x06\x07")
+    if signature != b"PK\x05\x06" or comment_bytes or zip64:
+        raise DamagedError("its arrays cannot be read (no archive as numpy writes it)")
+    if directory_bytes > DIRECTORY_BYTES:
+        raise DamagedError(f"its archive lists arrays in {directory_bytes} bytes; at most {DIRECTORY_BYTES} are read")
 
 
 def _member(archive: zipfile.ZipFile, name: str, kind: Kind) -> NDArray[Any]:
@@ -72,11 +98,11 @@ def _member(archive: zipfile.ZipFile, name: str, kind: Kind) -> NDArray[Any]:
         raise DamagedError(f"{name} claims {info.file_size} bytes where {kind.dtype} of {kind.shape} was expected")
     with archive.open(info) as stream:
         content = io.BytesIO(stream.read(kind.nbytes + HEADER_BYTES))
-    if np.lib.format.read_magic(content) != (1, 0):
+    if content.read(len(_NPY_1_0)) != _NPY_1_0:
         raise DamagedError(f"{name} has an .npy header that jetsel does not write")
-    shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(content)
-    if shape != kind.shape or fortran_order or dtype != np.dtype(kind.dtype):
-        raise DamagedError(f"{name} is {dtype} of {shape} where {kind.dtype} of {kind.shape} was expected")
+    header = content.read(int.from_bytes(content.read(2), "little")).decode("ascii", "replace").rstrip()
+    if header != kind.header:
+        raise DamagedError(f"{name} says {header[:200]!r} where {kind.header!r} was expected")
     values = content.read()
     if len(values) != kind.nbytes:
         raise DamagedError(f"{name} has {len(values)} bytes of values where {kind.nbytes} were expected")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,6 +21,8 @@ VERSION = 2
 MANIFEST, ARRAYS = "manifest.json", "arrays.npz"
 MAX_MANIFEST_BYTES = 4 * 2**20
 RESTORE = "recalibrate, or put back a whole copy"
+
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)  # msgspec raises the last two as they are
 
 Criterion = Annotated[str, Meta(pattern="^[a-z0-9]+$")]  # it names an array in the .npz
 ArrayName = Annotated[str, Meta(pattern="^[a-z0-9_]+$")]
@@ -44,7 +47,7 @@ class Stored(Struct, frozen=True, forbid_unknown_fields=True):
     """How one array lies in the file."""
 
     dtype: Literal["<f8", "<f4", "<f2", "<i4", "<i2", "|u1"]
-    shape: Annotated[tuple[Side, ...], Meta(max_length=2)]
+    shape: Annotated[tuple[Side, ...], Meta(min_length=1, max_length=2)]
 
 
 class Body(Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,8 +90,16 @@ def _plain(value: Any) -> Any:
 
 def read(folder: Path) -> Calibration:
     """Read the two files of a calibration; its arrays are read-only. Raises CalibrationError that names the fault."""
-    body = _read_manifest(folder / MANIFEST)
-    arrays = _read_bounded(folder / ARRAYS, body.arrays_bytes)
+    body = _body(_read_bounded(folder / MANIFEST, MAX_MANIFEST_BYTES), folder / MANIFEST)
+    return _put_together(body, _read_bounded(folder / ARRAYS, body.arrays_bytes), folder)
+
+
+def decode(manifest: bytes, arrays: bytes, folder: Path) -> Calibration:
+    """Read the bytes of the two files as `read` does; folder: what messages call their place."""
+    return _put_together(_body(manifest, folder / MANIFEST), arrays, folder)
+
+
+def _put_together(body: Body, arrays: bytes, folder: Path) -> Calibration:
     if len(arrays) != body.arrays_bytes or hashlib.sha256(arrays).hexdigest() != body.arrays_sha256:
         raise CalibrationError(f"{folder / ARRAYS}: not the arrays that its manifest was written for; {RESTORE}")
     try:
@@ -103,11 +114,25 @@ def read(folder: Path) -> Calibration:
     return calibration
 
 
-def _read_manifest(path: Path) -> Body:
-    data = _read_bounded(path, MAX_MANIFEST_BYTES)
+def identity(folder: Path) -> str:
+    """Return the hash by which the manifest vouches for itself and, through itself, for the arrays; hex SHA-256.
+
+    Equal where every byte of the two files' contents is. Raises CalibrationError where the manifest is damaged.
+    """
+    return _envelope(_read_bounded(folder / MANIFEST, MAX_MANIFEST_BYTES), folder / MANIFEST).sha256
+
+
+def _body(data: bytes, path: Path) -> Body:
+    try:
+        return msgspec.json.decode(_envelope(data, path).body, type=Body)
+    except _UNREADABLE as fault:
+        raise _not_understood(path, fault) from fault
+
+
+def _envelope(data: bytes, path: Path) -> Envelope:
     try:
         header = msgspec.json.decode(data, type=Header)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as fault:
+    except _UNREADABLE as fault:
         raise CalibrationError(f"{path}: not a calibration's manifest, or damaged ({fault}); {RESTORE}") from fault
     if header.format != FORMAT:
         raise CalibrationError(
@@ -123,9 +148,13 @@ def _read_manifest(path: Path) -> Body:
         envelope = msgspec.json.decode(data, type=Envelope)
         if hashlib.sha256(envelope.body).hexdigest() != envelope.sha256:
             raise CalibrationError(f"{path}: altered or damaged since it was written; {RESTORE}")
-        return msgspec.json.decode(envelope.body, type=Body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as fault:
-        raise CalibrationError(f"{path}: cannot be understood ({fault}); {RESTORE}") from fault
+    except _UNREADABLE as fault:
+        raise _not_understood(path, fault) from fault
+    return envelope
+
+
+def _not_understood(path: Path, fault: Exception) -> CalibrationError:
+    return CalibrationError(f"{path}: cannot be understood ({fault}); {RESTORE}")
 
 
 def _read_bounded(path: Path, limit: int) -> bytes:
@@ -134,7 +163,7 @@ def _read_bounded(path: Path, limit: int) -> bytes:
         raise CalibrationError(f"{path}: no such file; recalibrate, or name a calibration's directory")
     try:
         with path.open("rb") as file:
-            data = file.read(limit + 1)
+            data = file.read(min(os.fstat(file.fileno()).st_size, limit) + 1)
     except OSError as fault:
         raise CalibrationError(f"{path}: cannot be read ({fault.strerror}); check its owner and mode") from fault
     if len(data) > limit:

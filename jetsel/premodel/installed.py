@@ -11,7 +11,7 @@ from pathlib import Path
 from jetsel.errors import CalibrationError
 from jetsel.premodel.artefact import Calibration
 from jetsel.premodel.coding import encode
-from jetsel.premodel.storage import flush, load, not_installed, only_writer, write_aside
+from jetsel.premodel.storage import flush, identify, load, not_installed, only_writer, write_aside
 
 KEPT = 10  # calibrations, the one in use and the one before it beside them where they are older
 SHIPPED = 0  # stands for the one that came with the models, which lies elsewhere: no link says so
@@ -26,7 +26,10 @@ _FAMILY = re.compile(r"[a-z0-9][a-z0-9_.-]*")  # as a model's manifest may call 
 
 @dataclass(frozen=True, eq=False)
 class Installed:
-    """One calibration of the history; where it cannot be used, `calibration` is None and `reason` says why."""
+    """One calibration of the history; where it cannot be used, `calibration` is None and `reason` says why.
+
+    sha256: of every copy of it, on any device; None where it cannot be used.
+    """
 
     number: int
     directory: Path
@@ -34,6 +37,7 @@ class Installed:
     reason: str | None
     is_current: bool
     report: Path | None
+    sha256: str | None = None
 
     @property
     def called(self) -> str:
@@ -209,11 +213,11 @@ def _numbers(place: Path) -> list[int]:
 def _look(directory: Path, number: int, *, is_current: bool) -> Installed:
     report = directory / REPORT
     try:
-        found, reason = load(directory), None
+        found, sha256, reason = load(directory), identify(directory), None
         has_report = report.is_file()
     except (CalibrationError, OSError) as fault:  # OSError: a directory that this user may not enter
-        found, reason, has_report = None, str(fault), False
-    return Installed(number, directory, found, reason, is_current, report if has_report else None)
+        found, sha256, reason, has_report = None, None, str(fault), False
+    return Installed(number, directory, found, reason, is_current, report if has_report else None, sha256)
 
 
 def _put(place: Path, number: int, files: dict[str, bytes]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jetsel.errors import CalibrationError
 from jetsel.premodel.artefact import Calibration
-from jetsel.premodel.coding import encode, read
+from jetsel.premodel.coding import encode, identity, read
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -56,6 +56,11 @@ def load(directory: str | os.PathLike[str]) -> Calibration:
         except CalibrationError:
             if _identity(target) == seen:  # otherwise it was replaced while being read
                 raise
+
+
+def identify(directory: str | os.PathLike[str]) -> str:
+    """Return the hash of a calibration, by which two copies are known to be the same. Raises CalibrationError."""
+    return identity(_standing(Path(directory).resolve()))
 
 
 def _asides(target: Path) -> tuple[Path, Path]:

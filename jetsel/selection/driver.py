@@ -6,6 +6,7 @@ stands in that model's lane; whoever takes the lane next takes all that wait, up
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
@@ -18,11 +19,14 @@ from numpy.typing import NDArray
 
 from jetsel.engines import EngineFailedError, Place
 from jetsel.errors import DeadlineError, EngineDiedError, InternalError, JetselError, ModelUnavailableError
+from jetsel.events import event
 from jetsel.selection.flight import Flight, best
 from jetsel.selection.lane import Lane
 from jetsel.selection.observer import Nobody, Observer
 from jetsel.selection.policy import Decision, OutOfTime, Policy, Prediction, Run, sum_of_five
 from jetsel.wire import Criterion, Ran
+
+log = logging.getLogger("jetsel.models")
 
 
 class Batch(Struct, frozen=True, eq=False):
@@ -112,6 +116,9 @@ class Driver:
             flights = self._run_again(lane, flights)
             results = [EngineDiedError(f"{lane.model} failed: {error}")] * len(flights)
         except JetselError as error:
+            log.error(
+                "%s failed: %s", lane.model, error, extra=event("model-failed", model=lane.model, code=error.code)
+            )
             results = [ModelUnavailableError(f"{lane.model} failed: {error}")] * len(flights)
         finally:
             if batch.place is not None:
@@ -171,14 +178,18 @@ class Driver:
             ended()
         if not math.isfinite(np.add.reduce(output.logits, axis=None)):  # one number that is not makes the sum so
             raise EngineFailedError("it answered numbers that are not finite")
-        with self._lock:
-            lane.runs += len(flights)
-            lane.times_ms.append(took_ms / len(flights))
+        counted = sum(flight.is_counted for flight in flights)
+        if counted:
+            with self._lock:
+                lane.times_ms.append(took_ms / len(flights))
+            lane.record.ran(counted, took_ms / len(flights), self._now())
         seen = []
         embeddings = output.embedding if output.embedding is not None else [None] * len(flights)
         for flight, logits, embedding in zip(flights, output.logits, embeddings, strict=True):
             prediction = predict(lane.model, logits, lane.temperature, flight.criterion, embedding)
             because = flight.asked.because if flight.asked else ""
+            if flight.ran and flight.asked and flight.ran[-1].model not in flight.asked.models:
+                self.lanes[flight.ran[-1].model].record.escalated()
             confidence = round(prediction.confidence, 6)
             flight.ran.append(Ran(lane.model, because, confidence, took_ms, len(flights), output.device_ms))
             seen.append(prediction)

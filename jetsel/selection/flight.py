@@ -27,6 +27,7 @@ class Flight(Struct, eq=False):
     model_input: Callable[[str], NDArray[np.float32]]
     deadline_s: float | None = None
     tag: object = None
+    is_counted: bool = True  # in what is told of the models' runs and times
     outcome: Decision | JetselError | None = None
     cut_short: bool = False
     choice_ms: float = 0.0

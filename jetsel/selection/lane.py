@@ -9,10 +9,11 @@ from typing import Literal
 from jetsel.engines import Engine
 from jetsel.errors import EngineDiedError, ModelUnavailableError
 from jetsel.selection.flight import Flight
+from jetsel.selection.record import Record
 
 PATIENCE_S = 0.01  # that a run waits for others of its model: some ten photographs are decoded meanwhile
 LONGEST_ABSENCE_S = 30.0  # that a run waits for an engine that is being brought back: the first pauses and a slow load
-RECENT = 256  # runs from which a lane's times are told: a few seconds under load
+RECENT = 256  # runs from which it is told how long the next may take: a few seconds under load
 
 
 @dataclass(eq=False)
@@ -27,7 +28,7 @@ class Lane:
     temperature: float = 1.0
     unavailable: str | None = None
     waiting: deque[Flight] = field(default_factory=deque)
-    runs: int = 0
+    record: Record = field(default_factory=Record)
     times_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))  # of one image: a batch's, shared out
 
     @property

@@ -15,7 +15,8 @@ class DroppedRail(Struct, frozen=True):
 class Sampling(Struct, frozen=True):
     """How the power is read: how fast and how evenly while a request is under way, and what that takes now.
 
-    `at_rest_hz` is how fast it is read now, null while a request is under way.
+    `at_rest_hz` is how fast it is read now, null while a request is under way. `restarts` counts those of the process
+    that reads.
     """
 
     achieved_hz: float | None
@@ -24,6 +25,7 @@ class Sampling(Struct, frozen=True):
     update_period_ms: float | None
     core_share: float | None
     at_rest_hz: float | None = None
+    restarts: int | None = None
 
 
 class BudgetStatus(Struct, frozen=True):

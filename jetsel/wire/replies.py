@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from jetsel.wire.power import BudgetStatus, PowerStatus
+from jetsel.wire.power import BudgetStatus
 from jetsel.wire.requests import Criterion
+from jetsel.wire.status import StatusReply
 
 
 class Ranked(Struct, frozen=True):
@@ -94,58 +95,6 @@ class Failure(Struct, tag="failure", tag_field="type", frozen=True):
     code: str
     retry: bool
     message: str
-
-
-class ModelStatus(Struct, frozen=True):
-    """One model as the daemon sees it: `state` is loading, ready or unavailable, the latter with its reason."""
-
-    name: str
-    version: str
-    state: str
-    reason: str | None
-    runs: int
-    p50_ms: float | None
-    p95_ms: float | None
-    backend: str
-
-
-class FamilyStatus(Struct, frozen=True):
-    """One family: its models cheapest first, the policies that a request may name, and what decides by default."""
-
-    name: str
-    classes: int
-    models: list[ModelStatus]
-    policies: list[str]
-    default_policy: dict[str, str]
-    because: str
-    fallback: str | None
-    calibration: str | None
-    objective: str | None = None
-
-
-class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
-    """How the daemon fares. `state` is loading, ready or stopping; `requests` counts by outcome or error code.
-
-    `progress` says how far the loading is, as in "building 2 of 5"; null once it is done.
-    """
-
-    v: int
-    id: str
-    state: str
-    version: str
-    pid: int
-    uptime_s: float
-    endpoints: list[str]
-    default_family: str | None
-    families: list[FamilyStatus]
-    broken: list[str]
-    requests: dict[str, int]
-    in_queue: int
-    queued_bytes: int
-    lost_replies: int
-    resident_mb: float | None
-    progress: str | None = None
-    power: PowerStatus | None = None
 
 
 class Reloaded(Struct, tag="reloaded", tag_field="type", frozen=True):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.errors import ManifestError
+from jetsel.image.model_input import MAX_SIDE_PX
 from jetsel.zoo.onnx_graph import FLOAT, Graph, Value, read_graph, with_alias, with_output
 
 LOGITS, EMBEDDING = "logits", "embedding"
@@ -33,7 +34,7 @@ class Classifier:
         """The tensor that a softmax makes the logits from, None where none does."""
         makers = {output: node for node in self.graph.nodes for output in node.outputs}
         maker = makers.get(self.logits)
-        return maker.inputs[0] if maker is not None and maker.kind == "Softmax" else None
+        return maker.inputs[0] if maker is not None and maker.kind == "Softmax" and maker.inputs else None
 
 
 def classifier_in(path: Path, name: str, input_px: tuple[int, int] | None, output: str | None) -> Classifier:
@@ -46,6 +47,11 @@ def classifier_in(path: Path, name: str, input_px: tuple[int, int] | None, outpu
         graph = read_graph(path)
     except ValueError as error:
         raise ManifestError(f"{name}: no ONNX file: {error}; export the model again") from None
+    return classifier_of(graph, name, input_px, output)
+
+
+def classifier_of(graph: Graph, name: str, input_px: tuple[int, int] | None, output: str | None) -> Classifier:
+    """Settle the same of a graph that was read."""
     height_px, width_px = _size(name, _only_input(name, graph), input_px)
     outputs = [value.name for value in graph.outputs]
     logits = _logits(name, graph, outputs, output)
@@ -89,6 +95,8 @@ def _size(name: str, value: Value, input_px: tuple[int, int] | None) -> tuple[in
         raise ManifestError(
             f"{name}: takes photographs of any size: say which it was trained for, as in --input 224x224"
         )
+    if max(height, width) > MAX_SIDE_PX:
+        raise ManifestError(f"{name}: takes {width} x {height} px; at most {MAX_SIDE_PX} on a side are served")
     return height, width
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from jetsel.errors import ManifestError
 from jetsel.zoo.onnx_graph import Graph, Node
 
 Shape = tuple[int, ...]
@@ -36,7 +37,10 @@ def uncountable(graph: Graph) -> str | None:
 
 
 def tensors_to_shape(graph: Graph) -> list[str]:
-    """Return the tensors whose shapes `multiply_accumulates` needs and the file does not say, each once."""
+    """Return the tensors whose shapes `multiply_accumulates` needs and the file does not say, each once.
+
+    Raises ManifestError where an operation is not whole.
+    """
     known = graph.initializers.keys() | {value.name for value in graph.inputs}
     names = (name for node in _products(graph) for name in (*_factors(node), node.outputs[0]))
     return list(dict.fromkeys(name for name in names if name not in known))
@@ -66,7 +70,11 @@ def _of_one(node: Node, left: Shape, right: Shape, output: Shape) -> int:
 
 
 def _products(graph: Graph) -> list[Node]:
-    return [node for node in graph.nodes if node.kind in _OPERANDS and node.domain in _OURS]
+    found = [node for node in graph.nodes if node.kind in _OPERANDS and node.domain in _OURS]
+    for node in found:
+        if len(node.inputs) <= max(_OPERANDS[node.kind]) or not node.outputs:
+            raise ManifestError(f"its operation {node.kind} lacks a factor or an output: export the model again")
+    return found
 
 
 def _factors(node: Node) -> tuple[str, str]:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jetsel.errors import ManifestError
+from jetsel.zoo.labels import MAX_BYTES
+from jetsel.zoo.reading import read_bounded
 
 
 def labels_file(path: Path) -> bytes:
@@ -17,10 +19,16 @@ def labels_file(path: Path) -> bytes:
     Raises ManifestError that names the file, and the line where there is one.
     """
     try:
-        content = path.read_bytes()
-        text = content.decode("utf-8-sig")
+        content = read_bounded(path, MAX_BYTES, "the names of classes")
     except OSError as error:
         raise ManifestError(f"{path}: cannot be read: {error.strerror}; name the file of the classes") from error
+    return table_in(content, path)
+
+
+def table_in(content: bytes, path: Path) -> bytes:
+    """Read a file's bytes as `labels_file` does; path: what messages call it."""
+    try:
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ManifestError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
     lines = text.rstrip().splitlines()

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.errors import ManifestError
+from jetsel.zoo.reading import read_bounded
+
+MAX_BYTES = 16 * 2**20
+"""Past this labels are refused unread: the 21,841 classes of all of ImageNet take under 2 MB."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Labels:
         Raises ManifestError that names the file and the line.
         """
         try:
-            content = path.read_bytes()
+            content = read_bounded(path, MAX_BYTES, "labels")
         except OSError as error:
             raise ManifestError(f"{path}: cannot be read: {error.strerror}; put the labels file there") from error
         return cls.parse(content, path)
@@ -45,9 +49,10 @@ class Labels:
         if not rows:
             raise ManifestError(f"{path}: no labels; each line is an identifier, a tab and English names")
         wnids = tuple(wnid for wnid, _ in rows)
+        seen: dict[str, int] = {}
         for number, wnid in enumerate(wnids, 1):
-            if wnids.index(wnid) + 1 != number:
-                raise ManifestError(f"{path}, line {number}: {wnid} stands on line {wnids.index(wnid) + 1} already")
+            if seen.setdefault(wnid, number) != number:
+                raise ManifestError(f"{path}, line {number}: {wnid} stands on line {seen[wnid]} already")
         synonyms = tuple(names for _, names in rows)
         first = tuple(names.split(",")[0].strip() for names in synonyms)
         return cls(wnids, first, synonyms, hashlib.sha256(content).hexdigest())

@@ -11,6 +11,10 @@ from msgspec import Meta, Struct
 
 from jetsel.errors import ManifestError
 from jetsel.image import InputSpec
+from jetsel.zoo.reading import read_bounded
+
+MAX_BYTES = 65_536
+"""Past this a manifest is refused unread: those that jetsel writes are under 2 KB."""
 
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_.-]*\Z", max_length=64)]
 FileName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z", max_length=255)]  # so no folder, up or down
@@ -74,14 +78,21 @@ _PATTERN = re.compile(r"matching regex .*$")
 def read_manifest(path: Path) -> Manifest:
     """Read one manifest; raises ManifestError that names the file, the key, what is wrong and an example."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+        content = read_bounded(path, MAX_BYTES, "a manifest")
     except OSError as error:
         raise ManifestError(
             f"{path}: cannot be read: {error.strerror}; make it a file that the daemon may read"
         ) from error
+    return parse(content, path)
+
+
+def parse(content: bytes, path: Path) -> Manifest:
+    """Read a manifest's bytes as `read_manifest` does; path: what messages call it."""
+    try:
+        return msgspec.json.decode(content, type=Manifest)
     except msgspec.ValidationError as error:
         raise ManifestError(f"{path}: {_explain(str(error))}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ManifestError(
             f'{path}: not JSON: {error}; a manifest begins {{"name": "xs", "version": "1.0.0",'
         ) from None

@@ -6,9 +6,15 @@ of the ONNX project, whose numbers never change).
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator
 from pathlib import Path
+
+from jetsel.zoo.reading import read_bounded
+
+MAX_BYTES = 2**31 - 1
+"""Protobuf's own limit on a message (protobuf.dev/programming-guides/proto-limits): a larger file is no ONNX file."""
+MAX_FIELDS = 1_000_000
+"""How many fields are walked through: a network of 1,000 operations has 10,000, and a hostile file costs a second."""
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FIXED_SIZE = {_FIXED64: 8, _FIXED32: 4}
@@ -24,21 +30,39 @@ _CHILDREN = {
 }
 """By kind of message: the fields on the way to a tensor, and the kind of message that each holds."""
 
-_EXTERNAL_DATA, _DATA_LOCATION, _EXTERNAL = 13, 14, 1  # TensorProto's fields, and DataLocation.EXTERNAL
+_EXTERNAL_DATA, _DATA_LOCATION, _DEFAULT = 13, 14, 0  # TensorProto's fields, and DataLocation.DEFAULT
+_ORT_FORMAT = b"ORTM"  # ONNX Runtime reads a file with this mark (its ort.fbs) by other rules, whatever its name says
+_LARGEST_KEY = 2**32  # a key is of 32 bits: what stands above them, another reader drops and sees another field
+
+
+def read_file(path: Path) -> bytes:
+    """Return the bytes of an ONNX file, in memory of our own: one that is cut short meanwhile would end the process.
+
+    Raises ManifestError where it is larger than any, and OSError.
+    """
+    return read_bounded(path, MAX_BYTES, "an ONNX file")
 
 
 def has_external_data(path: Path) -> bool:
-    """Tell whether any tensor's content lies outside the file; raises ValueError where it is no ONNX file, OSError."""
-    with path.open("rb") as handle:
-        content = memoryview(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ))
-    waiting = [("model", content)]
-    graphs = 0
+    """Tell whether any tensor's content lies outside the file; raises as `read_file` and `refers_outside` do."""
+    return refers_outside(read_file(path))
+
+
+def refers_outside(content: bytes) -> bool:
+    """Tell whether any tensor's content lies outside these bytes; raises ValueError where they are no ONNX file."""
+    if content[4:8] == _ORT_FORMAT:
+        raise ValueError("it is of ONNX Runtime's own format")
+    waiting = [("model", memoryview(content))]
+    graphs = walked = 0
     while waiting:
         kind, message = waiting.pop()
         graphs += kind == "graph"
         for number, value in fields(message):
+            walked += 1
+            if walked > MAX_FIELDS:
+                raise ValueError(f"it has more than {MAX_FIELDS} fields")
             if kind == "tensor":
-                if number == _EXTERNAL_DATA or (number == _DATA_LOCATION and value == _EXTERNAL):
+                if number == _EXTERNAL_DATA or (number == _DATA_LOCATION and value != _DEFAULT):
                     return True
             elif number in _CHILDREN[kind] and isinstance(value, memoryview):
                 waiting.append((_CHILDREN[kind][number], value))
@@ -53,6 +77,8 @@ def fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
     while at < len(message):
         key, at = _varint(message, at)
         number, wire_type = key >> 3, key & 7
+        if number == 0 or key >= _LARGEST_KEY:
+            raise ValueError(f"a field of number {number}")
         if wire_type == _VARINT:
             value, at = _varint(message, at)
             yield number, value
@@ -67,6 +93,14 @@ def fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
             raise ValueError("it ends in the middle of a field")
         yield number, message[at : at + length]
         at += length
+
+
+def packed(content: memoryview) -> Iterator[int]:
+    """Yield whole numbers that stand one after the other; raises ValueError where the last is cut short."""
+    at = 0
+    while at < len(content):
+        value, at = _varint(content, at)
+        yield value
 
 
 def _varint(message: memoryview, at: int) -> tuple[int, int]:

@@ -6,19 +6,21 @@ a file is merged when it is read, lists one after the other, so that a graph gro
 
 from __future__ import annotations
 
+import itertools
 import math
-import mmap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jetsel.zoo.onnx_file import fields
+from jetsel.zoo.onnx_file import fields, packed, read_file
 
 FLOAT = 1  # TensorProto.DataType of 32-bit numbers
 _WEIGHTS = {1, 2, 3, 10, 11, 16, 17, 18, 19, 20, 21, 22, 23}  # numbers with a fraction, and 4- and 8-bit ones
 _MODEL_GRAPH, _MODEL_FUNCTION = 7, 25
 _NODE, _INITIALIZER, _INPUT, _OUTPUT = 1, 5, 11, 12  # of GraphProto
 _SUBGRAPHS = {6, 11}  # of AttributeProto
+_MAX_SIDES = 64  # of a tensor; NumPy has no more either
+_MAX_NUMBERS = 1 << 40  # in a tensor: more than a file of 2 GiB holds, of any kind
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,14 @@ class Graph:
 
 
 def read_graph(path: Path) -> Graph:
-    """Read a file's main graph; raises ValueError where it is no ONNX file, and OSError."""
-    with path.open("rb") as handle:
-        content = memoryview(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ))
+    """Read a file's main graph, after store.check_whole; raises as onnx_file.read_file and `graph_in` do."""
+    return graph_in(read_file(path))
+
+
+def graph_in(content: bytes) -> Graph:
+    """Read the main graph in a file's bytes; raises ValueError where they are no ONNX file."""
     graph, found = Graph(), False
-    for number, value in fields(content):
+    for number, value in fields(memoryview(content)):
         if number == _MODEL_GRAPH and isinstance(value, memoryview):
             found = True
             _add(graph, value)
@@ -129,11 +134,15 @@ def _tensor(message: memoryview) -> tuple[str, int, tuple[int, ...]]:
     dims: list[int] = []
     for number, value in fields(message):
         if number == 1:
-            dims += [value] if isinstance(value, int) else _packed(value)
+            dims += [value] if isinstance(value, int) else itertools.islice(packed(value), _MAX_SIDES + 1)
+            if len(dims) > _MAX_SIDES:
+                raise ValueError(f"a tensor of more than {_MAX_SIDES} sides")
         elif number == 2 and isinstance(value, int):
             elem_type = value
         elif number == 8 and isinstance(value, memoryview):
             name = _text(value)
+    if math.prod(dims) > _MAX_NUMBERS:
+        raise ValueError("a tensor of more numbers than any file holds")
     return name, elem_type, tuple(dims)
 
 
@@ -160,18 +169,6 @@ def _last(message: memoryview, wanted: int) -> memoryview | None:
     for number, value in fields(message):
         if number == wanted and isinstance(value, memoryview):
             found = value
-    return found
-
-
-def _packed(content: memoryview) -> list[int]:
-    """Whole numbers one after the other, seven bits a byte, low ones first."""
-    found, value, shift = [], 0, 0
-    for byte in content:
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            found.append(value)
-            value, shift = 0, 0
     return found
 
 

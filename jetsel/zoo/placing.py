@@ -19,7 +19,8 @@ from pathlib import Path
 import msgspec
 
 from jetsel.errors import ManifestError
-from jetsel.zoo.manifest import Manifest, read_manifest
+from jetsel.zoo.manifest import MAX_BYTES, Manifest, read_manifest
+from jetsel.zoo.reading import read_bounded
 from jetsel.zoo.store import Model
 
 _NEW, _OLD = ".jetsel-adding", ".jetsel-removing"
@@ -151,8 +152,9 @@ def _clear_up(folder: Path) -> None:
         if not aside.is_dir():
             continue
         if (aside / _MANIFEST).exists():
-            for name in _idle(_named(aside / _MANIFEST), folder):
-                (folder / name).unlink(missing_ok=True)
+            with contextlib.suppress(ManifestError):  # cut off while it was written: nothing else had been done
+                for name in _idle(_named(aside / _MANIFEST), folder):
+                    (folder / name).unlink(missing_ok=True)
         shutil.rmtree(aside)
 
 
@@ -160,13 +162,19 @@ def _idle(names: set[str], folder: Path) -> set[str]:
     """Return those that no manifest of the folder names; none where one cannot be read, since it may name any."""
     try:
         return names.difference(*(_named(path) for path in folder.glob("*.json")))
-    except msgspec.DecodeError:
+    except ManifestError:
         return set()
 
 
 def _named(manifest: Path) -> set[str]:
-    """Return the files that a manifest names, also where it is refused for another reason; raises DecodeError."""
-    plain = msgspec.json.decode(manifest.read_bytes())
+    """Return the files that a manifest names, also where it is refused for another reason.
+
+    Raises ManifestError where it is no JSON, or larger than any manifest.
+    """
+    try:
+        plain = msgspec.json.decode(read_bounded(manifest, MAX_BYTES, "a manifest"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ManifestError(f"{manifest}: not JSON: {error}") from None
     names = {plain.get("file"), plain.get("labels")} if isinstance(plain, dict) else set()
     return {name for name in names if isinstance(name, str) and name == Path(name).name and name not in ("", "..")}
 

@@ -11,12 +11,10 @@ from jetsel.errors import ManifestError
 from jetsel.weights import Weights
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import Manifest, read_manifest
-from jetsel.zoo.onnx_file import has_external_data
+from jetsel.zoo.onnx_file import read_file, refers_outside
 
 STARTER = Path(__file__).parent / "starter"
 """The family that ships with jetsel."""
-
-_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -94,27 +92,31 @@ def scan(directories: Iterable[Path]) -> Zoo:
 
 def verify(model: Model) -> None:
     """Read the weights once; raises ManifestError unless they are those the manifest means, whole and in one file."""
-    digest = hashlib.sha256()
-    try:
-        with model.path.open("rb") as handle:
-            while chunk := handle.read(_CHUNK_BYTES):
-                digest.update(chunk)
-        if digest.hexdigest() != model.manifest.sha256:
-            raise ManifestError(
-                f"{model.path}: sha256 is {digest.hexdigest()} where the manifest of {model.manifest.name} says "
-                f"{model.manifest.sha256}; copy the file again, or write the new sha256 into the manifest"
-            )
-    except OSError as error:
-        raise ManifestError(f"{model.path}: cannot be read: {error.strerror}; put the weights there") from error
-    check_whole(model.path)
+    content = _weights(model.path)
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != model.manifest.sha256:
+        raise ManifestError(
+            f"{model.path}: sha256 is {digest} where the manifest of {model.manifest.name} says "
+            f"{model.manifest.sha256}; copy the file again, or write the new sha256 into the manifest"
+        )
+    _check_whole(content, model.path)
 
 
 def check_whole(path: Path) -> None:
     """Raise ManifestError unless this is an ONNX file with all of its weights inside."""
+    _check_whole(_weights(path), path)
+
+
+def _weights(path: Path) -> bytes:
     try:
-        external = has_external_data(path)
+        return read_file(path)
     except OSError as error:
         raise ManifestError(f"{path}: cannot be read: {error.strerror}; put the weights there") from error
+
+
+def _check_whole(content: bytes, path: Path) -> None:
+    try:
+        external = refers_outside(content)
     except ValueError as error:
         raise ManifestError(f"{path}: no ONNX file: {error}; export the model again") from None
     if external:  # sha256 would say nothing of the weights, and ONNX Runtime would open whatever path the file names
@@ -141,6 +143,7 @@ class _Claims:
         return None
 
     def _add(self, path: Path) -> None:
+        _refuse_a_way_out(path, "manifest", path.name)
         manifest = read_manifest(path)
         labels = Labels.read(_beside(path, "labels", manifest.labels))
         model = Model(manifest, path.parent)
@@ -182,9 +185,15 @@ class _Claims:
 
 def _beside(manifest: Path, key: str, name: str) -> Path:
     """Return the file in the manifest's folder; raises ManifestError where there is none, or a link out of there."""
+    path = _refuse_a_way_out(manifest, key, name)
+    if not path.is_file():
+        raise ManifestError(f"{manifest}: {key}: there is no file {name} beside the manifest; put it there")
+    return path
+
+
+def _refuse_a_way_out(manifest: Path, key: str, name: str) -> Path:
+    """Return what stands in the manifest's folder; raises ManifestError where it is a link out of there."""
     path = manifest.parent / name
     if path.resolve().parent != manifest.parent.resolve():
         raise ManifestError(f"{manifest}: {key}: {name} is a link out of its folder; put the file itself there")
-    if not path.is_file():
-        raise ManifestError(f"{manifest}: {key}: there is no file {name} beside the manifest; put it there")
     return path

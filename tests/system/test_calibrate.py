@@ -124,6 +124,14 @@ def test_what_is_installed_holds_the_verdict_and_only_the_models_that_are_served
     assert entry.report.read_text() == page
 
 
+def test_where_nothing_has_changed_nothing_is_done_if_that_is_asked_for(home: Home) -> None:
+    before = content(home.recording), list((home.folder / "calibrations").rglob("*"))
+    command = ("calibrate", home.photos, "--recording", home.recording, "--force", "--json-progress")
+    said = lines(jetsel(*command, "--if-changed", "--config", home.config))
+    assert said == [{"phase": "unchanged", "file": str(home.recording)}]
+    assert (content(home.recording), list((home.folder / "calibrations").rglob("*"))) == before
+
+
 def test_the_same_command_again_records_nothing_anew(home: Home) -> None:
     before = content(home.recording), rows(home.recording, "SELECT * FROM timings ORDER BY model, photograph")
     said = lines(

@@ -1,4 +1,4 @@
-"""docs/protocol.md against the code: its tables name every field, and its two clients work as they are printed."""
+"""docs/protocol.md against the code: its tables name every field, and its clients work as they are printed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from jetsel import wire
 from jetsel.config import Server
 from jetsel.daemon.port import HIGH_WATER_MARK
 from jetsel.errors import BadRequestError
-from tests.system.daemons import Daemon, drawn, encoded
+from tests.system.curve import Keys, guarded
+from tests.system.daemons import Daemon, Start, drawn, encoded
 
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
 TEXT = PROTOCOL.read_text(encoding="utf-8")
@@ -35,7 +36,14 @@ TABLES: dict[str, type[msgspec.Struct]] = {
     "#### `explanation`": wire.Explanation,
     "### `failure`": wire.Failure,
     "### `status` (the reply)": wire.StatusReply,
+    "#### `queue`": wire.QueueStatus,
+    "#### `queue.clients[]`": wire.ClientStatus,
+    "#### `stages_ms` (of many answers)": wire.StageTimes,
+    "#### `stages_ms.total` and the other stages": wire.Percentiles,
+    "#### `hosts[]`": wire.HostStatus,
+    "#### `last_reload`": wire.ReloadStatus,
     "#### `families[]`": wire.FamilyStatus,
+    "#### `families[].calibration_identity`": wire.CalibrationIdentity,
     "#### `models[]`": wire.ModelStatus,
     "#### `power`": wire.PowerStatus,
     "#### `power.sampling`": wire.Sampling,
@@ -115,6 +123,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"`[server] queue_requests`, {server.queue_requests} |",
         f"`[server] queue_mb`, {server.queue_mb:g} MB |",
         f"| {HIGH_WATER_MARK} in each direction |",
+        f"`[server] peer_timeout_s`, {server.peer_timeout_s:g} s |",
     ):
         assert said in limits
 
@@ -149,6 +158,21 @@ def test_the_python_client_works(shared_daemon: Daemon, picture: Path, tmp_path:
     done = run(sys.executable, client, shared_daemon.endpoint, picture)
     assert done.returncode == 1
     assert done.stderr.startswith("bad-image: ")
+
+
+def test_the_python_client_with_a_key_works(start: Start, picture: Path, tmp_path: Path) -> None:
+    keys = Keys.new(tmp_path)
+    keys.allow("camera-1")
+    served = guarded(start, keys)
+    client = tmp_path / "client.py"
+    client.write_text(program("py"))
+    assert "jetsel" not in client.read_text()
+    shown = (keys.secret("camera-1"), keys.folder.server_public)
+    done = run(sys.executable, client, served.tcp, picture, *shown)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip()
+    picture.write_bytes(b"hello, I am text")
+    assert run(sys.executable, client, served.tcp, picture, *shown).stdout.startswith("bad-image: ")
 
 
 # What the C client uses of libzmq, for a machine that has the library and not its header: pyzmq's wheels bring it.

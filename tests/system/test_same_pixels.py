@@ -17,6 +17,7 @@ from jetsel.calibrate import record
 from jetsel.calibrate.recording import Recording
 from jetsel.config import Config, Models, OwnPolicy
 from jetsel.daemon import pipeline
+from jetsel.daemon.clients import Load
 from jetsel.daemon.generation import Generation, build
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering.bill import Bill
@@ -94,6 +95,7 @@ def prepared(generation: Generation, file: bytes, **fields: Any) -> Job:
         route=Route(b"", False),
         request=request,
         data=memoryview(file),
+        load=Load(None, len(file), 0),
         generation=generation,
         family=family,
         policy=family.policy_for(request),

@@ -119,9 +119,8 @@ def test_an_unknown_key_of_a_policy_is_named() -> None:
         pytest.param('[server]\nendpoint = "ipc:///"', "server.endpoint", "wrong form", id="no path"),
         pytest.param('[server]\nendpoint = "tcp://127.0.0.1:1"', "server.endpoint", "wrong form", id="tcp as endpoint"),
         pytest.param('[server]\nendpoint = "ipc:///a\\u0000b"', "server.endpoint", "wrong form", id="a zero byte"),
-        pytest.param('[server]\ntcp = "tcp://0.0.0.0:5555"', "server.tcp", "wrong form", id="every interface"),
-        pytest.param('[server]\ntcp = "tcp://192.168.1.2:5555"', "server.tcp", "wrong form", id="another host"),
-        pytest.param('[server]\ntcp = "tcp://localhost.evil.org:5555"', "server.tcp", "wrong form", id="a longer name"),
+        pytest.param('[server]\nkeys = "keys"', "server.keys", "wrong form", id="a relative folder of keys"),
+        pytest.param("[server]\npeer_timeout_s = 0", "server.peer_timeout_s", ">= 1", id="no patience"),
         pytest.param('[server]\ntcp = "tcp://127.0.0.1"', "server.tcp", "wrong form", id="no port"),
         pytest.param('[server]\ntcp = "tcp://127.0.0.1:70000"', "server.tcp", "wrong form", id="no such port"),
         pytest.param('[server]\ntcp = "tcp://127.0.0.1:5555\\n"', "server.tcp", "wrong form", id="a line end"),
@@ -145,6 +144,23 @@ def test_a_wrong_value_is_told_by_its_key_with_an_example(text: str, key: str, w
     section = key.partition(".")[0]
     expected = EXAMPLES.get(key) or next(e for k, e in EXAMPLES.items() if k.startswith(section))
     assert line.endswith(f"; example: {expected}")
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["0.0.0.0", "*", "192.168.1.2", "localhost.evil.org", "127.0.0.1.evil.org", "eth0", "[::]", "[fe80::1%eth0]"],
+)
+def test_beyond_loopback_tcp_needs_keys(where: str) -> None:
+    text = f'[server]\ntcp = "tcp://{where}:5555"\n'
+    assert said(text).startswith(f"server.tcp: tcp://{where}:5555 is beyond loopback, where a client must show a key")
+    assert said(text).endswith(EXAMPLES["server.keys"])
+    config = parse(f'{text}keys = "/etc/jetsel/keys"\n')
+    assert (config.server.tcp, config.server.keys) == (f"tcp://{where}:5555", "/etc/jetsel/keys")
+
+
+@pytest.mark.parametrize("where", ["127.0.0.1", "127.3.2.1", "localhost", "[::1]"])
+def test_on_loopback_it_needs_none(where: str) -> None:
+    assert parse(f'[server]\ntcp = "tcp://{where}:5555"\n').server.keys is None
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ RETRY = {
     "unknown-policy": False,
     "loading": True,
     "busy": True,
+    "over-limit": True,
     "deadline": False,
     "in-doubt": False,
     "model-unavailable": False,

@@ -18,7 +18,7 @@ from jetsel.calibrate.record.conditions import Conditions
 from jetsel.calibrate.record.energies import Energies, read_energies
 from jetsel.calibrate.record.near import groups
 from jetsel.calibrate.record.photographs import count_reasons
-from jetsel.calibrate.record.schema import faults, open_to_read, read_meta
+from jetsel.calibrate.record.schema import faults, foreign, open_to_read, read_meta
 from jetsel.calibrate.recording import Recording
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
@@ -71,7 +71,7 @@ def load(path: Path, family: Family, models: Sequence[str] | None = None, labels
     CalibrationError where the file is refused, a model was not recorded or has other weights by now, or nothing is
     complete, labelled and timed.
     """
-    with faults(path), closing(open_to_read(path, family)) as file:
+    with faults(path), foreign(path), closing(open_to_read(path, family)) as file:
         wanted = _wanted(file, path, family, models)
         rows = _complete(file, path, tuple(wanted), labels_from is None)
         logits, embeddings = _said(file, tuple(wanted), [row[0] for row in rows], len(family.labels.wnids))
@@ -100,7 +100,7 @@ def times_from(loaded: Loaded, board: Path) -> Loaded:
 
     Raises CalibrationError where the board's recording is of another family or of other weights, or has no times.
     """
-    with faults(board), closing(open_to_read(board, None)) as file:
+    with faults(board), foreign(board), closing(open_to_read(board, None)) as file:
         meta = read_meta(file)
         if meta["family"] != loaded.family:
             raise CalibrationError(
@@ -162,6 +162,8 @@ def _said(
             row = place.get(photograph)
             if row is None:
                 continue
+            if len(said) != 2 * classes:  # one number alone would be spread over all classes
+                raise ValueError(f"{len(said)} bytes of logits for {classes} classes")
             logits[column, row] = np.frombuffer(said, "<f2")
             if column == 0 and embedding is not None:
                 embeddings[row] = np.frombuffer(embedding, "<f2")

@@ -8,6 +8,8 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from jetsel.errors import CalibrationError
 from jetsel.features import table_hash
 from jetsel.zoo import Family
@@ -95,6 +97,15 @@ def faults(path: Path) -> Iterator[None]:
         raise CalibrationError(f"{path}: {repair or f'{fault}; check its disk, or delete it and record'}") from fault
 
 
+@contextmanager
+def foreign(path: Path) -> Iterator[None]:
+    """Raise what reading values of another kind than jetsel writes leads to as CalibrationError that names the file."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, OverflowError, msgspec.MsgspecError) as fault:
+        raise CalibrationError(f"{path}: holds what jetsel does not write ({fault}); delete it and record") from fault
+
+
 def create_or_open(path: Path, family: Family) -> sqlite3.Connection:
     """Open a recording of this family for writing, made where there is none; no other process can open it meanwhile.
 
@@ -140,6 +151,8 @@ def _opened(path: Path, family: Family | None, *, to_write: bool) -> sqlite3.Con
     with faults(path):
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=_PATIENCE_S)
         try:
+            connection.execute("PRAGMA trusted_schema=OFF")  # a foreign file's views may not call functions of effect
+            connection.execute("PRAGMA cell_size_check=ON")  # both: sqlite.org/security.html, on files of others
             if not (to_write and _is_empty(connection)):
                 _check(connection, path, family, {str(VERSION), *(_UPGRADES if to_write else ())})
         except BaseException:

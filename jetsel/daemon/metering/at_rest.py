@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jetsel.config import Power, power_folder
 from jetsel.errors import CalibrationError
+from jetsel.events import event
 from jetsel.power.idle import Idle, file_name, load
 from jetsel.power.ledger import Ledger
 from jetsel.power.sampling.sampler import Sampler
@@ -41,7 +42,7 @@ class AtRest:
             try:
                 self.idle, self.reason = load(self._folder, board, power_mode, rails), None
             except CalibrationError as error:
-                log.warning("energies are not measured: %s", error)
+                log.warning("energies are not measured: %s", error, extra=event("idle-power-refused", path=path))
                 # Every answer carries it: which file that is, the log says, and doctor.
                 self.idle, self.reason = None, str(error).removeprefix(f"{path}: ")
             if self.idle is not None:
@@ -57,7 +58,8 @@ class AtRest:
         if seen is not None and seen != self._seen:
             self.read(board, power_mode, rails)
             if self.idle is not None:
-                log.info("idle power is %.2f W now, as measured at %s", self.idle.mean_w, self.idle.measured_at)
+                idle, told = self.idle, event("idle-power", mean_w=self.idle.mean_w)
+                log.info("idle power is %.2f W now, as measured at %s", idle.mean_w, idle.measured_at, extra=told)
 
 
 def _look_at(path: Path) -> _Seen | None:

@@ -7,6 +7,7 @@ import re
 from collections import deque
 from collections.abc import Mapping
 
+from jetsel.events import event
 from jetsel.power.machine import Facts, differences, throttled
 
 log = logging.getLogger("jetsel.power")
@@ -51,11 +52,11 @@ class Conditions:
         for sentence in words(self.reasons):
             kind = _FIGURE.sub("#", sentence) if sentence.startswith(BOARD) else sentence
             if kind not in self._warned:
-                log.warning("out of its conditions: %s", sentence)
+                log.warning("out of its conditions: %s", sentence, extra=event("out-of-conditions"))
             self._warned[kind] = now_s, sentence
         for kind, (seen_s, sentence) in list(self._warned.items()):
             if now_s - seen_s >= SHORTLY_S:
-                log.warning("no longer out of its conditions: %s", sentence)
+                log.warning("no longer out of its conditions: %s", sentence, extra=event("in-conditions"))
                 del self._warned[kind]
 
 

@@ -16,6 +16,7 @@ from jetsel.daemon.metering.budget import Budget
 from jetsel.daemon.metering.conditions import Conditions
 from jetsel.daemon.metering.made_under import restored
 from jetsel.daemon.metering.watching import Watcher
+from jetsel.events import event
 from jetsel.power.finding import Found, find
 from jetsel.power.idle import Idle
 from jetsel.power.ledger import Ledger
@@ -196,7 +197,9 @@ class Metering:
         period_ms = self.sampler.report().update_period_ms
         self._period_ns = round(max(1e9 / self.power.rate_hz, (period_ms or 0.0) * 1e6))
         if self.budget.look(now_s, self._mean_w(self.sampler)):
-            log.warning("power budget: level %d: %s", self.budget.level, self.budget.state)
+            level, state = self.budget.level, self.budget.state
+            told = event("power-budget", level=level, mean_w=self.budget.mean_w, limit_w=self.budget.limit_w)
+            log.warning("power budget: level %d: %s", level, state, extra=told)
 
     def _measured(self) -> dict[str, Facts]:
         """The facts that each measurement in use was made under, as far as it tells."""

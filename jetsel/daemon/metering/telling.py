@@ -61,4 +61,5 @@ def _sampling(report: Report, metering: Metering) -> Sampling:
         report.update_period_ms,
         report.busy,
         None if metering.is_busy else metering.power.idle_rate_hz,
+        report.restarts,
     )

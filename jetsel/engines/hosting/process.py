@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -12,9 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jetsel import overheard
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosting.link import Feed, Link, LinkBrokenError, Progress
 from jetsel.engines.hosting.memory import Memory
+from jetsel.events import event
+
+log = logging.getLogger("jetsel.engines")
 
 HOST = Path(__file__).parents[1] / "host.py"
 PROTOCOL = 1
@@ -49,24 +54,35 @@ class HostProcess:
         except OSError as error:
             self.memory.close()
             raise EngineFailedError(f"no socket for an engine host: {error.strerror}") from None
+        try:
+            heard, said = overheard.pipe()
+        except OSError as error:
+            ours.close()
+            theirs.close()
+            self.memory.close()
+            raise EngineFailedError(f"no pipe for an engine host's words: {error.strerror}") from None
         self.link = Link(ours)
         command = [start.interpreter, "-I", str(HOST), "--backend", start.backend, "--fd", str(theirs.fileno())]
         try:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=2,  # what a library prints belongs to the log
+                stdout=said,
+                stderr=said,
                 pass_fds=(theirs.fileno(), self.memory.fd),
                 env=dict(start.environment),
                 start_new_session=True,
             )
         except OSError as error:
+            os.close(heard)
             self._release()
             raise EngineFailedError(
                 f"the engine host does not start: {start.interpreter}: {error.strerror}; see: jetsel doctor"
             ) from None
         finally:
             theirs.close()
+            os.close(said)
+        overheard.overhear(heard, self._says, f"engine-host-{self.pid}")
         try:
             self.about = self._hello(start)
         except EngineFailedError:
@@ -98,6 +114,10 @@ class HostProcess:
     def kill(self, patience_s: float = 0.0) -> str:
         """End it, at once or when it has not ended by itself within the patience; return how it ended, in words."""
         return self._end(patience_s)
+
+    def _says(self, line: str) -> None:
+        words = line.removeprefix(f"jetsel host {self.pid}: ")  # as it begins what it says itself
+        log.warning("engine host %d says: %s", self.pid, words, extra=event("host-output", pid=self.pid))
 
     def _hello(self, start: Start) -> dict[str, Any]:
         request = {"memory_fd": self.memory.fd, "reserve_bytes": start.reserve_bytes}

@@ -19,7 +19,9 @@ from jetsel.bell import Bell
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Progress
 from jetsel.engines.hosting.process import HostProcess, Start
+from jetsel.engines.report import History, HostReport, HostState
 from jetsel.errors import ConfigError, EngineDiedError, JetselError
+from jetsel.events import event
 
 log = logging.getLogger("jetsel.engines")
 
@@ -72,6 +74,7 @@ class Supervisor:
         self._prepare = prepare
         self._changed = changed
         self._rules = rules
+        self.asking: set[int] = set()  # the threads in `ask`: each has a limit, and ends with the host
         self._talking = threading.Lock()  # held by whoever uses the link, and by whoever ends a host
         self._state = threading.Condition()
         self._bell = Bell()
@@ -81,6 +84,8 @@ class Supervisor:
         self._deaths: deque[float] = deque()
         self._wanted = False
         self._closing = False
+        self._is_given_up = False
+        self._history = History()
         self._failure: Exception | None = None  # why the first start failed
         self._failed_s = 0.0
         self._last_word_s = 0.0
@@ -95,13 +100,30 @@ class Supervisor:
         """The host that runs, or None."""
         return self._process
 
+    def report(self) -> HostReport:
+        """Return how the host fares, and how those before it did."""
+        with self._state:
+            process, reason = self._process, self.down
+            state: HostState = "idle"
+            if process is not None:
+                state, reason = "running", None
+            elif self.is_returning:
+                state = "restarting"
+            elif self._is_given_up:
+                state = "given-up"
+            elif self._failure is not None:
+                state = "failed"
+            elif self._wanted:
+                state = "starting"
+            return self._history.report(state, reason, None if process is None else process.pid)
+
     def start(self) -> HostProcess:
         """Return the running host, started where none runs; raises EngineFailedError or ConfigError with the reason."""
         with self._state:
             if self._failure is not None and time.monotonic() - self._failed_s < self._rules.same_failure_s:
                 raise type(self._failure)(str(self._failure))
             if self._process is None and not self.is_returning:
-                self._failure, self._wanted = None, True
+                self._failure, self._wanted, self._is_given_up = None, True, False
                 self._deaths.clear()
                 self._bell.ring()
             self._state.wait_for(
@@ -124,18 +146,23 @@ class Supervisor:
 
         what: for the log, as in "running m". Raises EngineDiedError where the host died of it, hung, or is another.
         """
-        with self._talking:
-            if self._process is not process:
-                raise AnotherHostError("the engine host died: send again")
-            try:
-                reply = process.exchange(kind, request, limit_s, progress)
-                if reply.get("code") == "poisoned":
-                    raise LinkBrokenError(f"its device failed: {reply.get('message')}")
-            except LinkBrokenError as error:
-                self._bury(process, error, what)
-                raise EngineDiedError(f"the engine host died while {what}: send again") from None
-            finally:
-                self._last_word_s = time.monotonic()
+        thread = threading.get_ident()
+        self.asking.add(thread)
+        try:
+            with self._talking:
+                if self._process is not process:
+                    raise AnotherHostError("the engine host died: send again")
+                try:
+                    reply = process.exchange(kind, request, limit_s, progress)
+                    if reply.get("code") == "poisoned":
+                        raise LinkBrokenError(f"its device failed: {reply.get('message')}")
+                except LinkBrokenError as error:
+                    self._bury(process, error, what)
+                    raise EngineDiedError(f"the engine host died while {what}: send again") from None
+                finally:
+                    self._last_word_s = time.monotonic()
+        finally:
+            self.asking.discard(thread)
         return reply
 
     def load(self, resident: Resident, progress: Progress | None = None) -> None:
@@ -246,12 +273,15 @@ class Supervisor:
         with self._state:  # at once: ending it may take seconds, in which nobody should queue for it
             self._process, self._wanted, self.is_returning = None, False, True
             self.down = f"the engine host failed while {what}; it is being ended"
+        lost = [resident.name for resident in self._residents]
         if isinstance(error, LinkTimeoutError):
             process.kill()
             how = f"{error}, and was killed"
+            told = event("host-hung", pid=process.pid, model=lost)
         else:
             how = f"{error} ({process.kill(patience_s=0.2)})"
-        log.error("engine host %d ended while %s: %s", process.pid, what, how)
+            told = event("host-died", pid=process.pid, model=lost)
+        log.error("engine host %d ended while %s: %s", process.pid, what, how, extra=told)
         self._mourn(f"the engine host ended while {what}: {how}")
 
     def _mourn(self, reason: str) -> None:
@@ -265,10 +295,14 @@ class Supervisor:
             self._process = None
             self._wanted = not given_up
             self.is_returning = not given_up
+            self._is_given_up = given_up
+            self._history.ended(reason)
             self.down = f"{reason}; it is being started again"
             gone: list[Resident] = []
             if given_up:
-                log.critical("the engine host is given up: it ended %d times", len(self._deaths))
+                deaths = len(self._deaths)
+                told = event("host-given-up", count=deaths, model=[resident.name for resident in self._residents])
+                log.critical("the engine host is given up: it ended %d times", deaths, extra=told)
                 gone, self._residents = self._residents, []
                 self.down = (
                     f"{reason}; it ended {len(self._deaths)} times in {self._rules.window_s:g} s and is not started "
@@ -293,7 +327,7 @@ class Supervisor:
             process = HostProcess(self._prepare())
         except (EngineFailedError, ConfigError) as error:
             if again:
-                log.error("the engine host does not start again: %s", error)
+                log.error("the engine host does not start again: %s", error, extra=event("host-not-started"))
                 self._mourn(str(error))
                 return
             with self._state:
@@ -303,6 +337,7 @@ class Supervisor:
             return
         with self._state:
             self._process, self.down, self.is_returning = process, None, False
+            self._history.restarts += again
             residents = list(self._residents)
             self._last_word_s = time.monotonic()
             self._state.notify_all()
@@ -321,6 +356,7 @@ class Supervisor:
             about.get("python"),
             len(residents),
             self.returns_within_s,
+            extra=event("host-started", pid=process.pid, model=[resident.name for resident in residents]),
         )
         self._changed()
 
@@ -333,6 +369,7 @@ class Supervisor:
         try:
             self._move_in(process, resident, None)
             self._strikes.pop(id(resident), None)
+            log.warning("model %s is back", resident.name, extra=event("model-back", model=resident.name))
             if not self._holds(resident):  # closed meanwhile, when it was nowhere
                 resident.move_out()
         except EngineFailedError as error:
@@ -347,7 +384,7 @@ class Supervisor:
         if reason is not None:
             self.forget(resident)
             resident.refused(reason)
-            log.error("model left out: %s", reason)
+            log.error("model left out: %s", reason, extra=event("model-unavailable", model=resident.name))
         self._changed()
 
     def _holds(self, resident: Resident) -> bool:

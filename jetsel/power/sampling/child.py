@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -12,8 +13,12 @@ from pathlib import Path
 
 import msgspec
 
+from jetsel import overheard
 from jetsel.config import Power
+from jetsel.events import event
 from jetsel.power.sampling.messages import END, WAKE, Start, Word
+
+log = logging.getLogger("jetsel.power")
 
 MODULE = "jetsel.power.sampling.process"
 LEAVE_S = 2.0
@@ -34,18 +39,28 @@ class Child:
         except OSError as error:
             raise ChildError(f"no socket for it: {error.strerror}") from None
         try:
+            heard, said = overheard.pipe()
+        except OSError as error:
+            self._socket.close()
+            theirs.close()
+            raise ChildError(f"no pipe for its words: {error.strerror}") from None
+        try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", MODULE],
                 cwd=_HOME,
                 stdin=theirs.fileno(),
-                stdout=2,  # what a library prints belongs to the log
+                stdout=said,
+                stderr=said,
                 pass_fds=(ring_fd,),
             )
         except OSError as error:
+            os.close(heard)
             self._socket.close()
             raise ChildError(f"{sys.executable} does not start: {error.strerror}") from None
         finally:
             theirs.close()
+            os.close(said)
+        overheard.overhear(heard, self._says, f"power-sampler-{self.pid}")
         self._text = b""
         self._socket.setblocking(False)
         with contextlib.suppress(OSError):  # where it has ended already, receive says so
@@ -60,6 +75,9 @@ class Child:
     def pid(self) -> int:
         """The process's number."""
         return self._process.pid
+
+    def _says(self, line: str) -> None:
+        log.warning("power sampler %d says: %s", self.pid, line, extra=event("sampler-output", pid=self.pid))
 
     def wake(self) -> None:
         """Have it look at once how many windows are open."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from jetsel.bell import Bell
 from jetsel.config import Power
+from jetsel.events import event
 from jetsel.power.samples import Samples
 from jetsel.power.sampling.cadence import SLOWEST_NS
 from jetsel.power.sampling.changes import Changes
@@ -222,7 +223,7 @@ class Sampler:
             self._restarts += 1
             reason = f"the power sampler ended: {why}; it is being started again"
             if reason != self._word.reason:
-                log.error("%s", reason)
+                log.error("%s", reason, extra=event("sampler-died"))
             self._hear(Word(self._word.total_of, reason, self._word.dropped, self._word.resolution_w), quiet=True)
             self._rest(min(self._rules.first_pause_s * 2.0 ** (deaths - 1), self._rules.longest_pause_s))
 
@@ -257,7 +258,9 @@ class Sampler:
             self._changes.look(time.monotonic())
             for word in child.receive():
                 if is_new:
-                    log.info("power sampler %d reads %s", child.pid, " + ".join(word.total_of) or "nothing")
+                    rails = " + ".join(word.total_of) or "nothing"
+                    told = event("sampler-started", pid=child.pid, rail=word.total_of)
+                    log.info("power sampler %d reads %s", child.pid, rails, extra=told)
                 self._hear(word, quiet=False)
                 is_new, heard_s, limit_s = False, time.monotonic(), self._rules.silent_s
             if self._reader.count() != count:

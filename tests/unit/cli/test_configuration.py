@@ -12,7 +12,24 @@ from jetsel.config import Config, Host, Log, Models, OwnPolicy, Policy, Power, S
 from jetsel.errors import ConfigError
 
 FULL = Config(
-    server=Server("ipc:///run/x.sock", "tcp://127.0.0.1:5555", "video", "adm", 2, 3, 4.5, 5.5, 6.5),
+    server=Server(
+        "ipc:///run/x.sock",
+        "tcp://192.0.2.1:5555",
+        "video",
+        "adm",
+        workers=2,
+        queue_requests=3,
+        queue_mb=4.5,
+        queue_megapixels=7.5,
+        client_requests=4,
+        client_rate_hz=8.5,
+        max_clients=9,
+        max_image_mb=5.5,
+        max_image_megapixels=6.5,
+        drain_s=1.5,
+        keys="/keys",
+        peer_timeout_s=2.5,
+    ),
     models=Models(
         ['/a "quoted" folder', "/b\\c"], False, "f", ["m"], "onnxruntime", {"m": "tensorrt"}, 2, 3, "/a folder"
     ),

@@ -7,7 +7,8 @@ import pytest
 from rich.console import Console
 
 from jetsel import wire
-from jetsel.cli.status import about, duration, models_table, summary
+from jetsel.cli.faring import duration, host_lines, reload_line, stages_table
+from jetsel.cli.status import about, models_table, summary
 from jetsel.cli.terminal import milliseconds
 from tests.unit.client.peer import Seen, status
 
@@ -18,8 +19,52 @@ def test_the_summary_tells_of_the_daemon_as_a_whole() -> None:
     assert summary(REPLY) == [
         "jetsel 9.9.9 is ready: process 4711, up 1 d 2 h, 121 MB resident",
         "listens on ipc:///run/x.sock",
-        "requests: 1 busy, 7 ok; 2 waiting (1.5 MB), 3 replies lost to clients that do not read",
+        "requests: 7 ok, 1 busy; 3 replies lost to clients that do not read",
+        "queue: 2 requests of 1.5 MB",
     ]
+
+
+def test_the_queue_stands_beside_its_limits() -> None:
+    queue = wire.QueueStatus(3, 2, 2, 1_500_000, 7_000_000, 128, 64_000_000, 100_000_000)
+    told = summary(msgspec.structs.replace(REPLY, in_queue=5, queue=queue))
+    assert told[3] == "queue: 5 of 128 requests, 3 waiting; 1.5 of 64 MB, 7.0 of 100 megapixels"
+
+
+def test_reloads_are_told_with_how_the_last_one_ended() -> None:
+    assert reload_line(REPLY) is None
+    done = msgspec.structs.replace(REPLY, reloads={"ok": 2}, last_reload=wire.ReloadStatus(65, 0.1, ["model m"], None))
+    assert reload_line(done) == "reloads: 2 ok; the last, 1 min 5 s ago, changed: model m"
+    last = wire.ReloadStatus(5, 0.1, [], "the running configuration stays: no model")
+    refused = msgspec.structs.replace(REPLY, reloads={"ok": 1, "reload-failed": 1}, last_reload=last)
+    assert reload_line(refused) == (
+        "reloads: 1 ok, 1 reload-failed; the last, 5 s ago, refused: the running configuration stays: no model"
+    )
+    assert reload_line(refused) in summary(refused)
+
+
+def test_an_engine_host_is_told_with_its_restarts_and_how_the_one_before_it_ended() -> None:
+    running = wire.HostStatus("tensorrt", "running", None, 17, 1, "the engine host ended while running m: killed", 65.0)
+    assert list(host_lines(running)) == [
+        "engine host for tensorrt: running as process 17, 1 restart",
+        "  1 min 5 s ago: the engine host ended while running m: killed",
+    ]
+    failed = wire.HostStatus("tensorrt", "failed", "no interpreter", None, 0, None, None)
+    assert list(host_lines(failed)) == ["engine host for tensorrt: failed: no interpreter"]
+
+
+def test_the_stages_stand_side_by_side_in_milliseconds() -> None:
+    quick = wire.Percentiles(0.5, 1.25, 12.34)
+    stages = wire.StageTimes(1200, 65.0, quick, quick, None, quick, quick, quick)
+    table = stages_table(stages, "the last {}")
+    assert table is not None
+    console = Console(width=80, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    rows = [line.split() for line in captured.get().splitlines()]
+    assert rows[0] == ["the", "last", "1,200", "answers", "(1", "min", "5", "s)"]
+    assert ["p99", "12.3", "12.3", "-", "12.3", "12.3", "12.3"] in rows
+    assert stages_table(None, "{}") is None
+    assert stages_table(wire.StageTimes(0, None, *[None] * 6), "{}") is None
 
 
 def test_how_far_the_loading_is_stands_behind_the_state() -> None:
@@ -30,7 +75,7 @@ def test_how_far_the_loading_is_stands_behind_the_state() -> None:
 def test_what_is_not_known_or_did_not_happen_is_left_out() -> None:
     quiet = msgspec.structs.replace(REPLY, resident_mb=None, requests={}, lost_replies=0, in_queue=0, queued_bytes=0)
     assert summary(quiet)[0].endswith("up 1 d 2 h")
-    assert summary(quiet)[2] == "requests: none yet; 0 waiting (0.0 MB)"
+    assert summary(quiet)[2:] == ["requests: none yet", "queue: 0 requests of 0.0 MB"]
 
 
 def test_the_table_has_a_row_for_each_model_and_the_reason_of_one_that_failed() -> None:
@@ -38,9 +83,10 @@ def test_the_table_has_a_row_for_each_model_and_the_reason_of_one_that_failed() 
     with console.capture() as captured:
         console.print(models_table(REPLY.families[0]))
     lines = captured.get().splitlines()
-    assert lines[0].strip() == "family f: 2 classes"
-    assert lines[-3].split() == ["m", "1.0.0", "onnxruntime", "ready", "7", "1.50", "12.2"]
-    assert lines[-2].split() == ["big", "1.0.0", "tensorrt", "unavailable:", "out", "of", "memory", "0", "-", "-"]
+    assert lines[0].strip() == "family f: 2 classes; times of recent runs in ms"
+    assert lines[-3].split() == ["m", "1.0.0", "onnxruntime", "ready", "7", "43%", "1.50", "12.2", "15.0"]
+    big = ["big", "1.0.0", "tensorrt", "unavailable:", "out", "of", "memory", "0", "-", "-", "-", "-"]
+    assert lines[-2].split() == big
 
 
 def test_what_decides_is_told_for_each_criterion_where_they_differ() -> None:
@@ -54,6 +100,21 @@ def test_what_decides_is_told_for_each_criterion_where_they_differ() -> None:
     )
     assert about(alike)[0] == "policy: cascade (it does best)"
     assert about(alike)[2] == "in doubt: refuse; calibration: of May"
+
+
+def test_a_family_tells_its_calibration_s_hash_and_how_many_answers_took_more_than_one_model() -> None:
+    identity = wire.CalibrationIdentity(3, "2026-11-21", "0123456789abcdef" * 4)
+    family = msgspec.structs.replace(
+        REPLY.families[0],
+        answers=8,
+        escalated=2,
+        calibration="number 3",
+        objective="time",
+        calibration_identity=identity,
+    )
+    told = about(family)
+    assert told[0] == "escalated: 2 of 8 answers took more than one model (25%)"
+    assert told[-1] == "in doubt: m; calibration: number 3 (to save time, sha256 0123456789ab)"
 
 
 @pytest.mark.parametrize(

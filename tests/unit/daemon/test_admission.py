@@ -1,4 +1,4 @@
-"""Admission by requests, bytes and deadlines."""
+"""Admission by requests, bytes, pixels and deadlines, of all clients together and of each."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ import pytest
 
 from jetsel.config import Server
 from jetsel.daemon.admission import Admission
-from jetsel.errors import BusyError, DeadlineError
+from jetsel.daemon.clients import Load
+from jetsel.errors import BusyError, DeadlineError, OverLimitError
 
 
 def admission(workers: int = 2, **limits: float) -> Admission:
     return Admission(Server(**limits), workers)  # type: ignore[arg-type]
+
+
+def load(size_bytes: int = 0, pixels: int = 0, client: str | None = None) -> Load:
+    return Load(client, size_bytes, pixels)
 
 
 def counts(found: Admission) -> tuple[int, int]:
@@ -22,81 +27,81 @@ def counts(found: Admission) -> tuple[int, int]:
 def test_requests_are_admitted_up_to_the_limit_and_again_when_one_has_left() -> None:
     found = admission(queue_requests=3)
     for _ in range(3):
-        found.admit(10, None, 0.0)
+        found.admit(load(10), None, 0.0)
     with pytest.raises(BusyError, match=r"3 requests, 0\.0 MB.*server\.queue_requests"):
-        found.admit(10, None, 0.0)
+        found.admit(load(10), None, 0.0)
     assert counts(found) == (3, 30)
-    found.release(10, 1.0)
-    found.admit(10, None, 0.0)
+    found.release(load(10), 1.0)
+    found.admit(load(10), None, 0.0)
     assert counts(found) == (3, 30)
 
 
 def test_bytes_are_admitted_up_to_the_limit() -> None:
     found = admission(queue_mb=1.0)
-    found.admit(600_000, None, 0.0)
-    found.admit(400_000, None, 0.0)
+    found.admit(load(600_000), None, 0.0)
+    found.admit(load(400_000), None, 0.0)
     with pytest.raises(BusyError, match=r"1\.0 MB"):
-        found.admit(1, None, 0.0)
-    found.admit(0, None, 0.0)
+        found.admit(load(1), None, 0.0)
+    found.admit(load(0), None, 0.0)
     assert counts(found) == (3, 1_000_000)
 
 
 def test_who_is_refused_takes_no_room() -> None:
     found = admission(queue_mb=1.0)
     with pytest.raises(BusyError):
-        found.admit(1_000_001, None, 0.0)
+        found.admit(load(1_000_001), None, 0.0)
     with pytest.raises(DeadlineError):
-        found.admit(10, 5.0, 5.1)
+        found.admit(load(10), 5.0, 5.1)
     assert counts(found) == (0, 0)
 
 
 def test_a_deadline_below_the_least_inference_is_refused_and_one_at_it_is_not() -> None:
     found = admission()
     with pytest.raises(DeadlineError, match=r"within 5 ms: 0\.0 ms of waiting and at least 5\.1 ms of inference"):
-        found.admit(10, 5.0, 5.1)
-    found.admit(10, 5.0, 5.0)
+        found.admit(load(10), 5.0, 5.1)
+    found.admit(load(10), 5.0, 5.0)
     assert counts(found) == (1, 10)
 
 
 def test_the_waiting_ahead_counts_against_a_deadline() -> None:
     found = admission(workers=2)
-    found.admit(0, None, 0.0)
-    found.release(0, 10.0)  # a request keeps a worker 10 ms
+    found.admit(load(0), None, 0.0)
+    found.release(load(0), 10.0)  # a request keeps a worker 10 ms
     for _ in range(5):
-        found.admit(0, None, 0.0)
+        found.admit(load(0), None, 0.0)
     # Five are ahead on two workers: two rounds, so 20 ms of waiting, and 3 ms of inference after it.
     with pytest.raises(DeadlineError, match=r"20\.0 ms of waiting"):
-        found.admit(0, 22.9, 3.0)
-    found.admit(0, 23.0, 3.0)
+        found.admit(load(0), 22.9, 3.0)
+    found.admit(load(0), 23.0, 3.0)
     # Now six are ahead: three rounds.
     with pytest.raises(DeadlineError, match=r"30\.0 ms of waiting"):
-        found.admit(0, 32.9, 3.0)
+        found.admit(load(0), 32.9, 3.0)
     assert found.in_queue == 6
 
 
 def test_with_nobody_ahead_nothing_is_waited_for() -> None:
     found = admission(workers=1)
-    found.admit(0, None, 0.0)
-    found.release(0, 1000.0)
-    found.admit(0, 1.0, 0.5)
+    found.admit(load(0), None, 0.0)
+    found.release(load(0), 1000.0)
+    found.admit(load(0), 1.0, 0.5)
 
 
 def test_the_time_of_a_request_follows_slowly_and_failures_do_not_move_it() -> None:
     found = admission(workers=1)
     for work_ms in (10.0, 30.0, None):  # the first counts whole, then a twentieth of the difference: 11 ms
-        found.admit(0, None, 0.0)
-        found.release(0, work_ms)
-    found.admit(0, None, 0.0)
+        found.admit(load(0), None, 0.0)
+        found.release(load(0), work_ms)
+    found.admit(load(0), None, 0.0)
     with pytest.raises(DeadlineError, match=r"11\.0 ms of waiting"):
-        found.admit(0, 10.9, 0.0)
-    found.admit(0, 11.1, 0.0)
+        found.admit(load(0), 10.9, 0.0)
+    found.admit(load(0), 11.1, 0.0)
 
 
 def test_busy_comes_before_deadline() -> None:
     found = admission(queue_requests=1)
-    found.admit(0, None, 0.0)
+    found.admit(load(0), None, 0.0)
     with pytest.raises(BusyError):
-        found.admit(0, 1.0, 5.0)
+        found.admit(load(0), 1.0, 5.0)
 
 
 def test_many_threads_leave_nothing_behind_and_never_pass_the_limit() -> None:
@@ -106,12 +111,12 @@ def test_many_threads_leave_nothing_behind_and_never_pass_the_limit() -> None:
 
     def ask() -> None:
         try:
-            found.admit(7, None, 0.0)
+            found.admit(load(7), None, 0.0)
         except BusyError as error:
             refused.append(error.code)
         else:
             most.append(found.in_queue)
-            found.release(7, 0.1)
+            found.release(load(7), 0.1)
 
     def work() -> None:
         for _ in range(500):
@@ -126,3 +131,66 @@ def test_many_threads_leave_nothing_behind_and_never_pass_the_limit() -> None:
     assert max(most) <= 3
     assert len(most) + len(refused) == 3000
     assert set(refused) <= {"busy"}
+
+
+def test_pixels_are_admitted_up_to_the_limit() -> None:
+    found = admission(queue_megapixels=10.0)
+    found.admit(load(pixels=6_000_000), None, 0.0)
+    found.admit(load(pixels=4_000_000), None, 0.0)
+    with pytest.raises(BusyError, match=r"10\.0 megapixels.*server\.queue_megapixels"):
+        found.admit(load(pixels=1), None, 0.0)
+    assert found.queued_pixels == 10_000_000
+    found.release(load(pixels=6_000_000), 1.0)
+    found.admit(load(pixels=1), None, 0.0)
+    assert (found.in_queue, found.queued_pixels) == (2, 4_000_001)
+
+
+def test_a_client_at_its_limit_is_refused_and_the_next_client_is_not() -> None:
+    found = admission(queue_requests=8, client_requests=2)
+    for _ in range(2):
+        found.admit(load(client="uid 1"), None, 0.0)
+    with pytest.raises(OverLimitError, match=r"uid 1 has 2 requests.*limit is 2 .*server\.client_requests"):
+        found.admit(load(client="uid 1"), None, 0.0)
+    found.admit(load(client="uid 2"), None, 0.0)
+    assert found.in_queue == 3
+    found.release(load(client="uid 1"), None)
+    found.admit(load(client="uid 1"), None, 0.0)
+
+
+def test_as_many_clients_as_fit_leave_room_for_each_other_in_requests_bytes_and_pixels() -> None:
+    found = admission(queue_requests=8, client_requests=2, queue_mb=4.0, queue_megapixels=4.0)
+    for name in ("uid 1", "uid 2", "uid 3"):
+        found.admit(load(600_000, 600_000, name), None, 0.0)
+        for size_bytes, pixels in ((500_000, 0), (0, 500_000)):
+            with pytest.raises(OverLimitError):
+                found.admit(load(size_bytes, pixels, name), None, 0.0)
+        found.admit(load(400_000, 400_000, name), None, 0.0)
+    found.admit(load(1_000_000, 1_000_000, "uid 4"), None, 0.0)  # the last quarter is still there, whole
+
+
+def test_a_share_shuts_out_no_large_photograph_of_a_client_with_nothing_under_way() -> None:
+    found = admission(queue_requests=8, client_requests=1, queue_mb=4.0)
+    found.admit(load(3_000_000, 0, "uid 1"), None, 0.0)
+    found.release(load(3_000_000, 0, "uid 1"), 1.0)
+    found.admit(load(3_000_000, 0, "uid 1"), None, 0.0)
+
+
+def test_who_is_refused_as_busy_has_nothing_under_way() -> None:
+    found = admission(queue_requests=1, client_requests=1)
+    found.admit(load(client="uid 1"), None, 0.0)
+    with pytest.raises(BusyError):
+        found.admit(load(client="uid 2"), None, 0.0)
+    found.release(load(client="uid 1"), None)
+    found.admit(load(client="uid 2"), None, 0.0)
+
+
+def test_the_clients_with_the_most_under_way_are_named() -> None:
+    found = admission(client_requests=5)
+    for name, requests in {"uid 1": 1, "uid 2": 3, "uid 3": 2}.items():
+        for _ in range(requests):
+            found.admit(load(client=name), None, 0.0)
+    assert found.busiest(2) == [("uid 2", 3), ("uid 3", 2)]
+    for _ in range(3):
+        found.release(load(client="uid 2"), 1.0)
+    assert found.busiest(2) == [("uid 3", 2), ("uid 1", 1)]
+    assert admission().busiest(2) is None, "without a limit by client nobody counts them"

@@ -42,7 +42,7 @@ def served(models: Path, owners: Path, before: Generation | None = None, **other
 
 
 def told(generation: Generation) -> str | None:
-    return generation.families["cats"].status().calibration
+    return generation.families["cats"].status(0, 0).calibration
 
 
 def test_the_owner_s_is_preferred_to_the_shipped_one(models: Path, owners: Path) -> None:
@@ -51,6 +51,31 @@ def test_the_owner_s_is_preferred_to_the_shipped_one(models: Path, owners: Path)
     family = served(models, owners).families["cats"]
     assert str(family.in_use) == "number 1, of June"
     assert (family.because, family.default_policy) == ("June did best", {"top1": "chain", "top5": "single:m"})
+
+
+def test_a_calibration_is_known_by_its_number_here_and_by_a_hash_that_copies_share(
+    models: Path, owners: Path, tmp_path: Path
+) -> None:
+    shipped = served(models, owners).families["cats"].status(0, 0).calibration_identity
+    assert shipped is not None
+    assert (shipped.number, shipped.created) == (None, "May")
+    directory = put(models, owners, "June")
+    first = served(models, owners).families["cats"].status(0, 0).calibration_identity
+    assert first is not None
+    assert (first.number, first.created) == (1, "June")
+    assert first.sha256 != shipped.sha256
+    put(models, owners, "July")
+    second = served(models, owners).families["cats"].status(0, 0).calibration_identity
+    assert second is not None
+    assert second.number == 2
+    assert len({shipped.sha256, first.sha256, second.sha256}) == 3
+    elsewhere = tmp_path / "another device"
+    put(models, elsewhere, "April")
+    shutil.copytree(directory, elsewhere / "cats" / "7")
+    rollback(elsewhere, "cats", to=7)
+    copied = served(models, elsewhere).families["cats"].status(0, 0).calibration_identity
+    assert copied is not None
+    assert (copied.number, copied.sha256) == (7, first.sha256)
 
 
 def damage(directory: Path) -> None:
@@ -105,6 +130,12 @@ def test_one_that_is_whole_but_cannot_serve_these_models_is_refused(
     assert said is not None
     assert said.startswith("shipped with the models, of May; refused: number 1: ")
     assert reason in said
+
+
+def test_one_that_asks_for_features_that_nobody_computes_is_refused(models: Path, owners: Path) -> None:
+    known = calibration_of(models, "cats").features
+    put(models, owners, "June", features=("taste", *known[1:]))
+    assert "it asks for the features taste, which there are not: recalibrate" in str(told(served(models, owners)))
 
 
 def test_one_that_was_made_for_one_criterion_alone_is_refused(models: Path, owners: Path) -> None:

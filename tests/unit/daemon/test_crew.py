@@ -25,6 +25,8 @@ class Queue:
         self._pieces: deque[Piece] = deque()
         self._arrival = threading.Condition()
         self._rings = 0
+        self.turns: Counter[str] = Counter()
+        self.gone: list[str] = []
 
     def post(self, *pieces: Piece) -> None:
         """Let one message for each piece arrive, all at once."""
@@ -61,6 +63,14 @@ class Queue:
 
     def has_more(self) -> bool:
         return bool(self._pieces)
+
+    def turned(self) -> None:
+        with self._arrival:
+            self.turns[threading.current_thread().name] += 1
+
+    def left(self) -> None:
+        with self._arrival:
+            self.gone.append(threading.current_thread().name)
 
 
 @contextmanager
@@ -243,3 +253,34 @@ def test_stop_lets_a_piece_end_and_waits_for_every_thread() -> None:
     assert not stopper.is_alive()
     assert done.seen == {"begun": 1, "ended": 1}
     assert threading.active_count() == before
+
+
+def test_every_thread_says_when_it_comes_round_and_when_it_goes() -> None:
+    work, done = Queue(), Done()
+    with running(work, 2):
+        for number in range(50):
+            work.post(done.piece(number))
+            done.wait_for(number + 1)
+        assert sum(work.turns.values()) >= 50, "once for each piece, at least"
+        assert work.gone == []
+    assert sorted(work.gone) == ["crew-0", "crew-1", "crew-2"]
+    assert set(work.turns) == set(work.gone)
+
+
+def test_a_thread_that_is_stuck_says_nothing_and_holds_the_end_up_no_longer_than_it_may() -> None:
+    work, done = Queue(), Done()
+    release = threading.Event()
+
+    def hold() -> None:
+        done.piece("begun")()
+        release.wait(LIMIT_S)
+
+    crew = Crew(work, 1)
+    crew.start()
+    work.post(hold)
+    done.wait_for(1)
+    assert crew.stop(patience_s=0.1) is False
+    assert len(work.gone) == 1, "the one that is not stuck"
+    release.set()
+    assert crew.stop() is True
+    assert len(work.gone) == 2

@@ -67,7 +67,7 @@ def test_a_calibration_of_other_hashes_is_refused_with_its_reason(
     family = served(folder)
     assert list(family.policies["top1"]) == SINGLES
     assert family.default_policy["top1"] == "single:l"
-    for told in (str(family.in_use), family.because, family.status().calibration):
+    for told in (str(family.in_use), family.because, family.status(0, 0).calibration):
         assert told is not None
         assert "refused: the calibration of family cats does not belong to what is served" in told
         assert reason in told
@@ -95,7 +95,7 @@ def test_the_configuration_s_choice_stands_above_the_calibration_s(folder: Path)
     assert family.default_policy == {"top1": "chain", "top5": "chain"}
     assert family.because == "the configuration says so"
     assert (family.fallback, family.on_doubt) == ("m", "refuse")
-    assert family.status().fallback is None, "in doubt it refuses"
+    assert family.status(0, 0).fallback is None, "in doubt it refuses"
 
 
 def test_a_request_gets_the_default_of_its_criterion(folder: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_request_for_what_is_not_there_is_told_what_is(folder: Path) -> None:
 
 def test_status_tells_what_is_served_before_anything_is_loaded(folder: Path) -> None:
     calibrate(folder, "cats")
-    told = served(folder).status()
+    told = served(folder).status(0, 0)
     assert (told.name, told.classes) == ("cats", 6)
     assert [(model.name, model.state, model.runs, model.p50_ms) for model in told.models] == [
         (name, "loading", 0, None) for name in ("s", "m", "l")

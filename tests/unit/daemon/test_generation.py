@@ -156,7 +156,7 @@ def test_loaded_every_model_answers(cats: Path) -> None:
         assert lane.engine is not None
         assert lane.engine.infer(BATCH).logits.shape == (1, 6)
         assert lane.unavailable is None
-    assert [model.state for model in generation.families["cats"].status().models] == ["ready", "ready"]
+    assert [model.state for model in generation.families["cats"].status(0, 0).models] == ["ready", "ready"]
     generation.close()
 
 
@@ -164,7 +164,7 @@ def test_a_damaged_model_is_unavailable_with_its_reason_and_the_rest_serve(cats:
     weights = cats / "cat-l.onnx"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\xff")
     generation = loaded(config(cats))
-    good, bad = generation.families["cats"].status().models
+    good, bad = generation.families["cats"].status(0, 0).models
     assert (good.state, good.reason) == ("ready", None)
     assert (bad.name, bad.state) == ("cat-l", "unavailable")
     assert bad.reason is not None

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from jetsel.daemon import passed
+from jetsel.errors import ConfigError
 
 
 @pytest.fixture
@@ -21,58 +27,167 @@ def somebody_answers(path: Path) -> bool:
 
 
 PASSED = """
-import os, socket, sys, pathlib
-from jetsel.daemon.listener import Listener
-os.environ["LISTEN_PID"] = str(os.getpid() + int(sys.argv[3]))
-os.environ["LISTEN_FDS"] = sys.argv[2]
-path = pathlib.Path(sys.argv[1])
-listener = Listener(path, None)
+import os, pathlib, socket, sys
+from jetsel.config import Server
+from jetsel.daemon.listener import listen
+from jetsel.errors import ConfigError
+endpoint, count, offset, names = sys.argv[1:]
+os.environ.update(LISTEN_PID=str(os.getpid() + int(offset)), LISTEN_FDS=count, LISTEN_FDNAMES=names)
+try:
+    listener = listen(Server(endpoint=endpoint or None))
+except ConfigError as error:
+    sys.exit(str(error))
+assert not [name for name in os.environ if name.startswith("LISTEN_")], "children hear of it"
 with socket.socket(fileno=listener.fd) as listening:
-    flags = os.get_inheritable(listener.fd), os.get_blocking(listener.fd)
-    print(listener.fd, listening.getsockname(), *flags, flush=True)
+    inheritable = [fd for fd in range(3, 3 + int(count)) if os.get_inheritable(fd)]
+    print(listener.fd, listening.getsockname(), inheritable, os.get_blocking(listener.fd), flush=True)
     listening.setblocking(True)
     listening.accept()
     listener.close()
-print(path.exists(), path.with_name("j.sock.lock").exists())
+print(listener.path.exists(), listener.path.with_name(listener.path.name + ".lock").exists())
 """
 
 
-def handed_over(path: Path, descriptors: list[int], pid_offset: int = 0) -> subprocess.Popen[str]:
+def handed_over(
+    endpoint: Path | None, descriptors: list[int], pid_offset: int = 0, names: str = "", **variables: str
+) -> subprocess.Popen[str]:
     """Start a process that finds these descriptors from 3 on, as a service manager passes them (sd_listen_fds(3))."""
     moves = " ".join(f"{place}<&{fd}" for place, fd in enumerate(descriptors, 3))
     command = ["/bin/bash", "-c", f'exec "$0" "$@" {moves}', sys.executable, "-c", PASSED]
+    where = f"ipc://{endpoint}" if endpoint else ""
     return subprocess.Popen(
-        [*command, str(path), str(len(descriptors)), str(pid_offset)],
+        [*command, where, str(len(descriptors)), str(pid_offset), names],
         pass_fds=descriptors,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, "XDG_RUNTIME_DIR": "/nonexistent", **variables},
     )
 
 
-def test_a_socket_that_was_handed_over_is_used_and_left(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as given, path.with_name("log").open("w") as other:
+@contextlib.contextmanager
+def listening(path: Path, kind: int = socket.SOCK_STREAM, *, listens: bool = True) -> Iterator[int]:
+    with socket.socket(socket.AF_UNIX, kind) as given:
         given.bind(str(path))
-        given.listen(4)
+        if listens:
+            given.listen(4)
+        yield given.fileno()
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    """The line that the process prints once it listens; fails with what it says instead."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, process.communicate()[1]
+    return line.strip()
+
+
+def refused(process: subprocess.Popen[str]) -> str:
+    out, error = process.communicate(timeout=60)
+    assert (process.returncode, out) == (1, ""), error
+    return error.strip()
+
+
+def test_a_socket_that_was_handed_over_is_used_and_left(path: Path) -> None:
+    with listening(path) as given, path.with_name("log").open("w") as other:
         before = path.lstat().st_ino
-        process = handed_over(path, [other.fileno(), given.fileno()])
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line == f"4 {path} False False\n", process.communicate()[1]
+        process = handed_over(path, [other.fileno(), given])
+        assert said(process) == f"4 {path} [] False"
         assert somebody_answers(path)
         out, err = process.communicate(timeout=60)
     assert out == "True False\n", err
     assert path.lstat().st_ino == before
 
 
+def test_without_an_endpoint_the_socket_that_was_handed_over_says_where(path: Path) -> None:
+    with listening(path) as given:
+        process = handed_over(None, [given])
+        assert said(process) == f"3 {path} [] False"
+        assert somebody_answers(path)
+        assert process.communicate(timeout=60)[0] == "True False\n"
+
+
+def test_of_several_the_one_at_the_endpoint_is_used_by_whatever_path_it_is_named(path: Path) -> None:
+    link = path.with_name("run")
+    link.symlink_to(path.parent)
+    other = path.with_name("other.sock")
+    with listening(other) as first, listening(path) as second:
+        process = handed_over(link / path.name, [first, second])
+        assert said(process) == f"4 {path} [] False"
+        assert somebody_answers(path)
+        process.communicate(timeout=60)
+
+
+@pytest.mark.parametrize("name", ["jetsel", "jetsel.socket"])
+def test_of_several_without_an_endpoint_the_one_of_our_name_is_used(path: Path, name: str) -> None:
+    other = path.with_name("other.sock")
+    with listening(other) as first, listening(path) as second:
+        process = handed_over(None, [first, second], names=f"metrics:{name}")
+        assert said(process) == f"4 {path} [] False"
+        assert somebody_answers(path)
+        process.communicate(timeout=60)
+
+
+def test_several_that_could_all_be_meant_are_refused_with_the_repair(path: Path) -> None:
+    other = path.with_name("other.sock")
+    with listening(other) as first, listening(path) as second:
+        for names in ("", "a:b", "jetsel:jetsel"):
+            error = refused(handed_over(None, [first, second], names=names))
+            assert str(other) in error
+            assert str(path) in error
+            assert "FileDescriptorName=jetsel" in error
+
+
+def test_one_at_another_path_than_the_endpoint_is_refused_with_the_repair(path: Path) -> None:
+    other = path.with_name("other.sock")
+    with listening(other) as given:
+        error = refused(handed_over(path, [given]))
+    assert f"server.endpoint: it is ipc://{path}, and the service manager passes {other}" in error
+    assert f"ListenStream={path}" in error
+    assert not path.exists(), "nothing listens elsewhere instead"
+
+
+def test_one_that_no_client_can_be_taken_from_is_refused_with_the_reason(path: Path) -> None:
+    with listening(path, socket.SOCK_DGRAM, listens=False) as given:
+        assert "use ListenStream=" in refused(handed_over(path, [given]))
+    path.unlink()
+    with listening(path, listens=False) as given:
+        assert "it does not listen" in refused(handed_over(None, [given]))
+    with socket.socket() as tcp:
+        tcp.bind(("127.0.0.1", 0))
+        tcp.listen(1)
+        assert "for tcp set server.tcp" in refused(handed_over(path, [tcp.fileno()]))
+
+
+def test_descriptors_that_are_not_there_are_refused(path: Path) -> None:
+    for count in ("40", "-1x"):
+        environment = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": count}
+        with pytest.raises(ConfigError, match="LISTEN_FDS"):
+            passed.take(environment)
+        assert environment == {}
+
+
 def test_what_was_handed_to_another_process_is_not_taken(path: Path) -> None:
     elsewhere = path.with_name("other.sock")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as given:
-        given.bind(str(elsewhere))
-        given.listen(4)
-        process = handed_over(path, [given.fileno()], pid_offset=1)
-        assert process.stdout is not None
-        number, name, *_ = process.stdout.readline().split()
+    with listening(elsewhere) as given:
+        process = handed_over(path, [given], pid_offset=1)
+        number, name, *_ = said(process).split()
         assert (number != "3", name) == (True, str(path))
         assert somebody_answers(path)
         assert process.communicate(timeout=60)[0] == "False False\n"
+
+
+def test_a_service_without_a_socket_unit_listens_in_its_runtime_directory(path: Path) -> None:
+    process = handed_over(None, [], RUNTIME_DIRECTORY=f"{path.parent}:/elsewhere")
+    at = path.parent / "jetsel.sock"
+    assert said(process).split()[1] == str(at)
+    assert somebody_answers(at)
+    assert process.communicate(timeout=60)[0] == "False False\n"
+
+
+def test_a_socket_that_a_service_manager_listens_at_is_never_taken_away(path: Path) -> None:
+    with listening(path):
+        error = refused(handed_over(path, []))
+        assert f"something else listens at {path}" in error
+        assert "systemctl stop jetsel.socket" in error
+        assert somebody_answers(path)

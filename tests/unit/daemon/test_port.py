@@ -5,15 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import socket
 import threading
 from pathlib import Path
 
 import pytest
 import zmq
 
-from jetsel.daemon.identity import parse_peer_address
+from jetsel.daemon.access.keyring import Keyring
+from jetsel.daemon.identity import Identity, parse_peer_address
+from jetsel.daemon.listener import Listener
 from jetsel.daemon.port import Message, Port, Route
 from jetsel.errors import ConfigError
+from jetsel.keys import KeyFolder
+from tests.system.raw import greeting, reach, ready
 from tests.unit.daemon.ports import LIMIT_S, Connect, received, served
 
 
@@ -23,6 +28,9 @@ from tests.unit.daemon.ports import LIMIT_S, Connect, received, served
         (":1000:100:4242", (1000, 100, 4242)),
         ("localhost:0:0:1", (0, 0, 1)),
         ("127.0.0.1", None),
+        (":1\N{SUPERSCRIPT TWO}:100:4242", None),
+        (":\N{ARABIC-INDIC DIGIT ONE}:0:1", None),
+        (f":{'9' * 5000}:0:1", None),
         ("127.0.0.1:5555", None),
         ("127.0.0.1:0:0:1", None),
         ("::1", None),
@@ -56,6 +64,37 @@ def test_an_ipc_peer_is_known_by_what_the_kernel_says_and_a_tcp_peer_is_not(port
     (message,) = received(port, 1)
     assert message.sender.credentials is None
     assert [bytes(frame) for frame in message.frames] == [b"{}", b"image"]
+
+
+def test_a_peer_cannot_say_who_it_is(port: Port, tmp_path: Path) -> None:
+    # ZMTP lets a peer name any property; libzmq keeps what it knows itself, and nobody sets User-Id on ipc.
+    folder = KeyFolder(tmp_path / "keys")
+    pair = folder.make_server(None)
+    folder.allow("boss", pair.public, is_admin=True)
+    listener = Listener(tmp_path / "k.sock", None)
+    guarded = Port(listener, "tcp://127.0.0.1:0", 1000, Keyring(str(folder.path)))
+    made_up = {"User_Id": pair.public.encode(), "Peer_Address": b"localhost:4000000000:0:1"}
+    try:
+        for opened in (port, guarded):
+            with reach(opened.endpoints[0]) as peer:
+                peer.sendall(greeting())
+                assert peer.recv(64, socket.MSG_WAITALL)
+                peer.sendall(ready(**made_up))
+                assert peer.recv(1)
+                peer.sendall(b"\x00\x02{}")
+                (message,) = received(opened, 1)
+                assert message.sender == Identity(f"uid {os.getuid()}", (os.getuid(), os.getgid(), os.getpid()))
+        with reach(port.endpoints[1]) as peer:
+            peer.sendall(greeting())
+            assert peer.recv(64, socket.MSG_WAITALL)
+            peer.sendall(ready(**made_up))
+            assert peer.recv(1)
+            peer.sendall(b"\x00\x02{}")
+            (message,) = received(port, 1)
+            assert message.sender == Identity("loopback")
+    finally:
+        guarded.close()
+        listener.close()
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,36 @@
-"""What is counted, by outcome."""
+"""What is counted, by outcome; how reloads ended; and where the time of answers went."""
 
 from __future__ import annotations
 
 import threading
 
+import msgspec
+import pytest
+
+from jetsel import wire
 from jetsel.daemon.tally import Tally
+from jetsel.errors import ReloadFailedError
+from jetsel.wire import Percentiles, Ran, Stages
+from tests.unit.client.peer import Seen, answer, fail
+
+ASKED = Seen(wire.Classify(1, "x"), b"")
+ANSWER = answer(ASKED)
+ESCALATED = msgspec.structs.replace(
+    ANSWER,
+    ran=[Ran("m", "first", 0.5, 1.5, 1), Ran("big", "m is not sure", 0.9, 6.0, 1)],
+    stages_ms=Stages(queue=1.0, decode=2.0, features=0.25, choice=0.5, inference=[1.5, 6.0], total=12.0),
+)
 
 
 def test_outcomes_are_counted_by_name() -> None:
     found = Tally()
-    for outcome in ("busy", "ok", "busy"):
+    for outcome in ("busy", "busy"):
         found.count(outcome)
-    assert found.outcomes() == {"busy": 2, "ok": 1}
+    found.ended(ANSWER)
+    found.ended(fail(ASKED, "bad-image", retry=False))
+    assert found.outcomes() == {"busy": 2, "ok": 1, "bad-image": 1}
     found.outcomes().clear()
-    assert found.outcomes() == {"busy": 2, "ok": 1}, "what it gave away is a copy"
+    assert found.outcomes() == {"busy": 2, "ok": 1, "bad-image": 1}, "what it gave away is a copy"
 
 
 def test_threads_that_count_at_once_lose_nothing() -> None:
@@ -21,7 +38,7 @@ def test_threads_that_count_at_once_lose_nothing() -> None:
 
     def work() -> None:
         for _ in range(500):
-            found.count("ok")
+            found.ended(ESCALATED)
 
     threads = [threading.Thread(target=work) for _ in range(6)]
     for thread in threads:
@@ -29,3 +46,58 @@ def test_threads_that_count_at_once_lose_nothing() -> None:
     for thread in threads:
         thread.join()
     assert found.outcomes() == {"ok": 3000}
+    assert found.of_family("f") == (3000, 3000)
+    stages = found.stages_ms()
+    assert stages.answers == 3000
+    assert stages.total == Percentiles(12.0, 12.0, 12.0), "no row was torn"
+
+
+def test_an_answer_that_took_more_than_one_model_is_counted_as_such() -> None:
+    found = Tally()
+    found.ended(ANSWER)
+    found.ended(ESCALATED)
+    found.ended(fail(ASKED, "deadline", retry=False))
+    assert found.of_family("f") == (2, 1)
+    assert found.of_family("another") == (0, 0)
+
+
+def test_stages_are_those_of_the_answers_alone() -> None:
+    found = Tally()
+    assert found.stages_ms() == wire.StageTimes(0, None, None, None, None, None, None, None)
+    found.ended(fail(ASKED, "bad-image", retry=False))
+    assert found.stages_ms().answers == 0
+    found.ended(ANSWER)
+    assert found.stages_ms().features is None
+    found.ended(ESCALATED)
+    stages = found.stages_ms()
+    assert stages.answers == 2
+    assert stages.features == Percentiles(0.25, 0.25, 0.25), "of the one that had any"
+    assert stages.inference == Percentiles(1.5, 7.5, 7.5), "both runs of the second"
+    assert stages.total == Percentiles(3.0, 12.0, 12.0)
+
+
+def test_reloads_are_counted_by_how_they_ended_and_the_last_is_told() -> None:
+    found = Tally()
+    assert (found.reloads(), found.last_reload()) == ({}, None)
+    with found.reload() as changed:
+        changed.append("model m")
+    last = found.last_reload()
+    assert last is not None
+    assert (last.changed, last.refused) == (["model m"], None)
+    assert 0 <= last.ago_s < 60
+    with pytest.raises(ReloadFailedError), found.reload():
+        raise ReloadFailedError("the running configuration stays: no such file")
+    last = found.last_reload()
+    assert last is not None
+    assert (last.changed, last.refused) == ([], "the running configuration stays: no such file")
+    assert found.reloads() == {"ok": 1, "reload-failed": 1}
+
+
+def test_a_reload_that_breaks_off_for_a_defect_is_counted_too() -> None:
+    found = Tally()
+    with pytest.raises(ZeroDivisionError), found.reload():
+        raise ZeroDivisionError
+    assert found.reloads() == {"internal": 1}
+    last = found.last_reload()
+    assert last is not None
+    assert last.refused is not None

@@ -1,4 +1,4 @@
-"""Who may reload: root, the daemon's own user and the admin group; nobody over tcp."""
+"""Who may reload: root, the daemon's own user and the admin group; over tcp an admin's key."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_root_and_the_daemon_s_own_user_may(group: str | None, monkeypatch: pyte
 
 @pytest.mark.parametrize("group", [None, OWN_GROUP.gr_name])
 def test_over_tcp_nobody_may(group: str | None) -> None:
-    with pytest.raises(NotAllowedError, match="never over tcp"):
+    with pytest.raises(NotAllowedError, match="over tcp without keys"):
         Trust(group).check(identify("127.0.0.1"))
 
 

@@ -211,6 +211,17 @@ def test_a_damaged_file_is_refused_with_the_repair(tmp_path: Path, data: bytes |
         load(tmp_path, "jetson-tx2", "0 MAXN", RAILS)
 
 
+def test_a_file_larger_or_deeper_than_any_measurement_is_refused(tmp_path: Path) -> None:
+    path = save(IDLE, tmp_path)
+    path.write_bytes(b'{"facts": {"more": ' + b"[" * 100_000)
+    with pytest.raises(CalibrationError, match="is no measurement of idle power"):
+        load(tmp_path, "jetson-tx2", "0 MAXN", RAILS)
+    with path.open("r+b") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(CalibrationError, match=r"larger than the \d+ bytes .* run `jetsel power calibrate`"):
+        load(tmp_path, "jetson-tx2", "0 MAXN", RAILS)
+
+
 def test_a_file_of_another_board_under_this_name_is_refused(tmp_path: Path) -> None:
     path = save(msgspec.structs.replace(IDLE, board="jetson-nano"), tmp_path)
     path.rename(tmp_path / file_name("jetson-tx2", "0 MAXN"))

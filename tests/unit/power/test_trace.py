@@ -103,6 +103,17 @@ def test_what_is_no_trace_is_refused(tmp_path: Path, text: str, words: str) -> N
         read(path)
 
 
+def test_a_file_larger_or_deeper_than_any_trace_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text('# jetsel 0.1.0 {"more":' + "[" * 100_000 + "\n")
+    with pytest.raises(RailError, match="line 1"):
+        read(path)
+    with path.open("r+b") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(RailError, match=r"larger than the \d+ bytes that are read"):
+        read(path)
+
+
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RailError, match="No such file"):
         read(tmp_path / "trace.csv")

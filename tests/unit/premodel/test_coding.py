@@ -209,19 +209,19 @@ class Touch:
 def test_a_pickle_in_the_arrays_is_never_opened(saved: Path, tmp_path: Path) -> None:
     trap = np.array([Touch(tmp_path / "sprung")] * 8, dtype=object).reshape(4, 2)
     forge(saved, repacked(saved, {"points.npy": npy(trap, allow_pickle=True)}))
-    refused(saved, r"points is object of \(4, 2\) where <f4 of \(4, 2\) was expected")
+    refused(saved, r"points says .*'\|O'.* where .*'<f4'.* was expected")
     assert not (tmp_path / "sprung").exists()
 
 
 @pytest.mark.parametrize(
     ("array", "reason"),
     [
-        (np.zeros((8, 1), np.float32), r"points is float32 of \(8, 1\)"),
-        (np.zeros((4, 1), np.float64), r"points is float64 of \(4, 1\)"),
-        (np.zeros((4, 2), ">f4"), "points is >f4"),
-        (np.asfortranarray(np.zeros((4, 2), np.float32)), r"points is float32 of \(4, 2\)"),
+        (np.zeros((8, 1), np.float32), r"points says .*\(8, 1\)"),
+        (np.zeros((4, 1), np.float64), "points says .*<f8.* where .*<f4"),
+        (np.zeros((4, 2), ">f4"), "points says .*>f4"),
+        (np.asfortranarray(np.zeros((4, 2), np.float32)), "points says .*'fortran_order': True"),
         (np.zeros((4000, 2), np.float32), "points claims 32128 bytes"),
-        (np.zeros((1, 2), np.float32), r"points is float32 of \(1, 2\)"),
+        (np.zeros((1, 2), np.float32), r"points says .*\(1, 2\)"),
         (np.full((4, 2), np.inf, np.float32), "not finite"),
     ],
 )
@@ -239,7 +239,7 @@ def test_a_member_that_is_no_array_is_refused(saved: Path, data: bytes) -> None:
 def test_a_header_that_claims_more_than_it_holds_is_refused(saved: Path) -> None:
     claim = npy(np.zeros((4, 2), np.float32)).replace(b"(4, 2)", b"(9**9)")
     forge(saved, repacked(saved, {"points.npy": claim}))
-    refused(saved, "arrays cannot be read")
+    refused(saved, r"points says .*\(9\*\*9\)")
     short = npy(np.zeros((4, 2), np.float32))[:-1]
     forge(saved, repacked(saved, {"points.npy": short}))
     refused(saved, "points has 31 bytes of values where 32 were expected")
@@ -250,6 +250,45 @@ def test_a_member_too_many_is_refused(saved: Path, tmp_path: Path, extra: str) -
     forge(saved, repacked(saved, {extra: npy(np.zeros(1))}))
     refused(saved, "its arrays are")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["animals"]
+
+
+NESTED = b"[" * 100_000
+
+
+@pytest.mark.parametrize("header", [b"(" * 2000, b"{'descr': '<f4',\n  \x00", b"'" + b"\\" * 99, NESTED[:4000]])
+def test_a_header_is_compared_and_never_evaluated(saved: Path, header: bytes) -> None:
+    whole = npy(np.zeros((4, 2), np.float32))
+    other = whole[:8] + len(header).to_bytes(2, "little") + header + whole[-32:]
+    forge(saved, repacked(saved, {"points.npy": other}))
+    refused(saved, "points says")
+
+
+def test_an_archive_that_lists_a_million_members_is_not_read(saved: Path) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for number in range(20_000):
+            archive.writestr(f"{number}.npy", b"")
+    whole = file.getvalue()
+    at = whole.rindex(b"PK\x05\x06")
+    locator = b"PK\x06\x07" + bytes(16)  # of a second end of the directory, which would hold instead of the first
+    for data, reason in (
+        (whole, "at most 1048576 are read"),
+        (whole + b" ", "no archive as numpy writes it"),
+        (whole[:at] + locator + whole[at:], "no archive as numpy writes it"),
+    ):
+        forge(saved, data)
+        refused(saved, reason)
+
+
+def test_json_nested_deeper_than_python_recurses_is_refused(saved: Path) -> None:
+    text = (saved / MANIFEST).read_bytes()
+    (saved / MANIFEST).write_bytes(text.replace(b'{"format"', b'{"more":' + NESTED + b',"format"', 1))
+    refused(saved, "not a calibration's manifest")
+    figures = b'"figures": ' + NESTED
+    body = re.sub(rb'"figures": *\{', figures + b"{", text)
+    assert body != text
+    (saved / MANIFEST).write_bytes(body)
+    refused(saved, "cannot be understood|not a calibration's manifest")
 
 
 def test_a_member_too_few_is_refused(saved: Path) -> None:
@@ -326,7 +365,8 @@ def test_what_a_calibration_may_leave_out_is_stored_too(calibration: Calibration
         (points("<f4", 4, 2, 1), "cannot be understood"),
         (points("|O", 4, 2), "cannot be understood"),
         (points("<f4", 50_000, 2), "claims"),
-        (points("<f8", 4, 1), "points is float32 of"),
+        (points("<f8", 4, 1), "points says .*<f4"),
+        (points("<f4"), "cannot be understood"),
         ({"arrays": {}}, "its arrays are"),
         ({"arrays_bytes": 10**12}, "cannot be understood"),
         ({"criteria": ["top1", "../top5"]}, "cannot be understood"),

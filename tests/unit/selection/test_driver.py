@@ -87,6 +87,18 @@ def test_a_cascade_runs_until_a_model_is_sure(driver: Driver) -> None:
     assert request.ran[1].because == "s was not sure: 0.52 of 0.80"
 
 
+def test_a_run_that_another_model_s_followed_is_an_escalation(driver: Driver) -> None:
+    requests = [flight(CASCADE), flight(CASCADE), flight(Single("s"))]
+    for request in requests:
+        driver.finish(request)
+    told = {name: (lane.record.runs, lane.record.escalations) for name, lane in driver.lanes.items()}
+    assert told == {"s": (3, 2), "m": (2, 0), "l": (0, 0)}
+    times = driver.lanes["m"].record.percentiles_ms(Clock.now_s)
+    assert times is not None
+    assert times.p50 <= times.p95 <= times.p99 == pytest.approx(max(r.ran[1].latency_ms for r in requests[:2]))
+    assert driver.lanes["l"].record.percentiles_ms(Clock.now_s) is None
+
+
 def test_waiting_runs_of_one_model_go_out_together_up_to_the_limit(
     driver: Driver, engines: dict[str, TableEngine]
 ) -> None:
@@ -103,6 +115,7 @@ def test_waiting_runs_of_one_model_go_out_together_up_to_the_limit(
     assert driver.execute(second) == flights[3:]
     assert engines["m"].batches == [3, 2]
     assert flights[0].ran[0].batch == 3
+    assert driver.lanes["m"].record.runs == 5
 
 
 def test_patience_waits_for_a_whole_batch(driver: Driver) -> None:
@@ -335,6 +348,7 @@ def test_all_of_several_models_are_waited_for(driver: Driver) -> None:
     outcome = driver.finish(flight(Duel("all")))
     assert isinstance(outcome, Decision)
     assert (outcome.seen.model, outcome.because) == ("m", "of 2")
+    assert [lane.record.escalations for lane in driver.lanes.values()] == [0, 0, 0], "neither was asked after the other"
 
 
 def test_the_first_of_several_models_is_enough(driver: Driver) -> None:

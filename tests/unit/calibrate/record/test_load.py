@@ -185,3 +185,28 @@ def test_times_may_be_taken_anew(copy: Path, whole: Path, engines: Mapping[str, 
     options = dataclasses.replace(QUICK, retime=True)
     record(copy, BOTH, engines, found(whole.parent / "photos"), options)
     assert len(rows(copy, "SELECT 1 FROM timings WHERE mean_ms < 1000.0")) == 8
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE predictions SET logits = x'0011'",
+        "UPDATE predictions SET logits = 'words'",
+        "UPDATE photographs SET features = x'00'",
+        "UPDATE photographs SET near_hash = 'words'",
+        "UPDATE conditions SET found = '{}'",
+        "UPDATE timings SET mean_ms = 'words'",
+        "DELETE FROM meta WHERE key = 'version'",
+    ],
+)
+def test_a_recording_of_other_values_than_jetsel_writes_is_refused(copy: Path, statement: str) -> None:
+    change(copy, statement)
+    with pytest.raises(CalibrationError, match="holds what jetsel does not write"):
+        load(copy, BOTH)
+
+
+def test_a_view_in_the_place_of_a_table_calls_no_function_of_effect(copy: Path) -> None:
+    change(copy, "ALTER TABLE skipped RENAME TO away")
+    change(copy, "CREATE VIEW skipped AS SELECT path, load_extension('evil') AS reason FROM photographs")
+    with pytest.raises(CalibrationError, match=r"unsafe use of load_extension|no such function|not authorized"):
+        load(copy, BOTH)

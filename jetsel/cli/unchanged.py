@@ -1,0 +1,69 @@
+"""What `jetsel calibrate --if-changed` goes by: whether what a calibration is made from is as it was the last time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jetsel import __version__
+
+if TYPE_CHECKING:
+    from jetsel.config import Config
+    from jetsel.zoo import Family
+
+
+def made_from(
+    family: Family, config: Config, photos: Path, label_map: Path | None, need_labels: bool, options: object
+) -> str:
+    """Return what stands for all that a calibration of this family is made from; see `fingerprint`."""
+    from jetsel.calibrate.record import find
+    from jetsel.daemon.family import served_models
+
+    found = find(photos, family.labels, label_map, need_labels)
+    models = {name: model.manifest.sha256 for name, model in served_models(family, config).items()}
+    return fingerprint(((one.path, one.label) for one in found.photographs), models, options)
+
+
+def state_of(path: Path | None) -> tuple[str, int, int] | None:
+    """Return a file as it is now: its path, size in bytes and time of change in ns; None for none."""
+    if path is None:
+        return None
+    seen = path.stat()
+    return str(path), seen.st_size, seen.st_mtime_ns
+
+
+def fingerprint(photographs: Iterable[tuple[Path, str | None]], models: Mapping[str, str], options: object) -> str:
+    """Return what stands for all that a calibration is made from, as hexadecimal digits.
+
+    photographs: each with its label; they count by path, size and time of change, as the recording counts them, so none
+    is read. models: the hash of each. options: those of the command, as they print. jetsel's own version counts too.
+    """
+    digest = hashlib.sha256(repr((__version__, sorted(models.items()), options)).encode())
+    for path, label in photographs:
+        try:
+            seen = path.stat()
+            known = (seen.st_size, seen.st_mtime_ns)
+        except OSError:
+            known = None  # it went meanwhile
+        digest.update(repr((os.fspath(path), label, known)).encode())
+    return digest.hexdigest()
+
+
+def is_known(recording: Path, now: str) -> bool:
+    """Whether the last calibration from this recording that came to its end was made from the same."""
+    try:
+        return _place(recording).read_text(encoding="ascii", errors="replace") == now
+    except OSError:
+        return False
+
+
+def remember(recording: Path, now: str) -> None:
+    """Keep what a calibration that came to its end was made from, beside its recording; raises OSError."""
+    _place(recording).write_text(now, encoding="ascii")
+
+
+def _place(recording: Path) -> Path:
+    return recording.with_suffix(".made-from")

@@ -1,0 +1,128 @@
+"""From the first thread to the last: load, tell that it is ready, reload when a signal says so, drain, and end.
+
+The main thread does this, and nothing else: it computes nothing that could keep a signal waiting.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from jetsel.daemon.crew import Crew
+from jetsel.daemon.generation import Generation, Samples
+from jetsel.daemon.notify import Notifier
+from jetsel.daemon.port import Port
+from jetsel.daemon.reloading import READY
+from jetsel.daemon.service import Service, hearing
+from jetsel.daemon.signals import Signals
+from jetsel.engines import Backends
+from jetsel.events import event
+
+log = logging.getLogger("jetsel.daemon")
+
+QUIET_LOOKS = 3  # what ZeroMQ still reads off its peers comes between two looks
+LOOK_S = 0.01
+PATIENCE_S = 2.0  # for a thread that is in the middle of something when everybody has been answered
+END_S = 30.0  # after the drain: those threads, an engine host that does not leave by itself, and the sampler
+
+
+class Life:
+    """One daemon's. Used by the main thread."""
+
+    def __init__(
+        self,
+        service: Service,
+        generation: Generation,
+        port: Port,
+        signals: Signals,
+        notifier: Notifier,
+        drain_s: float,
+        shut: Callable[[], None],
+    ) -> None:
+        """shut: called when it begins to stop, so that who connects may wait for the next start."""
+        self._service = service
+        self._generation = generation
+        self._port = port
+        self._signals = signals
+        self._notifier = notifier
+        self._drain_s = drain_s
+        self._shut = shut
+        self._crew = Crew(service, generation.workers)
+        self._stop_loading = threading.Event()
+        self._loading = concurrent.futures.ThreadPoolExecutor(1, "loading")
+        self._loaded: concurrent.futures.Future[None] | None = None
+
+    def live(self, backends: Backends, samples: Samples) -> bool:
+        """Load and serve until a signal says to stop; return whether every thread has ended.
+
+        Raises what loading raises.
+        """
+        self._crew.start()
+        try:
+            if self._load(backends, samples):
+                self._serve()
+            self._drain()
+        finally:
+            has_ended = self._end()
+        return has_ended
+
+    def _load(self, backends: Backends, samples: Samples) -> bool:
+        """Load every model beside this thread; return whether that is done, and no signal came before it was."""
+        began_s, generation, stop = time.monotonic(), self._generation, self._stop_loading
+        generation.hear = hearing(self._notifier)
+
+        def load() -> None:
+            generation.build_engines(samples, stop)
+            if not stop.is_set():
+                generation.load(backends, stop=stop)
+
+        loaded = self._loaded = self._loading.submit(load)
+        loaded.add_done_callback(lambda _: self._signals.wake())
+        while not loaded.done() and not self._signals.stops:
+            self._signals.wait()
+        if self._signals.stops:
+            return False
+        loaded.result()
+        took_s, endpoints = time.monotonic() - began_s, ", ".join(self._port.endpoints)
+        told = event("ready", endpoint=self._port.endpoints, took_s=took_s)
+        log.info("ready on %s after %.2f s", endpoints, took_s, extra=told)
+        return True
+
+    def _serve(self) -> None:
+        self._notifier.ready(READY)
+        self._service.begin_feeding()
+        while not self._signals.stops:
+            if self._signals.take_hangup():
+                self._service.reload()
+            self._signals.wait()
+
+    def _drain(self) -> None:
+        """Answer what was accepted, within the limit, and not at all once a second signal came."""
+        self._notifier.stopping(self._drain_s + END_S, "stopping: what was accepted is answered")
+        self._stop_loading.set()
+        self._shut()
+        left, began_s = self._service.refuse_new(), time.monotonic()
+        log.info("stopping: %d requests are left to answer", left, extra=event("shutting-down", count=left))
+        quiet = 0
+        while quiet < QUIET_LOOKS and time.monotonic() < began_s + self._drain_s and self._signals.stops < 2:
+            self._signals.wait(LOOK_S)
+            quiet = quiet + 1 if self._service.is_drained else 0
+        if quiet == QUIET_LOOKS:
+            took_s = time.monotonic() - began_s
+            log.info("all that was accepted is answered", extra=event("drained", count=left, took_s=took_s))
+
+    def _end(self) -> bool:
+        """Tell who is not answered yet, and see every thread off; return whether each has ended."""
+        self._stop_loading.set()
+        given_up = self._service.give_up()
+        has_ended = self._crew.stop(PATIENCE_S)
+        given_up += self._service.give_up()  # what was let in at the last moment
+        has_ended &= self._service.end(PATIENCE_S)
+        self._loading.shutdown(wait=False)
+        if self._loaded is not None:
+            has_ended &= bool(concurrent.futures.wait([self._loaded], PATIENCE_S).done)
+        log.info("stopped; %d requests were given up", given_up, extra=event("stopped", given_up=given_up))
+        return has_ended

@@ -1,0 +1,122 @@
+"""Reloads, one after the other: each is asked for by messages or SIGHUP, told to the service manager, and answered."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from jetsel.daemon.notify import Notifier
+from jetsel.daemon.port import Route
+from jetsel.daemon.shortage import out_of_memory
+from jetsel.errors import InternalError, JetselError, ReloadFailedError, ShuttingDownError
+from jetsel.events import about, event
+from jetsel.wire import PROTOCOL_VERSION, Reload, Reloaded, Reply, failure
+
+log = logging.getLogger("jetsel.daemon")
+
+READY = "ready"
+
+Asked = tuple[Route, Reload]
+
+
+class Reloader:
+    """Whoever asks while a reload is under way shares the next one. Any thread may call."""
+
+    def __init__(
+        self,
+        reload: Callable[[], list[str]],
+        reply: Callable[[Route, Reply], None],
+        wake: Callable[[], None],
+        notifier: Notifier,
+    ) -> None:
+        """reload: does it, and returns what it changed. wake: has the crew look at the socket after a reply."""
+        self._do = reload
+        self._send = reply
+        self._wake = wake
+        self._notifier = notifier
+        self._lock = threading.Lock()
+        self._is_wanted = False
+        self._asked: list[Asked] = []  # for the next reload
+        self._sharing: list[Asked] = []  # the one under way
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    def ask(self, *asked: Asked) -> None:
+        """Have a reload done that begins from now on, and the message answered, if one is given, when it has ended."""
+        with self._lock:
+            if not self._is_closed:
+                if self._thread is None:
+                    thread = threading.Thread(target=self._run, name="reload", daemon=True)
+                    thread.start()  # it waits for the lock
+                    self._thread = thread
+                self._is_wanted = True
+                self._asked += asked
+                return
+        self._refuse(asked)
+
+    def close(self) -> None:
+        """Begin none any more; who waits for one that has not begun is told so."""
+        with self._lock:
+            self._is_closed, self._is_wanted = True, False
+            asked, self._asked = self._asked, []
+        self._refuse(asked)
+
+    def give_up(self, patience_s: float) -> bool:
+        """Wait so long for the one under way, then tell who waits for it; return whether it has ended."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(patience_s)
+        with self._lock:
+            sharing, self._sharing = self._sharing, []
+        self._refuse(sharing)
+        return thread is None or not thread.is_alive()
+
+    def _refuse(self, asked: list[Asked] | tuple[Asked, ...]) -> None:
+        for route, request in asked:
+            error = ShuttingDownError("the daemon is stopping and reloads no more: it reads everything when it is back")
+            self._send(route, failure(request.id, error))
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._is_wanted:
+                    self._thread = None
+                    return
+                self._is_wanted = False
+                self._sharing, self._asked = self._asked, []
+                ids = tuple(request.id for _, request in self._sharing)
+            self._notifier.reloading("reloading")
+            with about(ids):
+                ended = self._reload()
+            status = READY if isinstance(ended, list) else f"{READY}; the last reload was refused: {ended}"
+            with self._lock:
+                sharing, self._sharing = self._sharing, []
+                if not self._is_closed:
+                    self._notifier.ready(status)  # before the replies: who reads one may go by what the manager shows
+            for route, request in sharing:
+                self._send(route, _reply(request.id, ended))
+            self._wake()  # this thread is none of the crew's, and does not read what the sending may have hidden
+
+    def _reload(self) -> list[str] | JetselError:
+        try:
+            return self._do()
+        except JetselError as error:
+            return error  # who did it has told of it
+        except Exception as error:  # the net of reloads: whatever one breaks, who asked is answered
+            if out_of_memory(error) is not None:
+                shortage = ReloadFailedError(
+                    "memory ran out while the new models were loaded, and the running ones stay: raise the daemon's "
+                    "memory limit, or serve fewer models"
+                )
+                told = event("reload-refused", code=shortage.code)
+                log.error("reload refused, nothing changed: %s", shortage, extra=told)
+                return shortage
+            log.exception("a reload failed for a defect of jetsel's", extra=event("reload-failed"))
+            return InternalError("jetsel failed on this reload: its log has the reason")
+
+
+def _reply(request_id: str, ended: list[str] | JetselError) -> Reply:
+    if isinstance(ended, JetselError):
+        return failure(request_id, ended)
+    return Reloaded(PROTOCOL_VERSION, request_id, ended)

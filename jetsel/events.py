@@ -1,0 +1,70 @@
+"""What a log line carries besides its words: the event's stable name, its fields, and the requests it is about.
+
+Every line that jetsel logs names its event; docs/logs.md lists them all, and a test compares the list with the code:
+
+    log = logging.getLogger("jetsel.models")
+    log.error("model %s is unavailable: %s", name, error, extra=event("model-unavailable", model=name, code=error.code))
+
+The words are for people, the name and the fields for programs: in the journal they are JETSEL_EVENT, JETSEL_MODEL and
+JETSEL_CODE. Words and fields may hold what a stranger sent: whoever writes the line out makes it harmless.
+
+Around the work on some requests, `with about(ids):` puts their ids on each line that the same thread logs meanwhile.
+Where another thread tells of that work, take `requests()` along and give them as `event(..., request_id=ids)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+Ids = tuple[str, ...] | Callable[[], tuple[str, ...]]  # a function is only called where a line is logged
+
+_about: ContextVar[Ids] = ContextVar("requests", default=())
+
+
+def event(name: str, /, **fields: object) -> dict[str, object]:
+    """The `extra` of a log call: the event's name, as in "model-unavailable", and what is known of it by name.
+
+    Fields are lower-case words with their unit in the name (`wait_ms`). One that is None is unknown and left out; a
+    tuple or list is several values of one field.
+    """
+    return {"event": name, "fields": fields}
+
+
+def requests() -> tuple[str, ...]:
+    """The ids of the requests that this thread works on; empty outside of any."""
+    ids = _about.get()
+    return ids() if callable(ids) else ids
+
+
+def run_about(ids: Ids, work: Callable[..., Result], *arguments: object) -> Result:
+    """Return what the work returns; what this thread logs meanwhile is about these requests.
+
+    The same as a `with about(ids):`, in half the time: every request comes through here.
+    """
+    token = _about.set(ids)
+    try:
+        return work(*arguments)
+    finally:
+        _about.reset(token)
+
+
+class about:  # noqa: N801  (used as a statement: `with about(ids):`)
+    """Within the block, what this thread logs is about the requests with these ids."""
+
+    __slots__ = ("_ids", "_token")
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+
+    def __enter__(self) -> None:
+        self._token: Token[Ids] = _about.set(self._ids)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _about.reset(self._token)

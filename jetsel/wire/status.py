@@ -1,0 +1,158 @@
+"""How the daemon fares, as `status` replies."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from jetsel.wire.power import PowerStatus
+
+
+class Percentiles(Struct, frozen=True):
+    """What 50, 95 and 99 % of the recent ones stayed at or below, in milliseconds."""
+
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+
+
+class StageTimes(Struct, frozen=True):
+    """Where the time of the recent answers went; a stage that happened to none of them is null.
+
+    They are the last 4,096 `answers`, none older than five minutes; the oldest came `since_s` ago.
+    """
+
+    answers: int
+    since_s: float | None
+    queue: Percentiles | None
+    decode: Percentiles | None
+    features: Percentiles | None
+    choice: Percentiles | None
+    inference: Percentiles | None
+    total: Percentiles | None
+
+
+class ClientStatus(Struct, frozen=True):
+    """One client that has requests under way, by what its messages are known to come from."""
+
+    name: str
+    requests: int
+
+
+class QueueStatus(Struct, frozen=True):
+    """The requests that were admitted and not answered: begun or not, what they hold, and the limits of each.
+
+    `clients` are those with the most of them; null where the configuration does not limit requests by client.
+    """
+
+    waiting: int
+    working: int
+    workers: int
+    bytes: int
+    pixels: int
+    most_requests: int
+    most_bytes: int
+    most_pixels: int
+    clients: list[ClientStatus] | None = None
+
+
+class HostStatus(Struct, frozen=True):
+    """One engine host: `state` is idle, running, restarting, failed or given-up; `reason` says why it does not run.
+
+    `last_end` says how the last one ended, `last_end_ago_s` when; null where none has.
+    """
+
+    backend: str
+    state: str
+    reason: str | None
+    pid: int | None
+    restarts: int
+    last_end: str | None
+    last_end_ago_s: float | None
+
+
+class ReloadStatus(Struct, frozen=True):
+    """The last reload: what it changed, or why it was refused."""
+
+    ago_s: float
+    took_s: float
+    changed: list[str]
+    refused: str | None
+
+
+class CalibrationIdentity(Struct, frozen=True):
+    """Which calibration is in use. `number` is this device's, null for one that came with the models.
+
+    `sha256` is of the artefact: two devices where it is the same choose alike.
+    """
+
+    number: int | None
+    created: str
+    sha256: str
+
+
+class ModelStatus(Struct, frozen=True):
+    """One model as the daemon sees it: `state` is loading, ready or unavailable, the latter with its reason.
+
+    Times are those of StageTimes, for one photograph. `escalations`: runs that another model's run followed.
+    """
+
+    name: str
+    version: str
+    state: str
+    reason: str | None
+    runs: int
+    p50_ms: float | None
+    p95_ms: float | None
+    backend: str
+    p99_ms: float | None = None
+    escalations: int = 0
+
+
+class FamilyStatus(Struct, frozen=True):
+    """One family: its models cheapest first, the policies that a request may name, and what decides by default.
+
+    `escalated` of its `answers` took more than one model.
+    """
+
+    name: str
+    classes: int
+    models: list[ModelStatus]
+    policies: list[str]
+    default_policy: dict[str, str]
+    because: str
+    fallback: str | None
+    calibration: str | None
+    objective: str | None = None
+    answers: int = 0
+    escalated: int = 0
+    calibration_identity: CalibrationIdentity | None = None
+
+
+class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
+    """How the daemon fares. `state` is loading, ready or stopping; `requests` counts by outcome or error code.
+
+    `progress` says how far the loading is, as in "building 2 of 5"; null once it is done.
+    """
+
+    v: int
+    id: str
+    state: str
+    version: str
+    pid: int
+    uptime_s: float
+    endpoints: list[str]
+    default_family: str | None
+    families: list[FamilyStatus]
+    broken: list[str]
+    requests: dict[str, int]
+    in_queue: int
+    queued_bytes: int
+    lost_replies: int
+    resident_mb: float | None
+    progress: str | None = None
+    power: PowerStatus | None = None
+    queue: QueueStatus | None = None
+    stages_ms: StageTimes | None = None
+    hosts: list[HostStatus] = []
+    reloads: dict[str, int] = {}
+    last_reload: ReloadStatus | None = None

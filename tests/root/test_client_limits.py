@@ -1,0 +1,98 @@
+"""Limits per client, tried by real users: one that floods is refused by its own limit, the other never notices."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.root.test_trust import ADMIN_GROUP, GUEST, OWNER, become
+from tests.system.daemons import Daemon, Peer, drawn, encoded, launch, wait_until_ready
+
+CONFIG = f'[server]\ngroup = "{ADMIN_GROUP}"\nqueue_requests = 8\nqueue_megapixels = 8.0\nclient_requests = 4\n'
+POLITE = 60  # requests of the client that keeps to its limit
+
+# Sends all that its socket takes until its input ends, then prints how often each outcome came.
+FLOOD = """
+import collections, json, select, sys, zmq
+context = zmq.Context()
+image = open(sys.argv[2], "rb").read()
+peers = [context.socket(zmq.DEALER) for _ in range(4)]
+for peer in peers:
+    peer.setsockopt(zmq.LINGER, 0)
+    peer.connect(sys.argv[1])
+seen = collections.Counter()
+print("begins", flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    for peer in peers:
+        if peer.poll(0, zmq.POLLOUT):
+            peer.send_multipart([b'{"v": 1, "id": "f", "type": "classify", "model": "xl"}', image])
+        while peer.poll(0):
+            reply = json.loads(peer.recv())
+            seen[reply.get("code", reply["type"])] += 1
+print(json.dumps(seen))
+"""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """One that the daemon's user owns and others may enter; pytest's own is closed to them."""
+    with TemporaryDirectory(prefix="jetsel-test-") as name:
+        os.chmod(name, 0o755)  # noqa: PTH101
+        os.chown(name, pwd.getpwnam(OWNER).pw_uid, -1)
+        yield Path(name)
+
+
+def serving(folder: Path, config: str) -> Daemon:
+    daemon = launch(folder, config, prefix=become(OWNER, OWNER, ADMIN_GROUP))
+    wait_until_ready(daemon)
+    return daemon
+
+
+def test_a_user_who_floods_is_over_their_limit_and_never_makes_another_busy(folder: Path) -> None:
+    daemon = serving(folder, CONFIG)
+    image = folder / "image.png"
+    image.write_bytes(encoded(drawn(1, 700, 1000), ".png"))  # 0.7 megapixels: five are all that one client may have
+    command = [*become(GUEST, "nogroup", ADMIN_GROUP), sys.executable, "-c", FLOOD, daemon.endpoint, str(image)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as flooder:
+        assert flooder.stdout is not None
+        assert flooder.stdout.readline() == "begins\n"
+        peer = Peer(daemon.endpoint)  # root's
+        outcomes = [peer.classify(image.read_bytes()) for _ in range(POLITE)]
+        out, _ = flooder.communicate("enough\n", timeout=60)
+    peer.close()
+    seen = json.loads(out)
+    assert {reply["type"] for reply in outcomes} == {"answer"}, outcomes
+    assert seen["over-limit"] > POLITE, "there was no flood"
+    assert set(seen) == {"answer", "over-limit"}
+    assert daemon.stop() == 0, daemon.log.read_text()
+
+
+def test_a_user_past_their_rate_is_told_when_to_come_back_and_another_is_served(folder: Path) -> None:
+    config = f'[server]\ngroup = "{ADMIN_GROUP}"\nclient_rate_hz = 10.0\n'
+    daemon = serving(folder, config)
+    ask = (
+        "import json, sys, zmq\n"
+        "peer = zmq.Context().socket(zmq.DEALER)\n"
+        "peer.setsockopt(zmq.LINGER, 0)\n"
+        "peer.connect(sys.argv[1])\n"
+        'for _ in range(200): peer.send(b\'{"v": 1, "id": "f", "type": "status"}\')\n'
+        "print(json.dumps([json.loads(peer.recv()) for _ in range(200)]))\n"
+    )
+    command = [*become(GUEST, "nogroup", ADMIN_GROUP), sys.executable, "-c", ask, daemon.endpoint]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    refused = [reply for reply in json.loads(found.stdout) if reply["type"] == "failure"]
+    assert {(reply["code"], reply["retry"]) for reply in refused} == {("over-limit", True)}
+    assert all("server.client_rate_hz" in reply["message"] for reply in refused)
+    assert len(refused) > 50
+    peer = Peer(daemon.endpoint)
+    assert peer.status()["type"] == "status"  # root's bucket is full
+    peer.close()
+    assert daemon.stop() == 0, daemon.log.read_text()

@@ -1,0 +1,59 @@
+"""Peers made of bytes, for what no ZeroMQ library does: half a greeting, half a frame, silence."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from pathlib import Path
+
+LIMIT_S = 30.0  # how long a test waits for what must come
+
+
+def address_of(tcp: str) -> tuple[str, int]:
+    """tcp://127.0.0.1:5555 -> ("127.0.0.1", 5555)."""
+    host, _, port = tcp.removeprefix("tcp://").rpartition(":")
+    return host, int(port)
+
+
+def reach(endpoint: str) -> socket.socket:
+    """A connection to an ipc or tcp endpoint that says nothing by itself."""
+    if endpoint.startswith("tcp://"):
+        return socket.create_connection(address_of(endpoint))
+    peer = socket.socket(socket.AF_UNIX)
+    peer.connect(str(Path(endpoint.removeprefix("ipc://"))))
+    return peer
+
+
+def greeting(mechanism: bytes = b"NULL") -> bytes:
+    """The 64 bytes that a ZMTP 3.1 connection begins with (ZeroMQ RFC 37)."""
+    return b"\xff" + bytes(8) + b"\x7f" + b"\x03\x01" + mechanism.ljust(20, b"\0") + bytes(32)
+
+
+def ready(**more: bytes) -> bytes:
+    """The command READY of a DEALER under NULL, with more metadata; _ in a name stands for -."""
+    properties = {"Socket-Type": b"DEALER", **{name.replace("_", "-"): value for name, value in more.items()}}
+    body = b"\x05READY" + b"".join(
+        bytes([len(name)]) + name.encode() + struct.pack(">I", len(value)) + value for name, value in properties.items()
+    )
+    return b"\x04" + bytes([len(body)]) + body
+
+
+def frame(body: bytes, announced: int | None = None) -> bytes:
+    """A frame that is the last of its message; announced: its length if not that of `body`."""
+    return b"\x02" + struct.pack(">Q", len(body) if announced is None else announced) + body
+
+
+def hung_up(peer: socket.socket) -> bool:
+    """Read on until the other side closes; False where it has not in a long time."""
+    give_up = time.monotonic() + LIMIT_S
+    peer.settimeout(LIMIT_S)
+    try:
+        while time.monotonic() < give_up:
+            if not peer.recv(4096):
+                return True
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        pass
+    return False

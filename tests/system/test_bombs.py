@@ -1,0 +1,93 @@
+"""Image bombs sent to a real daemon: each is refused by its code, and its memory stays what it was."""
+
+from __future__ import annotations
+
+import struct
+import time
+import zlib
+from pathlib import Path
+
+import pytest
+
+from tests.system.daemons import Connect, Daemon, Start
+from tests.unit.image.animated import animation, frame
+from tests.unit.image.files import bmp, drawing, encoded, flat_jpeg, jpeg_segment, noise, png, png_chunk
+from tests.unit.image.test_bombs import EIGHT_MB, ROW, SMALL, TEXTS, profile, zeros
+
+MOST_MB = 60.0  # that the daemon's memory may grow by; what the bombs announce is 10,000 times as much
+
+
+def nested_profile() -> bytes:
+    whole = b""
+    for _ in range(400):
+        whole = profile(whole)
+    return whole
+
+
+def packed(width: int, height: int, pixels: bytes) -> bytes:
+    return png(width, height, 8, 2, b"").replace(png_chunk(b"IDAT", zlib.compress(b"")), png_chunk(b"IDAT", pixels))
+
+
+def with_segments(marker: int, *contents: bytes) -> bytes:
+    data = encoded(".jpg", drawing(64, 40))
+    return data[:2] + b"".join(jpeg_segment(marker, content) for content in contents) + data[2:]
+
+
+REFUSED = {
+    "PNG of 100,000 x 100,000": (packed(100_000, 100_000, EIGHT_MB), "image-too-large"),
+    "JPEG of 65,535 x 65,535": (flat_jpeg(3, 65_535, 65_535), "image-too-large"),
+    "WebP canvas of 16,384 x 16,384": (animation(16_384, 16_384, frame(noise(8, 8))), "image-too-large"),
+    "BMP of 60,000 x 60,000": (bmp(60_000, 60_000, 1, bytes(99)), "image-too-large"),
+    "PNG whose pixels unpack to 4 GB": (packed(3, 1, zeros(4000)), "bad-image"),
+    "PNG with 0 rows": (packed(9, 0, b""), "bad-image"),
+    "BMP of run lengths": (bmp(7000, 7000, 8, bytes(99), compression=1), "bad-image"),
+    "PNG with a chunk of 2 GB": (png(3, 1, 8, 2, ROW, before=struct.pack(">I", 2**31 - 1) + b"tEXt"), "bad-image"),
+}
+ANSWERED = {
+    "10 MB of EXIF": with_segments(0xE1, *[b"Exif\0\0" + bytes(65_000)] * 154),
+    "profiles in profiles": with_segments(0xE2, b"ICC_PROFILE\0\1\1" + nested_profile()),
+    "texts that unpack to 6 GB": png(3, 1, 8, 2, ROW, before=b"".join(TEXTS["zTXt"](n) for n in range(900))),
+    "animation": animation(40, 30, frame(noise(16, 9), left=8, top=20), frame(noise(40, 30))),
+}
+
+
+def resident_mb(daemon: Daemon) -> float:
+    line = next(line for line in Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines() if "VmHWM" in line)
+    return int(line.split()[1]) / 1024
+
+
+def test_bombs_are_refused_and_cost_no_memory(start: Start, connect: Connect, jpeg: bytes) -> None:
+    daemon = start("[server]\nworkers = 2\n")
+    peer = connect(daemon)
+    for _ in range(5):
+        assert peer.classify(jpeg)["type"] == "answer"
+    before_mb = resident_mb(daemon)
+    for name, (data, code) in REFUSED.items():
+        assert peer.classify(data).get("code") == code, name
+    for name, data in ANSWERED.items():
+        assert peer.classify(data)["type"] == "answer", name
+    largest_mb = max(len(data) for data in (*ANSWERED.values(), *(data for data, _ in REFUSED.values()))) / 1e6
+    assert resident_mb(daemon) - before_mb < MOST_MB + 3 * largest_mb  # a message lies in memory as it comes and goes
+    assert peer.classify(jpeg)["type"] == "answer"
+
+
+@pytest.mark.parametrize("kind", ["baseline", "progressive", "with a thumbnail"])
+def test_a_jpeg_cut_at_any_byte_is_never_answered(start: Start, connect: Connect, kind: str) -> None:
+    peer = connect(start("[server]\nqueue_requests = 5000\n"))
+    data = SMALL[kind]
+    for end in range(len(data)):
+        peer.send({"type": "classify", "id": str(end)}, data[:end])
+    codes = {reply["id"]: reply.get("code") for reply in (peer.receive() for _ in range(len(data)))}
+    assert codes == {str(end): "bad-image" for end in range(len(data))}
+    assert peer.classify(data)["type"] == "answer"
+
+
+def test_a_worker_is_held_for_no_longer_than_a_moment(start: Start, connect: Connect, jpeg: bytes) -> None:
+    """One worker, many bombs that took it a quarter of a minute each before they were looked through."""
+    peer = connect(start("[server]\nworkers = 1\n"))
+    began_s = time.monotonic()
+    for _ in range(10):
+        assert peer.classify(REFUSED["PNG whose pixels unpack to 4 GB"][0])["code"] == "bad-image"
+        assert peer.classify(ANSWERED["texts that unpack to 6 GB"])["type"] == "answer"
+    assert peer.classify(jpeg)["type"] == "answer"
+    assert time.monotonic() - began_s < 100  # it was over 200

@@ -1,0 +1,181 @@
+"""How a daemon stops: what is answered, what is refused, how long it takes, and where new clients wait meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.system.daemons import Connect, Daemon, Peer, Start, wait_until_ready
+from tests.system.endless import DARK, WHITE, put_endless_family
+from tests.system.hosts import SLOW, interpreter
+
+LIMIT_S = 60.0
+HANGING = '[server]\nworkers = 2\ndrain_s = {drain_s}\n[models]\nstarter = false\npaths = ["{folder}"]\n'
+
+
+def slow_config(folder: Path, drain_s: float, run_s: float) -> str:
+    """A daemon whose model runs, in its host, as long as the file `seconds` says: nothing at first."""
+    seconds = folder / "seconds"
+    seconds.write_text("0")
+    python = interpreter(folder, SLOW.format(seconds=str(seconds)))
+    (folder / "later").write_text(str(run_s))
+    return (
+        f'[server]\nworkers = 2\ndrain_s = {drain_s}\n[models]\nonly = ["xs"]\nbackend = "onnxruntime-hosted"\n'
+        f'[host]\ninterpreter = "{python}"\n'
+    )
+
+
+def slow_down(folder: Path) -> None:
+    (folder / "later").replace(folder / "seconds")
+
+
+def until_queued(peer: Peer, count: int) -> None:
+    give_up = time.monotonic() + LIMIT_S
+    while peer.status()["in_queue"] < count:
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+def test_what_is_in_flight_is_answered_and_what_comes_is_told_to_come_again(
+    start: Start, connect: Connect, tmp_path: Path
+) -> None:
+    daemon = start(slow_config(tmp_path, drain_s=30, run_s=1.0))
+    peer, other = connect(daemon), connect(daemon)
+    assert peer.classify(DARK)["type"] == "answer"
+    slow_down(tmp_path)
+    for number in range(3):
+        peer.send({"type": "classify", "id": str(number)}, DARK)
+    until_queued(other, 3)
+    daemon.process.send_signal(signal.SIGTERM)
+    while other.status()["state"] != "stopping":
+        assert daemon.process.poll() is None
+    late = other.classify(DARK)
+    assert (late["code"], late["retry"]) == ("shutting-down", True)
+    newcomer = connect(daemon)
+    assert newcomer.classify(DARK)["code"] == "shutting-down", "our own socket is open until the end"
+    refused = other.ask({"type": "reload"})
+    assert (refused["code"], refused["retry"]) == ("shutting-down", True)
+    assert {reply["type"] for reply in (peer.receive() for _ in range(3))} == {"answer"}
+    assert daemon.process.wait(LIMIT_S) == 0
+    assert not list(tmp_path.glob("*.sock*"))
+
+
+def test_what_outlasts_the_limit_is_told_so_and_the_exit_is_a_good_one(
+    start: Start, connect: Connect, tmp_path: Path
+) -> None:
+    folder = put_endless_family(tmp_path / "models")
+    daemon = start(HANGING.format(drain_s=0.5, folder=folder))
+    peer, other = connect(daemon), connect(daemon)
+    peer.send({"type": "classify", "id": "hangs", "model": "endless"}, WHITE)
+    until_queued(other, 1)
+    began = time.monotonic()
+    daemon.process.send_signal(signal.SIGTERM)
+    reply = peer.receive()
+    assert (reply["id"], reply["code"], reply["retry"]) == ("hangs", "shutting-down", True)
+    assert time.monotonic() - began >= 0.5
+    assert daemon.process.wait(LIMIT_S) == 0
+    assert not list(tmp_path.glob("*.sock*"))
+    assert "left behind" in daemon.log.read_text()
+
+
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_waits_for_nothing(start: Start, connect: Connect, tmp_path: Path, second: int) -> None:
+    folder = put_endless_family(tmp_path / "models")
+    daemon = start(HANGING.format(drain_s=3000, folder=folder))
+    peer, other = connect(daemon), connect(daemon)
+    peer.send({"type": "classify", "id": "hangs", "model": "endless"}, WHITE)
+    until_queued(other, 1)
+    daemon.process.send_signal(signal.SIGTERM)
+    while other.status()["state"] != "stopping":
+        assert daemon.process.poll() is None
+    daemon.process.send_signal(second)
+    assert peer.receive()["code"] == "shutting-down"
+    assert daemon.process.wait(LIMIT_S) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_at_any_moment_of_the_start_ends_it_well(start: Start, number: int) -> None:
+    for step in range(8):
+        daemon = start(ready=False, name=f"jetsel-{step}", start_new_session=True)
+        while signal.SIGHUP not in caught(daemon):  # before, no code of ours runs
+            assert daemon.process.poll() is None
+        time.sleep(0.1 * step)
+        daemon.process.send_signal(number)
+        assert daemon.process.wait(LIMIT_S) == 0, daemon.log.read_text()
+        assert not list(daemon.path.parent.glob(f"jetsel-{step}.sock*"))
+
+
+def caught(daemon: Daemon) -> set[int]:
+    """The signals that the daemon handles by now (proc(5), SigCgt)."""
+    lines = Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines()
+    mask = int(next(line.split()[1] for line in lines if line.startswith("SigCgt")), 16)
+    return {number for number in range(1, 65) if mask >> (number - 1) & 1}
+
+
+def passing(listening: socket.socket, path: Path, config: str, folder: Path, name: str) -> Daemon:
+    """Start a daemon with this listening socket as its descriptor 3, as a service manager does."""
+    file = folder / f"{name}.toml"
+    file.write_text(f'{config}\n[power]\nsensor = "none"\n')
+    log = folder / f"{name}.log"
+    script = f'exec 3<&{listening.fileno()}; export LISTEN_PID=$$ LISTEN_FDS=1; exec "$0" -m jetsel serve --config "$1"'
+    with log.open("w") as handle:
+        process = subprocess.Popen(
+            ["/bin/bash", "-c", script, sys.executable, str(file)],
+            pass_fds=[listening.fileno()],
+            stdout=handle,
+            stderr=handle,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "XDG_RUNTIME_DIR": "/nonexistent"},
+        )
+    return Daemon(process, path, file, log)
+
+
+def test_who_connects_while_it_drains_waits_at_the_passed_socket_for_the_next_start(
+    connect: Connect, tmp_path: Path
+) -> None:
+    path = tmp_path / "passed.sock"
+    config = slow_config(tmp_path, drain_s=30, run_s=2.0)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(path))
+        listening.listen(16)
+        inode = path.stat().st_ino
+        first = passing(listening, path, config, tmp_path, "first")
+        second = None
+        try:
+            wait_until_ready(first)
+            peer, other = connect(first), connect(first)
+            assert peer.classify(DARK)["type"] == "answer"
+            slow_down(tmp_path)
+            peer.send({"type": "classify", "id": "in flight"}, DARK)
+            until_queued(other, 1)
+            first.process.send_signal(signal.SIGTERM)
+            while other.status()["state"] != "stopping":
+                assert first.process.poll() is None
+            newcomers = [connect(first) for _ in range(5)]
+            for newcomer in newcomers:
+                newcomer.send({"type": "classify", "id": "new"}, DARK)
+            reply = peer.receive()
+            assert (reply["id"], reply["type"]) == ("in flight", "answer"), "connections that stand are kept"
+            assert first.process.wait(LIMIT_S) == 0
+            assert all(newcomer.socket.poll(0) == 0 for newcomer in newcomers), "nobody has told them anything"
+            assert path.stat().st_ino == inode, "the file is the service manager's"
+            (tmp_path / "seconds").write_text("0")
+            second = passing(listening, path, config, tmp_path, "second")
+            for newcomer in newcomers:
+                reply = newcomer.receive(LIMIT_S)
+                while reply.get("code") == "loading":
+                    time.sleep(0.05)
+                    reply = newcomer.classify(DARK, id="new")
+                assert (reply["id"], reply["type"]) == ("new", "answer")
+            assert second.stop() == 0
+        finally:
+            for daemon in filter(None, (first, second)):
+                daemon.process.kill()
+                daemon.process.wait(10)

@@ -1,0 +1,167 @@
+"""What a service manager hears of a daemon's life: loading, ready, reloading, why not, stopping."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import zmq
+
+from tests.system.daemons import Connect, Start, wait_until_ready
+from tests.system.endless import DARK, put_endless_family
+from tests.system.manager import LIMIT_S, Manager
+from tests.system.test_drain import caught
+
+FAMILY = '[models]\nstarter = false\npaths = ["{folder}"]\n'
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[Manager]:
+    manager = Manager(tmp_path / "notify")
+    yield manager
+    manager.close()
+
+
+def test_ready_is_said_when_the_models_are_there_and_what_is_loaded_before(
+    start: Start, connect: Connect, manager: Manager
+) -> None:
+    daemon = start(ready=False, env=manager.environment)
+    word = manager.wait_for(READY="1")
+    assert word["STATUS"] == "ready"
+    assert connect(daemon).status()["state"] == "ready"
+    before = manager.heard[:-1]
+    assert [word["STATUS"] for word in before] == [f"loading {number} of 5" for number in range(1, 6)]
+    assert all(int(word["EXTEND_TIMEOUT_USEC"]) >= 60e6 for word in before)
+    assert daemon.stop() == 0
+    word = manager.wait_for(STOPPING="1")
+    assert word["STATUS"].startswith("stopping")
+    assert int(word["EXTEND_TIMEOUT_USEC"]) > 10e6, "the drain and more"
+
+
+def test_a_load_that_hangs_is_not_extended_for_ever(start: Start, manager: Manager, tmp_path: Path) -> None:
+    python = tmp_path / "python-hangs"
+    python.write_text("#!/bin/sh\nexec sleep 600\n")
+    python.chmod(0o755)
+    config = f'[models]\nonly = ["xs"]\nbackend = "onnxruntime-hosted"\n[host]\ninterpreter = "{python}"\n'
+    daemon = start(config, ready=False, env=manager.environment)
+    manager.wait_for(STATUS="loading 1 of 1")
+    assert manager.hear(3.0) is None, "nothing has come nearer"
+    daemon.process.send_signal(signal.SIGTERM)
+    assert daemon.process.wait(LIMIT_S) == 0
+    manager.wait_for(STOPPING="1")
+    assert not any("READY" in word for word in manager.heard)
+
+
+def test_why_it_does_not_start_is_said(start: Start, manager: Manager, tmp_path: Path) -> None:
+    daemon = start(f'[models]\nstarter = false\npaths = ["{tmp_path}/nowhere"]\n', ready=False, env=manager.environment)
+    assert daemon.process.wait(LIMIT_S) == 2
+    (word,) = manager.hear_all()
+    assert "no model" in word["STATUS"]
+
+
+def test_a_reload_is_over_for_the_service_manager_before_it_is_answered(
+    start: Start, connect: Connect, manager: Manager
+) -> None:
+    daemon = start('[policy]\ndefault = "single:xs"\n', env=manager.environment)
+    peer = connect(daemon)
+    manager.wait_for(READY="1")
+    assert peer.ask({"type": "reload"})["type"] == "reloaded"
+    words = manager.hear_all()
+    assert words[0]["RELOADING"] == "1"
+    assert int(words[0]["MONOTONIC_USEC"]) <= time.monotonic_ns() // 1000
+    assert words[-1] == {"READY": "1", "STATUS": "ready"}
+    daemon.config.write_text(daemon.config.read_text().replace("single:xs", "single:giant"))
+    assert peer.ask({"type": "reload"})["code"] == "reload-failed"
+    words = manager.hear_all()
+    assert words[0]["RELOADING"] == "1"
+    assert words[-1]["READY"] == "1", "it serves what it served"
+    assert "the last reload was refused" in words[-1]["STATUS"]
+    assert "giant" in words[-1]["STATUS"]
+    daemon.config.write_text(daemon.config.read_text().replace("single:giant", "single:m"))
+    os.kill(daemon.process.pid, signal.SIGHUP)
+    manager.wait_for(RELOADING="1")
+    assert manager.wait_for(READY="1")["STATUS"] == "ready"
+    assert peer.classify(DARK)["model"] == "m"
+
+
+def test_many_reloads_at_once_are_each_answered_and_follow_one_another(
+    start: Start, connect: Connect, manager: Manager
+) -> None:
+    daemon = start(env=manager.environment)
+    manager.wait_for(READY="1")
+    peers = [connect(daemon) for _ in range(4)]
+    for peer in peers:
+        for number in range(5):
+            peer.send({"type": "reload", "id": str(number)})
+        os.kill(daemon.process.pid, signal.SIGHUP)
+    for peer in peers:
+        replies = [peer.receive() for _ in range(5)]
+        assert sorted(reply["id"] for reply in replies) == [str(number) for number in range(5)]
+        assert {reply["type"] for reply in replies} == {"reloaded"}
+    assert daemon.stop() == 0
+    words = [word for word in manager.hear_all() if "RELOADING" in word or "READY" in word]
+    kinds = ["RELOADING" in word for word in words]
+    assert kinds == [number % 2 == 0 for number in range(len(kinds))], "one begins when the one before has ended"
+
+
+def test_hangups_from_the_first_moment_on_do_no_harm(start: Start, connect: Connect, manager: Manager) -> None:
+    daemon = start('[policy]\ndefault = "single:xs"\n', ready=False, env=manager.environment)
+    while signal.SIGHUP not in caught(daemon):
+        assert daemon.process.poll() is None
+    over = threading.Event()
+
+    def hang_up() -> None:
+        while not over.is_set():
+            daemon.process.send_signal(signal.SIGHUP)
+            over.wait(0.005)
+
+    nuisance = threading.Thread(target=hang_up)
+    nuisance.start()
+    try:
+        wait_until_ready(daemon)
+        manager.wait_for(RELOADING="1")
+    finally:
+        over.set()
+        nuisance.join(LIMIT_S)
+    assert connect(daemon).classify(DARK)["type"] == "answer"
+    assert daemon.stop() == 0
+
+
+def test_a_reload_while_the_models_load_is_told_to_come_again(
+    start: Start, connect: Connect, manager: Manager, tmp_path: Path
+) -> None:
+    daemon = start(ready=False, env=manager.environment)
+    manager.wait_for(STATUS="loading 1 of 5")
+    admin = connect(daemon, zmq.REQ)
+    reply = admin.ask({"type": "reload"})
+    assert reply["type"] == "reloaded" or (reply["code"], reply["retry"]) == ("loading", True)
+    wait_until_ready(daemon)
+    assert admin.ask({"type": "reload"})["type"] == "reloaded"
+
+
+def test_whatever_breaks_a_reload_it_is_answered(start: Start, connect: Connect, tmp_path: Path) -> None:
+    folder = put_endless_family(tmp_path / "models")
+    daemon = start(FAMILY.format(folder=folder))
+    peer = connect(daemon)
+    good = daemon.config.read_bytes()
+    for spoil in (
+        lambda: daemon.config.unlink(),
+        lambda: (daemon.config.unlink(), daemon.config.mkdir()),
+        lambda: daemon.config.write_bytes(b"\xff\xfe"),
+        lambda: daemon.config.write_text("[server\n"),
+        lambda: (folder / "plain.onnx").unlink(),
+        lambda: (folder / "labels.tsv").write_bytes(bytes(range(256)) * 10),
+        lambda: (folder / "plain.json").write_text("[" * 100_000),
+    ):
+        spoil()
+        reply = peer.ask({"type": "reload"})
+        assert reply["type"] == "reloaded" or reply["code"] == "reload-failed", reply
+        if daemon.config.is_dir():
+            daemon.config.rmdir()
+        daemon.config.write_bytes(good)
+        assert peer.classify(DARK)["type"] == "answer"

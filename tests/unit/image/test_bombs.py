@@ -1,0 +1,196 @@
+"""Small files that would cost much: what they announce is never allocated, and what they hold never unpacked."""
+
+from __future__ import annotations
+
+import resource
+import time
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import cv2
+import numpy as np
+import pytest
+
+from jetsel.errors import BadImageError, ImageTooLargeError
+from jetsel.image import Limits, decode
+from tests.unit.image.files import (
+    bmp,
+    drawing,
+    encoded,
+    flat_jpeg,
+    jpeg_segment,
+    noise,
+    png,
+    png_chunk,
+    riff,
+    webp_chunk,
+    with_app1,
+)
+
+DEFAULTS = Limits(16_000_000, 50_000_000)  # as the daemon has them unless told otherwise
+NEEDED = 224
+ROW = b"\0" + bytes(9)  # 3 x 1 pixels of 24 bits
+
+
+def zeros(megabytes: int) -> bytes:
+    """So many MB of zeros as zlib packs them: a thousandth."""
+    packing = zlib.compressobj(9)
+    return b"".join(packing.compress(bytes(1 << 20)) for _ in range(megabytes)) + packing.flush()
+
+
+@contextmanager
+def little(most_s: float = 1.0, most_mb: float = 60.0) -> Iterator[None]:
+    """Fail where what stands inside takes more processor time or memory than any small file may."""
+    peak_kb, began_s = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.thread_time()
+    tracemalloc.start()
+    try:
+        yield
+        _, traced_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert time.thread_time() - began_s < most_s
+    assert traced_bytes < most_mb * 1e6
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak_kb) / 1024 < most_mb
+
+
+@pytest.mark.parametrize("colour", [0, 2, 3, 6])
+def test_a_png_of_100_000_by_100_000_pixels_costs_nothing(colour):
+    header = png(100_000, 100_000, 8, colour, b"")[:33]
+    for data in (png(100_000, 100_000, 8, colour, bytes(1000)), header, header + png_chunk(b"IDAT", zeros(1000))):
+        with little(most_mb=5), pytest.raises(ImageTooLargeError, match="100000 x 100000"):
+            decode(data, DEFAULTS, NEEDED)
+
+
+def test_a_jpeg_of_the_largest_sides_there_are_costs_nothing():
+    """JPEG states a side in 16 bits; that of 100,000 x 100,000 pixels would be one of 34,464 x 34,464."""
+    for side in (65_535, 100_000 % 65_536):
+        for data in (flat_jpeg(3, side, side), flat_jpeg(3, side, side)[:200]):
+            with little(most_mb=5), pytest.raises(ImageTooLargeError, match=f"{side} x {side}"):
+                decode(data, DEFAULTS, NEEDED)
+
+
+@pytest.mark.parametrize("interlaced", [False, True])
+def test_pixels_that_unpack_to_gigabytes_are_refused_once_there_are_too_many(interlaced):
+    packed = zeros(4000)
+    data = png(3, 1, 8, 2, b"")
+    data = data.replace(png_chunk(b"IDAT", zlib.compress(b"")), png_chunk(b"IDAT", packed))
+    if interlaced:
+        head = data[16:28] + b"\1"
+        data = data[:8] + png_chunk(b"IHDR", head) + data[33:]
+    with little(), pytest.raises(BadImageError, match="more pixels than its header says"):
+        decode(data, DEFAULTS, NEEDED)
+
+
+EIGHT_MB = zeros(7)
+TEXTS = {
+    "zTXt": lambda n: png_chunk(b"zTXt", b"a%d\0\0" % n + EIGHT_MB),
+    "iTXt": lambda n: png_chunk(b"iTXt", b"a%d\0\1\0\0\0" % n + EIGHT_MB),
+    "iCCP": lambda n: png_chunk(b"iCCP", b"a%d\0\0" % n + EIGHT_MB),
+    "sPLT": lambda n: png_chunk(b"sPLT", b"a%d\0\x08" % n + bytes(6 * 1000)),
+}
+
+
+@pytest.mark.parametrize("chunk", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_texts_and_profiles_of_a_png_are_never_unpacked(chunk, place, capfd):
+    data = png(3, 1, 8, 2, ROW, **{place: b"".join(chunk(number) for number in range(900))})
+    with little():
+        assert decode(data, DEFAULTS, NEEDED).bgr.tolist() == [[[0, 0, 0]] * 3]
+    assert capfd.readouterr() == ("", "")  # libpng's own lines about each would fill the log
+
+
+def test_ten_megabytes_of_exif_are_passed_over():
+    segments = b"".join(jpeg_segment(0xE1, b"Exif\0\0" + bytes(65_000)) for _ in range(154))
+    data = encoded(".jpg", drawing(64, 40))
+    data = data[:2] + segments + data[2:]
+    assert len(data) > 10_000_000
+    with little():
+        assert decode(data, DEFAULTS, NEEDED).bgr.shape == (40, 64, 3)
+
+
+def test_a_directory_of_exif_that_points_at_itself_ends():
+    entries = b"\x01\x0f\0\2\0\0\0\1\0\0\0\x08" * 5400  # other tags than the one that is looked for
+    for tiff in (b"MM\0*\0\0\0\x08\xff\xff" + entries, b"MM\0*\0\0\0\0", b"MM\0*\0\0\0\x08\0\0\0\0\0\x08"):
+        with little():
+            assert decode(with_app1(flat_jpeg(3), b"Exif\0\0" + tiff), DEFAULTS, NEEDED).bgr.shape == (8, 8, 3)
+
+
+def profile(inner: bytes) -> bytes:
+    """An ICC profile of one tag, whose content is what is given (ICC.1:2022, 7)."""
+    tag = b"desc" + (144).to_bytes(4, "big") + len(inner).to_bytes(4, "big")
+    size = 128 + 4 + 12 + len(inner)
+    return size.to_bytes(4, "big") + bytes(32) + b"acsp" + bytes(88) + (1).to_bytes(4, "big") + tag + inner
+
+
+def test_profiles_nested_a_thousand_deep_are_ignored():
+    nested = b""
+    for _ in range(400):
+        nested = profile(nested)
+    wide = nested + bytes(10_000_000 - len(nested))
+    parts = [wide[at : at + 65_000] for at in range(0, len(wide), 65_000)]
+    icc = b"".join(
+        jpeg_segment(0xE2, b"ICC_PROFILE\0" + bytes((number % 255 + 1, 255)) + part)
+        for number, part in enumerate(parts)
+    )
+    jpeg, picture = encoded(".jpg", drawing(64, 40)), encoded(".webp", noise(8, 6))
+    files = {
+        "jpeg": (jpeg[:2] + icc + jpeg[2:], decode(jpeg, DEFAULTS, NEEDED).bgr),
+        "png": (png(3, 1, 8, 2, ROW, before=png_chunk(b"iCCP", b"a\0\0" + zlib.compress(wide))), np.zeros((1, 3, 3))),
+        "webp": (
+            riff(
+                webp_chunk(b"VP8X", bytes((0x20, 0, 0, 0, 7, 0, 0, 5, 0, 0))) + webp_chunk(b"ICCP", wide) + picture[12:]
+            ),
+            noise(8, 6),
+        ),
+    }
+    for data, expected in files.values():
+        with little(most_mb=70):
+            np.testing.assert_array_equal(decode(data, DEFAULTS, NEEDED).bgr, expected)
+
+
+SMALL = {
+    "baseline": encoded(".jpg", drawing(24, 17)),
+    "progressive": encoded(".jpg", drawing(24, 17), cv2.IMWRITE_JPEG_PROGRESSIVE, 1),
+    "restarts": encoded(".jpg", noise(40, 30), cv2.IMWRITE_JPEG_RST_INTERVAL, 1),
+    "grey": encoded(".jpg", drawing(24, 17)[:, :, 0]),
+    "four channels": flat_jpeg(4),
+    "with a thumbnail": with_app1(encoded(".jpg", drawing(24, 17)), b"Exif\0\0" + encoded(".jpg", drawing(8, 8))),
+}
+
+
+@pytest.mark.parametrize("data", SMALL.values(), ids=SMALL)
+def test_a_jpeg_cut_at_any_byte_is_refused(data):
+    decode(data, DEFAULTS, NEEDED)
+    for end in range(len(data)):
+        with pytest.raises(BadImageError):
+            decode(data[:end], DEFAULTS, NEEDED)
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (bmp(3, 2**31 - 1, 24, bytes(12)), ImageTooLargeError),
+        (bmp(3, -(2**31), 24, bytes(12)), ImageTooLargeError),
+        (bmp(3, -65_536, 24, bytes(12)), ImageTooLargeError),
+        (bmp(3, -60_000, 24, bytes(12)), BadImageError),  # truncated
+        (bmp(0, 9, 24, bytes(12)), BadImageError),
+        (bmp(9, 0, 24, bytes(12)), BadImageError),
+        (bmp(7000, 7000, 8, bytes(12), compression=1), BadImageError),  # run lengths: 49 MB from 12 bytes
+        (bmp(7000, 7000, 4, bytes(12), compression=2), BadImageError),
+        (bmp(1, 1, 24, b"\1\2\3\0", compression=4), BadImageError),  # a JPEG inside
+    ],
+)
+def test_a_bmp_of_impossible_or_packed_pixels_is_refused(data, error):
+    with little(most_mb=5), pytest.raises(error):
+        decode(data, DEFAULTS, NEEDED)
+
+
+@pytest.mark.parametrize("name", [b"IHDR", b"IDAT", b"IEND", b"tEXt"])
+@pytest.mark.parametrize("length", [0xFFFFFFFF, 0x80000000, 0x7FFFFFFF, 1 << 24])
+def test_a_chunk_that_says_it_is_longer_than_the_file_is_refused(name, length):
+    whole = png(3, 1, 8, 2, ROW, before=png_chunk(b"tEXt", b"a\0b"))
+    at = whole.index(name) - 4
+    with little(most_mb=5), pytest.raises(BadImageError):
+        decode(whole[:at] + length.to_bytes(4, "big") + whole[at + 4 :], DEFAULTS, NEEDED)

@@ -1,0 +1,196 @@
+"""Keys in files: pyzmq's own format both ways, what is refused and how it is repaired, and nothing written over."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zmq
+import zmq.auth
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jetsel.errors import ConfigError
+from jetsel.keys import Certificate, KeyFolder, check_name, credentials, files, generate
+from jetsel.keys.certificate import is_key, parse, write
+from jetsel.keys.folder import write_pair
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> KeyFolder:
+    found = KeyFolder(tmp_path / "keys", frozenset({os.geteuid()}))
+    found.make_server(None)
+    return found
+
+
+def test_pyzmq_reads_what_is_written(tmp_path: Path) -> None:
+    public, secret = tmp_path / "me.key", tmp_path / "me.key_secret"
+    pair = write_pair(public, secret, "me", None)
+    assert zmq.auth.load_certificate(secret) == (pair.public.encode(), (pair.secret or "").encode())
+    assert zmq.auth.load_certificate(public) == (pair.public.encode(), None)
+    assert (public.stat().st_mode & 0o777, secret.stat().st_mode & 0o777) == (0o644, 0o600)
+
+
+def test_what_pyzmq_writes_is_read(tmp_path: Path) -> None:
+    public, secret = zmq.auth.create_certificates(tmp_path, "me", {"admin": "yes"})
+    found = parse(Path(secret).read_text(), "me")
+    assert (found.public.encode(), (found.secret or "").encode()) == zmq.auth.load_certificate(secret)
+    assert found.metadata == {"admin": "yes"}
+    assert parse(Path(public).read_text(), "me").secret is None
+
+
+VALUES = st.from_regex(r"[A-Za-z0-9 .=#@-]{0,20}", fullmatch=True)
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z][a-z-]{0,8}", fullmatch=True), VALUES))
+def test_what_is_written_is_read_back(metadata: dict[str, str]) -> None:
+    plain = {name: value for name, value in metadata.items() if not name.endswith("-key")}
+    pair = Certificate(*PAIR, plain)
+    assert parse(write(pair, "a title"), "x") == pair
+
+
+PAIR = tuple(key.decode() for key in zmq.curve_keypair())
+
+
+@given(st.text(max_size=300) | st.binary(max_size=300).map(lambda raw: raw.decode("utf-8", "replace")))
+def test_any_text_is_a_key_or_is_refused(text: str) -> None:
+    for content in (text, f'public-key = "{text}"', f'curve\n  public-key = "{PAIR[0]}"\n  secret-key = "{text}"'):
+        with contextlib.suppress(ConfigError):
+            assert is_key(parse(content, "x").public)
+
+
+def test_halves_of_two_pairs_are_refused() -> None:
+    mixed = Certificate(generate().public, generate().secret)
+    with pytest.raises(ConfigError, match="belong to two pairs"):
+        parse(write(mixed, "mixed"), "x")
+
+
+@pytest.mark.parametrize("text", ["", "a" * 39, "a" * 41, "~" * 40, "#" * 40, "\udc80" * 40, "é" * 40])
+def test_other_texts_are_no_keys(text: str) -> None:
+    assert not is_key(text)
+
+
+@pytest.mark.parametrize("name", ["camera-1", "me@host.example", "A", "0" * 64])
+def test_a_plain_word_is_a_name(name: str) -> None:
+    assert check_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "a/b", "../a", "a\n", "a b", "é", "0" * 65, "-x"])
+def test_what_could_lead_elsewhere_is_no_name(name: str, folder: KeyFolder) -> None:
+    with pytest.raises(ConfigError, match="is no name for a key"):
+        folder.allow(name, generate().public, is_admin=False)
+    with pytest.raises(ConfigError, match="is no name for a key"):
+        folder.revoke(name)
+
+
+def test_who_is_allowed_is_read_with_what_they_may(folder: KeyFolder) -> None:
+    camera, boss = generate().public, generate().public
+    folder.allow("camera", camera, is_admin=False)
+    folder.allow("boss", boss, is_admin=True)
+    found = folder.allowed()
+    assert {key.name: (public, key.is_admin) for public, key in found.by_public.items()} == {
+        "boss": (boss, True),
+        "camera": (camera, False),
+    }
+    assert found.left_out == ()
+    folder.revoke("camera")
+    assert set(folder.allowed().by_public) == {boss}
+
+
+def test_nothing_is_written_over_unless_asked(folder: KeyFolder, tmp_path: Path) -> None:
+    before = folder.server()
+    with pytest.raises(ConfigError, match="add --replace"):
+        folder.make_server(None)
+    folder.allow("camera", generate().public, is_admin=False)
+    with pytest.raises(ConfigError, match="is there already"):
+        folder.allow("camera", generate().public, is_admin=True)
+    assert folder.server() == before
+    assert not any(key.is_admin for key in folder.allowed().by_public.values())
+    public, secret = tmp_path / "me.key", tmp_path / "me.key_secret"
+    public.write_text("mine")
+    with pytest.raises(ConfigError, match="is there already"):
+        write_pair(public, secret, "me", None)
+    assert (public.read_text(), secret.exists()) == ("mine", False)
+    assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
+    folder.make_server(None, replace=True)
+    assert folder.server() != before
+
+
+SPOILT: dict[str, tuple[Callable[[Path], object], str]] = {
+    "others may write it": (lambda file: file.chmod(0o646), r"can be changed by others \(mode 0646\): chmod go-w"),
+    "it is no key": (lambda file: file.write_text("hello"), "holds no CURVE key"),
+    "it is a link": (lambda file: (file.rename(file.with_suffix(".x")), file.symlink_to("camera.x")), "cannot be read"),
+    "it is a folder": (lambda file: (file.unlink(), file.mkdir()), "is no file"),
+    "it is a secret key": (lambda file: file.write_text(write(generate(), "x")), "holds a secret key"),
+    "it is too large": (lambda file: file.write_bytes(b"#" * 4097), "more than the 4096 bytes"),
+    "its admin is neither": (
+        lambda file: file.write_text(file.read_text().replace('"no"', '"maybe"')),
+        'write admin = "yes" or "no"',
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", SPOILT)
+def test_a_file_that_cannot_be_used_is_left_out_with_the_reason(folder: KeyFolder, fault: str) -> None:
+    folder.allow("good", generate().public, is_admin=False)
+    spoil, said = SPOILT[fault]
+    spoil(folder.allow("camera", generate().public, is_admin=False))
+    found = folder.allowed()
+    assert [key.name for key in found.by_public.values()] == ["good"]
+    (line,) = found.left_out
+    with pytest.raises(ConfigError, match=said):
+        raise ConfigError(line)
+
+
+def test_one_key_under_two_names_counts_once(folder: KeyFolder) -> None:
+    public = generate().public
+    folder.allow("a", public, is_admin=False)
+    folder.allow("b", public, is_admin=True)
+    found = folder.allowed()
+    assert [(key.name, key.is_admin) for key in found.by_public.values()] == [("a", False)]
+    assert "is the key of a again" in found.left_out[0]
+
+
+def test_a_file_of_more_than_may_be_is_not_read_into_memory(tmp_path: Path) -> None:
+    path = tmp_path / "huge.key"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ConfigError, match="more than the 4096 bytes"):
+        files.read(path, forbidden=files.WRITABLE)
+
+
+def test_a_strangers_file_is_refused_with_the_command_that_repairs_it(folder: KeyFolder) -> None:
+    stranger = KeyFolder(folder.path, frozenset({0, 4_000_000_000}) - {os.geteuid()})
+    with pytest.raises(ConfigError, match=r"neither root nor the one that uses it: sudo chown 4000000000 "):
+        stranger.server()
+
+
+def test_credentials_come_from_both_or_from_neither(tmp_path: Path, folder: KeyFolder) -> None:
+    secret = tmp_path / "me.key_secret"
+    pair = write_pair(tmp_path / "me.key", secret, "me", None)
+    server = folder.server().public
+    assert credentials(None, None, {}) is None
+    expected = (pair.public.encode(), (pair.secret or "").encode(), server.encode())
+    assert credentials(secret, folder.server_public, {}) == expected
+    assert credentials(str(secret), server, {}) == expected
+    assert credentials(None, None, {"JETSEL_KEY": str(secret), "JETSEL_SERVER_KEY": server}) == expected
+    with pytest.raises(ConfigError, match="JETSEL_SERVER_KEY"):
+        credentials(secret, None, {})
+    with pytest.raises(ConfigError, match="JETSEL_KEY"):
+        credentials(None, server, {})
+    (tmp_path / "me.key").chmod(0o600)
+    with pytest.raises(ConfigError, match=r"name the file that ends in \.key_secret"):
+        credentials(tmp_path / "me.key", server, {})
+    with pytest.raises(ConfigError, match=r"copy the daemon's server\.key there"):
+        credentials(secret, tmp_path / "nowhere", {})
+
+
+def test_no_secret_shows_in_what_is_printed(tmp_path: Path, folder: KeyFolder) -> None:
+    secret = tmp_path / "me.key_secret"
+    pair = write_pair(tmp_path / "me.key", secret, "me", None)
+    assert pair.secret is not None
+    assert pair.secret not in repr(pair)
+    assert pair.secret not in repr(credentials(secret, folder.server_public, {}))
