@@ -22,7 +22,7 @@ from benchmarks.report import table
 from jetsel.config import Host
 from jetsel.engines import Backends, Engine
 from jetsel.engines.hosted import HostedBackend, HostedEngine
-from jetsel.engines.hosting.supervisor import Rules
+from jetsel.engines.hosting.rules import Rules
 from jetsel.errors import JetselError
 from jetsel.weights import Weights
 from tests.contract.tiny import matrix_model

@@ -20,7 +20,8 @@ from jetsel.engines.building import plans
 from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.link import LinkBrokenError
 from jetsel.engines.hosting.process import HostProcess, Start
-from jetsel.engines.hosting.supervisor import RULES, AnotherHostError, Rules, Supervisor
+from jetsel.engines.hosting.rules import RULES, Rules
+from jetsel.engines.hosting.supervisor import AnotherHostError, Supervisor
 from jetsel.engines.report import HostReport
 from jetsel.errors import EngineDiedError, JetselError
 from jetsel.weights import Weights

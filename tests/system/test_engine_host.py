@@ -22,7 +22,7 @@ from jetsel.config import Host
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosted import HostedBackend, HostedEngine
 from jetsel.engines.hosting.process import HostProcess
-from jetsel.engines.hosting.supervisor import RULES, Rules
+from jetsel.engines.hosting.rules import RULES, Rules
 from jetsel.errors import EngineDiedError
 from jetsel.weights import Weights
 from jetsel.zoo import STARTER

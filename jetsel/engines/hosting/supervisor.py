@@ -10,15 +10,15 @@ import logging
 import select
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from jetsel.bell import Bell
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Progress
 from jetsel.engines.hosting.process import HostProcess, Start
+from jetsel.engines.hosting.residents import Resident, Residents
+from jetsel.engines.hosting.rules import RULES, Deaths, Rules
 from jetsel.engines.report import History, HostReport, HostState
 from jetsel.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.events import event
@@ -26,45 +26,8 @@ from jetsel.events import event
 log = logging.getLogger("jetsel.engines")
 
 
-@dataclass(frozen=True)
-class Rules:
-    """When a host is asked whether it lives, and how often it is started again."""
-
-    hello_s: float = 60.0  # a board reads TensorRT's libraries from a slow card for the first time
-    ping_every_s: float = 5.0  # of an idle host
-    ping_limit_s: float = 5.0
-    first_pause_s: float = 0.1  # before the second start within the window; it doubles with every further one
-    longest_pause_s: float = 30.0
-    same_failure_s: float = 2.0  # that a failed first start is not tried again: the next model asks at once
-    most_deaths: int = 15  # within the window; one more and it is given up
-    window_s: float = 300.0
-    load_limit_s: float = 120.0  # without a word of progress
-    most_strikes: int = 2  # deaths while loading one model: it is left out from then on
-
-
 class AnotherHostError(EngineDiedError):
     """The host that was meant is gone: nothing was asked of the one that has followed it."""
-
-
-class Resident(Protocol):
-    """A model that is to be loaded in every host that starts."""
-
-    name: str
-
-    def request(self) -> Mapping[str, Any]:
-        """What `load` is asked with."""
-
-    def moved_in(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
-        """Take note that this host has loaded it."""
-
-    def move_out(self) -> None:
-        """Have the host unload it."""
-
-    def refused(self, reason: str) -> None:
-        """Take note that it is not loaded any more, for good."""
-
-
-RULES = Rules()
 
 
 class Supervisor:
@@ -79,9 +42,8 @@ class Supervisor:
         self._state = threading.Condition()
         self._bell = Bell()
         self._process: HostProcess | None = None
-        self._residents: list[Resident] = []
-        self._strikes: dict[int, int] = {}
-        self._deaths: deque[float] = deque()
+        self._residents = Residents()
+        self._deaths = Deaths(rules)
         self._wanted = False
         self._closing = False
         self._is_given_up = False
@@ -124,7 +86,7 @@ class Supervisor:
                 raise type(self._failure)(str(self._failure))
             if self._process is None and not self.is_returning:
                 self._failure, self._wanted, self._is_given_up = None, True, False
-                self._deaths.clear()
+                self._deaths.forgive()
                 self._bell.ring()
             self._state.wait_for(
                 lambda: self._process is not None or self._closing or not (self._wanted or self.is_returning)
@@ -167,8 +129,7 @@ class Supervisor:
 
     def load(self, resident: Resident, progress: Progress | None = None) -> None:
         """Load a model now and in every later host; raises EngineFailedError with the host's reason."""
-        with self._state:
-            self._residents.append(resident)  # before: a host that starts meanwhile loads it too, which does no harm
+        self._residents.add(resident)  # before: a host that starts meanwhile loads it too, which does no harm
         try:
             try:
                 self._move_in(self.start(), resident, progress)
@@ -186,9 +147,7 @@ class Supervisor:
 
     def forget(self, resident: Resident) -> None:
         """Load this model no more."""
-        with self._state:
-            self._residents = [known for known in self._residents if known is not resident]
-            self._strikes.pop(id(resident), None)
+        self._residents.forget(resident)
 
     def close(self) -> None:
         """Have the host leave, and stop."""
@@ -206,7 +165,7 @@ class Supervisor:
     def _run(self) -> None:
         while not self._closing:
             if self._process is None and self._wanted:
-                self._rest(self._pause_s())
+                self._rest(self._deaths.pause_s)
                 if not self._closing:
                     self._bring_up()
             else:
@@ -273,7 +232,7 @@ class Supervisor:
         with self._state:  # at once: ending it may take seconds, in which nobody should queue for it
             self._process, self._wanted, self.is_returning = None, False, True
             self.down = f"the engine host failed while {what}; it is being ended"
-        lost = [resident.name for resident in self._residents]
+        lost = self._residents.names()
         if isinstance(error, LinkTimeoutError):
             process.kill()
             how = f"{error}, and was killed"
@@ -286,11 +245,7 @@ class Supervisor:
 
     def _mourn(self, reason: str) -> None:
         """Count a death, and decide whether another host is started."""
-        now = time.monotonic()
-        self._deaths.append(now)
-        while self._deaths and now - self._deaths[0] > self._rules.window_s:
-            self._deaths.popleft()
-        given_up = len(self._deaths) > self._rules.most_deaths
+        given_up = self._deaths.count(time.monotonic())
         with self._state:
             self._process = None
             self._wanted = not given_up
@@ -301,11 +256,11 @@ class Supervisor:
             gone: list[Resident] = []
             if given_up:
                 deaths = len(self._deaths)
-                told = event("host-given-up", count=deaths, model=[resident.name for resident in self._residents])
+                gone = self._residents.forget_all()
+                told = event("host-given-up", count=deaths, model=[resident.name for resident in gone])
                 log.critical("the engine host is given up: it ended %d times", deaths, extra=told)
-                gone, self._residents = self._residents, []
                 self.down = (
-                    f"{reason}; it ended {len(self._deaths)} times in {self._rules.window_s:g} s and is not started "
+                    f"{reason}; it ended {deaths} times in {self._rules.window_s:g} s and is not started "
                     "again: look at the log for the cause, then run: jetsel reload"
                 )
             self._state.notify_all()
@@ -313,12 +268,6 @@ class Supervisor:
             resident.refused(self.down)
         self._bell.ring()
         self._changed()
-
-    def _pause_s(self) -> float:
-        earlier = len(self._deaths) - 1
-        if earlier < 1:
-            return 0.0
-        return min(self._rules.first_pause_s * 2.0 ** (earlier - 1), self._rules.longest_pause_s)
 
     def _bring_up(self) -> None:
         began = time.monotonic()
@@ -338,7 +287,7 @@ class Supervisor:
         with self._state:
             self._process, self.down, self.is_returning = process, None, False
             self._history.restarts += again
-            residents = list(self._residents)
+            residents = self._residents.all()
             self._last_word_s = time.monotonic()
             self._state.notify_all()
         for resident in residents:
@@ -363,21 +312,21 @@ class Supervisor:
     def _house(self, resident: Resident) -> None:
         """Load a model that an earlier host held; one that cannot be any more is left out with its reason."""
         process = self._process
-        if process is None or not self._holds(resident):
+        if process is None or not self._residents.holds(resident):
             return
         reason = None
         try:
             self._move_in(process, resident, None)
-            self._strikes.pop(id(resident), None)
+            self._residents.loaded(resident)
             log.warning("model %s is back", resident.name, extra=event("model-back", model=resident.name))
-            if not self._holds(resident):  # closed meanwhile, when it was nowhere
+            if not self._residents.holds(resident):  # closed meanwhile, when it was nowhere
                 resident.move_out()
         except EngineFailedError as error:
             reason = str(error)
         except AnotherHostError:
             return
         except EngineDiedError:
-            strikes = self._strikes[id(resident)] = self._strikes.get(id(resident), 0) + 1
+            strikes = self._residents.strike(resident)
             if strikes < self._rules.most_strikes:
                 return
             reason = f"{resident.name}: the engine host died {strikes} times while loading it: build it again"
@@ -386,9 +335,6 @@ class Supervisor:
             resident.refused(reason)
             log.error("model left out: %s", reason, extra=event("model-unavailable", model=resident.name))
         self._changed()
-
-    def _holds(self, resident: Resident) -> bool:
-        return any(known is resident for known in self._residents)
 
     def _move_in(self, process: HostProcess, resident: Resident, progress: Progress | None) -> None:
         what = f"loading {resident.name}"

@@ -1,0 +1,55 @@
+"""When an engine host is asked whether it lives, and when one that ended is started again or given up."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rules:
+    """When a host is asked whether it lives, and how often it is started again."""
+
+    hello_s: float = 60.0  # a board reads TensorRT's libraries from a slow card for the first time
+    ping_every_s: float = 5.0  # of an idle host
+    ping_limit_s: float = 5.0
+    first_pause_s: float = 0.1  # before the second start within the window; it doubles with every further one
+    longest_pause_s: float = 30.0
+    same_failure_s: float = 2.0  # that a failed first start is not tried again: the next model asks at once
+    most_deaths: int = 15  # within the window; one more and it is given up
+    window_s: float = 300.0
+    load_limit_s: float = 120.0  # without a word of progress
+    most_strikes: int = 2  # deaths while loading one model: it is left out from then on
+
+
+RULES = Rules()
+
+
+class Deaths:
+    """The ends of hosts within the window. Times are seconds on the monotonic clock."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._times_s: deque[float] = deque()
+
+    def __len__(self) -> int:
+        return len(self._times_s)
+
+    def count(self, now_s: float) -> bool:
+        """Count one more; return whether that is one too many."""
+        self._times_s.append(now_s)
+        while self._times_s and now_s - self._times_s[0] > self._rules.window_s:
+            self._times_s.popleft()
+        return len(self._times_s) > self._rules.most_deaths
+
+    def forgive(self) -> None:
+        """Begin to count anew: somebody asked for a host."""
+        self._times_s.clear()
+
+    @property
+    def pause_s(self) -> float:
+        """How long to wait before the next start: not at all after the first, then twice as long each time."""
+        earlier = len(self._times_s) - 1
+        if earlier < 1:
+            return 0.0
+        return min(self._rules.first_pause_s * 2.0 ** (earlier - 1), self._rules.longest_pause_s)

@@ -1,0 +1,47 @@
+"""A whole image file, decoded: what any peer may send as frame two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from jetsel.errors import JetselError
+from jetsel.image import Limits, Pixels, decode, from_pixels
+from jetsel.wire import Pixels as Layout
+from tests.fuzz.mutations import image_mutation as mutation
+from tests.fuzz.pictures import files
+from tests.fuzz.targets.headers import WORDS
+
+MAX_BYTES = 4096
+LIMITS = Limits(max_bytes=1_000_000, max_pixels=1_000_000)
+FORMATS = ("bgr8", "rgb8", "gray8", "nv12")
+
+__all__ = ["MAX_BYTES", "WORDS", "mutation", "run", "seeds"]
+
+
+def run(data: bytes) -> None:
+    """What is decoded has the size that it is said to have, and the same pixels a second time: nothing is left over."""
+    try:
+        pixels = from_pixels(data[4:], _layout(data), LIMITS)
+    except JetselError:
+        pass
+    else:
+        assert pixels.bgr.shape == (pixels.height_px, pixels.width_px, 3)
+    photograph = decode(data, LIMITS, 64)
+    height, width = photograph.bgr.shape[:2]
+    assert photograph.bgr.dtype == np.uint8
+    assert photograph.bgr.flags.c_contiguous
+    assert (width, height) in [(-(-photograph.width_px // n), -(-photograph.height_px // n)) for n in (1, 2, 4, 8)]
+    assert np.array_equal(decode(data, LIMITS, 64).bgr, photograph.bgr)
+
+
+def _layout(data: bytes) -> Pixels:
+    start = data[:4].ljust(4, b"\0")
+    return Layout(FORMATS[start[0] % 4], start[1], start[2], start[3])
+
+
+def seeds() -> Iterator[bytes]:
+    yield from files()
+    yield bytes((3, 4, 2, 4)) + bytes(12)
+    yield bytes((0, 2, 1, 8)) + bytes(8)

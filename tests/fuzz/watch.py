@@ -1,0 +1,41 @@
+"""What is a finding: an exception that is none of jetsel's own, a run of over a second, or of over 300 MB."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+
+from jetsel.errors import JetselError
+
+LONGEST_S = 1.0  # of processor time: the machine may be busy with something else
+MOST_MB = 300.0  # that the process grows by in one run
+
+Target = Callable[[bytes], None]
+
+
+class SlowError(Exception):
+    """One input took longer than any input may."""
+
+
+class GreedyError(Exception):
+    """One input took more memory than any input may."""
+
+
+def watched(target: Target) -> Target:
+    """Return the target as a function that raises nothing but findings."""
+
+    def run(data: bytes) -> None:
+        began_s, peak_kb = time.thread_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        try:
+            target(data)
+        except JetselError as error:
+            str(error).encode()  # what cannot be sent is no message
+        took_s = time.thread_time() - began_s
+        grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak_kb) / 1024
+        if took_s > LONGEST_S:
+            raise SlowError(f"{took_s:.1f} s for {len(data)} bytes")
+        if grown_mb > MOST_MB:
+            raise GreedyError(f"{grown_mb:.0f} MB for {len(data)} bytes")
+
+    return run

@@ -1,0 +1,65 @@
+"""The process that the fuzzer runs in: python -m tests.fuzz.worker AGAIN TARGET FINDINGS [options and folders].
+
+AGAIN: a program that starts this process again with other options, which libFuzzer does to minimise a corpus.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sys
+import traceback
+from pathlib import Path
+
+import atheris
+
+from tests.fuzz.catalogue import target
+from tests.fuzz.outcome import FINDING
+from tests.fuzz.watch import Target, watched
+
+
+def main() -> None:
+    """Fuzz until libFuzzer ends the process."""
+    again, name, findings, *options = sys.argv[1:]
+    with atheris.instrument_imports(include=["jetsel", "tomllib", "zipfile"], enable_loader_override=False):
+        chosen = target(name)
+        checked = watched(chosen.run)
+        with contextlib.suppress(Exception):  # the fuzzer runs it again: here it is to import what it imports late
+            for data in chosen.seeds():
+                checked(data)
+    mutation = getattr(chosen, "mutation", None)
+    own = {} if mutation is None else {"custom_mutator": mutation(_of_bytes)}
+    limit = f"-max_len={chosen.MAX_BYTES}"
+    atheris.Setup([again, limit, *options], _collecting(chosen.run, Path(findings), name), **own)
+    atheris.Fuzz()
+
+
+def _of_bytes(data: bytes, max_bytes: int) -> bytes:
+    """Change some bytes; looked up at each call, since the function is another once the fuzzer runs."""
+    return atheris.Mutate(data, max_bytes)
+
+
+def _collecting(run: Target, folder: Path, name: str) -> Target:
+    """Return a target that keeps each finding of a new kind, and goes on: an end of the process would hide others."""
+    seen: set[str] = set()
+    checked = watched(run)
+
+    def one(data: bytes) -> None:
+        try:
+            checked(data)
+        except Exception as error:  # whatever it is, it is the finding
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            kind = f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
+            if kind in seen:
+                return
+            seen.add(kind)
+            path = folder / f"{name}-{hashlib.sha256(data).hexdigest()[:16]}"
+            path.write_bytes(data)
+            path.with_suffix(".txt").write_text(traceback.format_exc(), errors="replace")
+            print(f"{FINDING}{kind}: {str(error)[:200]!r}, see {path}", file=sys.stderr, flush=True)
+
+    return one
+
+
+if __name__ == "__main__":
+    main()
