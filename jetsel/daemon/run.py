@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import faulthandler
 import logging
 import os
 import sys
@@ -46,7 +45,6 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples, signals:
     descriptors.raise_limit()
     sys.setswitchinterval(TURN_S)
     cv2.setNumThreads(1)  # requests run beside each other: one photograph shall not take every core
-    faulthandler.enable()  # where each thread was, when the service manager ends one that hangs (WatchdogSignal=)
     notifier = Notifier.from_environment()
     listener = None
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import faulthandler
 import logging
 import os
 import sys
@@ -17,6 +18,7 @@ from jetsel.daemon.logs.entry import entry_of, words_of
 from jetsel.daemon.logs.flood import WINDOW_S, Flood
 from jetsel.daemon.logs.journal import SOCKET, Journal, encode, is_connected, pairs_of, priority
 from jetsel.daemon.logs.readable import for_the_journal, readable
+from jetsel.daemon.logs.stray import Stray
 from jetsel.daemon.logs.stream import Stream
 from jetsel.errors import ConfigError, JetselError
 from jetsel.events import event, requests
@@ -30,9 +32,12 @@ class Handler(logging.Handler):
     A thread of its own, begun with the first line that is left out, tells how many were.
     """
 
-    def __init__(self, fd: int, environment: Mapping[str, str], journal_socket: str = SOCKET) -> None:
-        """fd: stderr."""
+    def __init__(
+        self, fd: int, environment: Mapping[str, str], journal_socket: str = SOCKET, stray: Stray | None = None
+    ) -> None:
+        """fd: stderr, or what it was before `stray`, which ends with this, led it into the log."""
         super().__init__()
+        self._stray = stray
         self._stream = Stream(fd)
         self._journal = Journal(journal_socket) if is_connected(fd, environment) else None
         self._is_coloured = self._stream.is_terminal and not environment.get("NO_COLOR")  # no-color.org
@@ -64,6 +69,8 @@ class Handler(logging.Handler):
                 self._closed = True
                 self._tell_counts(float("inf"))
                 self._is_cut.set()
+                if self._stray is not None:
+                    self._stray.close()
                 self._stream.close()
                 if self._journal is not None:
                     self._journal.close()
@@ -131,12 +138,20 @@ def _lost(count: int) -> logging.LogRecord:
 
 
 def begin(level: str) -> None:
-    """Send every line of this process's log to its stderr, or to the journal that reads it; a crash's last one too."""
+    """Send every line of this process's log to its stderr, or to the journal that reads it; a crash's last one too.
+
+    What libraries print there by themselves becomes lines of the log.
+    """
     root = logging.getLogger()
     if sys.stderr is None:  # it was closed before the start, and its number may be another file's by now
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # for as long as this runs
     if not any(isinstance(handler, Handler) for handler in root.handlers):
-        root.addHandler(Handler(sys.stderr.fileno(), os.environ))
+        fd, stray = sys.stderr.fileno(), None
+        with contextlib.suppress(OSError):  # no descriptors are left: what libraries print goes where it went
+            stray = Stray(fd)
+            fd = stray.own_fd
+        root.addHandler(Handler(fd, os.environ, stray=stray))
+        faulthandler.enable(fd)  # where each thread was, when the service manager ends one that hangs (WatchdogSignal=)
     sys.excepthook = _crashed
     threading.excepthook = _thread_ended
     set_level(level)
