@@ -4,7 +4,9 @@
 PYTHON ?= python3
 PYTHON_LOWEST ?= python3.10
 LOCKED := constraints/tests.txt
-PLAIN := -m "not root and not export and not browser and not board and not kernel"
+PLAIN := -m "not root and not export and not browser and not board and not kernel and not booted"
+ARCH ?= $(shell dpkg --print-architecture)
+DEB_PYTHONS ?= 3.10 3.11 3.12 3.13
 
 export GOAL := $(firstword $(MAKECMDGOALS))
 export PYTHON
@@ -18,7 +20,7 @@ chosen := $(if $(asked),| same-python)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check lint format layers test-lowest test-host test-system test-kernel test-board bench lock clean same-python FORCE
+.PHONY: help demo test check lint format layers test-lowest test-host test-system test-kernel test-booted test-board deb bench lock clean same-python FORCE
 
 help:  ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -55,8 +57,14 @@ test-system: .venv/.browser .venv-export/.test  ## the tests that need root, tor
 test-kernel: .venv/.test  ## power read through Linux's own sensor drivers, in a QEMU machine
 	.ci/marked .venv kernel
 
+test-booted: .venv/.test  ## the Debian package, and the service under a real systemd, in a booted container
+	.ci/marked .venv booted
+
 test-board: .venv/.test  ## the contract, faults and figures with a board's own TensorRT: see tests/board/README.md
 	.venv/bin/python -m pytest --forbid-skips -m board tests/board
+
+deb: .venv/.test .venv-lock/.uv  ## Debian packages with all wheels, in dist/: ARCH=arm64, DEB_PYTHONS="3.10 3.12"
+	PYTHONS="$(DEB_PYTHONS)" systemd/deb/build $(ARCH) .venv/bin/python .venv-lock/bin/uv
 
 bench: .venv/.bench  ## the daemon beside a bare loop and another server
 	.venv/bin/python -m benchmarks

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +21,7 @@ from jetsel.cli.faring import (
 )
 from jetsel.cli.options import Endpoint, Json, Key, ServerKey, TimeoutMs
 
+LOOK_S = 0.1  # between two looks whether the daemon is still there
 SHOWN_OF_HASH = 12  # hexadecimal digits, as git shows of its own
 
 if TYPE_CHECKING:
@@ -64,7 +68,14 @@ def status(
 
 
 def reload(
-    endpoint: Endpoint = None, key: Key = None, server_key: ServerKey = None, timeout_ms: TimeoutMs = 60_000
+    endpoint: Endpoint = None,
+    key: Key = None,
+    server_key: ServerKey = None,
+    timeout_ms: TimeoutMs = 60_000,
+    daemon_pid: Annotated[
+        int | None,
+        typer.Option(min=2, metavar="PID", help="Give up when this process has ended: for systemd's ExecReload=."),
+    ] = None,
 ) -> None:
     """Have the daemon read its configuration, models and calibrations again.
 
@@ -73,9 +84,29 @@ def reload(
     """
     from jetsel.client import Client
 
+    if daemon_pid is not None:
+        threading.Thread(target=_end_with, args=(daemon_pid,), daemon=True).start()
     with Client(endpoint, timeout_ms=timeout_ms, key=key, server_key=server_key) as client:
         changed = client.reload().changed
     typer.echo("reloaded; " + (f"changed: {', '.join(changed)}" if changed else "nothing is different"))
+
+
+def _end_with(process: int) -> None:
+    """End this command once that process is gone.
+
+    Where the daemon dies during ExecReload=, systemd starts the next one only when that command has ended; and a client
+    would wait for the next one, in the socket that systemd holds.
+    """
+    while True:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            break
+        except PermissionError:
+            pass  # it is there, and somebody else's
+        time.sleep(LOOK_S)
+    typer.echo("jetsel: the daemon ended during the reload; the next one reads everything as it starts", err=True)
+    os._exit(1)  # from any thread, and without the client's goodbye
 
 
 def summary(reply: StatusReply) -> list[str]:

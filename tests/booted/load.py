@@ -1,0 +1,46 @@
+"""Runs in the machine: clients that ask without a pause until standard input closes, then tell how each call ended.
+
+Arguments: how many clients, then pictures.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections import Counter
+
+from jetsel import Client
+from jetsel.endpoint import SYSTEM_SOCKET
+from jetsel.errors import JetselError
+
+PATIENCE_MS = 60_000.0
+
+ended: Counter[str] = Counter()
+lock = threading.Lock()
+stop = threading.Event()
+
+
+def ask(pictures: list[str]) -> None:
+    with Client(f"ipc://{SYSTEM_SOCKET}", timeout_ms=PATIENCE_MS) as client:
+        while not stop.is_set():
+            for picture in pictures:
+                try:
+                    client.classify(picture)
+                    end = "answered"
+                except JetselError as error:
+                    end = f"{error.code}: {error}"
+                with lock:
+                    ended[end] += 1
+                if sum(ended.values()) == 1:
+                    print("asking", flush=True)
+
+
+threads = [threading.Thread(target=ask, args=(sys.argv[2:],)) for _ in range(int(sys.argv[1]))]
+for thread in threads:
+    thread.start()
+sys.stdin.read()
+stop.set()
+for thread in threads:
+    thread.join()
+print(json.dumps(ended))

@@ -1,0 +1,77 @@
+"""The package on a device without a Python that will do, then with one, then removed and purged."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.booted.debian import PYTHON, copy
+from tests.booted.machine import Machine
+from tests.booted.operator import SERVICE, SOCKET
+from tests.booted.package import Package, put
+
+HIDDEN = "usr/bin/hidden"
+KEPT = ("/var/lib/jetsel/calibrations/kept", "/etc/jetsel/jetsel.toml")
+
+
+@pytest.fixture
+def root(debian: Path, tmp_path: Path) -> Iterator[Path]:
+    """A Debian that is not booted, and has no Python that will do."""
+    folder = copy(tmp_path / "root")
+    (folder / f"usr/bin/python{PYTHON}").rename(folder / HIDDEN)
+    yield folder
+    subprocess.run(("rm", "-rf", str(folder)), check=True)
+
+
+def test_a_device_gets_the_package_then_a_python_and_loses_the_package_but_not_its_data(
+    root: Path, package: Package
+) -> None:
+    told = installed_without_systemd(root, put(root, package.main))
+    assert "JETSEL_PYTHON=" in told
+    assert "dpkg-reconfigure jetsel" in told
+    with Machine(root) as machine:
+        assert machine.show(SERVICE, "ActiveState") == "inactive"
+        assert machine.try_("systemctl", "is-enabled", SERVICE).stdout.strip() == "disabled"
+
+        give_a_python(machine)
+        machine.run("dpkg-reconfigure", "jetsel")
+        assert machine.show(SERVICE, "ActiveState") == "active"
+        assert machine.run("systemctl", "is-enabled", SERVICE, SOCKET).split() == ["enabled", "enabled"]
+        version = machine.run("/opt/jetsel/venv/bin/python", "--version")
+        assert version.startswith(f"Python {PYTHON}.")
+
+        for path in KEPT:
+            machine.write(path, "")
+        machine.run("dpkg", "--remove", "jetsel")
+        assert machine.show(SERVICE, "ActiveState") == "inactive"
+        for path in KEPT:
+            assert machine.run("ls", path)
+        assert machine.try_("ls", "/opt/jetsel").returncode != 0
+        assert machine.try_("ls", "/usr/bin/jetsel").returncode != 0
+
+        machine.run("dpkg", "--purge", "jetsel")
+        for path in ("/var/lib/jetsel", "/etc/jetsel", "/etc/default/jetsel", "/run/jetsel"):
+            assert machine.try_("ls", path).returncode != 0, path
+        assert machine.try_("systemctl", "list-unit-files", "--no-legend", "jetsel*").stdout == ""
+        assert machine.run("id", "jetsel")
+
+
+def installed_without_systemd(root: Path, packages: list[str]) -> str:
+    """Install as an image's builder does, in a chroot; return what was said on standard error."""
+    command = ("chroot", str(root), "dpkg", "--force-unsafe-io", "--install", *packages)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def give_a_python(machine: Machine) -> None:
+    """Have a Python beside the system's, and name it, as on a board whose own is too old."""
+    python = f"/opt/python/bin/python{PYTHON}"
+    machine.run("mkdir", "-p", "/opt/python/bin")
+    machine.run("cp", f"/{HIDDEN}", python)
+    # One that was built under /usr and stands elsewhere finds its library by itself, but not by this name.
+    machine.run("ln", "-s", "/usr/lib", "/opt/python/lib")
+    machine.write("/etc/default/jetsel", f"JETSEL_PYTHON={python}\n")
