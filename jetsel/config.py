@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from jetsel.errors import ConfigError
+from jetsel.toml_keys import MAX_KEY_PARTS, line_of_deep_key
 
 SYSTEM_CONFIG = "/etc/jetsel/jetsel.toml"
 SYSTEM_STATE = "/var/lib/jetsel"  # made by the service manager (StateDirectory=jetsel) or by the first root
@@ -36,9 +37,11 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     queue_requests: Annotated[int, Meta(ge=1, le=100_000)] = 128
     queue_mb: Annotated[float, Meta(gt=0, le=65_536)] = 64.0
     queue_megapixels: Annotated[float, Meta(gt=0, le=100_000)] = 100.0  # two of the largest photographs
-    client_requests: Annotated[int, Meta(ge=1, le=100_000)] | None = None  # under way for one client; None: the queue's
+    client_requests: Annotated[int, Meta(ge=1, le=100_000)] | None = None  # under way for one client; None: half
     client_rate_hz: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None  # messages of one client; None: any
     max_clients: Annotated[int, Meta(ge=1, le=15_000)] = 1000  # connections; more wait until one closes
+    client_connections: Annotated[int, Meta(ge=1, le=15_000)] | None = None  # of one user or address; None: half
+    peers_mb: Annotated[float, Meta(ge=1, le=1_048_576)] = 512.0  # held for peers in what they have not sent to the end
     max_image_mb: Annotated[float, Meta(gt=0, le=1024)] = 16.0
     max_image_megapixels: Annotated[float, Meta(gt=0, le=1000)] = 50.0
     drain_s: Annotated[float, Meta(ge=0, le=3600)] = 10.0  # what was accepted is answered within, once it is to stop
@@ -134,6 +137,8 @@ EXAMPLES = {
     "server.client_requests": "client_requests = 32",
     "server.client_rate_hz": "client_rate_hz = 100",
     "server.max_clients": "max_clients = 1000",
+    "server.client_connections": "client_connections = 500",
+    "server.peers_mb": "peers_mb = 512",
     "server.keys": 'keys = "/etc/jetsel/keys"',
     "server.peer_timeout_s": "peer_timeout_s = 30",
     "server.max_image_mb": "max_image_mb = 16",
@@ -181,6 +186,8 @@ _PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
 
 def parse(text: str) -> Config:
     """Read the text of a jetsel.toml; raises ConfigError with one line: the key, what is wrong, an example."""
+    if (line := line_of_deep_key(text)) is not None:
+        raise ConfigError(f"line {line}: a key of over {MAX_KEY_PARTS} parts between dots; example: {_ANY_EXAMPLE}")
     try:
         plain = msgspec.toml.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:

@@ -65,6 +65,6 @@ def small_pictures(paths: Sequence[str], limits: image.Limits) -> NDArray[np.uin
 
 def _decoded(path: str, decode_px: int, limits: image.Limits) -> NDArray[np.uint8] | None:
     try:
-        return image.decode(Path(path).read_bytes(), limits, decode_px).bgr
+        return image.decode(image.read_file(Path(path), limits), limits, decode_px).bgr
     except (OSError, BadImageError, ImageTooLargeError):
         return None

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from jetsel.wire import FamilyStatus, HostStatus, ModelStatus, StageTimes, StatusReply
 
-STAGES = ("queue", "decode", "features", "choice", "inference", "total")
+STAGES = ("queue", "decode", "features", "choice", "waiting", "inference", "total")  # in the order of a request
 
 
 def queue_line(reply: StatusReply) -> str:

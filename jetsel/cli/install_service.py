@@ -18,7 +18,12 @@ UDEV = Path("/run/udev/control")  # of a running udev: containers have none
 
 def install_service(
     user: Annotated[
-        bool, typer.Option("--user", help="Run it for you alone, from your login on; needs no root, has no sandbox.")
+        bool,
+        typer.Option(
+            "--user",
+            help="Run it for you alone, from your login on; needs no root. Its sandbox refuses system calls and new "
+            "privileges, and hides no files or devices.",
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the files and commands, and what is in the way; change nothing.")
@@ -48,16 +53,17 @@ def install_service(
     if remove:
         _remove(files, user=user, dry_run=dry_run, live=live)
         return
-    if wrong and not dry_run:
-        raise ConfigError("; ".join(wrong) + " (nothing was changed)")
-    _install(files, prefix, user=user, dry_run=dry_run)
+    if not wrong or dry_run:
+        _install(files, prefix, command, user=user, dry_run=dry_run)
     for problem in wrong:
-        typer.echo(f"stops  {problem}")
+        typer.echo(f"stops  {problem}", err=not dry_run)
+    if wrong and not dry_run:
+        raise ConfigError("nothing was changed: see above what is in the way")
     if wrong:
         raise typer.Exit(2)
 
 
-def _install(files: list[File], prefix: Path, *, user: bool, dry_run: bool) -> None:
+def _install(files: list[File], prefix: Path, command: Path, *, user: bool, dry_run: bool) -> None:
     from jetsel.cli.service import after
     from jetsel.cli.service.doing import carry_out
     from jetsel.cli.service.plan import placed, started
@@ -67,6 +73,8 @@ def _install(files: list[File], prefix: Path, *, user: bool, dry_run: bool) -> N
     commands = list(started(put, user=user, has_udev=not live or UDEV.exists()))
     if dry_run:
         _print_plan([*put, *commands] if live else put)
+        if not live:
+            _warn_of_the_image(command, user=user)
         return
     if live:
         typer.echo(f"check  {after.verify(files, user=user)}")
@@ -75,6 +83,7 @@ def _install(files: list[File], prefix: Path, *, user: bool, dry_run: bool) -> N
         typer.echo("left to do, on the machine itself:")
         for step in commands:
             typer.echo(f"  {' '.join(step.command)}")
+        _warn_of_the_image(command, user=user)
         return
     carry_out(commands, typer.echo)
     for line in after.works(user=user):
@@ -84,6 +93,18 @@ def _install(files: list[File], prefix: Path, *, user: bool, dry_run: bool) -> N
         typer.echo("done   whoever is in the group jetsel may use it: sudo usermod -aG jetsel $USER, then log in again")
     else:
         typer.echo("done   it starts when you log in; to have it from the machine's start on: loginctl enable-linger")
+
+
+def _warn_of_the_image(command: Path, *, user: bool) -> None:
+    """Say which program the units of an image start, and what of it the service there could not reach."""
+    from jetsel.cli.service import before
+
+    typer.echo(f"the units run {command}: this path must exist in the image")
+    closed = [] if user else list(before.unreachable(command))
+    for problem in closed:
+        typer.echo(f"warning  {problem}", err=True)
+    if closed:
+        typer.echo(f"warning  as it is here, the service could not start there: {before.INTO_OPT}", err=True)
 
 
 def _remove(files: list[File], *, user: bool, dry_run: bool, live: bool) -> None:

@@ -27,7 +27,7 @@ Folder = Annotated[
 
 @keys.command()
 def new(
-    name: Annotated[str | None, typer.Argument(help="Left out: USER@HOST.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Left out: USER@HOST.")] = None,
     server: Annotated[bool, typer.Option("--server", help="The daemon's own pair, in its folder.")] = False,
     folder: Annotated[
         Path | None,
@@ -68,13 +68,13 @@ def _new_server(folder: Path | None, owner: str | None, config: Path | None, *, 
 
 def _new_client(name: str | None, folder: Path | None) -> None:
     from jetsel.errors import ConfigError
-    from jetsel.keys import check_name
+    from jetsel.keys import check_name, files
     from jetsel.keys.folder import write_pair
 
     chosen = check_name(name or _default_name())
     into = (folder or Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "jetsel").absolute()
     try:
-        into.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files.make_folder(into, 0o700)
     except OSError as error:
         raise ConfigError(f"cannot make {into}: {error.strerror}; name another with --folder") from None
     public, secret = into / f"{chosen}.key", into / f"{chosen}.key_secret"
@@ -112,7 +112,7 @@ def allow(
 
 @keys.command()
 def revoke(
-    name: Annotated[str, typer.Argument(help="As `jetsel keys list` shows it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As `jetsel keys list` shows it.")],
     folder: Folder = None,
     config: ConfigFile = None,
     endpoint: Endpoint = None,

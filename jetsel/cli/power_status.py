@@ -17,7 +17,7 @@ def power_lines(power: PowerStatus) -> list[str]:
         lines.append(f"sampling: {_sampling(power.sampling)}")
     lines += _state(power)
     lines += [f"  rail {rail.name} is not read: {rail.reason}" for rail in power.dropped]
-    if power.idle_reason is not None:
+    if power.idle_reason not in (None, power.reason):
         lines.append(f"  energies are not measured: {power.idle_reason}")
     if power.budget is not None:
         lines.append(f"power budget: {power.budget.budget_w:g} W; level {power.budget.level}, {power.budget.state}")

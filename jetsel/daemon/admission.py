@@ -20,7 +20,6 @@ class Admission:
         self._workers = workers
         self._work_ms = 0.0
         self._clients = Clients(limits)
-        self.tells_clients = limits.client_requests is not None or limits.client_rate_hz is not None
         self.in_queue = 0
         self.queued_bytes = 0
         self.queued_pixels = 0
@@ -29,6 +28,12 @@ class Admission:
         """Count one message of a client, whatever it holds; raises OverLimitError where it sends faster than it may."""
         with self._lock:
             self._clients.pace(client)
+
+    def look(self, load: Load) -> None:
+        """Raise what `admit` would of a load of which only some is known yet: OverLimitError or BusyError."""
+        with self._lock:
+            self._clients.check(load)
+            self._check_room(load)
 
     def admit(self, load: Load, deadline_ms: float | None, floor_ms: float) -> None:
         """Count a request in; `release` its load when it is answered.
@@ -69,10 +74,8 @@ class Admission:
                 f"{floor_ms:.1f} ms of inference are ahead"
             )
 
-    def busiest(self, most: int) -> list[tuple[str, int]] | None:
-        """The clients with the most requests under way; None where no limit has them counted by client."""
-        if self.limits.client_requests is None:
-            return None
+    def busiest(self, most: int) -> list[tuple[str, int]]:
+        """The clients with the most requests under way."""
         with self._lock:
             return self._clients.busiest(most)
 

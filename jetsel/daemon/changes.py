@@ -31,7 +31,22 @@ def changes(before: Generation, following: Generation) -> list[str]:
             changed.append(f"calibration of {name} ({family.in_use})")
         elif _differ(known.in_use, family.in_use):
             changed.append(f"calibration of {name}")
-    return changed + [f"family {name} removed" for name in before.families if name not in following.families]
+    changed += [f"family {name} removed" for name in before.families if name not in following.families]
+    return changed + _out_of_service(before, following)
+
+
+def _out_of_service(before: Generation, following: Generation) -> list[str]:
+    """Tell what was left out or does not run since the reload, and what is damaged although it runs on."""
+    told = [f"left out: {line}" for line in following.broken if line not in before.broken]
+    for name, family in following.families.items():
+        known = before.families.get(name)
+        for model, lane in family.driver.lanes.items():
+            was = None if known is None else known.driver.lanes.get(model)
+            if lane.engine is None and (was is None or was.engine is not None or was.unavailable != lane.unavailable):
+                told.append(f"model {model} of {name} is unavailable: {lane.unavailable}")
+        told += [f"weights of {model} are damaged, and it runs on: {why}" for model, why in family.damaged.items()]
+        told += [words for words in family.instead if known is None or words not in known.instead]
+    return told
 
 
 def for_next_start(started: Config, now: Config) -> list[str]:

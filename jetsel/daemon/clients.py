@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import os
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from jetsel.config import Server
 from jetsel.errors import OverLimitError
 
 BURST_S = 1.0  # a client that was silent may send what its rate allows in this time at once, and one request at least
+TRUSTED = frozenset({"uid 0", f"uid {os.getuid()}"})  # see daemon/trust.py
 FEWEST_SWEPT = 64  # clients that are kept before any is looked at for having left
 
 
@@ -38,11 +40,15 @@ class Clients:
     A client's share of the queue's bytes and pixels is that of its requests: `client_requests` of `queue_requests`. Who
     has nothing under way may send one request of any size, so that a share never shuts out a large photograph. A client
     is forgotten once it has nothing under way and its rate would allow a whole burst.
+
+    Where nothing is configured, a client has half of the queue, so that none fills it alone; root and the daemon's own
+    user have all of it, since they may end the daemon anyway.
     """
 
     def __init__(self, limits: Server, now: Callable[[], float] = time.monotonic) -> None:
-        most = limits.client_requests
-        share = 1.0 if most is None else min(1.0, most / limits.queue_requests)
+        most = max(1, limits.queue_requests // 2) if limits.client_requests is None else limits.client_requests
+        share = min(1.0, most / limits.queue_requests)
+        self._unlimited = TRUSTED if limits.client_requests is None else frozenset[str]()
         self._most_requests = most
         self._most_bytes = share * limits.queue_mb * 1e6
         self._most_pixels = share * limits.queue_megapixels * 1e6
@@ -75,11 +81,11 @@ class Clients:
 
     def check(self, load: Load) -> None:
         """Raise OverLimitError where the client has as much under way as it may."""
-        client = None if self._most_requests is None or load.client is None else self._known.get(load.client)
-        if client is None or client.requests == 0:
+        client = None if load.client is None else self._known.get(load.client)
+        if client is None or client.requests == 0 or load.client in self._unlimited:
             return
         if (
-            client.requests >= (self._most_requests or 0)
+            client.requests >= self._most_requests
             or client.size_bytes + load.size_bytes > self._most_bytes
             or client.pixels + load.pixels > self._most_pixels
         ):
@@ -92,7 +98,7 @@ class Clients:
 
     def enter(self, load: Load) -> None:
         """Count a request in."""
-        if load.client is None or self._most_requests is None:
+        if load.client is None:
             return
         client = self._client(load.client)
         client.requests += 1
@@ -101,7 +107,7 @@ class Clients:
 
     def leave(self, load: Load) -> None:
         """Count a request out."""
-        if load.client is None or self._most_requests is None:
+        if load.client is None:
             return
         client = self._known[load.client]
         client.requests -= 1

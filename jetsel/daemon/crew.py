@@ -16,6 +16,8 @@ from jetsel.events import event
 
 log = logging.getLogger("jetsel.daemon")
 
+PAUSE_S = 0.01  # after a defect, so that one that lasts does not take a core
+
 
 class Work(Protocol):
     """What the crew serves."""
@@ -71,20 +73,35 @@ class Crew:
         return not any(thread.is_alive() for thread in self._threads)
 
     def _serve(self) -> None:
-        sleep = self._work.waiter()
-        is_read = False  # whether the socket had nothing, and no reply was sent since: sending can hide a message
-        while not self._stopping:
+        try:
+            sleep = self._work.waiter()
+            is_read = False  # whether the socket had nothing, and no reply was sent since: sending can hide a message
+            while not self._stopping:
+                is_read = self._turn(sleep, is_read=is_read)
+        finally:
+            self._work.left()
+            self._work.wake()  # one ring rouses one thread: each that leaves passes it on
+
+    def _turn(self, sleep: Callable[[], None], *, is_read: bool) -> bool:
+        """Do one piece, or sleep where the socket is read, then read it; return whether there was nothing."""
+        try:
             self._work.turned()
             piece = self._take(will_sleep=is_read)
             if piece is not None:
                 self._do(piece)
             elif is_read:
-                sleep()
-                with self._lock:
-                    self._sleeping -= 1
-            is_read = self._read()
-        self._work.left()
-        self._work.wake()  # one ring rouses one thread: each that leaves passes it on
+                self._rest(sleep)
+        except Exception:  # a defect of ours, or no memory: the thread must live to do the next
+            log.exception("a thread of the crew met a defect and goes on", extra=event("crew-failed"))
+            time.sleep(PAUSE_S)
+        return self._read()
+
+    def _rest(self, sleep: Callable[[], None]) -> None:
+        try:
+            sleep()
+        finally:
+            with self._lock:
+                self._sleeping -= 1
 
     def _take(self, *, will_sleep: bool) -> Callable[[], None] | None:
         """Return a piece of work; where there is none, count this thread among the sleeping if it is about to be."""
@@ -94,15 +111,16 @@ class Crew:
                 self._sleeping += will_sleep
                 return None
             self._working += 1
-            if self._sleeping and self._working < self._workers and self._work.has_more():
-                self._work.wake()  # it will rouse the next in its turn
+            try:
+                if self._sleeping and self._working < self._workers and self._work.has_more():
+                    self._work.wake()  # it will rouse the next in its turn
+            except MemoryError:
+                pass  # the piece is taken and must be done; those that sleep come round by themselves
             return piece
 
     def _do(self, piece: Callable[[], None]) -> None:
         try:
             piece()
-        except Exception:  # a defect of ours: the thread must live to do the next
-            log.exception("a thread of the crew met a defect and goes on", extra=event("crew-failed"))
         finally:
             with self._lock:
                 self._working -= 1

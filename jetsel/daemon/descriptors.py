@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import sys
 from pathlib import Path
 
 ENOUGH = 16_384
@@ -12,6 +14,18 @@ open. systemd's hard limit is 524,288 (systemd.exec(5), LimitNOFILE=)."""
 RESERVE = 64
 """Kept free for what the daemon opens itself: a reload reads files, an engine host or a sampler is started again with
 some pipes, a connection that is accepted in between. The most seen at once was 30."""
+
+
+def fill_standard() -> None:
+    """Open /dev/null as each of 0 to 2 that was closed before the start, before a file of ours gets such a number.
+
+    What a library prints would go into that file. Raises OSError where there is no /dev/null.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest that is free (open(2))
+        os.set_inheritable(number, True)
+    os.close(number)
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  # for as long as the process runs
 
 
 def raise_limit() -> None:

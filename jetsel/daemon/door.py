@@ -20,7 +20,17 @@ from jetsel.daemon.trust import Trust
 from jetsel.errors import BadRequestError, InternalError, JetselError, LoadingError, ShuttingDownError
 from jetsel.events import event
 from jetsel.image import measure
-from jetsel.wire import Classify, Reload, Reply, Status, StatusReply, decode_request, failure, read_id
+from jetsel.wire import (
+    MAX_JSON_BYTES,
+    Classify,
+    Reload,
+    Reply,
+    Status,
+    StatusReply,
+    decode_request,
+    failure,
+    read_id,
+)
 
 log = logging.getLogger("jetsel.daemon")
 
@@ -53,13 +63,12 @@ class Door:
 
     def accept(self, message: Message) -> Job | None:
         """Return the job that a message asks for; None where it was answered, or will be, without one."""
-        frame = bytes(message.frames[0]) if message.frames else b""
+        # One byte more than is read is refused as too long; the socket takes frames as large as an image.
+        frame = bytes(message.frames[0][: MAX_JSON_BYTES + 1]) if message.frames else b""
         try:
             message.check()
-            is_told = self._admission.tells_clients or self._serving.config.log.requests
-            client = message.sender.name if is_told else None
-            if client is not None:
-                self._admission.pace(client)
+            client = message.sender.name
+            self._admission.pace(client)
             if len(message.frames) > 2:
                 raise BadRequestError(f"{len(message.frames)} frames: send the JSON, then the image, nothing else")
             request = decode_request(frame)
@@ -87,12 +96,12 @@ class Door:
 
     def _refuse(self, message: Message, frame: bytes, error: JetselError) -> None:
         self._tally.count(error.code)
-        self.spells.refused(error)
+        self.spells.refused(error, message.sender.name)
         if self._serving.config.log.requests:
             each.refused(read_id(frame), error, message.sender.name)
         self._reply(message.route, failure(read_id(frame), error))
 
-    def _admit(self, message: Message, request: Classify, client: str | None) -> Job:
+    def _admit(self, message: Message, request: Classify, client: str) -> Job:
         received_s = time.monotonic()
         if len(message.frames) < 2:
             raise BadRequestError("the image is missing: send it as the frame after the JSON")
@@ -109,8 +118,9 @@ class Door:
             policy = self._metering.within_budget(family, family.policy_for(request), request)
             floor_ms = family.driver.floor_ms(policy) if request.deadline_ms is not None else 0.0
             data = message.frames[1]
-            pixels = measure(data, request.pixels, generation.limits, family.decode_px)
-            asked = Load(client, data.nbytes, pixels)
+            self._admission.look(Load(client, data.nbytes, 0))  # a client or queue that is full costs no look at images
+            measured = measure(data, request.pixels, generation.limits, family.decode_px)
+            asked = Load(client, data.nbytes, measured.pixels)
             self._admission.admit(asked, request.deadline_ms, floor_ms)
             load = asked
             job = Job(
@@ -125,6 +135,7 @@ class Door:
                 bill=self._metering.open(),
                 received_s=received_s,
                 deadline_s=None if request.deadline_ms is None else received_s + request.deadline_ms / 1e3,
+                measured=measured,
             )
             return job
         finally:

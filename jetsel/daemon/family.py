@@ -6,19 +6,25 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from jetsel.config import Config
 from jetsel.daemon.calibration import InUse, choose
 from jetsel.engines import Backends, warm_up
-from jetsel.errors import ConfigError, JetselError, UnknownModelError, UnknownPolicyError
+from jetsel.errors import ConfigError, JetselError, ManifestError, UnknownModelError, UnknownPolicyError
 from jetsel.events import event
 from jetsel.image import InputSpec
 from jetsel.selection import Driver, Lane, Policy
+from jetsel.selection.single import Single
+from jetsel.selection.worth import EmbeddingPolicy
+from jetsel.weights import Weights
 from jetsel.wire import Classify, Criterion, FamilyStatus, ModelStatus
 from jetsel.zoo import Family, Labels, Model, verify
 
 log = logging.getLogger("jetsel.models")
+
+_Seen = tuple[int, int, int]
 
 
 @dataclass(eq=False)
@@ -38,6 +44,41 @@ class ServedFamily:
     fallback: str  # the model used in doubt
     on_doubt: str  # "use" the fallback or "refuse", where the request does not say
     in_use: InUse  # the calibration
+    instead: list[str] = field(default_factory=list)  # what stands in for a default that cannot run, in words
+    damaged: dict[str, str] = field(default_factory=dict)  # by model that runs on: what is wrong with its file now
+    _seen: dict[str, _Seen | None] = field(default_factory=dict)  # by model: its file, when it was found to be whole
+
+    def take_over(self, before: ServedFamily) -> None:
+        """Go on with the engines, times and records of those models that are the same on the same backend.
+
+        before: the family of this name in the generation that a reload replaces. A file that is another than the one
+        that was loaded is read: where it is damaged, the model runs on, and `damaged` says so.
+        """
+        for name, lane in self.driver.lanes.items():
+            known = before.driver.lanes.get(name)
+            if known is None or not known.serves or known.engine is None or known.engine.is_stale:
+                continue
+            if before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name):
+                lane.engine, lane.times_ms, lane.record = known.engine, known.times_ms, known.record
+                self._seen[name] = before._seen.get(name)
+                self._look_again(name)
+
+    def _look_again(self, name: str) -> None:
+        model = self.models[name]
+        seen = _look_at(model.path)
+        if seen == self._seen[name]:
+            return
+        try:
+            verify(model)
+            self._seen[name] = seen
+        except ManifestError as error:
+            self.damaged[name] = str(error)
+            told = event("weights-damaged", model=name, family=self.name, path=model.path)
+            log.error("model %s of family %s runs on, and its file is damaged: %s", name, self.name, error, extra=told)
+
+    def weights(self, name: str) -> Weights:
+        """What a backend needs to load this model of the family."""
+        return self.models[name].weights(len(self.labels.names))
 
     def load(
         self, config: Config, workers: int, backends: Backends, tell: Callable[[], None], stop: threading.Event
@@ -55,8 +96,9 @@ class ServedFamily:
                 continue  # taken over from before a reload: the same bytes
             engine = None
             try:
+                seen = _look_at(model.path)
                 verify(model)
-                weights = model.weights(len(self.labels.names))
+                weights = self.weights(name)
                 engine = backends.open(self.backends[name], weights, concurrency=workers, threads=config.models.threads)
                 warm_up(engine, weights)
             except JetselError as error:
@@ -67,6 +109,31 @@ class ServedFamily:
                 log.error("model %s of family %s is unavailable: %s", name, self.name, error, extra=told)
                 continue
             lane.engine, lane.unavailable = engine, None
+            self._seen[name] = seen
+
+    def stand_in(self) -> None:
+        """Once all is loaded: have a model that runs decide where a default or the fallback needs one that does not."""
+        running = [name for name, lane in self.driver.lanes.items() if lane.engine is not None]
+        if not running:
+            return  # each request is told why
+        best = running[-1]
+        if self.fallback not in running:
+            self._instead(f"{best} is the fallback of family {self.name}: {self.fallback} is unavailable")
+            self.fallback = best
+        for criterion, name in self.default_policy.items():
+            lost = _cannot_do_without(self.policies[criterion][name], running)
+            if lost is not None:
+                self.default_policy[criterion] = f"single:{best}"
+                self.because = (
+                    f"{lost} is unavailable, which {name} cannot do without: the most expensive that runs answers"
+                )
+                self._instead(
+                    f"single:{best} is the default of family {self.name} for {criterion}: {lost} is unavailable"
+                )
+
+    def _instead(self, words: str) -> None:
+        self.instead.append(words)
+        log.warning("%s", words, extra=event("stands-in", family=self.name, reason=words))
 
     def policy_for(self, request: Classify) -> Policy:
         """The policy that this request asks for, or the default; raises UnknownModelError or UnknownPolicyError."""
@@ -115,17 +182,18 @@ class ServedFamily:
         lane = self.driver.lanes[name]
         times = lane.record.percentiles_ms(time.monotonic())
         p50_ms, p95_ms, p99_ms = (None, None, None) if times is None else (round(ms, 4) for ms in times)
+        runs, escalations = lane.record.counts()
         return ModelStatus(
             name=name,
             version=self.models[name].manifest.version,
             state=lane.state,
             reason=None if lane.state == "loading" else lane.reason,
-            runs=lane.record.runs,
+            runs=runs,
             p50_ms=p50_ms,
             p95_ms=p95_ms,
             backend=self.backends[name],
             p99_ms=p99_ms,
-            escalations=lane.record.escalations,
+            escalations=escalations,
         )
 
 
@@ -181,6 +249,25 @@ def serve_family(
         on_doubt=config.policy.on_doubt,
         in_use=in_use,
     )
+
+
+def _cannot_do_without(policy: Policy, running: list[str]) -> str | None:
+    """Return the model without which the policy does not answer, where that one does not run; else None.
+
+    The others pass over a model that is unavailable, or have the fallback run for it.
+    """
+    if isinstance(policy, Single | EmbeddingPolicy):
+        return None if policy.first[0] in running else policy.first[0]
+    return None if any(model in running for model in policy.models) else policy.models[-1]
+
+
+def _look_at(path: Path) -> _Seen | None:
+    """Tell one state of a file from another; None where there is none to see."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def served_models(family: Family, config: Config) -> dict[str, Model]:

@@ -60,11 +60,15 @@ class Generation:
             if self._retired:
                 self._changed.notify_all()
 
-    def retire(self) -> None:
-        """Let no request in any more, and wait until those that are in have been answered."""
+    def retire(self, limit_s: float | None = None) -> int:
+        """Let no request in any more, and wait until those that are in have been answered; return how many are left.
+
+        limit_s: how long to wait at most, None for as long as it takes.
+        """
         with self._changed:
             self._retired = True
-            self._changed.wait_for(lambda: self._requests == 0)
+            self._changed.wait_for(lambda: self._requests == 0, limit_s)
+            return self._requests
 
     def build_engines(self, samples: Samples, stop: threading.Event) -> None:
         """Build the engines that the models lack, where the configuration says so; what fails is told when it loads.
@@ -95,9 +99,10 @@ class Generation:
         """Load every model, taking over from `before` what is the same bytes on the same backend.
 
         stop: set, by any thread, to leave it at what is loaded by then.
-        Raises ConfigError where not one model of the default family runs.
+        Raises ConfigError where not one model of the default family runs, and where one that serves in `before` has its
+        files still, and does not load.
         """
-        if before is not None and before.config.models == self.config.models and before.workers == self.workers:
+        if before is not None:
             self._take_over(before)
         count = itertools.count(1)
         total = sum(len(family.models) for family in self.families.values())
@@ -114,6 +119,10 @@ class Generation:
         if all(lane.engine is None for lane in default.driver.lanes.values()):
             reasons = "; ".join(dict.fromkeys(str(lane.unavailable) for lane in default.driver.lanes.values()))
             raise ConfigError(f"no model of the default family {self.default_family} can run: {reasons}")
+        if before is not None and (lost := self._losses(before)):
+            raise ConfigError("; ".join(lost))
+        for family in self.families.values():
+            family.stand_in()
         settle()
         self.ready = True
 
@@ -121,12 +130,10 @@ class Generation:
         self.progress = progress
         self.hear(progress, patience_s)
 
-    def close(self, successor: Generation | None = None) -> None:
-        """Free the engines that no successor has taken over."""
+    def close(self, *others: Generation) -> None:
+        """Free the engines that none of these others has too."""
         kept = {
-            id(lane.engine)
-            for f in (successor.families.values() if successor else ())
-            for lane in f.driver.lanes.values()
+            id(lane.engine) for other in others for f in other.families.values() for lane in f.driver.lanes.values()
         }
         for family in self.families.values():
             for lane in family.driver.lanes.values():
@@ -140,19 +147,23 @@ class Generation:
             raise UnknownFamilyError(f"no family {wanted!r} is served: {', '.join(self.families)}")
         return self.families[wanted]
 
+    def _losses(self, before: Generation) -> list[str]:
+        return [
+            f"model {model} of family {name} serves now, and does not load again: {lane.unavailable}"
+            for name, family in self.families.items()
+            if name in before.families
+            for model, lane in family.driver.lanes.items()
+            if lane.engine is None
+            if (was := before.families[name].driver.lanes.get(model)) is not None and was.serves
+        ]
+
     def _take_over(self, before: Generation) -> None:
-        running = {
-            family.models[name].manifest.sha256: lane
-            for family in before.families.values()
-            for name, lane in family.driver.lanes.items()
-            if lane.engine is not None and not lane.engine.is_stale
-            if lane.engine.unavailable is None or lane.engine.is_returning
-        }
-        for family in self.families.values():
-            for name, lane in family.driver.lanes.items():
-                known = running.get(family.models[name].manifest.sha256)
-                if known is not None:
-                    lane.engine, lane.times_ms, lane.record = known.engine, known.times_ms, known.record
+        if (before.config.models.threads, before.workers) != (self.config.models.threads, self.workers):
+            return  # every engine was made for these
+        for name, family in self.families.items():
+            known = before.families.get(name)
+            if known is not None:
+                family.take_over(known)
 
 
 def limits_of(config: Config) -> Limits:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import NamedTuple
 
 _NUMBER = re.compile("[0-9]{1,10}")  # of 32 bits; str.isdigit takes other scripts' digits, and ones that int refuses
 
 LOOPBACK = "loopback"  # everybody on tcp without keys: nobody is told from anybody else there
+KEPT = 4096  # peers' addresses whose meaning is kept: more than connect at a time
 
 
 class Identity(NamedTuple):
@@ -23,6 +25,7 @@ class Identity(NamedTuple):
     refusal: str | None = None
 
 
+@functools.lru_cache(KEPT)  # asked for each message
 def identify(peer_address: str | None) -> Identity:
     """Return who a message is from; peer_address: what libzmq knows of the connection (ZMTP property Peer-Address).
 

@@ -9,7 +9,7 @@ from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.generation import Generation
 from jetsel.daemon.metering.bill import Bill
 from jetsel.daemon.port import Route
-from jetsel.image import Photograph
+from jetsel.image import Measured, Photograph
 from jetsel.selection import Flight, Policy
 from jetsel.wire import Classify
 
@@ -28,6 +28,7 @@ class Job(Struct, eq=False):
     bill: Bill
     received_s: float
     deadline_s: float | None
+    measured: Measured | None = None  # what the door saw of the image; None: it did not look
     queue_ms: float = 0.0
     decode_ms: float = 0.0
     features_ms: float | None = None

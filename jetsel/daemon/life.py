@@ -54,25 +54,28 @@ class Life:
         self._stop_loading = threading.Event()
         self._loading = concurrent.futures.ThreadPoolExecutor(1, "loading")
         self._loaded: concurrent.futures.Future[None] | None = None
+        self.has_ended = True  # False from the first thread on, for good where one does not come back
 
-    def live(self, backends: Backends, samples: Samples) -> bool:
-        """Load and serve until a signal says to stop; return whether every thread has ended.
+    def live(self, backends: Backends, samples: Samples) -> None:
+        """Load and serve until a signal says to stop; `has_ended` then tells whether every thread has ended.
 
         Raises what loading raises.
         """
+        self.has_ended = False
         self._crew.start()
         try:
             if self._load(backends, samples):
                 self._serve()
             self._drain()
         finally:
-            has_ended = self._end()
-        return has_ended
+            self.has_ended = self._end()
 
     def _load(self, backends: Backends, samples: Samples) -> bool:
         """Load every model beside this thread; return whether that is done, and no signal came before it was."""
         began_s, generation, stop = time.monotonic(), self._generation, self._stop_loading
         generation.hear = hearing(self._notifier)
+        if self._signals.stops:
+            return False
 
         def load() -> None:
             generation.build_engines(samples, stop)
@@ -101,10 +104,10 @@ class Life:
 
     def _drain(self) -> None:
         """Answer what was accepted, within the limit, and not at all once a second signal came."""
-        self._notifier.stopping(self._drain_s + END_S, "stopping: what was accepted is answered")
         self._stop_loading.set()
         self._shut()
         left, began_s = self._service.refuse_new(), time.monotonic()
+        self._notifier.stopping(self._drain_s + END_S, "stopping: what was accepted is answered")
         log.info("stopping: %d requests are left to answer", left, extra=event("shutting-down", count=left))
         quiet = 0
         while quiet < QUIET_LOOKS and time.monotonic() < began_s + self._drain_s and self._signals.stops < 2:

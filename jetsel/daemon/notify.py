@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import struct
+import threading
 import time
 from collections.abc import MutableMapping
 
@@ -31,6 +32,8 @@ class Notifier:
         self._address: bytes | None = None
         self._socket: socket.socket | None = None  # kept, so that the last free descriptor is not needed for a word
         self._has_failed = False
+        self._is_stopping = False
+        self._lock = threading.Lock()  # so that nothing follows STOPPING=1
         if not address:
             return
         if address[0] not in "/@" or len(address) < 2:
@@ -79,30 +82,49 @@ class Notifier:
         self._tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}", status=status)
 
     def stopping(self, within_s: float, status: str | None = None) -> None:
-        """The daemon stops, which may take so long."""
-        self._tell("STOPPING=1", f"EXTEND_TIMEOUT_USEC={round(within_s * 1e6)}", status=status)
+        """The daemon stops, which may take so long. Nothing but this is said from now on.
 
-    def watchdog(self) -> None:
-        """Say that the daemon works."""
-        self._tell("WATCHDOG=1")
+        A feeding would arm the watchdog anew, which the service manager has ended with this.
+        """
+        with self._lock:
+            self._is_stopping = True
+            self._send(("STOPPING=1", f"EXTEND_TIMEOUT_USEC={round(within_s * 1e6)}"), status)
+
+    def watchdog(self) -> bool:
+        """Say that the daemon works, without waiting for room in the queue; return whether that was taken."""
+        if self._is_stopping or not self._lock.acquire(blocking=False):
+            return False  # somebody waits for room
+        try:
+            return not self._is_stopping and self._send(("WATCHDOG=1",), flags=socket.MSG_DONTWAIT)
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """Say no more."""
-        if self._socket is not None:
-            self._socket.close()
-        self._socket = None
+        with self._lock:
+            if self._socket is not None:
+                self._socket.close()
+            self._socket = None
 
     def _tell(self, *lines: str, status: str | None = None) -> None:
+        with self._lock:
+            if not self._is_stopping:
+                self._send(lines, status)
+
+    def _send(self, lines: tuple[str, ...], status: str | None = None, flags: int = 0) -> bool:
+        """Return whether it was taken. The caller holds the lock."""
         if self._socket is None or self._address is None:
-            return
+            return False
         if status is not None:
             lines = (*lines, "STATUS=" + "".join(c if c.isprintable() else " " for c in status)[:LONGEST_STATUS])
         try:
-            self._socket.sendto("\n".join(lines).encode(), socket.MSG_NOSIGNAL, self._address)
+            self._socket.sendto("\n".join(lines).encode(), socket.MSG_NOSIGNAL | flags, self._address)
         except OSError as error:
             if not self._has_failed:
                 told = event("service-manager-lost")
-                log.warning("the service manager cannot be told (%s): %s", lines[0], error.strerror, extra=told)
+                why = error.strerror or error  # a path that is too long has no number, and no words of its own
+                log.warning("the service manager cannot be told (%s): %s", lines[0], why, extra=told)
             self._has_failed = True
-        else:
-            self._has_failed = False
+            return False
+        self._has_failed = False
+        return True

@@ -28,7 +28,7 @@ def prepare(job: Job) -> Flight:
     request, family, limits = job.request, job.family, job.generation.limits
     with job.bill.doing(DECODE):
         if request.pixels is None:
-            photograph = image.decode(job.data, limits, family.decode_px)
+            photograph = image.decode(job.data, limits, family.decode_px, job.measured)
         else:
             photograph = image.from_pixels(job.data, request.pixels, limits)
     decoded = time.monotonic()
@@ -118,6 +118,7 @@ def _stages(job: Job, flight: Flight) -> Stages:
         choice=round(flight.choice_ms, 4),
         inference=[round(run.latency_ms, 4) for run in flight.ran],
         total=round((time.monotonic() - job.received_s) * 1e3, 4),
+        waiting=round(flight.waiting_ms, 4),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -12,19 +12,27 @@ import zmq
 
 from jetsel.bell import Bell
 from jetsel.config import PEER_TIMEOUT_S
+from jetsel.daemon import peers, routing
 from jetsel.daemon.access.guard import Guard
 from jetsel.daemon.access.keyring import Keyring
-from jetsel.daemon.identity import Identity, identify
+from jetsel.daemon.identity import Identity, identify, parse_peer_address
 from jetsel.daemon.listener import Listener
+from jetsel.daemon.routing import RoutingIds
 from jetsel.daemon.wake import Waiter
 from jetsel.errors import ConfigError, NotAllowedError
 
 HIGH_WATER_MARK = 8  # messages for each peer and direction: libzmq holds them before we see anything
 MOST_DELAYED = 1024  # replies that wait for their peer to read on, of all peers together
+MOST_DELAYED_OF_ONE = 512  # of one peer: it cannot take the room of all others
 PATIENCE_S = 2.0  # how long such a reply waits before it is lost
 RETRY_MS = 5
+MORE_TO_COME = zmq.NOBLOCK | zmq.SNDMORE  # made once: enum flags cost a microsecond to join
 HEARTBEAT_MS = 1000  # no thread sleeps longer, whatever happens
-LARGEST_IMAGES_PER_MESSAGE = 2  # the socket's message limit, in units of the image limit; a larger message disconnects
+FRAME_ROOM_BYTES = 65_536  # the socket takes frames so much larger than an image may be; a larger one disconnects
+HANDSHAKE_S = 5.0  # at most, whatever peer_timeout_s: what a peer sends until it is let in is held for nobody
+MOST_PARTS = 64  # of a message, its peer's id included; a longer one is dropped, and its peer hung up on
+PARTS_PER_TURN = 1000  # taken off the socket before other threads may have it
+KEEPALIVE_PROBES = 2  # with as much time before each as before the first
 
 
 class Route(NamedTuple):
@@ -77,12 +85,14 @@ class Port:
         peer_timeout_s: float = PEER_TIMEOUT_S,
     ) -> None:
         """keyring: whose keys are let in over tcp; None: everybody's who reaches it, without a key."""
+        routing.seed()
         self._context = zmq.Context(io_threads=1)
         self._socket = self._context.socket(zmq.ROUTER)
+        self._ids = RoutingIds(routing.first_of(self._context, self._socket))
         self._socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
         self._socket.setsockopt(zmq.RCVHWM, HIGH_WATER_MARK)
         self._socket.setsockopt(zmq.SNDHWM, HIGH_WATER_MARK)
-        self._socket.setsockopt(zmq.MAXMSGSIZE, LARGEST_IMAGES_PER_MESSAGE * max_image_bytes)
+        self._socket.setsockopt(zmq.MAXMSGSIZE, max_image_bytes + FRAME_ROOM_BYTES)
         self._socket.setsockopt(zmq.LINGER, 500)
         self._turn_bytes = max_image_bytes
         self._limit_silence(peer_timeout_s)
@@ -100,21 +110,28 @@ class Port:
         self._lock = threading.Lock()
         self._closed = False
         self._bell = Bell()
+        self._parts: list[zmq.Frame] = []  # of a message that is not read to its end
+        self._n_parts = 0
         self._delayed: deque[tuple[float, tuple[bytes, ...]]] = deque()
+        self._delayed_of: Counter[bytes] = Counter()
         self._retry_s = 0.0
         self.lost_replies = 0
+        self.delivered: Callable[[int], None] = _unheard  # told the descriptor that each message came over
         self.heartbeat_ms: float = HEARTBEAT_MS
 
     def _limit_silence(self, seconds: float) -> None:
-        """Have a peer cut off that does not greet, stalls within a frame, or is gone without a word, in this time.
+        """Have a peer cut off that does not greet, or whose machine is gone without a word, in this time; see Stalls.
 
-        A peer that has greeted is asked for a sign of life when a third of it is over (ZMTP 3.1, PING), and what it
-        sends counts as one as soon as a frame is whole. TCP's own keepalive would tell nothing more.
+        The kernel finds the latter: where nothing is sent by its probes (tcp(7), SO_KEEPALIVE), and else by what the
+        peer's own kernel does not take (TCP_USER_TIMEOUT, which libzmq calls ZMQ_TCP_MAXRT).
         """
-        third_ms = max(1, int(seconds * 1e3 / 3))
-        self._socket.setsockopt(zmq.HANDSHAKE_IVL, 3 * third_ms)
-        self._socket.setsockopt(zmq.HEARTBEAT_IVL, third_ms)
-        self._socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 2 * third_ms)
+        self._socket.setsockopt(zmq.HANDSHAKE_IVL, int(min(seconds, HANDSHAKE_S) * 1e3))
+        pause_s = max(1, round(seconds / (1 + KEEPALIVE_PROBES)))
+        self._socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
+        self._socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, pause_s)
+        self._socket.setsockopt(zmq.TCP_KEEPALIVE_INTVL, pause_s)
+        self._socket.setsockopt(zmq.TCP_KEEPALIVE_CNT, KEEPALIVE_PROBES)
+        self._socket.setsockopt(zmq.TCP_MAXRT, int(seconds * 1e3))
 
     def _bind_tcp(self, endpoint: str) -> None:
         self._socket.setsockopt(zmq.IPV6, "[" in endpoint)
@@ -139,19 +156,46 @@ class Port:
 
     def receive(self, limit: int) -> list[Message]:
         """Return up to `limit` messages that have come, fewer large ones, without waiting; retry late replies first."""
+        while True:
+            with self._lock:
+                if self._delayed:
+                    self._retry()
+                messages = self._take(limit)
+                if messages or not self._n_parts:
+                    return messages
+
+    def _take(self, limit: int) -> list[Message]:
+        """Take whole messages, or so many parts of one that other threads should have their turn."""
         messages: list[Message] = []
-        with self._lock:
-            if self._delayed:
-                self._retry()
-            # Looking first is cheaper than the exception of a socket that has nothing.
-            taken_bytes = 0  # of messages that nobody has admitted: past a large one, these are decided first
-            while not self._closed and len(messages) < limit and taken_bytes < self._turn_bytes and self._is_readable():
-                parts = [self._socket.recv(copy=False)]
-                while parts[-1].more:
-                    parts.append(self._socket.recv(copy=False))
+        taken_bytes = 0  # of messages that nobody has admitted: past a large one, these are decided first
+        # Looking first is cheaper than the exception of a socket that has nothing.
+        while not self._closed and len(messages) < limit and taken_bytes < self._turn_bytes and self._is_readable():
+            if not self._read_on():
+                break
+            parts, self._parts, self._n_parts = self._parts, [], 0
+            if parts:
+                if (descriptor := descriptor_of(parts[-1])) is not None:
+                    self.delivered(descriptor)
                 taken_bytes += sum(map(len, parts))
                 messages.append(self._message(parts))
         return messages
+
+    def _read_on(self) -> bool:
+        """Read on in a message; return whether that was its end. There is nothing of it where it is nobody's."""
+        for _ in range(PARTS_PER_TURN):
+            part = self._socket.recv(copy=False)
+            self._n_parts += 1
+            if self._n_parts <= MOST_PARTS:
+                self._parts.append(part)
+            elif self._parts:
+                hang_up_on(part)
+                self._parts = []
+            if not part.more:
+                if self._parts and not self._ids.is_sound(self._parts[0].bytes):
+                    hang_up_on(part)
+                    self._parts = []
+                return True
+        return False
 
     @property
     def is_quiet(self) -> bool:
@@ -172,7 +216,8 @@ class Port:
         with self._lock:
             if self._closed or self._try(frames):
                 return
-            if len(self._delayed) < MOST_DELAYED:
+            if len(self._delayed) < MOST_DELAYED and self._delayed_of[route.peer] < MOST_DELAYED_OF_ONE:
+                self._delayed_of[route.peer] += 1
                 self._delayed.append((time.monotonic() + PATIENCE_S, frames))
             else:
                 self.lost_replies += 1
@@ -181,7 +226,7 @@ class Port:
         """Send without waiting; return False where the peer is at its high-water mark."""
         try:
             for frame in frames[:-1]:
-                self._socket.send(frame, zmq.NOBLOCK | zmq.SNDMORE)  # only the first, the peer's name, can fail
+                self._socket.send(frame, MORE_TO_COME)  # only the first, the peer's name, can fail
             self._socket.send(frames[-1], zmq.NOBLOCK)
         except zmq.Again:
             return False
@@ -206,6 +251,7 @@ class Port:
                 self._delayed.append((give_up_s, frames))
             else:
                 self.lost_replies += 1
+        self._delayed_of = Counter(frames[0] for _, frames in self._delayed)
 
     def close(self) -> None:
         """Close the socket; what was sent is given half a second to leave."""
@@ -229,3 +275,27 @@ class Port:
         frames = [part.buffer for part in parts[1:]]
         delimited = bool(frames) and len(frames[0]) == 0 and len(frames) > 1
         return Message(Route(parts[0].bytes, delimited), frames[1:] if delimited else frames, parts[-1], self._guard)
+
+
+def descriptor_of(part: zmq.Frame) -> int | None:
+    """Return what connection a part of a message came over; None for one that ended as soon as it was accepted."""
+    try:
+        return int(part.get(zmq.SRCFD))
+    except zmq.ZMQError:  # libzmq knows a connection by where it comes from, which the kernel has forgotten
+        return None
+
+
+def hang_up_on(part: zmq.Frame) -> None:
+    """End the connection that a part of a message came over, or another of its owner's that has its descriptor now."""
+    descriptor = descriptor_of(part)
+    found = None if descriptor is None else peers.who(descriptor)
+    if descriptor is None or found is None:
+        return
+    address = str(part.get("Peer-Address"))
+    credentials = parse_peer_address(address)
+    if found.owner == (peers.network(address) if credentials is None else f"uid {credentials[0]}"):
+        peers.hang_up(descriptor, found.inode)
+
+
+def _unheard(descriptor: int) -> None:
+    """Nobody asks who delivers."""

@@ -76,22 +76,28 @@ class Probe:
 
     def _made(self, now_s: float) -> Job:
         generation = self._serving.enter()
-        family, model = cheapest(generation)
-        reads = family.policies["top1"][family.default_policy["top1"]].features
-        return Job(
-            route=NOWHERE,
-            request=Classify(v=PROTOCOL_VERSION, id="probe"),
-            data=self._photograph,
-            load=Load(None, 0, 0),
-            generation=generation,
-            family=family,
-            policy=Single(model, reads),
-            fallback=None,
-            bill=Bill(None),
-            received_s=now_s,
-            deadline_s=None,
-            is_probe=True,
-        )
+        job = None
+        try:
+            family, model = cheapest(generation)
+            reads = family.policies["top1"][family.default_policy["top1"]].features
+            job = Job(
+                route=NOWHERE,
+                request=Classify(v=PROTOCOL_VERSION, id="probe"),
+                data=self._photograph,
+                load=Load(None, 0, 0),
+                generation=generation,
+                family=family,
+                policy=Single(model, reads),
+                fallback=None,
+                bill=Bill(None),
+                received_s=now_s,
+                deadline_s=None,
+                is_probe=True,
+            )
+            return job
+        finally:
+            if job is None:  # broken off for want of memory: a reload waits for all that were counted in
+                generation.leave()
 
     def _is_at_host(self, job: Job) -> bool:
         """Whether it waits for an engine host, which its supervisor ends and starts again where that must be."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Route
@@ -46,21 +47,37 @@ class Reloader:
         """Have a reload done that begins from now on, and the message answered, if one is given, when it has ended."""
         with self._lock:
             if not self._is_closed:
-                if self._thread is None:
-                    thread = threading.Thread(target=self._run, name="reload", daemon=True)
-                    thread.start()  # it waits for the lock
-                    self._thread = thread
-                self._is_wanted = True
-                self._asked += asked
-                return
-        self._refuse(asked)
+                error = self._start()
+                if error is None:
+                    self._is_wanted = True
+                    self._asked += asked
+                    return
+            else:
+                error = _stopping()
+        self._refuse(asked, error)
+
+    def _start(self) -> JetselError | None:
+        """Have the thread run, under the lock; return why it cannot."""
+        if self._thread is not None:
+            return None
+        thread = threading.Thread(target=self._run, name="reload", daemon=True)
+        try:
+            thread.start()  # it waits for the lock
+        except RuntimeError as error:  # threading's word for EAGAIN of pthread_create(3)
+            refused = ReloadFailedError(
+                f"the running configuration stays: {error}: raise the unit's TasksMax=, or ulimit -u"
+            )
+            log.error("reload refused: %s", refused, extra=event("reload-refused", code=refused.code))
+            return refused
+        self._thread = thread
+        return None
 
     def close(self) -> None:
         """Begin none any more; who waits for one that has not begun is told so."""
         with self._lock:
             self._is_closed, self._is_wanted = True, False
             asked, self._asked = self._asked, []
-        self._refuse(asked)
+        self._refuse(asked, _stopping())
 
     def give_up(self, patience_s: float) -> bool:
         """Wait so long for the one under way, then tell who waits for it; return whether it has ended."""
@@ -69,12 +86,11 @@ class Reloader:
             thread.join(patience_s)
         with self._lock:
             sharing, self._sharing = self._sharing, []
-        self._refuse(sharing)
+        self._refuse(sharing, _stopping())
         return thread is None or not thread.is_alive()
 
-    def _refuse(self, asked: list[Asked] | tuple[Asked, ...]) -> None:
+    def _refuse(self, asked: Sequence[Asked], error: JetselError) -> None:
         for route, request in asked:
-            error = ShuttingDownError("the daemon is stopping and reloads no more: it reads everything when it is back")
             self._send(route, failure(request.id, error))
 
     def _run(self) -> None:
@@ -90,30 +106,40 @@ class Reloader:
             with about(ids):
                 ended = self._reload()
             status = READY if isinstance(ended, list) else f"{READY}; the last reload was refused: {ended}"
+            if not self._is_closed:  # without the lock: a service manager that does not read may take its time
+                self._notifier.ready(status)  # before the replies: who reads one may go by what the manager shows
             with self._lock:
                 sharing, self._sharing = self._sharing, []
-                if not self._is_closed:
-                    self._notifier.ready(status)  # before the replies: who reads one may go by what the manager shows
             for route, request in sharing:
                 self._send(route, _reply(request.id, ended))
             self._wake()  # this thread is none of the crew's, and does not read what the sending may have hidden
 
     def _reload(self) -> list[str] | JetselError:
+        """Do it, and tell the log how it ended: here, and nowhere else."""
+        began_s = time.monotonic()
+        log.info("reloading", extra=event("reload-begun"))
         try:
-            return self._do()
+            changed = self._do()
         except JetselError as error:
-            return error  # who did it has told of it
+            refused = error
         except Exception as error:  # the net of reloads: whatever one breaks, who asked is answered
-            if out_of_memory(error) is not None:
-                shortage = ReloadFailedError(
-                    "memory ran out while the new models were loaded, and the running ones stay: raise the daemon's "
-                    "memory limit, or serve fewer models"
-                )
-                told = event("reload-refused", code=shortage.code)
-                log.error("reload refused, nothing changed: %s", shortage, extra=told)
-                return shortage
-            log.exception("a reload failed for a defect of jetsel's", extra=event("reload-failed"))
-            return InternalError("jetsel failed on this reload: its log has the reason")
+            if out_of_memory(error) is None:
+                log.exception("a reload failed for a defect of jetsel's", extra=event("reload-failed"))
+                return InternalError("jetsel failed on this reload: its log has the reason")
+            refused = ReloadFailedError(
+                "memory ran out while the new models were loaded, and the running ones stay: raise the daemon's "
+                "memory limit, or serve fewer models"
+            )
+        else:
+            told = event("reloaded", changed=changed, took_s=time.monotonic() - began_s)
+            log.info("reloaded: %s", ", ".join(changed) or "nothing changed", extra=told)
+            return changed
+        log.error("reload refused: %s", refused, extra=event("reload-refused", code=refused.code))
+        return refused
+
+
+def _stopping() -> ShuttingDownError:
+    return ShuttingDownError("the daemon is stopping and reloads no more: it reads everything when it is back")
 
 
 def _reply(request_id: str, ended: list[str] | JetselError) -> Reply:

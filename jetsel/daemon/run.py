@@ -31,8 +31,6 @@ from jetsel.power.finding import check
 
 log = logging.getLogger("jetsel.daemon")
 
-TURN_S = 0.0005  # a request waits no longer than this for the interpreter, which a reload would hold for 5 ms at a time
-
 
 def run(config: Config, reread: Callable[[], Config], samples: Samples, signals: Signals) -> int:
     """Serve until a signal says to stop; return the exit status.
@@ -43,7 +41,6 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples, signals:
     begin(config.log.level)
     return_large_blocks()
     descriptors.raise_limit()
-    sys.setswitchinterval(TURN_S)
     cv2.setNumThreads(1)  # requests run beside each other: one photograph shall not take every core
     notifier = Notifier.from_environment()
     listener = None
@@ -55,29 +52,30 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples, signals:
         server = config.server
         port = Port(listener, server.tcp, generation.limits.max_bytes, keyring(server), server.peer_timeout_s)
         backends = Backends(config.host)
-        gate = Gate(config.server.max_clients)
+        gate = Gate(server)
+        port.delivered = gate.connections.delivered
         gate.open(len(port.endpoints))
         backends.listen(port.wake)
         metering = Metering(config.power)
-        has_ended = True
+        life = None
         try:
             metering.serve(generation.families, config.power)
             metering.start()
             service = Service(config, generation, port, backends, metering, reread, notifier)
+            gate.guard(service.accounted_mb)
             shut = gate.shut if listener.is_passed else _nothing
             life = Life(service, generation, port, signals, notifier, server.drain_s, shut)
-            has_ended = life.live(backends, samples)
+            life.live(backends, samples)
             return 0
         finally:
-            if not has_ended:
-                _leave(gate, port, listener)
+            if life is not None and not life.has_ended:
+                _leave(gate, port, listener, _told(sys.exc_info()[1], notifier))
             metering.stop()
             backends.close()
             gate.close()
             port.close()
     except JetselError as error:
-        notifier.status(str(error))
-        return cannot_start(error)
+        return _told(error, notifier)
     finally:
         notifier.close()
         if listener is not None:
@@ -88,7 +86,18 @@ def _nothing() -> None:
     """Who connects while the daemon drains is let in and told that it stops: its own socket goes with it."""
 
 
-def _leave(gate: Gate, port: Port, listener: Listener) -> None:
+def _told(error: BaseException | None, notifier: Notifier) -> int:
+    """Tell what ends the daemon, where that is an error; return the exit status."""
+    if error is None:
+        return 0
+    if not isinstance(error, JetselError):
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 1
+    notifier.status(str(error))
+    return cannot_start(error)
+
+
+def _leave(gate: Gate, port: Port, listener: Listener, status: int) -> None:
     """End the process although a thread is at work: the interpreter and what we loaded would wait for it, or crash.
 
     Everybody has been answered by now. The kernel ends the engine host and the sampler with this process.
@@ -98,4 +107,4 @@ def _leave(gate: Gate, port: Port, listener: Listener) -> None:
     port.close()
     listener.close()
     logging.shutdown()
-    os._exit(0)
+    os._exit(status)

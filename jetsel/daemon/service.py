@@ -27,13 +27,14 @@ from jetsel.daemon.tally import Tally
 from jetsel.daemon.trust import Trust
 from jetsel.daemon.watchdog import Watchdog
 from jetsel.engines import Backends
-from jetsel.errors import InternalError, JetselError, LoadingError, ShuttingDownError
+from jetsel.errors import InternalError, JetselError, LoadingError, ReloadFailedError, ShuttingDownError
 from jetsel.events import event, run_about
 from jetsel.selection import Batch, Driver, Flight
 from jetsel.wire import Answer, Failure, Reload, Reply, StatusReply, encode, failure
 
 log = logging.getLogger("jetsel.daemon")
 
+BYTES_PER_PIXEL = 12  # 3 decoded, and 9 while it is
 MOST_PER_TURN = 64  # messages taken off the socket before the work they made is begun
 
 
@@ -158,6 +159,15 @@ class Service:
         """Whether every message that came has been answered, as far as can be seen now."""
         return self._admission.in_queue == 0 and self._port.is_quiet
 
+    def accounted_mb(self) -> float | None:
+        """What requests under way may take; None while models are loaded beside others, or are not loaded yet.
+
+        A pixel takes 3 bytes decoded, and up to 9 while a photograph is decoded and turned (docs/reliability.md).
+        """
+        if not self._serving.generation.ready or self._serving.is_changing:
+            return None
+        return (self._admission.queued_bytes + BYTES_PER_PIXEL * self._admission.queued_pixels) / 1e6
+
     # Work.
 
     def _prepare(self, job: Job) -> None:
@@ -188,11 +198,15 @@ class Service:
     def _execute(self, driver: Driver, batch: Batch) -> None:
         try:
             for flight in driver.execute(batch):
-                self._finish(self._flying[flight], None)
+                self._land(flight, None)
         except Exception as error:  # the net again: a defect of ours fails the batch, and each of it is told
             for flight in batch.flights:
-                if flight in self._flying:
-                    self._finish(self._flying[flight], error)
+                self._land(flight, error)
+
+    def _land(self, flight: Flight, error: Exception | None) -> None:
+        job = self._flying.get(flight)  # None: the end of the daemon has answered it
+        if job is not None:
+            self._finish(job, error)
 
     def _finish(self, job: Job, error: Exception | None) -> None:
         try:
@@ -254,7 +268,14 @@ class Service:
     def _reload(self) -> list[str]:
         with self._tally.reload() as changed:
             changed += self._port.reload_keys()  # first: who is revoked is out, even where a model's file is wrong
-            changed += self._serving.reload()
+            try:
+                changed += self._serving.reload()
+            except ReloadFailedError as error:
+                if not changed:
+                    raise
+                raise ReloadFailedError(
+                    f"{error}; but of the keys, which are read first: {', '.join(changed)}"
+                ) from None
         return changed
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import sys
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from jetsel.config import Config
 from jetsel.daemon.changes import changes, for_next_start
@@ -18,6 +19,9 @@ from jetsel.events import event
 from jetsel.power.finding import check as check_power
 
 log = logging.getLogger("jetsel.daemon")
+
+TURN_S = 0.0005  # a request waits no longer than this for the interpreter while a reload works
+LINGER_S = 10.0  # a reload waits so long for the requests that began before it
 
 
 class Serving:
@@ -43,6 +47,13 @@ class Serving:
         self._stopping = stopping
         self._hear = hear
         self._reloading = threading.Lock()
+        self._freeing = threading.Lock()  # whoever changes `standing` holds it
+        self.linger_s = LINGER_S
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether a reload is under way, or what was served before it still stands."""
+        return self._reloading.locked() or len(self.standing) > 1
 
     def enter(self) -> Generation:
         """Return the generation that serves now, with one request counted in."""
@@ -51,17 +62,17 @@ class Serving:
         return generation
 
     def reload(self) -> list[str]:
-        """Read everything again and serve it from the next request on; raises ReloadFailedError and changes nothing."""
-        with self._reloading:
-            log.info("reloading", extra=event("reload-begun"))
-            try:
-                return self._follow()
-            except JetselError as error:
-                log.error("reload refused, nothing changed: %s", error, extra=event("reload-refused", code=error.code))
-                raise
+        """Read everything again and serve it from the next request on; return what is different, for people.
 
-    def _follow(self) -> list[str]:
-        began_s = time.monotonic()
+        Requests that are under way are waited for, for so long as `linger_s`. Raises ReloadFailedError, and
+        ShuttingDownError once the daemon stops: then nothing has changed.
+        """
+        with self._reloading, turning_fast():
+            before, following = self.generation, self._following()
+            return self._swap(before, following) + self._see_off(before)
+
+    def _following(self) -> Generation:
+        """Return the generation that is to serve next, loaded."""
         before, following = self.generation, None
         try:
             config = self._reread()
@@ -74,21 +85,64 @@ class Serving:
             raise ReloadFailedError(f"the running configuration stays: {error}") from None
         finally:
             if following is not None and not following.ready:  # refused, stopped, or broken off by a defect
-                following.close(before)
+                following.close(*self.standing)
         if not following.ready:
             raise ShuttingDownError("the daemon is stopping and reloads no more: it reads everything when it is back")
+        return following
+
+    def _swap(self, before: Generation, following: Generation) -> list[str]:
+        """Have the following one serve; return what is different."""
+        config = following.config
+        try:
+            changed = changes(before, following)
+            self._metering.serve(following.families, config.power)
+            with self._freeing:
+                self.standing = (following, *self.standing)
+                self.generation = following
+        finally:
+            if self.generation is not following:  # a defect: what was loaded goes again
+                following.close(*self.standing)
         for section in for_next_start(self._started, config):
             told = event("for-next-start", section=section)
             log.warning("changes under [%s] take effect at the next start", section, extra=told)
-        self._metering.serve(following.families, config.power)
         self.config = config
         set_level(config.log.level)
-        self.standing = (following, before)
-        self.generation = following
-        changed = changes(before, following)
-        told = event("reloaded", changed=changed, took_s=time.monotonic() - began_s)
-        log.info("reloaded: %s", ", ".join(changed) or "nothing changed", extra=told)
-        before.retire()
-        self.standing = (following,)
-        before.close(following)
         return changed
+
+    def _see_off(self, before: Generation) -> list[str]:
+        """Free what was served before once its requests are answered; return how many are not, for people."""
+        left = before.retire(self.linger_s)
+        for old in self.standing[1:]:  # those of earlier reloads, too, where no thread could wait for them
+            if old is not before and old.retire(0.0) == 0:
+                self._free(old)
+        if not left:
+            self._free(before)
+            return []
+        with contextlib.suppress(RuntimeError):  # no thread can be had: the next reload looks again
+            threading.Thread(target=self._free_later, args=(before,), name="retiring", daemon=True).start()
+        return [f"{left} requests that began before are under way still, and are answered as they began"]
+
+    def _free_later(self, old: Generation) -> None:
+        old.retire()
+        self._free(old)
+
+    def _free(self, old: Generation) -> None:
+        with self._freeing:
+            if old in self.standing:
+                self.standing = tuple(generation for generation in self.standing if generation is not old)
+                old.close(*self.standing)
+
+
+@contextlib.contextmanager
+def turning_fast() -> Iterator[None]:
+    """Have threads take turns at the interpreter faster while one of them works beside the requests.
+
+    At 5 ms a turn, CPython's own, a request waits as long whenever it comes back from what released the interpreter.
+    All the time, though, faster turns cost requests more than they gain from them: see docs/reliability.md.
+    """
+    usual_s = sys.getswitchinterval()
+    sys.setswitchinterval(TURN_S)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual_s)

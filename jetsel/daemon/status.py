@@ -69,7 +69,7 @@ def queue_status(admission: Admission, not_begun: int, workers: int) -> QueueSta
         most_requests=limits.queue_requests,
         most_bytes=round(limits.queue_mb * 1e6),
         most_pixels=round(limits.queue_megapixels * 1e6),
-        clients=None if busiest is None else [ClientStatus(name, requests) for name, requests in busiest],
+        clients=[ClientStatus(name, requests) for name, requests in busiest],
     )
 
 

@@ -13,7 +13,7 @@ from jetsel.errors import InternalError, JetselError
 from jetsel.recent import Recent, percentiles
 from jetsel.wire import Answer, Failure, Percentiles, ReloadStatus, StageTimes
 
-STAGES = ("queue", "decode", "features", "choice", "inference", "total")
+STAGES = ("queue", "decode", "features", "choice", "inference", "total", "waiting")  # as StageTimes has them
 OK = "ok"
 
 
@@ -48,14 +48,14 @@ class Tally:
             self.count(reply.code)
             return
         took, family = reply.stages_ms, reply.family
-        features = math.nan if took.features is None else took.features
+        features, waiting = (math.nan if ms is None else ms for ms in (took.features, took.waiting))
         inference, now_s = sum(took.inference), time.monotonic()
         with self._lock:
             self._outcomes[OK] = self._outcomes.get(OK, 0) + 1
             self._answers[family] = self._answers.get(family, 0) + 1
             if len(reply.ran) > 1:
                 self._escalated[family] = self._escalated.get(family, 0) + 1
-            self._stages_ms.add(now_s, took.queue, took.decode, features, took.choice, inference, took.total)
+            self._stages_ms.add(now_s, took.queue, took.decode, features, took.choice, inference, took.total, waiting)
 
     @contextmanager
     def reload(self) -> Iterator[list[str]]:

@@ -40,13 +40,14 @@ class Watchdog:
     def __init__(
         self,
         period_s: float | None,
-        feed: Callable[[], None],
+        feed: Callable[[], bool],
         probe: Probing,
         waiting_for_host: Callable[[], frozenset[int]],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """period_s: the longest time between two feedings; None: none is due, ever.
 
+        feed: returns whether the service manager took it; what it did not take is tried again at the next look.
         waiting_for_host: the threads that wait for an engine host, whose supervisor has limits of its own.
         """
         self._period_s = period_s
@@ -93,8 +94,9 @@ class Watchdog:
         missing = None if self._is_answered else self._probe.ask()
         self._is_answered = missing is None
         why = self._stuck(now_s) or missing
+        if why is None and not self._feed():
+            why = "the service manager takes no word"
         if why is None:
-            self._feed()
             self._fed_s, self._due_s, self._is_answered = now_s, now_s + self._period_s * FEED_AT, False
             if self._has_told:
                 log.warning("the watchdog is fed again", extra=event("watchdog-fed"))

@@ -1,10 +1,22 @@
 """From bytes to photograph to model input: the only such code, bounded in bytes, pixels and memory."""
 
 from jetsel.image.decode import decode
+from jetsel.image.files import read_file
 from jetsel.image.limits import Limits
-from jetsel.image.measure import measure
+from jetsel.image.measure import Measured, measure
 from jetsel.image.model_input import InputSpec, model_input
 from jetsel.image.photograph import Photograph
 from jetsel.image.pixels import Pixels, from_pixels
 
-__all__ = ["InputSpec", "Limits", "Photograph", "Pixels", "decode", "from_pixels", "measure", "model_input"]
+__all__ = [
+    "InputSpec",
+    "Limits",
+    "Measured",
+    "Photograph",
+    "Pixels",
+    "decode",
+    "from_pixels",
+    "measure",
+    "model_input",
+    "read_file",
+]

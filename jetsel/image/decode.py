@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import cv2
 import numpy as np
 
 from jetsel.errors import BadImageError
-from jetsel.image import bmp, jpeg, png, webp
+from jetsel.image import jpeg
 from jetsel.image.exif import swaps_sides, upright
+from jetsel.image.formats import format_of
 from jetsel.image.header import Header, Still, damaged
-from jetsel.image.limits import Limits, check_bytes
+from jetsel.image.limits import Limits
+from jetsel.image.measure import Measured, measure, reduction
 from jetsel.image.photograph import Photograph
 
 # The sender is told what is wrong with an image; OpenCV's own line on stderr for each of them would flood the log.
@@ -27,10 +27,8 @@ _FLAGS = {
 }
 """How OpenCV is asked for 8-bit BGR at 1/n of the size: libjpeg-turbo decodes a JPEG straight to it."""
 
-_Reader = Callable[[memoryview, Limits], Header]
 
-
-def decode(data: bytes | memoryview, limits: Limits, needed_px: int) -> Photograph:
+def decode(data: bytes | memoryview, limits: Limits, needed_px: int, measured: Measured | None = None) -> Photograph:
     """Return the photograph in `data`, a whole JPEG, PNG, WebP or BMP file, upright, in 8-bit BGR.
 
     A JPEG is decoded at 1/8, 1/4 or 1/2 of its size where its shorter side then still has `needed_px` pixels; that is
@@ -38,13 +36,18 @@ def decode(data: bytes | memoryview, limits: Limits, needed_px: int) -> Photogra
     Other formats are always decoded whole: OpenCV would only shrink them afterwards. Grey becomes BGR, 16 bits become 8
     (the upper ones), an alpha channel is dropped, not blended, and an embedded colour profile is ignored. Of an
     animation the first frame is decoded (WebP; the canvas around it is black) or the default image (PNG).
-    Raises BadImageError (another format, empty, truncated, damaged) or ImageTooLargeError.
+    measured: what `measure` returned for the same data, limits and `needed_px`; None: it is asked here.
+    Raises BadImageError (another format, empty, truncated, damaged, or more pixels than were measured) or
+    ImageTooLargeError.
     """
     view = memoryview(data).cast("B")
-    check_bytes(len(view), limits)
-    kind, read = format_of(view)
-    header = read(view, limits)
+    if measured is None:
+        measured = measure(view, None, limits, needed_px)
+    kind, header = _header(view, limits, measured)
     n = reduction(header.width, header.height, needed_px) if kind == jpeg.KIND else 1
+    taken = -(-header.width // n) * -(-header.height // n)
+    if taken > measured.pixels:
+        raise damaged(kind, f"its first header says {measured.pixels} pixels and what follows {taken}")
     if header.still is None:
         bgr = _pixels(view, kind, n, header, (header.width, header.height))
     else:
@@ -55,26 +58,12 @@ def decode(data: bytes | memoryview, limits: Limits, needed_px: int) -> Photogra
     return Photograph(upright(bgr, header.orientation), width, height)
 
 
-def format_of(data: memoryview) -> tuple[str, _Reader]:
-    """Return the format's name and its parser, by the first bytes; raises BadImageError for one that is not read."""
-    start = bytes(data[:12])
-    if start.startswith(b"\xff\xd8\xff"):
-        return jpeg.KIND, jpeg.read
-    if start.startswith(png.SIGNATURE):
-        return png.KIND, png.read
-    if start.startswith(b"RIFF") and start.endswith(b"WEBP"):
-        return webp.KIND, webp.read
-    if start.startswith(b"BM"):
-        return bmp.KIND, bmp.read
-    raise BadImageError(
-        f"the image begins with {start[:4]!r}: it is no JPEG, PNG, WebP or BMP file, which are what is read"
-    )
-
-
-def reduction(width: int, height: int, needed_px: int) -> int:
-    """Return the largest of 8, 4, 2 and 1 that leaves the shorter side `needed_px` pixels (libjpeg rounds sides up)."""
-    shorter = min(width, height)
-    return next((n for n in (8, 4, 2) if -(-shorter // n) >= needed_px), 1)
+def _header(data: memoryview, limits: Limits, measured: Measured) -> tuple[str, Header]:
+    """Return the format's name and what the whole file says of itself."""
+    kind, read = format_of(data)
+    if measured.start is not None:
+        return kind, jpeg.finish(data, measured.start, limits)
+    return kind, read(data, limits)
 
 
 def _on_canvas(still: Still, kind: str, header: Header) -> np.ndarray:

@@ -13,15 +13,21 @@ from jetsel.image.limits import Limits, check_pixels
 KIND = "JPEG"
 MAX_SCANS = 64
 """Each scan of a progressive file costs a pass over all coefficients, however short it is; encoders write about 10."""
+MAX_LARGEST_SCANS = 16
+"""Scans of the largest picture that the limits allow; a smaller one may have as many more, up to MAX_SCANS."""
 MAX_BEFORE_SCAN = 1024
-"""Segments that are walked to the first scan at admission: 10 MB of EXIF are 160, a colour profile has 255 at most."""
+"""Segments that are walked to the first scan: 10 MB of EXIF are 160, a colour profile has 255 at most."""
+MAX_FILL_BYTES = 65_536
+"""Bytes between those segments, of all together: some cameras align theirs by FF, to a few kilobytes."""
 
 _TEM, _SOI, _EOI, _SOS, _APP1 = 0x01, 0xD8, 0xD9, 0xDA, 0xE1
 _SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # without DHT, JPG and DAC
+_MARKERS = frozenset((*range(0x01, 0xD0), *range(0xD9, 0xFF)))  # without SOI, and what may stand inside a scan
 _SEQUENTIAL = (0xC0, 0xC1)
 # Inside a scan FF is followed by 00 (a data byte) or D0..D7 (restart); before a marker there may be any number of FF.
 # One search in C passes over a whole scan: a loop in Python over its FF bytes would take twice as long.
 _NEXT_MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
+_STEP_BYTES = 1 << 18  # searched at a time: no other thread of the interpreter runs meanwhile
 
 
 class _Frame(NamedTuple):
@@ -31,53 +37,36 @@ class _Frame(NamedTuple):
     """A scan of this many components is the picture's only one; None where the frame is no sequential one."""
 
 
+class Start(NamedTuple):
+    """A JPEG up to the data of its first scan, which begins at `scan_at`.
+
+    is_streamed: that scan holds the whole picture, so that it is decoded row by row. exif: its TIFF structure.
+    """
+
+    width: int
+    height: int
+    is_streamed: bool
+    exif: memoryview | None
+    scan_at: int
+
+
 def read(data: memoryview, limits: Limits) -> Header:
     """Return the size and orientation of a whole JPEG; what follows its end of image (EOI) is not looked at.
 
-    Only a walk over the segments finds the picture's own EOI: EXIF thumbnails and second pictures have theirs.
     Raises BadImageError (truncated, damaged) and ImageTooLargeError.
     """
+    return finish(data, begin(data, limits), limits)
+
+
+def begin(data: memoryview, limits: Limits) -> Start:
+    """Read up to the first scan and no further; raises BadImageError (truncated, damaged) and ImageTooLargeError."""
     frame: _Frame | None = None
-    orientation: int | None = None
-    scans, at = 0, 2
-    for _ in range(MAX_SEGMENTS):
-        marker, at = _next_marker(data, at)
-        if marker == _TEM:
-            continue
-        if marker == _EOI:
-            break
-        segment = _segment(data, at)
-        at += 2 + len(segment)
-        if marker in _SOF:
-            if frame is not None:
-                raise damaged(KIND, "it has two frame headers")
-            frame = _frame(marker, segment, limits)
-        elif marker == _SOS:
-            scans += 1
-            if frame is None or scans > MAX_SCANS:
-                raise damaged(
-                    KIND, "it has no frame header before its scan" if frame is None else f"over {MAX_SCANS} scans"
-                )
-            if _ends_with_its_only_scan(data, at, segment, frame):
-                break
-        elif marker == _APP1 and orientation is None and segment[:6] == exif.PREFIX:
-            orientation = exif.orientation_of(segment[6:])
-    else:
-        raise damaged(KIND, f"it has more than {MAX_SEGMENTS} segments")
-    if frame is None or scans == 0:
-        raise damaged(KIND, "it holds no picture")
-    return Header(frame.width, frame.height, orientation or exif.UPRIGHT)
-
-
-def size(data: memoryview, limits: Limits) -> tuple[int, int, bool]:
-    """Return width, height, and whether its first scan holds the whole picture, so that it is decoded row by row.
-
-    Reads up to that scan and no further. Raises BadImageError (truncated, damaged) and ImageTooLargeError.
-    """
-    frame: _Frame | None = None
-    at = 2
+    tiff: memoryview | None = None
+    at, fill = 2, MAX_FILL_BYTES
     for _ in range(MAX_BEFORE_SCAN):
-        marker, at = _next_marker(data, at)
+        marker, found_at = _next_marker(data, at, at + fill + 2)
+        fill -= found_at - 2 - at
+        at = found_at
         if marker == _TEM:
             continue
         if marker == _EOI:
@@ -85,21 +74,71 @@ def size(data: memoryview, limits: Limits) -> tuple[int, int, bool]:
         segment = _segment(data, at)
         at += 2 + len(segment)
         if marker in _SOF:
+            _check_only(frame)
             frame = _frame(marker, segment, limits)
-        elif marker == _SOS and frame is not None:
-            return frame.width, frame.height, _is_only_scan(segment, frame)
+        elif marker == _SOS:
+            if frame is None:
+                raise damaged(KIND, "it has no frame header before its scan")
+            return Start(frame.width, frame.height, _is_only_scan(segment, frame), tiff, at)
+        elif marker == _APP1 and tiff is None and segment[: len(exif.PREFIX)] == exif.PREFIX:
+            tiff = segment[len(exif.PREFIX) :]
     raise damaged(KIND, f"no picture begins within its first {MAX_BEFORE_SCAN} segments")
 
 
-def _next_marker(data: memoryview, at: int) -> tuple[int, int]:
-    """Return the next marker, whatever stands before it (as libjpeg does), and the place after it."""
-    found = _NEXT_MARKER.search(data, at)
-    if found is None:
-        raise truncated(KIND, "before its end-of-image marker")
-    marker = data[found.end() - 1]
-    if marker == _SOI:
-        raise damaged(KIND, "a second picture begins inside the first")
-    return marker, found.end()
+def finish(data: memoryview, start: Start, limits: Limits) -> Header:
+    """Return the header of a JPEG that begins so, once it is seen to be whole; `data` is what `begin` read.
+
+    Only a walk over the segments finds the picture's own EOI: EXIF thumbnails and second pictures have theirs.
+    Raises BadImageError (truncated, damaged).
+    """
+    if not _ends_with_its_only_scan(data, start):
+        _walk_scans(data, start, limits)
+    orientation = exif.UPRIGHT if start.exif is None else exif.orientation_of(start.exif)
+    return Header(start.width, start.height, orientation)
+
+
+def _walk_scans(data: memoryview, start: Start, limits: Limits) -> None:
+    """Walk from the first scan to the EOI, and raise BadImageError where there is none, or too much before it."""
+    scans, at = 1, start.scan_at
+    most = min(MAX_SCANS, MAX_LARGEST_SCANS * limits.max_pixels // (start.width * start.height))
+    for _ in range(MAX_SEGMENTS):
+        marker, at = _next_marker(data, at, len(data))
+        if marker == _TEM:
+            continue
+        if marker == _EOI:
+            return
+        at += 2 + len(_segment(data, at))
+        if marker in _SOF:
+            _check_only(start)
+        if marker == _SOS:
+            scans += 1
+            if scans > most:
+                raise damaged(KIND, f"over {most} scans of {start.width} x {start.height} pixels")
+    raise damaged(KIND, f"it has more than {MAX_SEGMENTS} segments")
+
+
+def _check_only(frame: _Frame | Start | None) -> None:
+    """Raise BadImageError where a second frame header follows the first."""
+    if frame is not None:
+        raise damaged(KIND, "it has two frame headers")
+
+
+def _next_marker(data: memoryview, at: int, end: int) -> tuple[int, int]:
+    """Return the next marker before `end`, whatever stands before it (as libjpeg does), and the place after it."""
+    if at + 1 < len(data) and data[at] == 0xFF and data[at + 1] in _MARKERS:  # nearly always
+        return data[at + 1], at + 2
+    last = min(end, len(data))
+    while at < last:
+        found = _NEXT_MARKER.search(data, at, min(at + _STEP_BYTES, last))
+        if found is not None:
+            marker = data[found.end() - 1]
+            if marker == _SOI:
+                raise damaged(KIND, "a second picture begins inside the first")
+            return marker, found.end()
+        at += _STEP_BYTES - 1  # a marker may lie across two steps
+    if end < len(data):
+        raise damaged(KIND, f"over {MAX_FILL_BYTES} bytes stand between the segments before its picture")
+    raise truncated(KIND, "before its end-of-image marker")
 
 
 def _segment(data: memoryview, at: int) -> memoryview:
@@ -122,12 +161,12 @@ def _frame(marker: int, segment: memoryview, limits: Limits) -> _Frame:
     return _Frame(width, height, components if marker in _SEQUENTIAL else None)
 
 
-def _ends_with_its_only_scan(data: memoryview, scan_at: int, segment: memoryview, frame: _Frame) -> bool:
+def _ends_with_its_only_scan(data: memoryview, start: Start) -> bool:
     """Whether the last two bytes are an EOI, and prove the only scan whole: inside one these two never stand together.
 
     This spares nearly every photograph the search through its scan.
     """
-    return _is_only_scan(segment, frame) and bytes(data[max(scan_at, len(data) - 2) :]) == bytes((0xFF, _EOI))
+    return start.is_streamed and bytes(data[max(start.scan_at, len(data) - 2) :]) == bytes((0xFF, _EOI))
 
 
 def _is_only_scan(segment: memoryview, frame: _Frame) -> bool:

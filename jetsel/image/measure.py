@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from jetsel.image import bmp, jpeg, png, webp
-from jetsel.image.decode import format_of, reduction
+from jetsel.image.formats import format_of
 from jetsel.image.limits import Limits, check_bytes, check_pixels
 from jetsel.image.pixels import Pixels, check_layout
 
 
-def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: int) -> int:
-    """Return the pixels of the largest array that decoding makes, of 3 bytes each or about as much.
+class Measured(NamedTuple):
+    """The pixels of the largest array that decoding makes, of 3 bytes each or about as much.
+
+    start: where a JPEG was read up to, so that `decode` goes on from there; None for what has no such walk.
+    """
+
+    pixels: int
+    start: jpeg.Start | None = None
+
+
+def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: int) -> Measured:
+    """Return what decoding will take: `decode` refuses a file whose content then asks for more.
 
     data: an image file, or raw pixels, which lie as `pixels` says. A JPEG that is decoded straight to 1/n of its size
     counts as that many; one whose coefficients libjpeg must hold whole (ITU-T T.81: progressive, or a scan for each
@@ -20,15 +32,21 @@ def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: 
     check_bytes(len(data), limits)
     if pixels is not None:
         check_layout(pixels, len(data), limits)
-        return pixels.width * pixels.height
+        return Measured(pixels.width * pixels.height)
     kind, _ = format_of(data)
     if kind == jpeg.KIND:
-        width, height, is_streamed = jpeg.size(data, limits)
-        n = reduction(width, height, needed_px) if is_streamed else 1
-        return -(-width // n) * -(-height // n)
+        start = jpeg.begin(data, limits)
+        n = reduction(start.width, start.height, needed_px) if start.is_streamed else 1
+        return Measured(-(-start.width // n) * -(-start.height // n), start)
     width, height = _SIZES[kind](data)
     check_pixels(width, height, limits)
-    return width * height
+    return Measured(width * height)
+
+
+def reduction(width: int, height: int, needed_px: int) -> int:
+    """Return the largest of 8, 4, 2 and 1 that leaves the shorter side `needed_px` pixels (libjpeg rounds sides up)."""
+    shorter = min(width, height)
+    return next((n for n in (8, 4, 2) if -(-shorter // n) >= needed_px), 1)
 
 
 _SIZES = {png.KIND: png.size, webp.KIND: webp.size, bmp.KIND: bmp.size}

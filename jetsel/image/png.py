@@ -62,8 +62,10 @@ def size(data: memoryview) -> tuple[int, int]:
     if len(data) < _HEADER_END:
         raise truncated(KIND, "inside its header")
     length, name, width, height = struct.unpack_from(">I4sII", data, len(SIGNATURE))
-    if (length, name) != (_HEADER_BYTES, b"IHDR"):
+    if name != b"IHDR":
         raise damaged(KIND, "its header (IHDR) is not its first chunk")
+    if length != _HEADER_BYTES:
+        raise damaged(KIND, f"its header has {length} bytes instead of {_HEADER_BYTES}")
     return width, height
 
 

@@ -15,6 +15,7 @@ _CANVAS_BYTES = 10
 _FRAME_BYTES = 16  # of place, size, time and flags before a frame's own chunks
 _LOSSY_START = b"\x9d\x01\x2a"
 _LOSSLESS_START = 0x2F
+_FIRST = (b"VP8X", b"VP8 ", b"VP8L")  # chunks that a file may begin with (RFC 9649, 2.5 to 2.7)
 _SIDE_MASK = 0x3FFF  # frames state their sides in 14 bits
 
 
@@ -28,18 +29,22 @@ def read(data: memoryview, limits: Limits) -> Header:
     frame: tuple[int, int] | None = None
     first: memoryview | None = None  # frame of an animation
     is_animated, orientation = False, exif.UPRIGHT
-    for name, content in _chunks(data):
+    for number, (name, content) in enumerate(_chunks(data)):
+        if (name == b"VP8X" and number > 0) or (number == 0 and name not in _FIRST):
+            raise damaged(KIND, f"its canvas or picture is not its first chunk, or not the only one: a chunk {name!r}")
         if name == b"VP8X":
             canvas = _canvas_size(content)
             check_pixels(*canvas, limits)
             is_animated = bool(content[0] & _ANIMATED)
-        elif is_animated and name == b"ANMF" and canvas is not None:
-            first = content if first is None else first
-        elif not is_animated and name in (b"VP8 ", b"VP8L") and frame is None:
+        elif name in (b"VP8 ", b"VP8L"):
+            if is_animated or frame is not None:
+                raise damaged(KIND, "a second picture, or a still one in an animation")
             frame = _lossy_size(content) if name == b"VP8 " else _lossless_size(content)
             check_pixels(*frame, limits)
             if canvas not in (None, frame):
                 raise damaged(KIND, f"its canvas is {canvas} pixels and its picture {frame}")
+        elif is_animated and name == b"ANMF":
+            first = content if first is None else first
         elif name == b"EXIF":
             has_prefix = content[: len(exif.PREFIX)] == exif.PREFIX
             orientation = exif.orientation_of(content[len(exif.PREFIX) :] if has_prefix else content)

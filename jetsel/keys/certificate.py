@@ -19,6 +19,7 @@ from jetsel.errors import ConfigError
 
 KEY_LETTERS = 40  # 32 bytes in Z85, which has 5 letters for 4 bytes (RFC 32)
 KEY_BYTES = 32  # Curve25519
+_PRIME, _A24 = 2**255 - 19, 121665  # its field, and (486662 - 2) / 4 of its equation (RFC 7748, 4.1 and 5)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _LINE = re.compile(r"""([A-Za-z0-9._-]+)\s*=\s*(["']?)(.*)\2""")
 
@@ -83,10 +84,25 @@ def write(certificate: Certificate, title: str) -> str:
 
 
 def is_key(text: str) -> bool:
-    """Whether this is one key in Z85: of the right length, its letters all of the alphabet."""
+    """Whether this is one key in Z85 of the right length, and one that somebody's secret key can belong to."""
     if len(text) != KEY_LETTERS:
         return False
     try:
-        return len(z85.decode(text.encode("ascii"))) == KEY_BYTES
+        key = z85.decode(text.encode("ascii"))
     except (ValueError, KeyError, struct.error):  # a letter of another alphabet, or a group past 32 bits
         return False
+    return len(key) == KEY_BYTES and not _is_of_small_order(key)
+
+
+def _is_of_small_order(key: bytes) -> bool:
+    """Whether it is one of the points, 0 among them, with which every secret key has a shared secret all know.
+
+    Curve25519 has cofactor 8, so doubled three times they, and no others, are at infinity (RFC 7748: decoding the
+    u-coordinate and doubling in section 5, the all-zero secret in 6.1).
+    """
+    x, z = int.from_bytes(key, "little") % 2**255 % _PRIME, 1
+    for _ in range(3):
+        larger, smaller = (x + z) ** 2 % _PRIME, (x - z) ** 2 % _PRIME
+        between = larger - smaller
+        x, z = larger * smaller % _PRIME, between * (larger + _A24 * between) % _PRIME
+    return z == 0

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
+from jetsel.disk import flush
 from jetsel.errors import ConfigError
 
 MOST_BYTES = 4096  # ours have under 400
@@ -86,6 +87,17 @@ def _check(found: os.stat_result, path: Path, owners: AbstractSet[int] | None, f
         )
 
 
+def make_folder(path: Path, mode: int) -> None:
+    """Make a folder of this mode at most, and those above that are missing, which nobody but their owner may change.
+
+    `Path.mkdir(parents=True)` would leave those to the caller's umask. Raises OSError.
+    """
+    missing = [folder for folder in path.parents if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o755, exist_ok=True)
+    path.mkdir(mode=mode, exist_ok=True)
+
+
 def write(path: Path, text: str, mode: int, owner: tuple[int, int] | None = None, *, replace: bool = False) -> None:
     """Write a file whole or not at all: beside its place first, then moved there.
 
@@ -106,7 +118,7 @@ def write(path: Path, text: str, mode: int, owner: tuple[int, int] | None = None
             Path(beside).replace(path)
         else:
             os.link(beside, path)  # unlike a rename it fails where something is there
-        _sync_folder(path.parent)
+        flush(path.parent)
     except FileExistsError:
         raise ConfigError(f"{path} is there already, and a key is never overwritten: choose another name") from None
     except OSError as error:
@@ -115,12 +127,3 @@ def write(path: Path, text: str, mode: int, owner: tuple[int, int] | None = None
         if beside is not None:
             with contextlib.suppress(FileNotFoundError):
                 Path(beside).unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Have the folder's new entry survive a loss of power (fsync(2))."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -13,7 +13,6 @@ from jetsel.keys.certificate import Certificate, check_name, generate, is_name, 
 
 MOST_KEYS = 10_000  # read at each reload
 ADMIN = "admin"  # the metadata field that says whether a key may change the daemon: "yes" or "no"
-HOW_TO_BEGIN = "sudo jetsel keys new --server"
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,10 @@ class KeyFolder:
         self._owners = owners
 
     @property
+    def _how_to_begin(self) -> str:
+        return f"sudo jetsel keys new --server --folder {self.path}"
+
+    @property
     def server_public(self) -> Path:
         """The file that every client needs a copy of."""
         return self.path / "server.key"
@@ -57,20 +60,20 @@ class KeyFolder:
     def server(self) -> Certificate:
         """Return the daemon's own pair; raises ConfigError where there is none, or somebody else may read it."""
         need_curve()
-        folder_fd = files.open_folder(self.path, self._owners, HOW_TO_BEGIN)
+        folder_fd = files.open_folder(self.path, self._owners, self._how_to_begin)
         try:
             text = files.read(
                 self.server_secret,
                 forbidden=files.READABLE,
                 owners=self._owners,
                 folder_fd=folder_fd,
-                repair=HOW_TO_BEGIN,
+                repair=self._how_to_begin,
             )
         finally:
             os.close(folder_fd)
         pair = parse(text, str(self.server_secret))
         if pair.secret is None:
-            raise ConfigError(f"{self.server_secret} holds no secret key: {HOW_TO_BEGIN} --replace")
+            raise ConfigError(f"{self.server_secret} holds no secret key: {self._how_to_begin} --replace")
         return pair
 
     def allowed(self) -> AllowedKeys:
@@ -80,10 +83,10 @@ class KeyFolder:
         ConfigError where the folder itself is not to be trusted.
         """
         folder = self.path / "allowed"
-        os.close(files.open_folder(self.path, self._owners, HOW_TO_BEGIN))
+        os.close(files.open_folder(self.path, self._owners, self._how_to_begin))
         if not folder.exists():
             return AllowedKeys({}, ())
-        folder_fd = files.open_folder(folder, self._owners, HOW_TO_BEGIN)
+        folder_fd = files.open_folder(folder, self._owners, self._how_to_begin)
         try:
             return self._read_all(folder, folder_fd)
         finally:
@@ -134,9 +137,24 @@ class KeyFolder:
         return write_pair(self.server_public, self.server_secret, "a jetsel daemon", owner, replace=replace)
 
     def allow(self, name: str, public: str, *, is_admin: bool, replace: bool = False) -> Path:
-        """Let the owner of this key ask, from the daemon's next reload on; return the file."""
+        """Let the owner of this key ask, from the daemon's next reload on; return the file.
+
+        A key that is allowed just so already stays. Raises ConfigError where the name stands for something else and
+        `replace` was not asked for, or the file cannot be written.
+        """
         path = self.allowed_file(name)
         self._make_folders()
+        if path.exists() and not replace:
+            there = self.allowed().by_public.get(public)
+            if there == AllowedKey(name, public, is_admin):
+                return path
+            if there is not None and there.name == name:
+                may = "ask and change" if there.is_admin else "ask alone"
+                raise ConfigError(f"{name} is allowed already, to {may}: to change what it may, add --replace")
+            raise ConfigError(
+                f"{path} is there already, with another key: add --replace to put this one in its place, or choose "
+                "another --name"
+            )
         certificate = Certificate(public, metadata={ADMIN: "yes" if is_admin else "no"})
         files.write(path, write(certificate, f"Who may ask the daemon: {name}"), files.PUBLIC_MODE, replace=replace)
         return path
@@ -155,7 +173,7 @@ class KeyFolder:
         try:
             for folder in (self.path, self.path / "allowed"):
                 if not folder.is_dir():
-                    folder.mkdir(parents=True)
+                    files.make_folder(folder, 0o755)
                     folder.chmod(0o755)  # whatever the caller's umask: the daemon's user reads it
         except OSError as error:
             raise ConfigError(f"cannot make {self.path}: {error.strerror}; use sudo, or set [server] keys") from None

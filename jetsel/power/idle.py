@@ -10,6 +10,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
+from jetsel.disk import flush
 from jetsel.errors import CalibrationError
 from jetsel.power.machine import Facts
 
@@ -124,8 +125,4 @@ def _replace(target: Path, data: bytes) -> None:
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
-    folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    flush(target.parent)

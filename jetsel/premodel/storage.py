@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from jetsel.disk import flush
 from jetsel.errors import CalibrationError
 from jetsel.premodel.artefact import Calibration
 from jetsel.premodel.coding import encode, identity, read
@@ -145,15 +146,6 @@ def write_aside(folder: Path, files: Mapping[str, bytes]) -> None:
             os.fsync(file.fileno())
     flush(folder)
     read(folder)
-
-
-def flush(folder: Path) -> None:
-    """Have the names in a folder on the disk. Raises OSError."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def not_installed(target: Path, fault: OSError) -> CalibrationError:

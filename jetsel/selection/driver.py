@@ -24,6 +24,7 @@ from jetsel.selection.flight import Flight, best
 from jetsel.selection.lane import Lane
 from jetsel.selection.observer import Nobody, Observer
 from jetsel.selection.policy import Decision, OutOfTime, Policy, Prediction, Run, sum_of_five
+from jetsel.selection.record import Record
 from jetsel.wire import Criterion, Ran
 
 log = logging.getLogger("jetsel.models")
@@ -123,9 +124,7 @@ class Driver:
         finally:
             if batch.place is not None:
                 batch.place.leave()
-        return [
-            flight for flight, result in zip(flights, results, strict=True) if self._land(flight, lane.model, result)
-        ]
+        return [flight for flight, result in zip(flights, results, strict=True) if self._land(flight, lane, result)]
 
     def _run_again(self, lane: Lane, flights: list[Flight]) -> list[Flight]:
         """Put runs that died with their engine back in front, each once and if there is time; return the others."""
@@ -168,6 +167,7 @@ class Driver:
 
     def _infer(self, lane: Lane, flights: list[Flight]) -> list[Prediction]:
         assert lane.engine is not None
+        begun_s = self._now()
         ended = self.observer.run(lane.model, flights)
         try:
             inputs = [flight.model_input(lane.model) for flight in flights]
@@ -178,47 +178,54 @@ class Driver:
             ended()
         if not math.isfinite(np.add.reduce(output.logits, axis=None)):  # one number that is not makes the sum so
             raise EngineFailedError("it answered numbers that are not finite")
-        counted = sum(flight.is_counted for flight in flights)
-        if counted:
+        if any(flight.is_counted for flight in flights):
             with self._lock:
                 lane.times_ms.append(took_ms / len(flights))
-            lane.record.ran(counted, took_ms / len(flights), self._now())
+            lane.record.took(took_ms / len(flights), self._now())
         seen = []
         embeddings = output.embedding if output.embedding is not None else [None] * len(flights)
         for flight, logits, embedding in zip(flights, output.logits, embeddings, strict=True):
             prediction = predict(lane.model, logits, lane.temperature, flight.criterion, embedding)
             because = flight.asked.because if flight.asked else ""
-            if flight.ran and flight.asked and flight.ran[-1].model not in flight.asked.models:
-                self.lanes[flight.ran[-1].model].record.escalated()
             confidence = round(prediction.confidence, 6)
             flight.ran.append(Ran(lane.model, because, confidence, took_ms, len(flights), output.device_ms))
+            flight.waiting_ms += (begun_s - flight.waiting_since_s) * 1e3
             seen.append(prediction)
         return seen
 
-    def _land(self, flight: Flight, model: str, result: Prediction | JetselError) -> bool:
-        """Hand a run's result to its flight; return whether the flight has ended with it."""
+    def _land(self, flight: Flight, lane: Lane, result: Prediction | JetselError) -> bool:
+        """Hand a run's result to its flight, and count the run; return whether the flight has ended with it."""
+        record = lane.record if flight.is_counted and isinstance(result, Prediction) else None
+        move = self._next_move(flight, lane.model, result)
+        if move is None and record is not None:
+            record.ran(escalated=False)
+        return move is not None and self._advance(flight, move, record)
+
+    def _next_move(self, flight: Flight, model: str, result: Prediction | JetselError) -> Callable[..., Run] | None:
+        """Return how the policy goes on with what has landed; None where it waits for more, or has ended already."""
         with self._lock:
             asked = flight.asked
             if asked is None or model not in asked.models or flight.outcome is not None:
-                return False  # the first of several has answered already
+                return None  # the first of several has answered already
             flight.landed[model] = result
             if isinstance(result, Prediction):
                 flight.predictions.append(result)
             enough = asked.until == "first" and isinstance(result, Prediction)
             if not enough and len(flight.landed) < len(asked.models):
-                return False
+                return None
             flight.asked = None
             landed = [flight.landed[name] for name in asked.models if name in flight.landed]
         good = tuple(found for found in landed if isinstance(found, Prediction))
-        if asked.until == "first" and good:
-            return self._advance(flight, lambda steps: steps.send(good))
         failed = next((found for found in landed if isinstance(found, JetselError)), None)
-        if failed is not None:
-            return self._advance(flight, lambda steps: steps.throw(failed))
-        return self._advance(flight, lambda steps: steps.send(good))
+        if failed is None or (asked.until == "first" and good):
+            return lambda steps: steps.send(good)
+        return lambda steps: steps.throw(failed)
 
-    def _advance(self, flight: Flight, move: Callable[..., Run]) -> bool:
-        """Let the policy go on until it waits for a model; return whether it has ended instead."""
+    def _advance(self, flight: Flight, move: Callable[..., Run], ran: Record | None = None) -> bool:
+        """Let the policy go on until it waits for a model; return whether it has ended instead.
+
+        ran: where the run that it goes on from is counted, before anybody can see what came of it.
+        """
         while True:
             ended = self.observer.choice(flight)
             began = time.perf_counter()
@@ -234,9 +241,13 @@ class Driver:
                 ended()
             flight.choice_ms += (time.perf_counter() - began) * 1e3
             if flight.outcome is not None:
+                if ran is not None:
+                    ran.ran(escalated=False)
                 return True
             refused = self._refuse(flight, asked)
             if refused is None:
+                if ran is not None:
+                    ran.ran(escalated=True)
                 with self._lock:
                     flight.landed = {}
                     flight.asked = asked

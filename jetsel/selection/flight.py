@@ -31,6 +31,7 @@ class Flight(Struct, eq=False):
     outcome: Decision | JetselError | None = None
     cut_short: bool = False
     choice_ms: float = 0.0
+    waiting_ms: float = 0.0  # that it stood in lanes before its runs began, all of them together
     ran: list[Ran] = field(default_factory=list)
     # The driver's own bookkeeping.
     steps: Steps | None = None

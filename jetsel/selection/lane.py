@@ -39,6 +39,11 @@ class Lane:
         return self.engine.unavailable
 
     @property
+    def serves(self) -> bool:
+        """Whether it is loaded, and its engine there or on its way back."""
+        return self.engine is not None and (self.engine.unavailable is None or self.engine.is_returning)
+
+    @property
     def state(self) -> Literal["loading", "ready", "unavailable"]:
         """How the model stands, in one word."""
         if self.engine is None and self.unavailable is None:

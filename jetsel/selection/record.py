@@ -12,24 +12,30 @@ from jetsel.recent import Percentiles, Recent, percentiles
 class Record:
     """Counts and times of one model's runs. Any thread may call.
 
-    runs: photographs that it classified. escalations: those of them for which the policy then ran another model.
+    A run and whether it was an escalation are counted at once, when the policy has seen it: of whatever time, there
+    are never more escalations than runs.
     """
 
-    runs: int = 0
-    escalations: int = 0
+    _runs: int = 0
+    _escalations: int = 0
     _times_ms: Recent = field(default_factory=lambda: Recent(1))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def ran(self, photographs: int, each_ms: float, now_s: float) -> None:
-        """Count one run of so many photographs together, and note what each took."""
+    def took(self, each_ms: float, now_s: float) -> None:
+        """Note what one run took for each of its photographs."""
         with self._lock:
-            self.runs += photographs
             self._times_ms.add(now_s, each_ms)
 
-    def escalated(self) -> None:
-        """Count a photograph for which another model ran after this one."""
+    def ran(self, *, escalated: bool) -> None:
+        """Count a photograph that it classified. escalated: whether the policy then asked for another model."""
         with self._lock:
-            self.escalations += 1
+            self._runs += 1
+            self._escalations += escalated
+
+    def counts(self) -> tuple[int, int]:
+        """Return the photographs that it classified, and for how many of them another model was then asked."""
+        with self._lock:
+            return self._runs, self._escalations
 
     def percentiles_ms(self, now_s: float) -> Percentiles | None:
         """Return the times of one photograph in the recent runs, None where there were none."""

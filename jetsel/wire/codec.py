@@ -57,7 +57,7 @@ def decode_request(frame: bytes) -> Request:
     """
     if len(frame) > MAX_JSON_BYTES:
         raise BadRequestError(
-            f"frame one has {len(frame)} bytes; at most {MAX_JSON_BYTES} are read: put the image in frame two"
+            f"frame one is longer than the {MAX_JSON_BYTES} bytes that are read: put the image in frame two"
         )
     try:
         request = _request.decode(frame)

@@ -32,7 +32,10 @@ class Ran(Struct, frozen=True):
 
 
 class Stages(Struct, frozen=True):
-    """Where the time went. `inference` has one entry for each run, in order; stages that did not happen are null."""
+    """Where the time went. `inference` has one entry for each run, in order; stages that did not happen are null.
+
+    `waiting` is all waiting for models together; null from an older daemon.
+    """
 
     queue: float
     decode: float
@@ -40,6 +43,7 @@ class Stages(Struct, frozen=True):
     choice: float
     inference: list[float]
     total: float
+    waiting: float | None = None
 
 
 class Explanation(Struct, frozen=True):

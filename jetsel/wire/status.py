@@ -29,6 +29,7 @@ class StageTimes(Struct, frozen=True):
     choice: Percentiles | None
     inference: Percentiles | None
     total: Percentiles | None
+    waiting: Percentiles | None = None
 
 
 class ClientStatus(Struct, frozen=True):
@@ -41,7 +42,7 @@ class ClientStatus(Struct, frozen=True):
 class QueueStatus(Struct, frozen=True):
     """The requests that were admitted and not answered: begun or not, what they hold, and the limits of each.
 
-    `clients` are those with the most of them; null where the configuration does not limit requests by client.
+    `clients` are those with the most of them; null from an older daemon.
     """
 
     waiting: int
@@ -93,7 +94,7 @@ class CalibrationIdentity(Struct, frozen=True):
 class ModelStatus(Struct, frozen=True):
     """One model as the daemon sees it: `state` is loading, ready or unavailable, the latter with its reason.
 
-    Times are those of StageTimes, for one photograph. `escalations`: runs that another model's run followed.
+    Times are those of StageTimes, for one photograph. `escalations`: runs after which another model was asked.
     """
 
     name: str

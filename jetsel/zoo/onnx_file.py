@@ -43,11 +43,6 @@ def read_file(path: Path) -> bytes:
     return read_bounded(path, MAX_BYTES, "an ONNX file")
 
 
-def has_external_data(path: Path) -> bool:
-    """Tell whether any tensor's content lies outside the file; raises as `read_file` and `refers_outside` do."""
-    return refers_outside(read_file(path))
-
-
 def refers_outside(content: bytes) -> bool:
     """Tell whether any tensor's content lies outside these bytes; raises ValueError where they are no ONNX file."""
     if content[4:8] == _ORT_FORMAT:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from jetsel.disk import flush
 from jetsel.errors import ManifestError
 from jetsel.zoo.manifest import MAX_BYTES, Manifest, read_manifest
 from jetsel.zoo.reading import read_bounded
@@ -96,12 +97,12 @@ def put(aside: Path, weights: Path, labels: bytes, manifest: Manifest, replaced:
     (aside / _MANIFEST).write_bytes(content)
     (aside / "new").write_bytes(content)
     for path in aside.iterdir():
-        _flush(path)
+        flush(path)
     for name in (manifest.file, manifest.labels):
         (aside / name).replace(folder / name)
-    _flush(folder)
+    flush(folder)
     (aside / "new").replace(target)
-    _flush(folder)
+    flush(folder)
     return target
 
 
@@ -117,7 +118,7 @@ def take_out(model: Model) -> None:
             manifest = manifest_path(model)
             (folder / _OLD).mkdir()
             manifest.replace(folder / _OLD / _MANIFEST)
-            _flush(folder)
+            flush(folder)
             _clear_up(folder)
     except OSError as error:
         raise ManifestError(
@@ -177,12 +178,3 @@ def _named(manifest: Path) -> set[str]:
         raise ManifestError(f"{manifest}: not JSON: {error}") from None
     names = {plain.get("file"), plain.get("labels")} if isinstance(plain, dict) else set()
     return {name for name in names if isinstance(name, str) and name == Path(name).name and name not in ("", "..")}
-
-
-def _flush(path: Path) -> None:
-    """Have a file's content, or a folder's names, on the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -55,7 +55,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Broken:
-    """A manifest or a folder that is not used, and why."""
+    """A manifest or a folder that is not used, and why; the reason does not begin with the path again."""
 
     path: Path
     reason: str
@@ -82,7 +82,7 @@ def scan(directories: Iterable[Path]) -> Zoo:
         try:
             paths = sorted(path for path in directory.iterdir() if path.suffix == ".json")
         except OSError as error:
-            reason = f"{directory}: cannot be read: {error.strerror}; make the folder, or take it out of models.paths"
+            reason = f"it cannot be read: {error.strerror}; make the folder, or take it out of models.paths"
             broken.append(Broken(directory, reason))
             continue
         refused = (claims.refusal(path) for path in paths)
@@ -139,7 +139,7 @@ class _Claims:
         try:
             self._add(path)
         except ManifestError as error:
-            return Broken(path, str(error))
+            return Broken(path, str(error).removeprefix(f"{path}: "))
         return None
 
     def _add(self, path: Path) -> None:

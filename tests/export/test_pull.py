@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from jetsel.cli.app import app
 from jetsel.zoo import Model, scan, verify
 from jetsel.zoo.export import export
-from jetsel.zoo.onnx_file import has_external_data
+from jetsel.zoo.onnx_file import read_file, refers_outside
 from jetsel.zoo.published import import_torchvision
 
 torchvision = import_torchvision()
@@ -65,7 +65,7 @@ def test_an_old_runtime_can_load_it_and_nothing_lies_elsewhere(tmp_path: Path) -
     assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", 13)]
     assert model.ir_version <= 8  # what ONNX Runtime 1.10 knows
     assert not any(node.op_type == "BatchNormalization" for node in model.graph.node)
-    assert not has_external_data(path)
+    assert not refers_outside(read_file(path))
 
 
 def test_a_network_that_ends_in_no_linear_layer_has_no_embedding(tmp_path: Path) -> None:

@@ -51,6 +51,11 @@ class Disk:
         with self.config.open("a", encoding="utf-8") as file:
             file.write(f"\n{more}\n")
 
+    def configure_models(self, more: str) -> None:
+        """Add these lines to the section that names the models."""
+        assert self.config is not None
+        self.config.write_text(self.config.read_text().replace("starter = false", f"starter = false\n{more}"))
+
     @property
     def artefact(self) -> Path:
         """The folder of the calibration in use."""
@@ -80,6 +85,11 @@ def _remove(*paths: Path) -> None:
         path.unlink()
 
 
+def _cut_and_load_anew(disk: Disk) -> None:
+    _cut(disk.models / "s.onnx")
+    disk.configure_models("threads = 2")
+
+
 def _dangle(disk: Disk) -> None:
     link = disk.calibrations / FAMILY / "current"
     link.unlink()
@@ -96,6 +106,7 @@ UPSETS = (
         ),
         True,
     ),
+    Upset("every model loaded anew", lambda disk: disk.configure_models("threads = 2"), True),
     Upset("no TOML", lambda disk: disk.configure("[policy\ndefault ="), False),
     Upset("an unknown key", lambda disk: disk.configure('[policy]\ndefalt = "single:s"'), False),
     Upset("a value of the wrong kind", lambda disk: disk.configure("[log]\nrequests = 7"), False),
@@ -104,6 +115,11 @@ UPSETS = (
     Upset("one model is gone", lambda disk: _remove(disk.models / "m.json", disk.models / "m.onnx"), True),
     Upset("weights are gone", lambda disk: _remove(disk.models / "l.onnx"), True),
     Upset("weights are damaged", lambda disk: _cut(disk.models / "s.onnx"), True),
+    Upset(
+        "weights are damaged, and every model is to be loaded anew",
+        _cut_and_load_anew,
+        False,
+    ),
     Upset("a manifest is damaged", lambda disk: _cut(disk.models / "s.json"), True),
     Upset("labels are gone", lambda disk: _remove(disk.models / "labels.tsv"), False),
     Upset("every model is gone", lambda disk: shutil.rmtree(disk.models), False),

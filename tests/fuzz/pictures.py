@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import cv2
 
-from tests.unit.image.animated import animation, frame
+from tests.unit.image.animated import ANIMATED, animation, frame
 from tests.unit.image.files import (
     bmp,
     canvas,
@@ -38,6 +38,9 @@ def files() -> Iterator[bytes]:
     yield riff(canvas(8, 6, flags=8) + encoded(".webp", small)[12:] + webp_chunk(b"EXIF", tiff(3)))
     yield animation(8, 6, frame(small), frame(255 - small))
     yield animation(24, 17, frame(small, left=8, top=2), flags=10, after=webp_chunk(b"EXIF", tiff(6)))
+    large = canvas(90, 90, ANIMATED)  # behind a first chunk that says less
+    yield riff(canvas(8, 6, ANIMATED) + large + frame(small))
+    yield riff(encoded(".webp", small)[12:] + large + frame(small))
     rows = b"".join(b"\0" + row.tobytes() for row in small)
     yield png(8, 6, 8, 2, rows, before=png_chunk(b"acTL", bytes(8)) + png_chunk(b"tEXt", b"a\0b"))
     yield encoded(".bmp", small)

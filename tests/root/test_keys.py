@@ -13,9 +13,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.faults.watch import held
 from tests.root.test_trust import OWNER, become
 from tests.system.curve import Keys
-from tests.system.daemons import Daemon, launch, wait_until_ready
+from tests.system.daemons import launch, wait_until_ready
 
 NAMESPACE, INSIDE, OUTSIDE = "jetsel-test", "192.0.2.66", "192.0.2.65"
 LIMIT_S = 30.0
@@ -87,11 +88,6 @@ def network() -> Iterator[None]:
         ip("netns", "del", NAMESPACE)  # its interface goes with it, and the other end with that
 
 
-def connections(daemon: Daemon) -> int:
-    """Descriptors that the daemon holds."""
-    return len(list(Path(f"/proc/{daemon.process.pid}/fd").iterdir()))
-
-
 def test_a_client_of_another_machine_is_let_in_refused_by_address_and_cut_off_when_it_vanishes(
     network: None, tmp_path: Path
 ) -> None:
@@ -102,7 +98,7 @@ def test_a_client_of_another_machine_is_let_in_refused_by_address_and_cut_off_wh
     daemon = launch(tmp_path, keys.config(tcp, "peer_timeout_s = 1\n"))
     try:
         wait_until_ready(daemon)
-        before = connections(daemon)
+        before = held(daemon.process.pid).descriptors
 
         def asking(name: str) -> subprocess.Popen[str]:
             files = [str(keys.secret(name)), str(keys.folder.server_public)]
@@ -117,10 +113,10 @@ def test_a_client_of_another_machine_is_let_in_refused_by_address_and_cut_off_wh
         with asking("camera") as camera:
             assert camera.stdout is not None
             assert camera.stdout.readline() == "ready\n"
-            assert connections(daemon) > before
+            assert held(daemon.process.pid).descriptors > before
             ip("link", "set", "jetsel-out", "down")  # nothing arrives any more, the end of the connection included
             give_up = time.monotonic() + LIMIT_S
-            while connections(daemon) > before:
+            while held(daemon.process.pid).descriptors > before:
                 assert time.monotonic() < give_up, "the connection still stands"
                 time.sleep(0.05)
             camera.kill()

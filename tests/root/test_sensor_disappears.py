@@ -7,8 +7,9 @@ from pathlib import Path
 
 from tests.simulator import following
 from tests.simulator.starting import Simulate
-from tests.system.boards import Board, power_of, until
+from tests.system.boards import Board, power_of
 from tests.system.daemons import Peer, drawn, encoded, launch, wait_until_ready
+from tests.waiting import until
 
 
 def test_a_sensor_that_disappears_takes_the_energies_and_nothing_else_and_brings_them_back(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ from jetsel.power.idle import Idle, save
 from jetsel.power.place import place
 from tests.data.sysfs_trees import SYSFS
 from tests.system.daemons import Peer
+from tests.waiting import until
 
-LIMIT_S = 120.0  # nothing here is about speed
 IDLE_W = 3.0
 MODES = "< POWER_MODEL ID=0 NAME=MAXN >\n< POWER_MODEL ID=1 NAME=MAXQ >\n"
 
@@ -76,15 +75,6 @@ class Board:
     def config(self, *more: str) -> str:
         lines = ("[power]", f'sysfs = "{self.sysfs}"', f'calibration = "{self.root / "idle"}"', *more)
         return "[server]\n" + "\n".join(lines) + "\n"
-
-
-def until(what: Callable[[], Any]) -> Any:
-    """Ask until there is an answer that is true, and return it."""
-    give_up_s = time.monotonic() + LIMIT_S
-    while not (found := what()):
-        assert time.monotonic() < give_up_s, "it never came"
-        time.sleep(0.05)
-    return found
 
 
 def power_of(peer: Peer) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.system.daemons import Connect, Daemon, Start
-from tests.unit.image.animated import animation, frame
-from tests.unit.image.files import bmp, drawing, encoded, flat_jpeg, jpeg_segment, noise, png, png_chunk
+from tests.unit.image.animated import ANIMATED, animation, frame
+from tests.unit.image.files import bmp, canvas, drawing, encoded, flat_jpeg, jpeg_segment, noise, png, png_chunk, riff
 from tests.unit.image.test_bombs import EIGHT_MB, ROW, SMALL, TEXTS, profile, zeros
 
 MOST_MB = 60.0  # that the daemon's memory may grow by; what the bombs announce is 10,000 times as much
@@ -40,6 +40,14 @@ REFUSED = {
     "BMP of 60,000 x 60,000": (bmp(60_000, 60_000, 1, bytes(99)), "image-too-large"),
     "PNG whose pixels unpack to 4 GB": (packed(3, 1, zeros(4000)), "bad-image"),
     "PNG with 0 rows": (packed(9, 0, b""), "bad-image"),
+    **{
+        f"WebP of 49 million pixels behind {name}": (riff(chunks), "bad-image")
+        for name, chunks in {
+            "a small picture": encoded(".webp", noise(2, 2))[12:] + canvas(7000, 7000, ANIMATED) + frame(noise(2, 2)),
+            "a small canvas": canvas(2, 2, ANIMATED) + canvas(7000, 7000, ANIMATED) + frame(noise(2, 2)),
+        }.items()
+    },
+    "JPEG behind 15 MB of FF": (SMALL["baseline"][:2] + b"\xff" * 15_000_000 + SMALL["baseline"][2:], "bad-image"),
     "BMP of run lengths": (bmp(7000, 7000, 8, bytes(99), compression=1), "bad-image"),
     "PNG with a chunk of 2 GB": (png(3, 1, 8, 2, ROW, before=struct.pack(">I", 2**31 - 1) + b"tEXt"), "bad-image"),
 }
@@ -68,6 +76,21 @@ def test_bombs_are_refused_and_cost_no_memory(start: Start, connect: Connect, jp
         assert peer.classify(data)["type"] == "answer", name
     largest_mb = max(len(data) for data in (*ANSWERED.values(), *(data for data, _ in REFUSED.values()))) / 1e6
     assert resident_mb(daemon) - before_mb < MOST_MB + 3 * largest_mb  # a message lies in memory as it comes and goes
+    assert peer.classify(jpeg)["type"] == "answer"
+
+
+def test_a_queue_that_has_no_room_refuses_before_the_image_is_looked_at(start: Start, connect: Connect) -> None:
+    peer = connect(start("[server]\nqueue_mb = 0.001\n"))
+    assert peer.classify(b"no image" * 100)["code"] == "bad-image"
+    assert peer.classify(b"no image" * 1000)["code"] == "busy"
+
+
+def test_a_frame_one_as_long_as_an_image_is_refused_by_its_length(start: Start, connect: Connect, jpeg: bytes) -> None:
+    peer = connect(start("[server]\nworkers = 1\n"))
+    peer.send(b'{"v":1,"type":"status","id":"a"' + b" " * 15_900_000 + b"}")
+    reply = peer.receive()
+    assert (reply["code"], reply["id"]) == ("bad-request", None)
+    assert "longer than the 65536 bytes" in reply["message"]
     assert peer.classify(jpeg)["type"] == "answer"
 
 

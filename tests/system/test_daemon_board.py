@@ -14,10 +14,11 @@ import pytest
 from jetsel.config import Power
 from jetsel.daemon.metering.made_under import kept
 from jetsel.power.place import place
-from tests.system.boards import IDLE_W, LIMIT_S, Board, power_of, reads, until
+from tests.system.boards import IDLE_W, Board, power_of, reads
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Daemon, Start, wait_until_ready
 from tests.unit.daemon.families import calibrate, put_family
+from tests.waiting import LIMIT_S, until
 
 
 def test_another_power_mode_under_the_daemon_is_told_everywhere_and_warned_of_once(

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.system.boards import IDLE_W, Board, power_of, reads, until
+from tests.system.boards import IDLE_W, Board, power_of, reads
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Start
 from tests.unit.daemon.families import calibrate, put_family
+from tests.waiting import until
 
 
 def test_an_answer_s_energy_is_what_the_rail_read_above_idle_for_as_long_as_it_was_worked_on(
@@ -113,6 +114,7 @@ def test_without_a_sensor_the_calibrated_energies_answer_and_are_marked_as_estim
     daemon = start(f"[server]\n[power]\n{lines.format(empty=tmp_path / 'empty')}{models}")
     peer = connect(daemon)
     found = until(lambda: reason in (said := power_of(peer)["reason"]) and said)
+    assert (power_of(peer)["idle_w"], power_of(peer)["idle_reason"]) == (None, found), "what is not known has a reason"
     answer = peer.classify(jpeg, model="cat-l")
     assert (answer["energy_mj"], answer["energy_uncertainty_mj"]) == (40.0, 2.0)
     assert (answer["energy_estimated"], answer["energy_reason"]) == (True, None)
@@ -122,6 +124,7 @@ def test_without_a_sensor_the_calibrated_energies_answer_and_are_marked_as_estim
     assert (answer["energy_mj"], answer["energy_reason"]) == (None, f"no meter: {found}")
     printed = " ".join(jetsel("status", "--endpoint", daemon.endpoint).stdout.split())  # a long line is folded
     assert f"power: not measured: {found}" in printed
+    assert printed.count(found) == 1
 
 
 def test_why_energies_are_not_known_is_in_the_json_and_once_below_the_table(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,7 @@ from tests.doubles.interpreter import make_interpreter
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Peer, Start, drawn, encoded
 from tests.system.hosts import hosts_of
-
-LIMIT_S = 60.0
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +26,6 @@ def config(python: Path, folder: Path, *, at_start: bool = True) -> str:
     models = '[models]\nonly = ["xs", "s"]\nbackend = "tensorrt"\n'
     host = f'[host]\ninterpreter = "{python}"\nengines = "{folder / "engines"}"\n'
     return models + host + f"build_at_start = {str(at_start).lower()}\n"
-
-
-def until(met: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + LIMIT_S
-    while not met():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
 
 
 def connected(connect: Connect, path: Path) -> Peer:

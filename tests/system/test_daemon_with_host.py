@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 
 from tests.system.daemons import Connect, Daemon, Peer, Start, drawn, encoded
 from tests.system.hosts import host_of, hosts_of
+from tests.waiting import until
 
 LIMIT_S = 60.0
 CONFIG = """
@@ -26,13 +26,6 @@ backends = { xs = "onnxruntime-hosted" }
 models = ["xs", "s"]
 thresholds = [0.99]
 """
-
-
-def until(met: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + LIMIT_S
-    while not met():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
 
 
 def interpreter_after(folder: Path, line: str) -> Path:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import logging
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +31,7 @@ from jetsel.weights import Weights
 from jetsel.zoo import STARTER
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
 from tests.system import hosts
+from tests.waiting import until
 
 CLASSES = 4
 MATRIX = np.random.default_rng(0).normal(size=(PIXELS, CLASSES)).astype(np.float32)
@@ -76,13 +80,6 @@ def pid_of(backend: HostedBackend) -> int:
     process = backend.supervisor.process
     assert process is not None
     return process.pid
-
-
-def until(met: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + LIMIT_S
-    while not met():
-        assert time.monotonic() < give_up
-        time.sleep(0.005)
 
 
 def is_gone(pid: int) -> bool:
@@ -426,6 +423,62 @@ def test_closing_ends_the_host(make: Make, tmp_path: Path) -> None:
     pid = pid_of(backend)
     backend.close()
     assert is_gone(pid)
+
+
+LATE = """#!/bin/sh
+if [ -e {when} ]; then touch {begun}; sleep 600; fi
+exec {python} "$@"
+"""
+
+
+def test_closing_does_not_wait_for_a_host_that_is_started_again(make: Make, tmp_path: Path) -> None:
+    python, when, begun = tmp_path / "python-late", tmp_path / "when", tmp_path / "begun"
+    python.write_text(LATE.format(when=when, begun=begun, python=sys.executable))
+    python.chmod(0o755)
+    backend = make(Host(interpreter=str(python)), replace(RULES, hello_s=600.0))
+    load(backend, tiny(tmp_path))
+    when.touch()
+    os.kill(pid_of(backend), signal.SIGKILL)
+    until(begun.exists)
+    is_closed_in_time(backend)
+
+
+def test_closing_does_not_wait_for_a_model_that_is_loaded_again(make: Make, tmp_path: Path) -> None:
+    when, begun = tmp_path / "when", tmp_path / "begun"
+    python = hosts.interpreter(tmp_path, HANGS_LOADING.format(when=str(when), begun=str(begun)))
+    backend = make(Host(interpreter=python), replace(RULES, load_limit_s=600.0))
+    load(backend, tiny(tmp_path))
+    when.touch()
+    os.kill(pid_of(backend), signal.SIGKILL)
+    until(begun.exists)
+    is_closed_in_time(backend)
+
+
+HANGS_LOADING = """
+class Hanging(host.Host):
+    def _load(self, request):
+        if os.path.exists({when!r}):
+            open({begun!r}, "w").close()
+            time.sleep(600)
+        return super()._load(request)
+host.Host = Hanging
+"""
+
+
+def is_closed_in_time(backend: HostedBackend) -> None:
+    """Close it, in less time than its host may take to say hello or to load; fails where a process is left."""
+    closing = threading.Thread(target=backend.close, daemon=True)
+    closing.start()
+    closing.join(LIMIT_S)
+    assert not closing.is_alive()
+    tasks = Path(f"/proc/{os.getpid()}/task")
+    until(lambda: not [pid for file in tasks.glob("*/children") for pid in file.read_text().split() if is_host(pid)])
+
+
+def is_host(pid: str) -> bool:
+    with contextlib.suppress(OSError):  # it has just ended
+        return b"host.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def test_many_threads_and_many_kills_give_no_wrong_answer(make: Make, tmp_path: Path) -> None:

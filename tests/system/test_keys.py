@@ -183,8 +183,13 @@ def test_a_key_that_became_an_admin_s_is_one_from_the_reload_on(served: Guarded)
 def test_a_revoked_key_is_out_even_where_the_rest_of_a_reload_is_refused(served: Guarded) -> None:
     served.keys.folder.revoke("camera")
     served.daemon.config.write_text("[server\n")
-    with jetsel.Client(served.daemon.endpoint) as client, pytest.raises(JetselError, match="configuration stays"):
+    with (
+        jetsel.Client(served.daemon.endpoint) as client,
+        pytest.raises(JetselError, match=r"configuration stays: .*; but of the keys, .*: key camera revoked"),
+    ):
         client.reload()
+    (line,) = served.logged("[event=reload-refused")
+    assert "key camera revoked" in line
     refused(served.keys.client(served.tcp, "camera"))
 
 
@@ -247,6 +252,8 @@ def test_a_reload_with_keys_that_are_not_safe_changes_nothing(served: Guarded) -
         pytest.raises(JetselError, match=r"server\.keys: .*chmod go-w"),
     ):
         client.reload()
+    (line,) = served.logged("[event=reload-refused")
+    assert "chmod go-w" in line
     with served.keys.client(served.tcp, "camera") as client:
         assert client.status().state == "ready"
 

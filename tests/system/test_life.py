@@ -192,6 +192,33 @@ def test_no_model_left_means_the_start_fails(start: Start, tmp_path: Path) -> No
     assert not daemon.path.exists()
 
 
+# One thread of the crew stands still from its first turn on; the others serve.
+STUCK = """
+import pathlib, sys, threading
+from jetsel.daemon.service import Service
+turned = Service.turned
+def stuck(self):
+    if threading.current_thread().name == "crew-0":
+        threading.Event().wait()
+    turned(self)
+Service.turned = stuck
+from jetsel.cli.serve import serve
+serve(pathlib.Path(sys.argv[1]))
+"""
+
+
+def test_a_start_that_fails_with_a_thread_at_work_says_why_and_ends(start: Start, tmp_path: Path) -> None:
+    names = [path.stem for path in STARTER.glob("*.onnx")]
+    folder = damaged_copy(tmp_path / "models", *names)
+    config = f'[models]\nstarter = false\npaths = ["{folder}"]\n'
+    daemon = start(config, ready=False, prefix=["sh", "-c", 'exec "$1" -c "$0" "$6"', STUCK])
+    assert daemon.process.wait(60) == 2
+    told = daemon.log.read_text()
+    assert "no model of the default family" in told
+    assert "left behind" in told
+    assert not daemon.path.exists()
+
+
 def test_reload_takes_up_what_changed(start: Start, connect: Connect, jpeg: bytes) -> None:
     daemon = start('[policy]\ndefault = "single:xs"\n')
     peer = connect(daemon)

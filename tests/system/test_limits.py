@@ -41,7 +41,7 @@ def test_a_message_past_the_limit_disconnects_its_peer_alone(start: Start, conne
     giant.send({"type": "classify"}, b"\0" * 3_000_000)
     assert not giant.socket.poll(500), "libzmq drops the connection without a word"
     assert good.classify(jpeg)["type"] == "answer"
-    assert connect(daemon).classify(b"\0" * 1_500_000)["code"] == "image-too-large"
+    assert connect(daemon).classify(b"\0" * 1_050_000)["code"] == "image-too-large"
 
 
 def test_a_peer_that_does_not_read_hurts_itself_alone(start: Start, connect: Connect, jpeg: bytes) -> None:

@@ -72,7 +72,7 @@ def test_each_request_is_a_line_where_that_is_asked_for_and_a_reload_asks(
     assert len(told) == 3
     assert re.search(rf"request_id=fine outcome=ok client=\"uid {os.getuid()}\" family=starter policy=\S+ ", told[0])
     assert f"by {answer['model']} " in told[0]
-    assert all(f"{stage}_ms=" in told[0] for stage in ("queue", "decode", "choice", "inference", "total"))
+    assert all(f"{stage}_ms=" in told[0] for stage in ("queue", "decode", "choice", "waiting", "inference", "total"))
     assert re.search(r"request_id=bad outcome=bad-image", told[1])
     assert re.search(r"request_id=none outcome=bad-request", told[2])
     assert "request_id=on" in lines(daemon, "reloaded")[0]
@@ -81,6 +81,19 @@ def test_each_request_is_a_line_where_that_is_asked_for_and_a_reload_asks(
 def test_a_daemon_without_a_stderr_serves(start: Start, connect: Connect, jpeg: bytes) -> None:
     daemon = start(prefix=["sh", "-c", 'exec "$@" 2>&-', "sh"])
     assert connect(daemon).classify(jpeg)["type"] == "answer"
+    assert daemon.stop() == 0
+
+
+def test_a_daemon_started_without_standard_descriptors_gives_their_numbers_to_no_file_of_its_own(
+    start: Start, connect: Connect, jpeg: bytes
+) -> None:
+    daemon = start(prefix=["sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh"])
+    peer = connect(daemon)
+    assert peer.classify(jpeg)["type"] == "answer"
+    numbers = Path(f"/proc/{daemon.process.pid}/fd")
+    opened = [str((numbers / str(number)).readlink()) for number in range(3)]
+    assert opened[:2] == ["/dev/null", "/dev/null"]
+    assert opened[2].startswith("pipe:"), "what libraries print becomes lines of the log"
     assert daemon.stop() == 0
 
 

@@ -43,6 +43,16 @@ def test_ready_is_said_when_the_models_are_there_and_what_is_loaded_before(
     assert int(word["EXTEND_TIMEOUT_USEC"]) > 10e6, "the drain and more"
 
 
+@pytest.mark.parametrize("wait_s", [0.0, 0.2, 0.4])
+def test_nothing_is_said_after_the_word_that_it_stops(start: Start, manager: Manager, wait_s: float) -> None:
+    daemon = start(ready=False, env=manager.environment)
+    while signal.SIGHUP not in caught(daemon):
+        assert daemon.process.poll() is None
+    time.sleep(wait_s)
+    assert daemon.stop() == 0
+    assert "STOPPING" in manager.hear_all()[-1]
+
+
 def test_a_load_that_hangs_is_not_extended_for_ever(start: Start, manager: Manager, tmp_path: Path) -> None:
     python = tmp_path / "python-hangs"
     python.write_text("#!/bin/sh\nexec sleep 600\n")

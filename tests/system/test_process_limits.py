@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import resource
+import socket
+from pathlib import Path
 
 import pytest
 
+import jetsel
 from tests.faults.descriptors import HOSTED, crowd
 from tests.faults.memory import photos, squeeze
-from tests.system.daemons import Start, free_port
+from tests.system.curve import Keys
+from tests.system.daemons import Start, drawn, free_port
+from tests.system.raw import address_of
 
 OPEN_FILES = 200
 CLIENTS = 300
+LIMIT_S = 20.0
 
 
 @pytest.fixture
@@ -61,3 +68,19 @@ def test_where_memory_ends_each_photograph_is_answered_or_told_to_come_back(star
     assert found.outcomes["busy"] > 0, "there was no want of memory"
     assert "Traceback" not in daemon.log.read_text()
     assert daemon.stop() == 0
+
+
+def test_strangers_who_connect_and_say_nothing_shut_nobody_out(start: Start, tmp_path: Path) -> None:
+    keys = Keys.new(tmp_path)
+    keys.allow("camera")
+    tcp = f"tcp://127.0.0.1:{free_port()}"
+    daemon = start(keys.config(tcp, "max_clients = 100\npeer_timeout_s = 3600\n"))
+    with contextlib.ExitStack() as stack:
+        for _ in range(150):
+            stranger = stack.enter_context(socket.socket())
+            stranger.setblocking(False)
+            stranger.connect_ex(address_of(tcp))
+        with jetsel.Client(daemon.endpoint, timeout_ms=1e3 * LIMIT_S) as client:
+            assert client.classify(drawn()).label
+        with keys.client(tcp, "camera", timeout_ms=1e3 * LIMIT_S) as client:
+            assert client.classify(drawn()).label

@@ -23,6 +23,7 @@ from jetsel.power.sampling.reader import Reader
 from jetsel.power.sampling.ring import INDEX, POWER, SIZE, TIME
 from jetsel.power.sampling.sampler import Rules, Sampler
 from tests.simulator import Simulator, constant, square, unavailable
+from tests.waiting import until
 
 TREES = Path(__file__).parents[1] / "data/sysfs"
 HEAVY = ("numpy", "cv2", "onnxruntime", "zmq", "typer", "rich")
@@ -53,14 +54,6 @@ def begin(tree: Path) -> Iterator[Begin]:
         with contextlib.suppress(ProcessLookupError, TypeError):
             os.kill(sampler.pid, signal.SIGCONT)
         sampler.stop()
-
-
-def until(true: Callable[[], object], limit_s: float = LIMIT_S) -> None:
-    """Wait until it is true."""
-    end_s = time.monotonic() + limit_s
-    while not true():
-        assert time.monotonic() < end_s, "it never came true"
-        time.sleep(0.005)
 
 
 def power_file(root: Path) -> Path:

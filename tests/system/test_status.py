@@ -6,9 +6,7 @@ import hashlib
 import os
 import signal
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +17,10 @@ from jetsel.premodel import coding
 from tests.system.command import jetsel as command
 from tests.system.daemons import Connect, Peer, Start, drawn, encoded
 from tests.system.hosts import host_of
+from tests.waiting import until
 
 LIMIT_S = 60.0
 CASCADE = '[models]\nonly = ["xs", "s"]\n[policies.both]\nmodels = ["xs", "s"]\nthresholds = [1.0]\n'
-
-
-def until(met: Callable[[], Any]) -> Any:
-    """Ask until there is an answer that is true, and return it."""
-    give_up = time.monotonic() + LIMIT_S
-    while not (found := met()):
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
-    return found
 
 
 def test_every_message_counts_once_whoever_sends_it(start: Start, connect: Connect) -> None:

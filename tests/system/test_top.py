@@ -60,7 +60,8 @@ def test_it_shows_what_the_daemon_does_and_q_ends_it(start: Start, connect: Conn
     assert {len(line) for line in screen} == {80}
     assert screen[0].startswith(f"jetsel 0.1.0 ready, process {daemon.process.pid}, up ")
     assert any(
-        re.match(r"ms +queue +decode +features +choice +inference +total +\(3 in \d+ s\)", line) for line in screen
+        re.match(r"ms +queue +decode +features +choice +waiting +inference +total +\(3 in \d+ s\)", line)
+        for line in screen
     )
     (s,) = [line.split() for line in screen if line.startswith("s ")]
     assert s[1:4] == ["ready", "0.0", "-"], "no run since the look before"

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from tests.system.daemons import Connect, Daemon, Peer, Start, drawn, encoded
 from tests.system.endless import DARK, WHITE, put_endless_family
 from tests.system.hosts import host_of, hosts_of
 from tests.system.manager import LIMIT_S, Manager
+from tests.waiting import until
 
 PERIOD_S = 2.0
 HOSTED = """
@@ -30,13 +31,6 @@ def manager(tmp_path: Path) -> Iterator[Manager]:
     manager = Manager(tmp_path / "notify", PERIOD_S)
     yield manager
     manager.close()
-
-
-def until(met: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + LIMIT_S
-    while not met():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
 
 
 def is_starved(manager: Manager, daemon: Daemon) -> bool:

@@ -66,7 +66,7 @@ class Examiner:
     def __call__(self, task: Task) -> Seen | str:
         """Return what is new of it, or the reason why the file cannot be used. Raises EngineFailedError."""
         try:
-            data = read_file(Path(task.path), self._limits)
+            data = image.read_file(Path(task.path), self._limits)
             began = time.thread_time()
             photograph = image.decode(data, self._limits, self._family.decode_px)
             decode_ms = (time.thread_time() - began) * 1e3
@@ -89,12 +89,6 @@ class Examiner:
         if output.embedding is None:
             raise EngineFailedError(f"{name} gives no embedding and its manifest says that it does: export it again")
         return Said(logits, _halved(name, output.embedding[0]))
-
-
-def read_file(path: Path, limits: image.Limits) -> bytes:
-    """Return the file's bytes, or so many that `image.decode` refuses it as too large."""
-    with path.open("rb") as file:
-        return file.read(limits.max_bytes + 1)
 
 
 def _facts(photograph: image.Photograph, decode_ms: float) -> Facts:

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from jetsel import image
-from jetsel.calibrate.record.examine import read_file
 from jetsel.calibrate.record.noise import Watch
 from jetsel.calibrate.record.progress import Reporter, Stop, Tell
 from jetsel.calibrate.record.repeats import Plan, repeat_by_turns
@@ -98,7 +97,7 @@ def some_photographs(store: Store, count: int, seed: int) -> list[tuple[int, str
 def whole_file(path: Path, bench: Bench) -> bytes | None:
     """Return the bytes of a file that can be decoded, None where it is gone or was damaged meanwhile."""
     try:
-        data = read_file(path, bench.limits)
+        data = image.read_file(path, bench.limits)
         image.decode(data, bench.limits, bench.family.decode_px)
     except (OSError, BadImageError, ImageTooLargeError):
         return None

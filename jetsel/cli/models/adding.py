@@ -162,5 +162,5 @@ def _notes(values: Config, folder: Path, manifest: Manifest) -> Sequence[str]:
             f"a daemon will not start with it: {error}; write, for instance, default_family = "
             f'"{manifest.family}" under [models] in jetsel.toml'
         )
-    notes.extend(f"left out: {broken.reason}" for broken in zoo.broken if broken.path.parent == folder)
+    notes.extend(f"left out: {broken.path}: {broken.reason}" for broken in zoo.broken if broken.path.parent == folder)
     return notes

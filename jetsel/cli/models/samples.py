@@ -29,12 +29,12 @@ class Own:
         return len(self._drawn) + len(self._installed)
 
     def __iter__(self) -> Iterator[Photograph]:
-        from jetsel.image import Photograph, decode
+        from jetsel.image import Photograph, decode, read_file
 
         for bgr in self._drawn:
             yield Photograph(bgr, bgr.shape[1], bgr.shape[0])
         for path in self._installed:
-            yield decode(path.read_bytes(), self._limits, self._decode_px)
+            yield decode(read_file(path, self._limits), self._limits, self._decode_px)
 
 
 class Folder:
@@ -77,9 +77,9 @@ class Folder:
         return True
 
     def _decoded(self, path: Path) -> Photograph:
-        from jetsel.image import decode
+        from jetsel.image import decode, read_file
 
-        return decode(path.read_bytes(), self._limits, self._decode_px)
+        return decode(read_file(path, self._limits), self._limits, self._decode_px)
 
 
 def _is_hidden(path: Path, folder: Path) -> bool:

@@ -40,7 +40,7 @@ def verify(
         _checked(family, model, values.threads) for family, model in models if not names or model.manifest.name in names
     ]
     if not names:
-        found += [_line(None, broken.path.stem, str(broken.path), None, broken.reason) for broken in zoo.broken]
+        found += [_line(None, b.path.stem, str(b.path), None, f"{b.path}: {b.reason}") for b in zoo.broken]
     if json:
         import msgspec
 

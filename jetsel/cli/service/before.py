@@ -21,6 +21,7 @@ INTO_OPT = (
     "install jetsel under /opt: sudo python3 -m venv /opt/jetsel/venv, sudo /opt/jetsel/venv/bin/pip install JETSEL, "
     "sudo /opt/jetsel/venv/bin/jetsel install-service"
 )
+"""What helps against all that `unreachable` yields."""
 
 
 def executable() -> Path:
@@ -47,7 +48,10 @@ def problems(command: Path, *, user: bool, needs_root: bool) -> Iterator[str]:
     packaged = next((path for path in PACKAGED if path.exists()), None)
     if packaged is not None:
         yield f"the Debian package has installed {packaged}: change it with `systemctl edit jetsel.service`"
-    yield from unreachable(command)
+    closed = list(unreachable(command))
+    yield from closed
+    if closed:
+        yield INTO_OPT
     yield from _configuration(Path(SYSTEM_CONFIG))
 
 
@@ -64,7 +68,7 @@ def unreachable(command: Path, parts: tuple[Path, ...] | None = None) -> Iterato
             continue
         told.add(place)
         why = "which the service does not see" if hidden else "which lets only its owner in"
-        yield f"{path} lies in {place}, {why}: {INTO_OPT}"
+        yield f"{path} lies in {place}, {why}"
 
 
 def closed_on_the_way(path: Path) -> Path | None:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 from rich.text import Text
 
 GAP = "  "
 BAR = 24  # characters of a bar, ends not counted
+INDENT = "    "  # of what goes on from the line above
 
 
 def line(text: str, style: str = "") -> Text:
     """Return one line, which is cut where the window ends."""
     return Text(text, style=style, no_wrap=True, overflow="ellipsis", end="\n")
+
+
+def folded(text: str, width: int, style: str = "") -> list[Text]:
+    """Return a text whose end matters, such as a repair, in as many lines as it takes."""
+    pieces = wrap(text, max(width, len(INDENT) + 1), subsequent_indent=INDENT, break_on_hyphens=False)
+    return [line(piece, style) for piece in pieces]
 
 
 def columns(rows: Sequence[Sequence[str]], names: int = 1) -> list[Text]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jetsel.cli.faring import STAGES, count, duration, host_lines, of_most, outcomes, reload_line
 from jetsel.cli.power_status import figure, joules, power_lines
 from jetsel.cli.terminal import milliseconds
-from jetsel.cli.top.lines import bar, columns, line
+from jetsel.cli.top.lines import bar, columns, folded, line
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,7 +22,7 @@ WIDE = 100  # characters from which models have more columns
 STYLES = {"ready": "", "loading": "yellow", "unavailable": "red"}
 
 
-def head(seen: Seen, interval_s: float, *, is_live: bool) -> list[Text]:
+def head(seen: Seen, interval_s: float, width: int, *, is_live: bool) -> list[Text]:
     """Who is watched, and whether it answers."""
     reply = seen.reply
     memory = f", {reply.resident_mb:.0f} MB" if reply.resident_mb is not None else ""
@@ -32,7 +32,7 @@ def head(seen: Seen, interval_s: float, *, is_live: bool) -> list[Text]:
     age_s = time.monotonic() - seen.at_s
     if seen.gone is not None or age_s > interval_s + LATE_S:
         reason = "" if seen.gone is None else f": {seen.gone}"
-        lines.append(line(f"no answer since {clock(seen.at)}, for {duration(age_s)}{reason}", "bold red"))
+        lines += folded(f"no answer since {clock(seen.at)}, for {duration(age_s)}{reason}", width, "bold red")
     return lines
 
 
@@ -106,25 +106,26 @@ def _model(seen: Seen, family: FamilyStatus, model: ModelStatus, is_wide: bool) 
     ]
 
 
-def notes(reply: StatusReply) -> list[Text]:
+def notes(reply: StatusReply, width: int) -> list[Text]:
     """What else there is to know: models that do not run, engine hosts, power, reloads, and what was left out."""
-    lines = [
-        line(f"{model.name} is unavailable: {model.reason}", "red")
+    said = [
+        (f"{model.name} is unavailable: {model.reason}", "red")
         for family in reply.families
         for model in family.models
         if model.reason is not None
     ]
     for host in reply.hosts:
         style = "" if host.state in ("running", "idle") else "red"
-        lines += [line(text, style) for text in host_lines(host)]
+        said += [(text, style) for text in host_lines(host)]
     if reply.queue is not None and reply.queue.clients:
-        lines.append(line(f"under way: {', '.join(f'{c.requests} of {c.name}' for c in reply.queue.clients)}"))
+        said.append((f"under way: {', '.join(f'{c.requests} of {c.name}' for c in reply.queue.clients)}", ""))
     if reply.power is not None:
-        lines += [line(text) for text in power_lines(reply.power) if not text.startswith("  rail")]
+        said += [(text, "") for text in power_lines(reply.power) if not text.startswith("  rail")]
     reloads = reload_line(reply)
     if reloads is not None:
-        lines.append(line(reloads, "red" if reply.last_reload and reply.last_reload.refused else ""))
-    return lines + [line(f"left out: {text}", "red") for text in reply.broken]
+        said.append((reloads, "red" if reply.last_reload and reply.last_reload.refused else ""))
+    said += [(f"left out: {text}", "red") for text in reply.broken]
+    return [piece for text, style in said for piece in folded(text, width, style)]
 
 
 def policies(reply: StatusReply) -> list[Text]:

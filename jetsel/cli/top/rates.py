@@ -18,7 +18,7 @@ class Rates:
     """Counts a second over `seconds`; `since_start` where that is the daemon's whole life, for want of an earlier look.
 
     outcomes: requests by `ok` or error code. runs: photographs, by (family, model). escalated: the share of those runs
-    that another model's run followed, where there were any. energy_mj: above idle, of one answer; None: not known.
+    after which another model was asked, where there were any. energy_mj: above idle, of one answer; None: not known.
     """
 
     seconds: float

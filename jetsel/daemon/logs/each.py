@@ -28,6 +28,7 @@ def finished(job: Job, reply: Answer | Failure) -> None:
             decode_ms=stages.decode,
             features_ms=stages.features,
             choice_ms=stages.choice,
+            waiting_ms=stages.waiting,
             inference_ms=stages.inference,
             total_ms=stages.total,
         )
@@ -44,6 +45,7 @@ def finished(job: Job, reply: Answer | Failure) -> None:
             queue_ms=job.queue_ms,
             decode_ms=job.decode_ms,
             features_ms=job.features_ms,
+            waiting_ms=job.flight.waiting_ms if job.flight is not None and job.flight.ran else None,
         )
         log.info("failed: %s", reply.message, extra=told)
 

@@ -16,7 +16,8 @@ MORE_LINES = {
     "out-of-conditions": 100,
     "in-conditions": 100,
 }
-UNLIMITED = frozenset({"request"})  # asked for by [log] requests: every one
+UNLIMITED = frozenset({"request", "reload-begun", "reloaded", "reload-refused", "reload-failed"})
+"""Asked for by [log] requests, or one by one by who may change the daemon: every one is told."""
 SUBJECTS = (
     "family",
     "model",

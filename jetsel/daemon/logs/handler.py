@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from types import TracebackType
 
 from jetsel.daemon.logs.entry import entry_of, words_of
@@ -143,8 +142,6 @@ def begin(level: str) -> None:
     What libraries print there by themselves becomes lines of the log.
     """
     root = logging.getLogger()
-    if sys.stderr is None:  # it was closed before the start, and its number may be another file's by now
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # for as long as this runs
     if not any(isinstance(handler, Handler) for handler in root.handlers):
         fd, stray = sys.stderr.fileno(), None
         with contextlib.suppress(OSError):  # no descriptors are left: what libraries print goes where it went

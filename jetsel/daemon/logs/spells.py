@@ -18,18 +18,18 @@ QUIET_S = 5.0  # without one more: a full queue lets one in whenever one leaves,
 class Spell:
     """One such state. Times are of time.monotonic()."""
 
-    def __init__(self, begun: Callable[[str], None], over: Callable[[int, float], None]) -> None:
-        """begun: is told the words of the first; over: how many there were, and in how many seconds."""
+    def __init__(self, begun: Callable[[str, str | None], None], over: Callable[[int, float], None]) -> None:
+        """begun: is told the words of the first and whose it was; over: how many there were, in how many seconds."""
         self._begun = begun
         self._over = over
         self._count = 0
         self._began_s = self._last_s = 0.0
 
-    def seen(self, words: str, now_s: float, count: int = 1) -> None:
-        """Count one more, or several."""
+    def seen(self, words: str, now_s: float, count: int = 1, client: str | None = None) -> None:
+        """Count one more, or several. client: whose it is, as far as that matters."""
         if not self._count:
             self._began_s = now_s
-            self._begun(words)
+            self._begun(words, client)
         self._count += count
         self._last_s = now_s
 
@@ -54,12 +54,12 @@ class Spells:
         self._lost = 0
         self._is_any = False
 
-    def refused(self, error: JetselError) -> None:
-        """Take note that a request was refused with this error."""
+    def refused(self, error: JetselError, client: str | None) -> None:
+        """Take note that a request of this client was refused with this error."""
         spell = self._by_error.get(type(error))
         if spell is not None:
             with self._lock:
-                spell.seen(str(error), time.monotonic())
+                spell.seen(str(error), time.monotonic(), client=client)
                 self._is_any = True
 
     def look(self, lost_replies: int) -> None:
@@ -83,7 +83,7 @@ class Spells:
         return [*self._by_error.values(), self._replies]
 
 
-def _queue_full(words: str) -> None:
+def _queue_full(words: str, _: str | None) -> None:
     log.warning("requests are refused: %s", words, extra=event("queue-full", code=BusyError.code))
 
 
@@ -92,8 +92,9 @@ def _queue_free(count: int, took_s: float) -> None:
     log.warning("no request is refused for a full queue any more: %d were in %.1f s", count, took_s, extra=told)
 
 
-def _over_limit(words: str) -> None:
-    log.warning("a client is at its limits: %s", words, extra=event("client-over-limit", code=OverLimitError.code))
+def _over_limit(words: str, client: str | None) -> None:
+    told = event("client-over-limit", code=OverLimitError.code, client=client)
+    log.warning("a client is at its limits: %s", words, extra=told)
 
 
 def _within_limits(count: int, took_s: float) -> None:
@@ -103,7 +104,7 @@ def _within_limits(count: int, took_s: float) -> None:
     )
 
 
-def _replies_lost(_: str) -> None:
+def _replies_lost(_words: str, _client: str | None) -> None:
     log.warning("replies are lost: who asked is gone, or does not read", extra=event("replies-lost"))
 
 

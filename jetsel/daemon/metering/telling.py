@@ -22,7 +22,7 @@ def power_status(metering: Metering) -> PowerStatus:
         watts=None if latest is None else latest[1],
         mean_w=budget.mean_w,
         idle_w=None if metering.idle is None else metering.idle.mean_w,
-        idle_reason=metering.idle_reason if metering.reason is None else None,
+        idle_reason=_idle_reason(metering),
         sampling=None if report is None else _sampling(report, metering),
         dropped=[] if report is None else [DroppedRail(rail.name, rail.reason) for rail in report.dropped],
         power_mode=facts.power_mode.value,
@@ -39,6 +39,11 @@ def power_status(metering: Metering) -> PowerStatus:
         gpu_load=facts.gpu_load.value,
         temperatures_c=_temperatures_c(facts),
     )
+
+
+def _idle_reason(metering: Metering) -> str | None:
+    """Return why no idle power is known, None where it is; without a sensor there is nothing else to say."""
+    return None if metering.idle is not None else metering.reason or metering.idle_reason
 
 
 def budget_status(metering: Metering) -> BudgetStatus | None:

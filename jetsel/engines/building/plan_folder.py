@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from jetsel.disk import flush
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building.plans import PLAN, RECORD, Key, Plan, Record, stored
 
@@ -78,14 +79,13 @@ def install(folder: Path, aside: Path, record: Record) -> Plan:
     path = folder / f"{record.key.stem}{PLAN}"
     new = folder / f"{ASIDE}{record.key.stem}{RECORD}"
     try:
-        with aside.open("rb") as file:
-            os.fsync(file.fileno())
+        flush(aside)
         path.with_suffix(RECORD).unlink(missing_ok=True)
-        _flush(folder)
+        flush(folder)
         aside.replace(path)
         _write(new, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
         new.replace(path.with_suffix(RECORD))
-        _flush(folder)
+        flush(folder)
     except OSError as fault:
         raise not_saved(folder, fault) from None
     return Plan(path, record)
@@ -156,12 +156,3 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _flush(folder: Path) -> None:
-    """Have the names in the folder on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,10 @@ class Start:
 class HostProcess:
     """A running host that has said hello. Its link is used by one thread at a time."""
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: Start, begun: Callable[[HostProcess], None] = lambda _: None) -> None:
         """Start it and wait for its hello; raises EngineFailedError with the reason where there is none.
 
+        begun: is given it before the hello, so that another thread may hang up on it.
         The kernel kills the host when the thread that makes this ends: make it in one that lives on.
         """
         try:
@@ -84,6 +85,7 @@ class HostProcess:
             os.close(said)
         overheard.overhear(heard, self._says, f"engine-host-{self.pid}")
         try:
+            begun(self)
             self.about = self._hello(start)
         except EngineFailedError:
             self.kill()
@@ -104,6 +106,10 @@ class HostProcess:
     ) -> dict[str, Any]:
         """Ask it one thing; see Link.exchange. `memory_bytes` is added: the host maps what has been added meanwhile."""
         return self.link.exchange(kind, {**request, "memory_bytes": self.memory.size}, limit_s, progress, feed)
+
+    def hang_up(self) -> None:
+        """Have the thread that asks it something, now or later, find it gone and end it; any thread may call."""
+        self.link.hang_up()
 
     def leave(self) -> None:
         """Ask it to leave, and see that it does."""

@@ -16,7 +16,7 @@ from typing import Any
 from jetsel.bell import Bell
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Progress
-from jetsel.engines.hosting.process import HostProcess, Start
+from jetsel.engines.hosting.process import LEAVE_S, HostProcess, Start
 from jetsel.engines.hosting.residents import Resident, Residents
 from jetsel.engines.hosting.rules import RULES, Deaths, Rules
 from jetsel.engines.report import History, HostReport, HostState
@@ -24,6 +24,8 @@ from jetsel.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.events import event
 
 log = logging.getLogger("jetsel.engines")
+
+CLOSE_S = 4 * LEAVE_S  # a ping that is under way, the question to leave, its end, and the end of one that was killed
 
 
 class AnotherHostError(EngineDiedError):
@@ -42,6 +44,7 @@ class Supervisor:
         self._state = threading.Condition()
         self._bell = Bell()
         self._process: HostProcess | None = None
+        self._starting: HostProcess | None = None  # until it has loaded every model
         self._residents = Residents()
         self._deaths = Deaths(rules)
         self._wanted = False
@@ -150,15 +153,20 @@ class Supervisor:
         self._residents.forget(resident)
 
     def close(self) -> None:
-        """Have the host leave, and stop."""
+        """Have the host leave, and stop; one that is only starting is killed."""
         with self._state:
             if self._closing:
                 return
             self._closing = True
+            if self._starting is not None:
+                self._starting.hang_up()
             self._state.notify_all()
         self._bell.ring()
-        self._thread.join()
-        self._bell.close()
+        self._thread.join(CLOSE_S)
+        if self._thread.is_alive():  # the kernel ends the host with this process
+            log.warning("the engine host does not end: it is left behind", extra=event("host-left-behind"))
+        else:
+            self._bell.close()
 
     # The thread.
 
@@ -229,6 +237,11 @@ class Supervisor:
         """End a host that died or hangs, and have another started. The caller holds `_talking`."""
         if self._process is not process:
             return
+        if self._closing:
+            process.kill()
+            with self._state:
+                self._process = None
+            return
         with self._state:  # at once: ending it may take seconds, in which nobody should queue for it
             self._process, self._wanted, self.is_returning = None, False, True
             self.down = f"the engine host failed while {what}; it is being ended"
@@ -270,11 +283,27 @@ class Supervisor:
         self._changed()
 
     def _bring_up(self) -> None:
+        try:
+            self._start_one()
+        finally:
+            with self._state:
+                self._starting = None
+
+    def _begun(self, process: HostProcess) -> None:
+        """Let `close` hang up on a host that is starting."""
+        with self._state:
+            self._starting = process
+            if self._closing:
+                process.hang_up()
+
+    def _start_one(self) -> None:
         began = time.monotonic()
         again = self.is_returning
         try:
-            process = HostProcess(self._prepare())
+            process = HostProcess(self._prepare(), self._begun)
         except (EngineFailedError, ConfigError) as error:
+            if self._closing:
+                return
             if again:
                 log.error("the engine host does not start again: %s", error, extra=event("host-not-started"))
                 self._mourn(str(error))
@@ -327,7 +356,7 @@ class Supervisor:
             return
         except EngineDiedError:
             strikes = self._residents.strike(resident)
-            if strikes < self._rules.most_strikes:
+            if self._closing or strikes < self._rules.most_strikes:
                 return
             reason = f"{resident.name}: the engine host died {strikes} times while loading it: build it again"
         if reason is not None:

@@ -118,8 +118,17 @@ def test_a_masked_unit_is_not_written_through(tmp_path: Path) -> None:
 def test_an_installation_in_a_home_directory_is_named_with_the_repair() -> None:
     where = Path("/home/ann/venv/bin/jetsel")
     (said,) = before.unreachable(where, (Path("/home/ann/venv"), Path("/usr/bin/python3")))
-    assert said.startswith("/home/ann/venv/bin/jetsel lies in /home")
-    assert "/opt/jetsel/venv" in said
+    assert said == "/home/ann/venv/bin/jetsel lies in /home, which the service does not see"
+
+
+def test_the_repair_of_a_place_that_cannot_be_reached_is_told_once_on_a_line_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(before, "SYSTEM_CONFIG", str(tmp_path / "none.toml"))
+    said = list(before.problems(Path("/home/ann/venv/bin/jetsel"), user=False, needs_root=True))
+    assert sum(" lies in " in line for line in said) >= 1
+    assert said[-1] == before.INTO_OPT
+    assert sum(before.INTO_OPT in line for line in said) == 1
 
 
 def test_a_folder_that_others_may_not_enter_is_found_on_the_way() -> None:
@@ -140,6 +149,11 @@ def test_an_image_gets_the_files_and_is_told_the_commands(tmp_path: Path) -> Non
     assert "@EXECUTABLE@ serve" not in unit.read_text()
     assert unit.stat().st_mode & 0o777 == 0o644
     assert "systemctl restart jetsel.service" in done.stdout
+    command = before.executable()
+    assert f"the units run {command}: this path must exist in the image\n" in done.stdout
+    warned = done.stderr.splitlines()
+    assert [line.removeprefix("warning  ") for line in warned[:-1]] == list(before.unreachable(command))
+    assert ("/opt/jetsel/venv" in done.stderr) == bool(warned)
     again = install("--prefix", str(tmp_path))
     assert again.stdout.count("keep ") == 7
     assert "write " not in again.stdout
@@ -160,6 +174,9 @@ def test_without_systemd_nothing_is_changed_and_the_repair_is_named() -> None:
     was_there = unit.exists()
     done = install()
     assert done.returncode == 2
-    assert "systemd does not run this machine" in done.stderr
-    assert "nothing was changed" in done.stderr
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("stops  systemd does not run this machine")
+    assert lines[-1] == "jetsel: nothing was changed: see above what is in the way"
+    assert lines[1:-1] == [line for line in install("--dry-run").stdout.splitlines() if line.startswith("stops")][1:]
+    assert done.stdout == ""
     assert unit.exists() == was_there

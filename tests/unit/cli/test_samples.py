@@ -51,6 +51,13 @@ def test_a_photograph_that_goes_meanwhile_is_named(tmp_path: Path) -> None:
         list(found)
 
 
+def test_a_file_is_read_no_further_than_it_is_accepted(tmp_path: Path) -> None:
+    put(tmp_path, "1.jpg")
+    with (tmp_path / "endless.jpg").open("wb") as file:
+        file.truncate(1 << 40)  # a terabyte that takes no room on the disk, and would take it in memory
+    assert Folder(tmp_path, 10, LIMITS, 64).source == f"1 photographs of {tmp_path}, 1 left out"
+
+
 def test_jetsel_has_some_of_its_own() -> None:
     own = Own(LIMITS, 64)
     assert own.source.startswith("3 pictures drawn by jetsel")

@@ -36,6 +36,18 @@ def test_requests_are_admitted_up_to_the_limit_and_again_when_one_has_left() -> 
     assert counts(found) == (3, 30)
 
 
+def test_a_look_refuses_as_admission_would_and_counts_nothing() -> None:
+    found = admission(queue_requests=2, client_requests=1)
+    found.look(load(10, client="a"))
+    assert counts(found) == (0, 0)
+    found.admit(load(10, client="a"), None, 0.0)
+    with pytest.raises(OverLimitError):
+        found.look(load(10, client="a"))
+    found.admit(load(10, client="b"), None, 0.0)
+    with pytest.raises(BusyError):
+        found.look(load(10, client="c"))
+
+
 def test_bytes_are_admitted_up_to_the_limit() -> None:
     found = admission(queue_mb=1.0)
     found.admit(load(600_000), None, 0.0)
@@ -193,4 +205,3 @@ def test_the_clients_with_the_most_under_way_are_named() -> None:
     for _ in range(3):
         found.release(load(client="uid 2"), 1.0)
     assert found.busiest(2) == [("uid 3", 2), ("uid 1", 1)]
-    assert admission().busiest(2) is None, "without a limit by client nobody counts them"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from jetsel.config import Server
@@ -59,14 +61,29 @@ def test_one_client_s_rate_is_no_other_s() -> None:
         clients.pace("uid 2")
 
 
-def test_without_limits_nothing_is_counted() -> None:
-    clients = Clients(Server())
-    load = Load("uid 1", 10**9, 10**9)
-    for _ in range(1000):
-        clients.pace("uid 1")
+@pytest.mark.parametrize("who", ["uid 1", "key camera", "loopback"])
+def test_where_nothing_is_configured_no_client_fills_more_than_half_of_the_queue(who: str) -> None:
+    clients = Clients(Server(queue_requests=10))
+    load = Load(who, 0, 0)
+    for _ in range(5):
+        clients.pace(who)
         clients.check(load)
         clients.enter(load)
-    assert len(clients) == 0
+    with pytest.raises(OverLimitError, match=r"its limit is 5 of 32\.0 MB and 50\.0 megapixels"):
+        clients.check(load)
+    clients.check(Load("uid 2", 0, 0))
+
+
+@pytest.mark.parametrize("who", ["uid 0", f"uid {os.getuid()}"])
+def test_root_and_the_daemons_own_user_may_fill_the_queue_unless_a_limit_is_configured(who: str) -> None:
+    load = Load(who, 10**9, 10**9)
+    clients, limited = Clients(Server()), Clients(Server(client_requests=1))
+    for _ in range(1000):
+        clients.check(load)
+        clients.enter(load)
+    limited.enter(load)
+    with pytest.raises(OverLimitError):
+        limited.check(load)
 
 
 def test_a_client_with_nothing_under_way_is_forgotten_at_once_where_no_rate_holds() -> None:

@@ -284,3 +284,68 @@ def test_a_thread_that_is_stuck_says_nothing_and_holds_the_end_up_no_longer_than
     release.set()
     assert crew.stop() is True
     assert len(work.gone) == 2
+
+
+class Short(Queue):
+    """A queue whose threads find no memory at one place of their turn, some times; then there is enough."""
+
+    def __init__(self, place: str, times: int = 5) -> None:
+        super().__init__()
+        self._place = place
+        self.left_over = times
+
+    def _lack(self, place: str) -> None:
+        with self._arrival:
+            if place != self._place or not self.left_over:
+                return
+            self.left_over -= 1
+        raise MemoryError
+
+    def turned(self) -> None:
+        self._lack("turned")
+        super().turned()
+
+    def next_piece(self) -> Piece | None:
+        self._lack("next_piece")
+        return super().next_piece()
+
+    def has_more(self) -> bool:
+        self._lack("has_more")
+        return super().has_more()
+
+    def _sleep(self) -> None:
+        self._lack("sleep")
+        super()._sleep()
+
+
+@pytest.mark.parametrize("place", ["turned", "next_piece", "has_more", "sleep"])
+def test_want_of_memory_at_any_place_of_a_turn_costs_no_thread_and_no_piece(place: str) -> None:
+    work, done = Short(place), Done()
+    together = threading.Barrier(2)
+
+    def meet() -> None:
+        together.wait(LIMIT_S)
+        done.piece("met")()
+
+    with running(work, 2):
+        for number in range(200):
+            work.post(done.piece(number), done.piece(number))
+            done.wait_for(2 * number + 2)
+        if place != "has_more":  # asked only where another thread happens to sleep
+            assert work.left_over == 0
+        work.post(meet, meet)
+        done.wait_for(402)
+        assert work.gone == []
+    assert sorted(work.gone) == ["crew-0", "crew-1", "crew-2"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_ends_of_whatever_says_that_it_goes() -> None:
+    class Leaving(Queue):
+        def turned(self) -> None:
+            raise SystemExit  # no defect, and no net holds it
+
+    work = Leaving()
+    with running(work, 2):
+        pass
+    assert sorted(work.gone) == ["crew-0", "crew-1", "crew-2"]

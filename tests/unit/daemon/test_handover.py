@@ -14,16 +14,12 @@ import pytest
 
 from jetsel.daemon import passed
 from jetsel.errors import ConfigError
+from tests.unit.daemon.callers import somebody_answers
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "j.sock"
-
-
-def somebody_answers(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
-        return caller.connect_ex(str(path)) == 0
 
 
 PASSED = """

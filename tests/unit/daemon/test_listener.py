@@ -16,6 +16,7 @@ import pytest
 
 from jetsel.daemon.listener import LONGEST_PATH, Listener, make_private_folder
 from jetsel.errors import ConfigError
+from tests.unit.daemon.callers import somebody_answers
 
 OWN_GROUP = grp.getgrgid(os.getgid()).gr_name
 
@@ -34,11 +35,6 @@ def listening(path: Path, group: str | None = None) -> Iterator[Listener]:
     finally:
         os.close(listener.fd)
         listener.close()
-
-
-def somebody_answers(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
-        return caller.connect_ex(str(path)) == 0
 
 
 def refused(path: Path, group: str | None = None) -> str:

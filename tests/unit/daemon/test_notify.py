@@ -7,6 +7,7 @@ import secrets
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,7 +55,7 @@ def test_each_word_of_a_life_is_one_datagram(manager: socket.socket) -> None:
     assert said(manager) == ["READY=1"]
     notifier.status("ready; the last reload was refused: no")
     assert said(manager) == ["STATUS=ready; the last reload was refused: no"]
-    notifier.watchdog()
+    assert notifier.watchdog() is True
     assert said(manager) == ["WATCHDOG=1"]
     notifier.stopping(40, "stopping")
     assert said(manager) == ["STOPPING=1", "EXTEND_TIMEOUT_USEC=40000000", "STATUS=stopping"]
@@ -140,8 +141,42 @@ def test_a_service_manager_that_went_is_told_of_once_and_again_when_it_went_agai
 def test_one_that_reads_no_more_holds_nobody_up_for_ever(manager: socket.socket) -> None:
     script = (
         "import sys\nfrom jetsel.daemon.notify import Notifier\nnotifier = Notifier(sys.argv[1])\n"
-        "while not notifier._has_failed:\n    notifier.watchdog()\nnotifier.close()\nprint('back')"
+        "while not notifier._has_failed:\n    notifier.status('goes on')\nnotifier.close()\nprint('back')"
     )
     command = [sys.executable, "-c", script, manager.getsockname()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "back\n", done.stderr
+
+
+def test_a_feeding_that_is_not_taken_is_told_to_the_feeder_and_not_waited_for(manager: socket.socket) -> None:
+    notifier = Notifier(manager.getsockname())
+    fed = 0
+    while notifier.watchdog():
+        fed += 1
+    assert fed > 0
+    waits = threading.Thread(target=notifier.status, args=("waits for room",))
+    waits.start()
+    assert notifier.watchdog() is False
+    for _ in range(fed):
+        assert said(manager) == ["WATCHDOG=1"]
+    waits.join(60)
+    assert said(manager) == ["STATUS=waits for room"]
+    assert notifier.watchdog() is True
+
+
+def test_nothing_follows_the_word_that_it_stops(manager: socket.socket) -> None:
+    notifier = Notifier(manager.getsockname())
+    notifier.stopping(40)
+    notifier.extend_timeout(300, "loading 1 of 5")
+    notifier.ready("ready")
+    notifier.reloading()
+    notifier.status("well")
+    assert notifier.watchdog() is False
+    notifier.stopping(20)
+    assert said(manager) == ["STOPPING=1", "EXTEND_TIMEOUT_USEC=40000000"]
+    assert said(manager) == ["STOPPING=1", "EXTEND_TIMEOUT_USEC=20000000"]
+
+
+def test_a_path_that_is_too_long_for_a_socket_is_told_in_words(caplog: pytest.LogCaptureFixture) -> None:
+    Notifier("/" + "x" * 200).ready()
+    assert "cannot be told (READY=1): AF_UNIX path too long" in caplog.text

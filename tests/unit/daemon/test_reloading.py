@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jetsel.daemon.notify import Notifier
+from jetsel.daemon.notify import PATIENCE_S, Notifier
 from jetsel.daemon.port import Route
 from jetsel.daemon.reloading import Reloader
 from jetsel.errors import ReloadFailedError
@@ -25,10 +29,10 @@ def message(request_id: str) -> tuple[Route, Reload]:
 class Rig:
     """A reloader whose reload does what the test says, and the replies that it gave."""
 
-    def __init__(self, reload: Callable[[], list[str]]) -> None:
+    def __init__(self, reload: Callable[[], list[str]], notifier: Notifier | None = None) -> None:
         self.replies: list[Any] = []
         self._change = threading.Condition()
-        self.reloader = Reloader(reload, self._reply, lambda: None, Notifier())
+        self.reloader = Reloader(reload, self._reply, lambda: None, notifier or Notifier())
 
     def _reply(self, route: Route, reply: Reply) -> None:
         assert route is ROUTE
@@ -133,3 +137,44 @@ def test_without_any_reload_there_is_nothing_to_give_up() -> None:
     rig = Rig(list)
     rig.reloader.close()
     assert rig.reloader.give_up(0.0) is True
+
+
+def test_a_thread_that_cannot_be_had_refuses_the_reload_and_the_next_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(lambda: ["[policy]"])
+
+    def cannot(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", cannot)
+        rig.reloader.ask()  # as SIGHUP does, on the main thread
+        rig.reloader.ask(message("first"))
+    assert [(reply.id, reply.code) for reply in rig.replies] == [("first", "reload-failed")]
+    rig.reloader.ask(message("second"))
+    rig.wait_for(2)
+    assert rig.replies[1].changed == ["[policy]"]
+
+
+def test_a_service_manager_that_does_not_read_keeps_nobody_who_asks_waiting(tmp_path: Path) -> None:
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other,
+    ):
+        manager.bind(str(tmp_path / "notify"))
+        other.setblocking(False)
+        notifier = Notifier(str(tmp_path / "notify"))
+        rig = Rig(list, notifier)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                other.sendto(b"X=1", str(tmp_path / "notify"))
+        rig.reloader.ask(message("slow"))
+        began_s = time.monotonic()
+        asked = 0
+        while not rig.replies:
+            rig.reloader.ask()
+            asked += 1
+        assert time.monotonic() - began_s > PATIENCE_S, "it was told nothing, and nobody waited for that"
+        assert asked > 100, "asking waits for nothing"
+        rig.reloader.close()
+        assert rig.reloader.give_up(LIMIT_S)
+        notifier.close()

@@ -18,7 +18,7 @@ ANSWER = answer(ASKED)
 ESCALATED = msgspec.structs.replace(
     ANSWER,
     ran=[Ran("m", "first", 0.5, 1.5, 1), Ran("big", "m is not sure", 0.9, 6.0, 1)],
-    stages_ms=Stages(queue=1.0, decode=2.0, features=0.25, choice=0.5, inference=[1.5, 6.0], total=12.0),
+    stages_ms=Stages(queue=1.0, decode=2.0, features=0.25, choice=0.5, inference=[1.5, 6.0], total=12.0, waiting=0.75),
 )
 
 
@@ -74,6 +74,7 @@ def test_stages_are_those_of_the_answers_alone() -> None:
     assert stages.features == Percentiles(0.25, 0.25, 0.25), "of the one that had any"
     assert stages.inference == Percentiles(1.5, 7.5, 7.5), "both runs of the second"
     assert stages.total == Percentiles(3.0, 12.0, 12.0)
+    assert stages.waiting == Percentiles(0.75, 0.75, 0.75), "of the one that told"
 
 
 def test_reloads_are_counted_by_how_they_ended_and_the_last_is_told() -> None:

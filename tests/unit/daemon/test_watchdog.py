@@ -68,12 +68,16 @@ class Rig:
     def __init__(self) -> None:
         self.clock, self.probe = Clock(), Probe()
         self.fed: list[float] = []
+        self.takes_words = True
         self.at_host: frozenset[int] = frozenset()
-        self.dog = Watchdog(
-            PERIOD_S, lambda: self.fed.append(self.clock.now_s), self.probe, lambda: self.at_host, self.clock
-        )
+        self.dog = Watchdog(PERIOD_S, self.feed, self.probe, lambda: self.at_host, self.clock)
         self.workers = [Worker("crew-0"), Worker("crew-1")]
         self.turn(0, 1)
+
+    def feed(self) -> bool:
+        if self.takes_words:
+            self.fed.append(self.clock.now_s)
+        return self.takes_words
 
     def turn(self, *numbers: int) -> None:
         for number in numbers:
@@ -102,12 +106,11 @@ def test_nothing_is_fed_before_the_daemon_is_ready_nor_without_a_period() -> Non
     rig = Rig()
     rig.later(1000, 0, 1)
     assert rig.fed == []
-    fed: list[int] = []
-    without = Watchdog(None, lambda: fed.append(1), rig.probe, frozenset, rig.clock)
+    without = Watchdog(None, rig.feed, rig.probe, frozenset, rig.clock)
     without.start()
     rig.clock.now_s += 1000
     without.turned()
-    assert (fed, rig.probe.asked, without.longest_sleep_s) == ([], 0, None)
+    assert (rig.fed, rig.probe.asked, without.longest_sleep_s) == ([], 0, None)
 
 
 def test_a_thread_that_does_not_come_back_stops_it_although_the_other_goes_on(
@@ -186,3 +189,19 @@ def test_where_nobody_turns_nobody_feeds(rig: Rig) -> None:
     rig.clock.now_s += 1000
     threading.Event().wait(0.2)
     assert rig.fed == [], "there is no thread of its own"
+
+
+def test_a_feeding_that_was_not_taken_is_tried_again_at_the_next_look(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig.takes_words = False
+    for _ in range(8):
+        rig.later(1, 0, 1)
+    assert rig.fed == []
+    assert caplog.text.count("not fed: the service manager takes no word") == 1
+    assert "fed again" not in caplog.text
+    rig.takes_words = True
+    rig.later(0.1, 0)
+    assert rig.fed == [108.1]
+    assert "the watchdog is fed again" in caplog.text
+    assert rig.probe.asked == 1, "its answer held"

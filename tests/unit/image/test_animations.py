@@ -96,7 +96,7 @@ def test_an_animation_cut_anywhere_is_refused(picture):
 
 DAMAGED = {
     "no frame": (animation(8, 8), "no picture"),
-    "a still picture in place of frames": (animation(8, 8, encoded(".webp", noise(8, 8))[12:]), "no picture"),
+    "a still picture in place of frames": (animation(8, 8, encoded(".webp", noise(8, 8))[12:]), "still one in"),
     "a frame that is too short": (animation(8, 8, webp_chunk(b"ANMF", bytes(15))), "first frame is too short"),
     "a frame without a picture": (animation(8, 8, webp_chunk(b"ANMF", bytes(16))), "first frame is|holds no picture"),
     "a frame past its canvas": (animation(8, 8, frame(noise(8, 8), left=2)), "outside of its canvas of 8 x 8"),

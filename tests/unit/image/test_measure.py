@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cv2
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,14 +11,15 @@ from hypothesis import strategies as st
 from jetsel.errors import BadImageError, ImageTooLargeError, JetselError
 from jetsel.image import Limits, decode, measure
 from jetsel.wire import Pixels
-from tests.unit.image.files import LIMITS, drawing, encoded, jpeg_segment
+from tests.unit.image.animated import ANIMATED, frame
+from tests.unit.image.files import LIMITS, canvas, drawing, encoded, jpeg_segment, riff, webp_chunk
 
 KINDS = (".jpg", ".png", ".webp", ".bmp")
 PROGRESSIVE = (cv2.IMWRITE_JPEG_PROGRESSIVE, 1)
 
 
 def measured(data: bytes, needed_px: int = 10_000, limits: Limits = LIMITS) -> int:
-    return measure(memoryview(data), None, limits, needed_px)
+    return measure(memoryview(data), None, limits, needed_px).pixels
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -71,7 +73,7 @@ def test_bombs_are_refused_by_their_header() -> None:
 
 def test_raw_pixels_say_their_own_and_are_checked_whole() -> None:
     pixels = Pixels("nv12", 64, 48, 64)
-    assert measure(memoryview(bytes(64 * 72)), pixels, LIMITS, 1) == 64 * 48
+    assert measure(memoryview(bytes(64 * 72)), pixels, LIMITS, 1).pixels == 64 * 48
     with pytest.raises(BadImageError, match="have 4607 bytes"):
         measure(memoryview(bytes(64 * 72 - 1)), pixels, LIMITS, 1)
     with pytest.raises(ImageTooLargeError):
@@ -87,6 +89,52 @@ def test_many_segments_before_the_picture_cost_a_bounded_walk() -> None:
         else:
             with pytest.raises(BadImageError, match="1024 segments"):
                 measured(data)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_measured_is_used_and_more_is_never_decoded(kind: str) -> None:
+    data = encoded(kind, drawing(64, 48))
+    seen = measure(memoryview(data), None, LIMITS, 48)
+    assert np.array_equal(decode(data, LIMITS, 48, seen).bgr, decode(data, LIMITS, 48).bgr)
+    with pytest.raises(BadImageError, match="says 3071 pixels and what follows 3072"):
+        decode(data, LIMITS, 48, seen._replace(pixels=3071))
+
+
+def hidden_canvases() -> dict[str, bytes]:
+    """Animations whose first chunk says 2 x 2 pixels, and a later one 900 x 900."""
+    still, picture = encoded(".webp", drawing(2, 2))[12:], frame(drawing(2, 2))
+    large, small = canvas(900, 900, ANIMATED), canvas(2, 2, ANIMATED)
+    return {
+        "a picture first": riff(still + large + picture),
+        "two canvases": riff(small + large + picture),
+        "a canvas after the frame": riff(small + picture + large),
+        "another chunk first": riff(webp_chunk(b"JUNK", bytes(10)) + large + picture),
+    }
+
+
+@pytest.mark.parametrize("data", hidden_canvases().values(), ids=hidden_canvases())
+def test_a_webp_never_takes_more_than_its_first_chunk_says(data: bytes) -> None:
+    with pytest.raises(BadImageError, match=r"first chunk|begins with a chunk"):
+        decode(data, LIMITS, 10_000)
+
+
+def test_filling_before_a_picture_is_passed_over_to_a_bounded_length() -> None:
+    jpeg = encoded(".jpg", drawing(64, 48))
+    between = b"\xff" * 8000 + jpeg_segment(0xE2, b"")
+    assert measured(jpeg[:2] + between * 8 + jpeg[2:]) == 64 * 48
+    assert decode(jpeg[:2] + between * 8 + jpeg[2:], LIMITS, 48).bgr.shape == (48, 64, 3)
+    for data in (jpeg[:2] + between * 9 + jpeg[2:], jpeg[:2] + b"\xff" * 3_900_000 + jpeg[2:]):
+        with pytest.raises(BadImageError, match="65536 bytes stand between"):
+            measured(data)
+
+
+def test_a_marker_is_found_wherever_the_steps_of_the_search_end() -> None:
+    jpeg = encoded(".jpg", drawing(64, 48))
+    for filling in range(2**18 - 3, 2**18 + 3):  # inside of the scan, whose end then is not the file's
+        data = jpeg[:-2] + bytes(filling) + b"\xff\xd9 "
+        assert decode(data, LIMITS, 48).bgr.shape == (48, 64, 3)
+        with pytest.raises(BadImageError, match="truncated"):
+            decode(data[:-2], LIMITS, 48)
 
 
 SAID = ("within", "bad-image", "image-too-large")

@@ -141,6 +141,7 @@ def jpeg_with(marker: int, content: bytes) -> bytes:
 
 SECOND_FRAME = struct.pack(">BHHB", 8, 60_000, 60_000, 1) + bytes((1, 0x11, 0))
 FLAT = flat_jpeg(3)
+LARGEST = encoded(".jpg", np.zeros((1000, 1000, 3), np.uint8), cv2.IMWRITE_JPEG_PROGRESSIVE, 1)
 SCAN = FLAT[FLAT.index(b"\xff\xda") : -2]
 PROGRESSIVE = WHOLE_FILES["jpeg, progressive"]
 LOSSLESS = encoded(".webp", noise(8, 8))[12:]
@@ -164,14 +165,20 @@ DAMAGED = {
     "a picture in a picture": (FLAT[:-2] + b"\0\xff\xd8" + FLAT[2:-2], "second picture begins"),
     "0 pixels": (flat_jpeg(3, 0, 8), "0 x 8 pixels"),
     "a segment of 1 byte": (b"\xff\xd8\xff\xe0\0\x01" + FLAT[2:], "a segment of 1 bytes"),
+    "many scans of a picture as large as may be": (
+        LARGEST[:-2] + SCAN * 16 + b"\xff\xd9",
+        "over 16 scans of 1000 x 1000",
+    ),
     "scans without end": (PROGRESSIVE[:-2] + SCAN * 70 + b"\xff\xd9", "over 64 scans"),
-    "segments without end": (b"\xff\xd8" + jpeg_segment(0xFE, b"") * 70_000 + FLAT[2:], "more than 65536 segments"),
+    "segments without end": (b"\xff\xd8" + jpeg_segment(0xFE, b"") * 70_000 + FLAT[2:], "first 1024 segments"),
+    "segments without end after a scan": (FLAT[:-2] + jpeg_segment(0xFE, b"") * 70_000, "more than 65536 segments"),
+    "filling without end": (FLAT[:2] + b"\xff" * 70_000 + FLAT[2:], "over 65536 bytes stand between"),
     "lossless JPEG cut short": (FLAT.replace(b"\xff\xc0", b"\xff\xc3"), "cannot be decoded"),
-    "PNG without header": (FLAT[:0] + b"\x89PNG\r\n\x1a\n" + png_chunk(b"IEND", b""), "no picture"),
+    "PNG without header": (b"\x89PNG\r\n\x1a\n" + png_chunk(b"IEND", b""), "inside its header"),
     "PNG without pixels": (b"\x89PNG\r\n\x1a\n" + png(1, 1, 8, 2, b"")[8:33] + png_chunk(b"IEND", b""), "no picture"),
     "PNG with a header too long": (b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", bytes(14)), "14 bytes instead of 13"),
     "PNG with two headers": (png(3, 1, 8, 2, RGB_ROW, before=png(9, 9, 8, 2, b"")[8:33]), "not its first chunk"),
-    "PNG that begins with pixels": (b"\x89PNG\r\n\x1a\n" + png_chunk(b"IDAT", b""), "not its first chunk"),
+    "PNG that begins with pixels": (b"\x89PNG\r\n\x1a\n" + png_chunk(b"IDAT", bytes(13)), "not its first chunk"),
     "PNG of 0 pixels": (png(0, 3, 8, 2, b""), "0 x 3 pixels"),
     "PNG with one bit turned": (png(3, 1, 8, 2, RGB_ROW)[:-17] + b"\xff" + png(3, 1, 8, 2, RGB_ROW)[-16:], "checksum"),
     "PNG with too few pixels": (png(3, 9, 8, 2, RGB_ROW), "fewer pixels than its header says"),
@@ -198,7 +205,11 @@ DAMAGED = {
         riff(canvas(80, 8) + LOSSLESS),
         r"canvas is \(80, 8\) pixels and its picture \(8, 8\)",
     ),
-    "WebP chunk past the end": (riff(b"JUNK" + struct.pack("<I", 500) + LOSSLESS + bytes(600))[:-300], "truncated"),
+    "WebP chunk past the end": (riff(LOSSLESS + b"JUNK" + struct.pack("<I", 500) + bytes(600))[:-300], "truncated"),
+    "WebP that begins with another chunk": (riff(webp_chunk(b"JUNK", bytes(8)) + LOSSLESS), "begins with a chunk"),
+    "WebP with two canvases": (riff(canvas(8, 8) + canvas(8, 8) + LOSSLESS), "not its first chunk"),
+    "WebP with a canvas after its picture": (riff(LOSSLESS + canvas(8, 8)), "not its first chunk"),
+    "WebP of two pictures": (riff(LOSSLESS + LOSSLESS), "second picture"),
     "WebP chunk past its container": (b"RIFF\x14\0\0\0WEBP" + LOSSLESS, "longer than the file says"),
     "WebP that is no key frame": (riff(webp_chunk(b"VP8 ", b"\x11\0\0\x9d\x01\x2a\x08\0\x08\0")), "no VP8 key frame"),
     "WebP that is no VP8L": (riff(webp_chunk(b"VP8L", bytes(20))), "no VP8L frame"),

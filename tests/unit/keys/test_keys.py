@@ -12,6 +12,7 @@ import zmq
 import zmq.auth
 from hypothesis import given
 from hypothesis import strategies as st
+from zmq.utils import z85
 
 from jetsel.errors import ConfigError
 from jetsel.keys import Certificate, KeyFolder, check_name, credentials, files, generate
@@ -73,6 +74,46 @@ def test_other_texts_are_no_keys(text: str) -> None:
     assert not is_key(text)
 
 
+PRIME = 2**255 - 19
+ORDER_8 = 325606250916557431795983626356110631294008115727848805560023387167927233504  # cr.yp.to/ecdh.html
+ALSO_8 = 39382357235489614581723060781553021112529911719440698176882885853963445705823
+SMALL = [0, 1, ORDER_8, ALSO_8, PRIME - 1]
+
+
+@pytest.mark.parametrize("number", [*SMALL, PRIME, PRIME + 1, *(point + 2**255 for point in SMALL)])
+def test_a_key_that_gives_everybody_the_same_secret_is_none(number: int) -> None:
+    text = z85.encode(number.to_bytes(32, "little")).decode()
+    assert not is_key(text)
+    with pytest.raises(ConfigError, match="holds no CURVE key"):
+        parse(f'public-key = "{text}"', "x")
+
+
+@pytest.mark.parametrize("number", [2, 9, PRIME - 2, ORDER_8 + 1])
+def test_points_beside_those_are_keys(number: int) -> None:
+    assert is_key(z85.encode(number.to_bytes(32, "little")).decode())
+
+
+def test_a_weak_key_among_the_allowed_is_left_out(folder: KeyFolder) -> None:
+    (folder.path / "allowed" / "zero.key").write_text(f'public-key = "{"0" * 40}"\n')
+    found = folder.allowed()
+    assert not found.by_public
+    assert "holds no CURVE key" in found.left_out[0]
+
+
+@pytest.mark.parametrize("umask", [0, 0o022, 0o077])
+def test_folders_of_keys_are_never_for_others_to_change(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        KeyFolder(tmp_path / "a" / "b" / "c").make_server(None)
+        files.make_folder(tmp_path / "d" / "e", 0o700)
+    finally:
+        os.umask(before)
+    modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("a", "a/b", "d", "d/e")}
+    assert modes == {"a": 0o755 & ~umask, "a/b": 0o755 & ~umask, "d": 0o755 & ~umask, "d/e": 0o700}
+    for folder in ("a/b/c", "a/b/c/allowed"):
+        assert (tmp_path / folder).stat().st_mode & 0o777 == 0o755
+
+
 @pytest.mark.parametrize("name", ["camera-1", "me@host.example", "A", "0" * 64])
 def test_a_plain_word_is_a_name(name: str) -> None:
     assert check_name(name) == name
@@ -105,7 +146,7 @@ def test_nothing_is_written_over_unless_asked(folder: KeyFolder, tmp_path: Path)
     with pytest.raises(ConfigError, match="add --replace"):
         folder.make_server(None)
     folder.allow("camera", generate().public, is_admin=False)
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="is there already, with another key: add --replace"):
         folder.allow("camera", generate().public, is_admin=True)
     assert folder.server() == before
     assert not any(key.is_admin for key in folder.allowed().by_public.values())
@@ -117,6 +158,28 @@ def test_nothing_is_written_over_unless_asked(folder: KeyFolder, tmp_path: Path)
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
     folder.make_server(None, replace=True)
     assert folder.server() != before
+
+
+def test_a_key_that_is_allowed_already_stays_and_what_it_may_is_changed_only_where_asked(folder: KeyFolder) -> None:
+    public = generate().public
+    file = folder.allow("camera", public, is_admin=False)
+    before = file.stat()
+    assert folder.allow("camera", public, is_admin=False) == file
+    assert file.stat() == before, "nothing was written"
+    with pytest.raises(ConfigError, match=r"camera is allowed already, to ask alone: .* add --replace"):
+        folder.allow("camera", public, is_admin=True)
+    assert not folder.allowed().by_public[public].is_admin
+    folder.allow("camera", public, is_admin=True, replace=True)
+    assert folder.allowed().by_public[public].is_admin
+    with pytest.raises(ConfigError, match=r"camera is allowed already, to ask and change: .* add --replace"):
+        folder.allow("camera", public, is_admin=False)
+
+
+def test_the_command_that_repairs_a_folder_names_it(tmp_path: Path) -> None:
+    folder = KeyFolder(tmp_path / "elsewhere")
+    for ask in (folder.server, folder.allowed):
+        with pytest.raises(ConfigError, match=rf"sudo jetsel keys new --server --folder {folder.path}$"):
+            ask()
 
 
 SPOILT: dict[str, tuple[Callable[[Path], object], str]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +14,7 @@ from jetsel.power.machine import Fact, Known, Machine, Pinned
 from jetsel.power.machine.machine import JTOP_HOW
 from jetsel.power.machine.service import Seen, Service
 from tests.unit.power.machines import THERMAL, put, tx2
+from tests.waiting import until
 
 DOUBLES = Path(__file__).parents[2] / "doubles/jetson_stats"
 WAIT_S = 20.0
@@ -28,14 +29,6 @@ def jtop(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
     yield jtop
     del sys.modules["jtop"]
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    """Wait until it is so; it must become so."""
-    ends = time.monotonic() + WAIT_S
-    while not is_so():
-        assert time.monotonic() < ends
-        time.sleep(0.005)
 
 
 def test_what_the_service_says_fills_what_the_files_do_not(jtop: ModuleType, tmp_path: Path) -> None:

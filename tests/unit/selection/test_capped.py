@@ -12,6 +12,7 @@ from jetsel.selection.cascade import Cascade
 from jetsel.selection.chain import ChainPolicy
 from jetsel.selection.policy import Decision, Evidence, OutOfTime, Policy, Prediction, Run, Steps
 from jetsel.selection.single import Single
+from tests.unit.selection.stepping import ended
 
 NOTHING = Evidence(features=None, fallback=None)
 MODELS = ["s", "m", "l"]
@@ -20,12 +21,6 @@ WHY = "the power budget is exceeded"
 
 def said(model: str, confidence: float) -> Prediction:
     return Prediction(model, np.array([confidence, 1 - confidence], np.float32), confidence)
-
-
-def ended(steps: Steps, *predictions: Prediction) -> Decision:
-    with pytest.raises(StopIteration) as stop:
-        steps.send(predictions)
-    return stop.value.value
 
 
 CASCADE = Cascade.of("cascade", MODELS, [0.8, 0.6])

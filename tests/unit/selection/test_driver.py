@@ -91,12 +91,50 @@ def test_a_run_that_another_model_s_followed_is_an_escalation(driver: Driver) ->
     requests = [flight(CASCADE), flight(CASCADE), flight(Single("s"))]
     for request in requests:
         driver.finish(request)
-    told = {name: (lane.record.runs, lane.record.escalations) for name, lane in driver.lanes.items()}
+    told = {name: lane.record.counts() for name, lane in driver.lanes.items()}
     assert told == {"s": (3, 2), "m": (2, 0), "l": (0, 0)}
     times = driver.lanes["m"].record.percentiles_ms(Clock.now_s)
     assert times is not None
     assert times.p50 <= times.p95 <= times.p99 == pytest.approx(max(r.ran[1].latency_ms for r in requests[:2]))
     assert driver.lanes["l"].record.percentiles_ms(Clock.now_s) is None
+
+
+def test_a_run_and_its_escalation_are_counted_at_once(driver: Driver) -> None:
+    request = flight(CASCADE)
+    driver.begin(request)
+    seen = []
+    while request.outcome is None:
+        batch = driver.take()
+        assert batch is not None
+        driver.execute(batch)
+        seen.append([lane.record.counts() for lane in driver.lanes.values()])
+    assert seen == [[(1, 1), (0, 0), (0, 0)], [(1, 1), (1, 0), (0, 0)]], "however long the next model takes"
+
+
+def test_between_two_looks_there_are_never_more_escalations_than_runs(driver: Driver) -> None:
+    for _ in range(7):
+        driver.begin(flight(CASCADE))
+    before = [(0, 0)] * 3
+    while (batch := driver.take()) is not None:
+        driver.execute(batch)
+        now = [lane.record.counts() for lane in driver.lanes.values()]
+        grown = [(runs - earlier[0], more - earlier[1]) for (runs, more), earlier in zip(now, before, strict=True)]
+        assert all(more <= runs for runs, more in grown), grown
+        before = now
+    assert before == [(7, 7), (7, 0), (0, 0)]
+
+
+def test_waiting_for_a_model_is_told_for_all_runs_together(driver: Driver, clock: Clock) -> None:
+    request = flight(CASCADE)
+    driver.begin(request)
+    for waited_s in (0.25, 0.5):
+        clock.now_s += waited_s
+        batch = driver.take()
+        assert batch is not None
+        driver.execute(batch)
+    assert request.waiting_ms == pytest.approx(750)
+    assert driver.finish(at_once := flight(Single("s"))) is at_once.outcome
+    assert at_once.waiting_ms == 0
 
 
 def test_waiting_runs_of_one_model_go_out_together_up_to_the_limit(
@@ -115,7 +153,7 @@ def test_waiting_runs_of_one_model_go_out_together_up_to_the_limit(
     assert driver.execute(second) == flights[3:]
     assert engines["m"].batches == [3, 2]
     assert flights[0].ran[0].batch == 3
-    assert driver.lanes["m"].record.runs == 5
+    assert driver.lanes["m"].record.counts() == (5, 0)
 
 
 def test_patience_waits_for_a_whole_batch(driver: Driver) -> None:
@@ -348,7 +386,7 @@ def test_all_of_several_models_are_waited_for(driver: Driver) -> None:
     outcome = driver.finish(flight(Duel("all")))
     assert isinstance(outcome, Decision)
     assert (outcome.seen.model, outcome.because) == ("m", "of 2")
-    assert [lane.record.escalations for lane in driver.lanes.values()] == [0, 0, 0], "neither was asked after the other"
+    assert [lane.record.counts()[1] for lane in driver.lanes.values()] == [0, 0, 0], "neither was asked after the other"
 
 
 def test_the_first_of_several_models_is_enough(driver: Driver) -> None:

@@ -13,9 +13,10 @@ from jetsel.premodel import Chain, Neighbours, Scaling, Shares, Soundness
 from jetsel.selection.averaged import AveragedCascade, mean_of
 from jetsel.selection.cascade import Cascade
 from jetsel.selection.chain import ChainPolicy
-from jetsel.selection.policy import Decision, Evidence, Prediction, Steps
+from jetsel.selection.policy import Evidence, Prediction
 from jetsel.selection.skipping import SkippingCascade
 from jetsel.selection.worth import BoostedPolicy, EmbeddingPolicy
+from tests.unit.selection.stepping import ended
 
 NOTHING = Evidence(features=None, fallback="l")
 WHOLE = Scaling(np.zeros(1, np.float32), np.ones(1, np.float32))
@@ -29,12 +30,6 @@ def said(model: str, *probabilities: float, embedding: float | None = None) -> P
 
 def at(place: float, fallback: str | None = "l") -> Evidence:
     return Evidence(np.array([place], np.float32), fallback)
-
-
-def ended(steps: Steps, *predictions: Prediction) -> Decision:
-    with pytest.raises(StopIteration) as stop:
-        steps.send(predictions)
-    return stop.value.value
 
 
 def test_the_mean_is_that_of_the_scaled_logits() -> None:

@@ -9,20 +9,15 @@ from jetsel.errors import InDoubtError, ModelUnavailableError
 from jetsel.premodel import Chain, Neighbours, Scaling
 from jetsel.selection.cascade import Cascade
 from jetsel.selection.chain import ChainPolicy
-from jetsel.selection.policy import Decision, Evidence, Prediction, Run, Steps
+from jetsel.selection.policy import Evidence, Prediction, Run, Steps
 from jetsel.selection.single import Single
+from tests.unit.selection.stepping import ended
 
 NOTHING = Evidence(features=None, fallback=None)
 
 
 def said(model: str, confidence: float) -> Prediction:
     return Prediction(model, np.array([confidence, 1 - confidence], np.float32), confidence)
-
-
-def ended(steps: Steps, *predictions: Prediction) -> Decision:
-    with pytest.raises(StopIteration) as stop:
-        steps.send(predictions)
-    return stop.value.value
 
 
 def test_single_runs_its_one_model() -> None:

@@ -126,6 +126,81 @@ def test_every_filter_goes_by_groups_that_237_knows() -> None:
     assert named <= GROUPS_OF_237
 
 
+REQUIRED = {
+    "[Unit]": {
+        "Requires": "jetsel.socket",
+        "StartLimitIntervalSec": "2min",
+        "StartLimitBurst": "10",
+    },
+    "[Service]": {
+        "Type": "notify",
+        "NotifyAccess": "main",
+        "ExecStart": "@EXECUTABLE@ serve",
+        "ExecReload": "@EXECUTABLE@ reload --timeout-ms 170000 --daemon-pid $MAINPID",
+        "TimeoutStartSec": "180s",
+        "TimeoutStopSec": "40s",
+        "WatchdogSec": "60s",
+        "Restart": "on-failure",
+        "RestartSec": "1s",
+        "RestartPreventExitStatus": "2",
+        "KillMode": "mixed",
+        "OOMPolicy": "continue",
+        "LimitCORE": "0",
+        "NoNewPrivileges": "yes",
+        "SystemCallErrorNumber": "EPERM",
+    },
+}
+"""What the daemon counts on, and has no other test: of the system's service as of a user's."""
+
+REQUIRED_OF_THE_SYSTEM = {
+    "[Service]": {
+        "User": "jetsel",
+        "Group": "jetsel",
+        "SupplementaryGroups": "video",
+        "RuntimeDirectory": "jetsel",
+        "RuntimeDirectoryPreserve": "yes",
+        "StateDirectory": "jetsel",
+        "ConfigurationDirectory": "jetsel",
+        "EnvironmentFile": "-/etc/default/jetsel",
+        "LimitNOFILE": "8192",
+        "LimitNICE": "-15",
+        "CapabilityBoundingSet": "",
+        "AmbientCapabilities": "",
+        "ProtectSystem": "strict",
+        "ProtectHome": "yes",
+        "PrivateTmp": "yes",
+        "IPAddressDeny": "any",
+        "IPAddressAllow": "localhost",
+        "DevicePolicy": "closed",
+    },
+    "[Install]": {"WantedBy": "multi-user.target", "Also": "jetsel.socket"},
+}
+REQUIRED_OF_A_SOCKET = {
+    "[Socket]": {"ListenStream": "%t/jetsel/jetsel.sock", "RemoveOnStop": "yes", "Backlog": "1024"},
+    "[Install]": {"WantedBy": "sockets.target"},
+}
+
+
+@pytest.mark.parametrize(
+    ("unit", "required"),
+    [
+        ("jetsel.service", REQUIRED),
+        ("jetsel.service", REQUIRED_OF_THE_SYSTEM),
+        ("user/jetsel.service", REQUIRED),
+        ("user/jetsel.service", {"[Install]": {"WantedBy": "default.target", "Also": "jetsel.socket"}}),
+        ("jetsel.socket", REQUIRED_OF_A_SOCKET),
+        ("jetsel.socket", {"[Socket]": {"SocketUser": "jetsel", "SocketGroup": "jetsel", "SocketMode": "0660"}}),
+        ("user/jetsel.socket", REQUIRED_OF_A_SOCKET),
+        ("user/jetsel.socket", {"[Socket]": {"SocketMode": "0600", "DirectoryMode": "0700"}}),
+    ],
+)
+def test_a_unit_says_once_what_the_daemon_counts_on(unit: str, required: dict[str, dict[str, str]]) -> None:
+    found = settings(TEMPLATES / unit)
+    for section, directives in required.items():
+        for name, value in directives.items():
+            assert [(s, v) for s, n, v in found if n == name] == [(section, value)], name
+
+
 def test_calibrations_are_sandboxed_as_the_daemon_is() -> None:
     assert sandbox(TEMPLATES / "jetsel-calibrate@.service") == sandbox(TEMPLATES / "jetsel.service")
 

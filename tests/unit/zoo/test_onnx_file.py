@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jetsel.zoo.onnx_file import fields, has_external_data
+from jetsel.zoo.onnx_file import fields, read_file, refers_outside
 from tests.unit.zoo.making import EXTERNAL, LOCATION, TENSOR, WHOLE, field, onnx_file
 
 
 def external(tmp_path: Path, content: bytes) -> bool:
     path = tmp_path / "model.onnx"
     path.write_bytes(content)
-    return has_external_data(path)
+    return refers_outside(read_file(path))
 
 
 def test_fields_of_a_message_worked_by_hand() -> None:

@@ -51,6 +51,7 @@ def test_one_broken_manifest_hides_no_other(tmp_path: Path) -> None:
     zoo = scan([tmp_path])
     assert [model.manifest.name for model in zoo.families["pets"].models] == ["good"]
     assert [broken.path.name for broken in zoo.broken] == ["bad.json", "odd.json"]
+    assert not any(str(tmp_path) in reason for reason in reasons(zoo)), "the path stands beside the reason already"
 
 
 def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
@@ -58,7 +59,8 @@ def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     zoo = scan([tmp_path / "none", tmp_path])
     assert list(zoo.families) == ["pets"]
     repair = "make the folder, or take it out of models.paths"
-    assert reasons(zoo) == [f"{tmp_path / 'none'}: cannot be read: No such file or directory; {repair}"]
+    assert [broken.path for broken in zoo.broken] == [tmp_path / "none"]
+    assert reasons(zoo) == [f"it cannot be read: No such file or directory; {repair}"]
 
 
 def test_a_family_name_with_other_labels_is_refused(tmp_path: Path) -> None:

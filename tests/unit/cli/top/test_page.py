@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import datetime
 
@@ -18,7 +19,7 @@ from tests.unit.cli.test_power_status import POWER
 from tests.unit.client import peer
 
 QUICK = wire.Percentiles(0.1, 0.2, 0.3)
-STAGES = wire.StageTimes(1234, 61.0, QUICK, QUICK, None, QUICK, QUICK, wire.Percentiles(1.5, 12.25, 123.4))
+STAGES = wire.StageTimes(1234, 61.0, QUICK, QUICK, None, QUICK, QUICK, wire.Percentiles(1.5, 12.25, 123.4), QUICK)
 HOST = wire.HostStatus("tensorrt", "restarting", "it hung; it is being started again", None, 2, "it hung", 3.0)
 PLAIN = peer.status(peer.Seen(wire.Status(1, "x"), None))
 BUSY = replace(
@@ -49,8 +50,8 @@ def test_everything_that_is_known_stands_on_a_page_without_an_end() -> None:
     assert lines[0] == "jetsel 9.9.9 ready, process 4711, up 1 d 2 h, 121 MB; 12:00:01, every 2 s"
     assert "so far    7 ok, 1 busy; 3 replies lost" in lines
     assert f"queue     [{'#' * 6}{'.' * 18}] 32 of 128: 30 waiting, 2 in work, 2 workers" in lines
-    assert "ms   queue  decode  features  choice  inference  total   (1,234 in 1 min 1 s)" in lines
-    assert "p99   0.30    0.30         -    0.30       0.30    123" in lines
+    assert "ms   queue  decode  features  choice  waiting  inference  total   (1,234 in 1 min 1 s)" in lines
+    assert "p99   0.30    0.30         -    0.30     0.30       0.30    123" in lines
     assert "big is unavailable: out of memory" in lines
     assert "engine host for tensorrt: restarting, 2 restarts: it hung; it is being started again" in lines
     assert "power: 7.26 W now, 6.50 W in the mean, 3.10 W idle (VDD_IN); power mode 0 MAXN" in lines
@@ -80,6 +81,25 @@ def test_many_models_are_cut_to_what_the_window_has_room_for() -> None:
     assert len(lines) == 24
     (more,) = [line for line in lines if line.startswith("and ")]
     assert more == f"and {40 - sum(line.startswith('m ') for line in lines)} more: see jetsel status"
+
+
+@pytest.mark.parametrize("height", [4, 10, 12])
+def test_lines_that_a_low_window_has_no_room_for_are_counted(height: int) -> None:
+    lines = shown(seen(BUSY), 80, height)
+    assert len(lines) == height
+    counted = re.fullmatch(r"\.\.\. (\d+) more lines: a higher window shows them", lines[-1])
+    assert counted is not None
+    assert shown(seen(BUSY), 80, height - 1 + int(counted[1]))[: height - 1] == lines[:-1]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_repair_is_whole_however_narrow_the_window(width: int) -> None:
+    gone = "the daemon that made /run/jetsel/jetsel.sock is gone: start another: sudo systemctl start jetsel"
+    lines = shown(seen(BUSY, gone), width, 60)
+    assert all(len(line) <= width for line in lines)
+    said = " ".join(" ".join(lines).split())
+    assert f"no answer since 12:00:01, for 0 s: {gone}" in said
+    assert "refused: the running configuration stays: no such model" in said
 
 
 def test_in_a_low_window_what_is_most_urgent_stands_first() -> None:

@@ -10,7 +10,7 @@ from jetsel.errors import BadRequestError, BusyError, OverLimitError
 
 def test_a_spell_is_told_as_it_begins_and_with_its_count_once_it_was_quiet() -> None:
     said: list[object] = []
-    spell = Spell(said.append, lambda count, took_s: said.append((count, took_s)))
+    spell = Spell(lambda words, _: said.append(words), lambda count, took_s: said.append((count, took_s)))
     for now_s in (1.0, 2.0, 2.5):
         spell.seen("full", now_s)
         assert spell.look(now_s)
@@ -26,8 +26,8 @@ def test_a_spell_is_told_as_it_begins_and_with_its_count_once_it_was_quiet() -> 
 def test_refusals_for_a_full_queue_are_two_lines_however_many(caplog: pytest.LogCaptureFixture) -> None:
     spells = Spells()
     for _ in range(1000):
-        spells.refused(BusyError("the queue is full"))
-        spells.refused(BadRequestError("the client's own fault is no state of the daemon"))
+        spells.refused(BusyError("the queue is full"), "uid 7")
+        spells.refused(BadRequestError("the client's own fault is no state of the daemon"), "uid 7")
         spells.look(0)
     assert caplog.messages == ["requests are refused: the queue is full"]
     spells.end()
@@ -38,10 +38,11 @@ def test_clients_at_their_limits_and_lost_replies_are_told_likewise(caplog: pyte
     spells = Spells()
     spells.look(0)
     for lost in range(1, 50):
-        spells.refused(OverLimitError("uid 7 sends more than its 10 messages a second"))
+        spells.refused(OverLimitError("uid 7 sends more than its 10 messages a second"), "uid 7")
         spells.look(lost)
     spells.look(60)
     spells.end()
     events = [getattr(record, "event", None) for record in caplog.records]
     assert events == ["client-over-limit", "replies-lost", "clients-within-limits", "replies-kept"]
+    assert caplog.records[0].fields["client"] == "uid 7"
     assert [record.fields["count"] for record in caplog.records[2:]] == [49, 60]

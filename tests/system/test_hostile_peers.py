@@ -1,0 +1,113 @@
+"""Peers that know ZMTP and mean harm: none of them ends the daemon, stops it, or takes what others need."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import jetsel
+from tests.system.daemons import Daemon, Start, drawn
+from tests.system.raw import LIMIT_S, greeting, hung_up, reach, ready
+
+STATUS = b'{"v":1,"type":"status","id":"x"}'
+
+
+def small(body: bytes, *, more: bool = False) -> bytes:
+    """A frame of up to 255 bytes."""
+    return bytes([int(more), len(body)]) + body
+
+
+def let_in(daemon: Daemon, identity: bytes = b"") -> socket.socket:
+    """A connection that has greeted under this identity."""
+    peer = reach(daemon.endpoint)
+    peer.sendall(greeting())
+    peer.settimeout(LIMIT_S)
+    assert peer.recv(64, socket.MSG_WAITALL)
+    peer.sendall(ready(Identity=identity) if len(identity) < 200 else long_ready(identity))
+    assert peer.recv(1)
+    return peer
+
+
+def long_ready(identity: bytes) -> bytes:
+    """READY with an identity of any length, which takes a long frame."""
+    body = b"\x05READY" + b"".join(
+        bytes([len(name)]) + name + struct.pack(">I", len(value)) + value
+        for name, value in ((b"Socket-Type", b"DEALER"), (b"Identity", identity))
+    )
+    return b"\x06" + struct.pack(">Q", len(body)) + body
+
+
+@pytest.fixture
+def daemon(start: Start) -> Iterator[Daemon]:
+    """One that is sound afterwards, too."""
+    started = start("[server]\npeer_timeout_s = 1\n")
+    yield started
+    assert started.process.poll() is None, started.log.read_text()
+    with jetsel.Client(started.endpoint) as client:
+        assert client.classify(drawn()).label
+
+
+def test_peers_that_send_fast_never_read_and_hang_up_do_no_harm(daemon: Daemon) -> None:
+    for _ in range(2):
+        peers = [let_in(daemon) for _ in range(10)]
+        give_up = time.monotonic() + 2.0
+        while time.monotonic() < give_up:
+            for peer in peers:
+                peer.settimeout(0.02)
+                with contextlib.suppress(OSError):
+                    peer.send(small(STATUS) * 50)
+        for peer in peers:
+            peer.close()
+        time.sleep(1.0)
+
+
+def test_an_id_that_libzmq_would_give_out_next_cannot_be_guessed(daemon: Daemon) -> None:
+    first = 0x6B8B4567  # what rand(3) begins with where nobody has seeded it
+    with contextlib.ExitStack() as stack:
+        for number in range(40):
+            stack.enter_context(let_in(daemon, b"\0" + struct.pack(">I", first + number)))
+        for _ in range(40):
+            with jetsel.Client(daemon.endpoint) as client:
+                assert client.status().state == "ready"
+
+
+@pytest.mark.parametrize("identity", [b"\0\0\0\0\0", b"\0", b"\0abcdefgh", b"i" * 256, b"i" * 1_000_000])
+def test_a_peer_with_an_id_that_zmtp_does_not_allow_is_hung_up_on(daemon: Daemon, identity: bytes) -> None:
+    with let_in(daemon, identity) as peer:
+        peer.sendall(small(STATUS))
+        assert hung_up(peer)
+
+
+def test_a_peer_may_name_itself(daemon: Daemon) -> None:
+    with let_in(daemon, b"camera-1") as peer:
+        peer.sendall(small(STATUS))
+        said = b""
+        while b'"status"' not in said:
+            said += peer.recv(65536) or pytest.fail("it was hung up on")
+
+
+def test_a_message_of_a_million_frames_stops_nobody(daemon: Daemon) -> None:
+    with let_in(daemon) as peer, jetsel.Client(daemon.endpoint) as client:
+        peer.sendall(small(b"{}", more=True) + small(b"", more=True) * 1_000_000 + small(b""))
+        assert client.status().state == "ready"
+        assert hung_up(peer)
+
+
+def test_a_peer_that_goes_silent_after_its_first_message_stays(daemon: Daemon) -> None:
+    with let_in(daemon) as peer:
+        peer.sendall(small(STATUS))
+        assert peer.recv(1)
+        time.sleep(3.0)
+        peer.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                assert peer.recv(65536), "the daemon hung up"
+        peer.setblocking(True)
+        peer.sendall(small(STATUS))
+        peer.settimeout(LIMIT_S)
+        assert peer.recv(1)

@@ -1,0 +1,87 @@
+"""Peers that send without end: what libzmq holds for them stays bounded, and honest clients go on."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import jetsel
+from tests.system.daemons import Daemon, Start, drawn, free_port
+from tests.system.raw import LIMIT_S, greeting, reach, ready
+
+MEGABYTE = 1_000_000
+PEERS_MB = 100
+SENT_MB = 2000  # what a peer would send if nobody hung up on it
+SLACK_MB = 300  # what a fast one gets in between two looks on a busy machine
+MORE, LONG, COMMAND = 1, 2, 4  # ZeroMQ RFC 23, Framing
+
+
+@pytest.fixture
+def daemon(start: Start) -> Daemon:
+    return start(f'[server]\npeers_mb = {PEERS_MB}\ntcp = "tcp://127.0.0.1:{free_port()}"\n')
+
+
+def resident_mb(daemon: Daemon) -> float:
+    lines = Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
+
+
+def endless(peer: socket.socket, between: Callable[[], None]) -> int:
+    """Send a message that has no last frame; return the megabytes that went before the other side hung up."""
+    peer.settimeout(LIMIT_S)
+    peer.sendall(greeting() + ready())
+    time.sleep(0.2)
+    part = bytes([MORE | LONG]) + struct.pack(">Q", 8 * MEGABYTE) + bytes(8 * MEGABYTE)
+    for sent_mb in range(0, SENT_MB, 8):
+        try:
+            peer.sendall(part)
+        except ConnectionError:
+            return sent_mb
+        between()
+    return SENT_MB
+
+
+@pytest.mark.parametrize("over", ["ipc", "tcp"])
+def test_a_message_that_never_ends_is_cut_off_and_its_memory_given_back(daemon: Daemon, over: str) -> None:
+    with jetsel.Client(daemon.endpoint) as client:
+        where = daemon.endpoint if over == "ipc" else client.status().endpoints[1]
+        client.classify(drawn())
+        before_mb, most_mb = resident_mb(daemon), 0.0
+
+        def look() -> None:
+            nonlocal most_mb
+            most_mb = max(most_mb, resident_mb(daemon))
+
+        with reach(where) as peer:
+            assert endless(peer, look) < SENT_MB
+        assert most_mb < before_mb + PEERS_MB + SLACK_MB
+        give_up_s = time.monotonic() + LIMIT_S
+        while resident_mb(daemon) > before_mb + PEERS_MB:
+            assert time.monotonic() < give_up_s
+            time.sleep(0.05)
+        assert client.classify(drawn()).label
+    assert daemon.log.read_text().count("event=peers-shed") == 1
+
+
+def test_properties_of_a_handshake_are_bounded_all_together(daemon: Daemon) -> None:
+    junk = b"\x06X-Junk" + struct.pack(">I", 12 * MEGABYTE) + bytes(12 * MEGABYTE)
+    body = b"\x05READY\x0bSocket-Type" + struct.pack(">I", 6) + b"DEALER" + junk
+    command = bytes([COMMAND | LONG]) + struct.pack(">Q", len(body)) + body
+    with jetsel.Client(daemon.endpoint) as client, contextlib.ExitStack() as stack:
+        client.classify(drawn())
+        before_mb = resident_mb(daemon)
+        for _ in range(30):
+            peer = stack.enter_context(reach(daemon.endpoint))
+            with contextlib.suppress(ConnectionError):
+                peer.sendall(greeting() + command)
+        give_up_s = time.monotonic() + LIMIT_S
+        while resident_mb(daemon) > before_mb + PEERS_MB + 10 or "peers-shed" not in daemon.log.read_text():
+            assert time.monotonic() < give_up_s, (before_mb, resident_mb(daemon))
+            time.sleep(0.05)
+        assert client.classify(drawn()).label
