@@ -59,7 +59,7 @@ def mix() -> list[Kind]:
         _kind("a bomb", 1, '"model":"xs"', png_header(100_000, 100_000), "image-too-large"),
         _kind("12 megapixels", 0.2, '"model":"xs"', encoded(drawn(7, 3000, 4000))),
         _kind("3 MB uncompressed", 0.2, '"model":"xs"', encoded(_noise(1000, 1000), ".bmp")),
-        _kind("past the limit in bytes", 0.02, '"model":"xs"', bytes(16_100_000), "image-too-large"),
+        _kind("past the limit in bytes", 0.02, '"model":"xs"', bytes(16_030_000), "image-too-large"),
     ]
 
 
