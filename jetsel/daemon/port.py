@@ -22,8 +22,8 @@ from jetsel.daemon.wake import Waiter
 from jetsel.errors import ConfigError, NotAllowedError
 
 HIGH_WATER_MARK = 8  # messages for each peer and direction: libzmq holds them before we see anything
-MOST_DELAYED = 1024  # replies that wait for their peer to read on, of all peers together
-MOST_DELAYED_OF_ONE = 512  # of one peer: it cannot take the room of all others
+MOST_DELAYED = 4096  # replies that wait for their peer to read on, of all peers together
+MOST_DELAYED_OF_ONE = 1024  # of one peer: it cannot take the room of all others
 PATIENCE_S = 2.0  # how long such a reply waits before it is lost
 RETRY_MS = 5
 MORE_TO_COME = zmq.NOBLOCK | zmq.SNDMORE  # made once: enum flags cost a microsecond to join

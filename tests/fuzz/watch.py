@@ -33,9 +33,9 @@ def watched(target: Target) -> Target:
             str(error).encode()  # what cannot be sent is no message
         took_s = time.thread_time() - began_s
         grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak_kb) / 1024
-        if took_s > LONGEST_S:
-            raise SlowError(f"{took_s:.1f} s for {len(data)} bytes")
         if grown_mb > MOST_MB:
             raise GreedyError(f"{grown_mb:.0f} MB for {len(data)} bytes")
+        if took_s > LONGEST_S:
+            raise SlowError(f"{took_s:.1f} s for {len(data)} bytes")
 
     return run
