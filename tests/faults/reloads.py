@@ -25,7 +25,7 @@ from tests.faults.watch import held
 from tests.system.daemons import Daemon, Peer, launch, wait_until_ready
 
 APART_S = 0.15  # between two reloads, so that requests are seen without one
-PAUSE_MS = 5.0  # the target, for the 99th percentile
+PAUSE_MS = 5.0  # the target; told and not judged: other work on the machine is in it
 
 
 @dataclass
@@ -120,7 +120,9 @@ def main() -> None:
                 f"{with_one:.1f}, {without:.1f}, {with_one - without:+.1f}",
             ]
         )
+    pause_ms = float(np.quantile(during, 0.99) - np.quantile(apart, 0.99))
     rows += [
+        ["pause: p99 during a reload less p99 apart from one, and the target, ms", f"{pause_ms:.1f}, {PAUSE_MS:g}"],
         ["a reload took, median and worst, ms", f"{np.median(took_ms):.0f}, {took_ms.max():.0f}"],
         ["descriptors before, after", f"{found.descriptors[0]}, {found.descriptors[1]}"],
         ["resident before, after, MB", f"{found.resident_mb[0]:.1f}, {found.resident_mb[1]:.1f}"],
