@@ -215,8 +215,8 @@ class Gate:
         self._is_full = is_full
         if is_full:
             log.warning(
-                "%d clients are connected and more wait for a place: raise server.max_clients (%d) or the limit of open "
-                "files (%d), unless many connect over tcp and say nothing",
+                "%d clients are connected and more wait for a place: raise server.max_clients (%d) or the limit of "
+                "open files (%d), unless many connect over tcp and say nothing",
                 clients,
                 self._limits.max_clients,
                 descriptors.limit(),
