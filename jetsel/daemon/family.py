@@ -46,6 +46,7 @@ class ServedFamily:
     in_use: InUse  # the calibration
     instead: list[str] = field(default_factory=list)  # what stands in for a default that cannot run, in words
     damaged: dict[str, str] = field(default_factory=dict)  # by model that runs on: what is wrong with its file now
+    _failed: dict[str, JetselError] = field(default_factory=dict)  # by model that did not load
     _seen: dict[str, _Seen | None] = field(default_factory=dict)  # by model: its file, when it was found to be whole
 
     def take_over(self, before: ServedFamily) -> None:
@@ -83,7 +84,7 @@ class ServedFamily:
     def load(
         self, config: Config, workers: int, backends: Backends, tell: Callable[[], None], stop: threading.Event
     ) -> None:
-        """Load and warm up every model; one that fails is marked with its reason and the rest go on.
+        """Load and warm up every model; one that fails is marked with its reason, for `stand_in`, and the rest go on.
 
         tell: called before each, unless `stop` is set.
         """
@@ -104,15 +105,19 @@ class ServedFamily:
             except JetselError as error:
                 if engine is not None:
                     engine.close()
-                lane.unavailable = str(error)
-                told = event("model-unavailable", model=name, family=self.name, code=error.code)
-                log.error("model %s of family %s is unavailable: %s", name, self.name, error, extra=told)
+                lane.unavailable, self._failed[name] = str(error), error
                 continue
             lane.engine, lane.unavailable = engine, None
             self._seen[name] = seen
 
     def stand_in(self) -> None:
-        """Once all is loaded: have a model that runs decide where a default or the fallback needs one that does not."""
+        """Once all is loaded, and is to serve: have models that run decide where one is needed that does not.
+
+        Only now the log hears which ones those are: a reload that is refused leaves the models as they were.
+        """
+        for name, error in self._failed.items():
+            told = event("model-unavailable", model=name, family=self.name, code=error.code)
+            log.error("model %s of family %s is unavailable: %s", name, self.name, error, extra=told)
         running = [name for name, lane in self.driver.lanes.items() if lane.engine is not None]
         if not running:
             return  # each request is told why

@@ -107,7 +107,11 @@ class Service:
                 batch = self._take(family.driver)
                 if batch is not None:
                     return functools.partial(self._infer, family.driver, batch)
-        return functools.partial(self._prepare, self._jobs.popleft()) if self._jobs else None
+        if not self._jobs:
+            return None
+        piece = functools.partial(self._prepare, self._jobs[0])
+        self._jobs.popleft()  # what may fail for want of memory is done: no request is lost between queue and crew
+        return piece
 
     def _take(self, driver: Driver) -> Batch | None:
         return driver.take(patient=len(self._jobs) >= driver.max_batch)
@@ -171,7 +175,10 @@ class Service:
     # Work.
 
     def _prepare(self, job: Job) -> None:
-        run_about((job.request.id,), self._begin, job)
+        try:
+            run_about((job.request.id,), self._begin, job)
+        except Exception as error:  # what the nets below are in want of memory for themselves
+            self._finish(job, error)
 
     def _begin(self, job: Job) -> None:
         try:

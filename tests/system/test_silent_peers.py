@@ -60,6 +60,20 @@ def test_a_peer_that_stalls_is_cut_off(daemon: Daemon, over: str, words: str) ->
         assert client.classify(drawn()).label
 
 
+def test_a_peer_that_stalls_in_its_second_message_is_cut_off(daemon: Daemon) -> None:
+    status = b'{"v":1,"type":"status","id":"x"}'
+    with reach(tcp_of(daemon)) as peer:
+        say(peer, greeting() + ready() + frame(status))
+        said = b""
+        while b'"status"' not in said:
+            said += peer.recv(65536) or pytest.fail("it was hung up on")
+        time.sleep(PEER_TIMEOUT_S)  # it may rest
+        peer.sendall(frame(bytes(MEGABYTE), announced=12 * MEGABYTE))
+        assert hung_up(peer)
+    with jetsel.Client(daemon.endpoint) as client:
+        assert client.classify(drawn()).label
+
+
 def test_what_a_stalled_peer_had_sent_is_given_back(start: Start) -> None:
     daemon = start("[server]\npeer_timeout_s = 6\n")
     with jetsel.Client(daemon.endpoint) as client:

@@ -1,8 +1,9 @@
-"""A port with real peers."""
+"""A port with real peers, and connections by themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import zmq
 from jetsel.daemon import port as port_module
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.port import Port
+from tests.unit.daemon.accepted import Rig
 from tests.unit.daemon.ports import LIMIT_S, LONG_MS, Connect
 
 
@@ -44,3 +46,10 @@ def connect(port: Port) -> Iterator[Connect]:
     for peer in peers:
         peer.close(linger=0)
     context.term()
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    """Connections that end with the test."""
+    with ExitStack() as stack:
+        yield Rig(stack, tmp_path / "socket")

@@ -234,6 +234,26 @@ def test_the_next_generation_takes_over_what_is_the_same_and_the_last_frees_the_
         kept.infer(BATCH)
 
 
+def unavailable(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The models that the log tells of as unavailable."""
+    return [r.fields["model"] for r in caplog.records if getattr(r, "event", None) == "model-unavailable"]
+
+
+def test_the_log_tells_of_models_that_do_not_load_only_where_they_are_to_serve(
+    cats: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = loaded(config(cats, models={"threads": 1}))
+    (cats / "cat-s.onnx").write_bytes(b"damaged")
+    second = build(config(cats, models={"threads": 2}))  # so it is to be loaded anew
+    with pytest.raises(ConfigError, match="cat-s"):
+        second.load(Backends(), first)
+    assert unavailable(caplog) == [], "it goes on serving as it was loaded"
+    for generation in (first, second):
+        generation.close()
+    loaded(config(cats)).close()
+    assert unavailable(caplog) == ["cat-s"]
+
+
 @pytest.mark.parametrize(("threads", "workers"), [(2, 1), (1, 2)])
 def test_engines_made_for_other_settings_are_not_taken_over(cats: Path, threads: int, workers: int) -> None:
     first = loaded(config(cats, models={"threads": 1}, server=Server(workers=1)))

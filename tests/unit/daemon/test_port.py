@@ -15,7 +15,8 @@ import zmq
 from jetsel.daemon.access.keyring import Keyring
 from jetsel.daemon.identity import Identity, parse_peer_address
 from jetsel.daemon.listener import Listener
-from jetsel.daemon.port import Message, Port, Route
+from jetsel.daemon.peers import copied
+from jetsel.daemon.port import Message, Port, Route, descriptor_of
 from jetsel.errors import ConfigError
 from jetsel.keys import KeyFolder
 from tests.system.raw import greeting, reach, ready
@@ -64,6 +65,27 @@ def test_an_ipc_peer_is_known_by_what_the_kernel_says_and_a_tcp_peer_is_not(port
     (message,) = received(port, 1)
     assert message.sender.credentials is None
     assert [bytes(frame) for frame in message.frames] == [b"{}", b"image"]
+
+
+def test_the_kernel_finds_a_tcp_peer_whose_machine_is_gone_within_the_time_of_peers(tmp_path: Path) -> None:
+    patient = Port(None, "tcp://127.0.0.1:0", 1000, None, 9.0)
+    context = zmq.Context()
+    peer = context.socket(zmq.DEALER)
+    peer.connect(patient.endpoints[0])
+    peer.send(b"{}")
+    descriptor = descriptor_of(received(patient, 1)[0].last_part)
+    assert descriptor is not None
+    with copied(descriptor) as accepted:
+        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        idle_s, pause_s, probes, unacknowledged_ms = (
+            accepted.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
+        )
+    assert idle_s + probes * pause_s == 9, "while nothing is sent"
+    assert unacknowledged_ms == 9000, "while a reply is"
+    peer.close(linger=0)
+    context.term()
+    patient.close()
 
 
 def test_a_peer_cannot_say_who_it_is(port: Port, tmp_path: Path) -> None:

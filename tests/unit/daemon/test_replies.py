@@ -105,3 +105,27 @@ def test_no_more_replies_are_kept_than_the_limit(port: Port, connect: Connect, m
         for _ in range(100 - lost):
             assert peer.recv() == LARGE
     assert port.lost_replies == lost
+
+
+def test_one_peer_does_not_take_the_room_of_all_late_replies(
+    port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(port_module, "PATIENCE_S", LIMIT_S)
+    monkeypatch.setattr(port_module, "MOST_DELAYED_OF_ONE", 5)
+    (greedy, its_route), (modest, route) = slow_peer(port, connect), slow_peer(port, connect)
+    for _ in range(100):
+        port.send(its_route, LARGE)
+    its_lost = port.lost_replies
+    assert 0 < its_lost < 95
+    for _ in range(10):
+        port.send(route, LARGE)
+    assert port.lost_replies <= its_lost + 5, "what the kernel does not take of ten waits, up to five"
+    with served(port, lambda _: None):
+        for _ in range(5):
+            assert modest.recv() == LARGE
+        for _ in range(100 - its_lost):
+            assert greedy.recv() == LARGE
+    for _ in range(10):  # those that it took in time make room again
+        port.send(its_route, LARGE)
+        with served(port, lambda _: None):
+            assert greedy.recv() == LARGE

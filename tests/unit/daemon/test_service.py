@@ -9,8 +9,10 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+import zmq
 
 from jetsel.config import Config, Models, Power
+from jetsel.daemon import service as service_module
 from jetsel.daemon.generation import build
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
@@ -38,6 +40,12 @@ def service(tmp_path: Path, port: Port) -> Iterator[Service]:
     backends.close()
 
 
+def photograph(request_id: str) -> list[bytes]:
+    """A request to classify one of a few pixels."""
+    image = cv2.imencode(".png", np.zeros((4, 4, 3), np.uint8))[1].tobytes()
+    return [json.dumps({"v": PROTOCOL_VERSION, "type": "classify", "id": request_id}).encode(), image]
+
+
 def take_in(service: Service, count: int) -> None:
     """Have the service take in so many messages."""
     sleep = service.waiter()
@@ -50,10 +58,8 @@ def take_in(service: Service, count: int) -> None:
 
 def test_the_daemon_s_own_request_comes_before_all_that_wait(service: Service, connect: Connect) -> None:
     peer = connect()
-    image = cv2.imencode(".png", np.zeros((4, 4, 3), np.uint8))[1].tobytes()
     for number in range(WAITING):
-        request = json.dumps({"v": PROTOCOL_VERSION, "type": "classify", "id": str(number)}).encode()
-        peer.send_multipart([request, image])
+        peer.send_multipart(photograph(str(number)))
     take_in(service, WAITING)
     probe = service._probe
     assert probe.ask() is not None, "it has only begun"
@@ -67,3 +73,44 @@ def test_the_daemon_s_own_request_comes_before_all_that_wait(service: Service, c
         piece()
     replies = [json.loads(peer.recv_multipart()[-1]) for _ in range(WAITING)]
     assert [(reply["type"], reply["id"]) for reply in replies] == [("answer", str(n)) for n in range(WAITING)]
+
+
+def ask(connect: Connect, request_id: str) -> zmq.Socket[bytes]:
+    """Send a photograph; return the socket that its reply comes to."""
+    peer = connect()
+    peer.send_multipart(photograph(request_id))
+    return peer
+
+
+def test_want_of_memory_while_a_request_is_taken_from_the_queue_leaves_it_there(
+    service: Service, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer = ask(connect, "r")
+    take_in(service, 1)
+    with monkeypatch.context() as wanting:
+        wanting.setattr(service_module.functools, "partial", raise_memory_error)
+        with pytest.raises(MemoryError):
+            service.next_piece()
+    piece = service.next_piece()
+    assert piece is not None
+    piece()
+    assert json.loads(peer.recv_multipart()[-1])["type"] == "answer"
+
+
+def test_want_of_memory_before_a_request_is_begun_is_told_to_its_sender(
+    service: Service, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer = ask(connect, "r")
+    take_in(service, 1)
+    piece = service.next_piece()
+    assert piece is not None
+    with monkeypatch.context() as wanting:
+        wanting.setattr(service_module, "run_about", raise_memory_error)
+        piece()
+    reply = json.loads(peer.recv_multipart()[-1])
+    assert (reply["id"], reply["code"], reply["retry"]) == ("r", "busy", True)
+    assert service.is_drained
+
+
+def raise_memory_error(*_: object) -> None:
+    raise MemoryError
