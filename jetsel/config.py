@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,10 +11,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from jetsel.errors import ConfigError
+from jetsel.state import state_folder
 from jetsel.toml_keys import MAX_KEY_PARTS, line_of_deep_key
 
 SYSTEM_CONFIG = "/etc/jetsel/jetsel.toml"
-SYSTEM_STATE = "/var/lib/jetsel"  # made by the service manager (StateDirectory=jetsel) or by the first root
 
 _PORT = r"([0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])"  # 0 to 65535
 _IPC = r"^ipc:///[^\x00-\x1f]+\Z"
@@ -228,34 +227,6 @@ def engines_folder(host: Host, environment: Mapping[str, str] | None = None) -> 
 def power_folder(power: Power, environment: Mapping[str, str] | None = None) -> Path:
     """Return the folder of what `jetsel power calibrate` measured: power.calibration if set, else see state_folder."""
     return Path(power.calibration) if power.calibration is not None else state_folder("power", environment)
-
-
-def state_folder(name: str, environment: Mapping[str, str] | None = None) -> Path:
-    """Return where the owner's files of one kind lie, by the rule that the daemon and the command line share.
-
-    One place for the whole machine, the folder in $STATE_DIRECTORY (which systemd sets) or /var/lib/jetsel, for root
-    and wherever /var/lib/jetsel exists, so that what a person installs is what the service reads; a person who may not
-    write there is told so and never sent elsewhere. On a machine without it, $XDG_DATA_HOME/jetsel (~/.local/share) of
-    the user who runs the command.
-    """
-    environment = os.environ if environment is None else environment
-    state = environment.get("STATE_DIRECTORY", "").split(":")[0]  # systemd separates several by colons
-    if state or os.geteuid() == 0 or _stands(SYSTEM_STATE):
-        return Path(state or SYSTEM_STATE, name)
-    data = environment.get("XDG_DATA_HOME", "")
-    if data.startswith("/"):  # the specification has relative ones ignored
-        return Path(data, "jetsel", name)
-    home = environment.get("HOME", "")
-    return Path(f"{home}/.local/share/jetsel" if home.startswith("/") else SYSTEM_STATE, name)
-
-
-def _stands(path: str) -> bool:
-    """Whether something is there, a link that this user may not follow included (systemd's DynamicUser makes one)."""
-    try:
-        Path(path).lstat()
-    except OSError:
-        return False
-    return True
 
 
 def _line(text: str) -> str:

@@ -13,7 +13,7 @@ LEVELS = (
     ("selection",),
     ("features", "premodel", "engines", "power", "zoo"),
     ("wire", "image", "config", "endpoint", "keys", "bell", "weights", "events", "overheard", "recent"),
-    ("errors", "disk", "toml_keys"),
+    ("errors", "disk", "toml_keys", "state"),
 )
 """What stands directly under jetsel/, from the top down. A part imports itself and the levels below it, no other.
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections import Counter, deque
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -16,16 +14,13 @@ from jetsel.daemon import peers, routing
 from jetsel.daemon.access.guard import Guard
 from jetsel.daemon.access.keyring import Keyring
 from jetsel.daemon.identity import Identity, identify, parse_peer_address
+from jetsel.daemon.late import RETRY_MS, LateReplies
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.routing import RoutingIds
 from jetsel.daemon.wake import Waiter
 from jetsel.errors import ConfigError, NotAllowedError
 
 HIGH_WATER_MARK = 8  # messages for each peer and direction: libzmq holds them before we see anything
-MOST_DELAYED = 4096  # replies that wait for their peer to read on, of all peers together
-MOST_DELAYED_OF_ONE = 1024  # of one peer: it cannot take the room of all others
-PATIENCE_S = 2.0  # how long such a reply waits before it is lost
-RETRY_MS = 5
 MORE_TO_COME = zmq.NOBLOCK | zmq.SNDMORE  # made once: enum flags cost a microsecond to join
 HEARTBEAT_MS = 1000  # no thread sleeps longer, whatever happens
 FRAME_ROOM_BYTES = 65_536  # the socket takes frames so much larger than an image may be; a larger one disconnects
@@ -112,9 +107,7 @@ class Port:
         self._bell = Bell()
         self._parts: list[zmq.Frame] = []  # of a message that is not read to its end
         self._n_parts = 0
-        self._delayed: deque[tuple[float, tuple[bytes, ...]]] = deque()
-        self._delayed_of: Counter[bytes] = Counter()
-        self._retry_s = 0.0
+        self._late = LateReplies()
         self.lost_replies = 0
         self.delivered: Callable[[int], None] = _unheard  # told the descriptor that each message came over
         self.heartbeat_ms: float = HEARTBEAT_MS
@@ -148,7 +141,7 @@ class Port:
     def waiter(self) -> Callable[[], None]:
         """Return what one thread calls to sleep until a message may have come, `wake` was called, or it is time."""
         waiter = Waiter(int(self._socket.getsockopt(zmq.FD)), self._bell)
-        return lambda: waiter.wait(RETRY_MS if self._delayed else self.heartbeat_ms)
+        return lambda: waiter.wait(RETRY_MS if self._late else self.heartbeat_ms)
 
     def wake(self) -> None:
         """Rouse one thread that sleeps, or the next that would."""
@@ -158,8 +151,8 @@ class Port:
         """Return up to `limit` messages that have come, fewer large ones, without waiting; retry late replies first."""
         while True:
             with self._lock:
-                if self._delayed:
-                    self._retry()
+                if self._late:
+                    self.lost_replies += self._late.retry(self._try)
                 messages = self._take(limit)
                 if messages or not self._n_parts:
                     return messages
@@ -201,7 +194,7 @@ class Port:
     def is_quiet(self) -> bool:
         """Whether no message waits to be taken and no reply waits for its reader."""
         with self._lock:
-            return not self._delayed and not (self._closed or self._is_readable())
+            return not self._late and not (self._closed or self._is_readable())
 
     def _is_readable(self) -> bool:
         return bool(int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
@@ -214,16 +207,13 @@ class Port:
         """
         frames = (route.peer, b"", frame) if route.delimited else (route.peer, frame)
         with self._lock:
-            if self._closed or self._try(frames):
-                return
-            if len(self._delayed) < MOST_DELAYED and self._delayed_of[route.peer] < MOST_DELAYED_OF_ONE:
-                self._delayed_of[route.peer] += 1
-                self._delayed.append((time.monotonic() + PATIENCE_S, frames))
-            else:
+            if not self._try(frames) and not self._late.keep(frames):
                 self.lost_replies += 1
 
     def _try(self, frames: tuple[bytes, ...]) -> bool:
         """Send without waiting; return False where the peer is at its high-water mark."""
+        if self._closed:
+            return True
         try:
             for frame in frames[:-1]:
                 self._socket.send(frame, MORE_TO_COME)  # only the first, the peer's name, can fail
@@ -233,25 +223,6 @@ class Port:
         except zmq.ZMQError:  # EHOSTUNREACH: it is gone
             self.lost_replies += 1
         return True
-
-    def _retry(self) -> None:
-        """Try late replies once more, of each peer up to the first that fails; give up on those that waited enough."""
-        now = time.monotonic()
-        if now < self._retry_s:
-            return
-        self._retry_s = now + RETRY_MS / 1e3
-        late, self._delayed = self._delayed, deque()
-        full: set[bytes] = set()
-        for give_up_s, frames in late:
-            peer = frames[0]
-            if self._closed or (peer not in full and self._try(frames)):
-                continue
-            full.add(peer)
-            if now < give_up_s:
-                self._delayed.append((give_up_s, frames))
-            else:
-                self.lost_replies += 1
-        self._delayed_of = Counter(frames[0] for _, frames in self._delayed)
 
     def close(self) -> None:
         """Close the socket; what was sent is given half a second to leave."""

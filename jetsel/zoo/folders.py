@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from jetsel.config import Models, state_folder
+from jetsel.config import Models
+from jetsel.state import state_folder
 from jetsel.zoo.store import STARTER
 
 
@@ -22,7 +23,7 @@ def model_folders(models: Models, environment: Mapping[str, str] | None = None) 
 
 
 def own_folder(environment: Mapping[str, str] | None = None) -> Path:
-    """Return where models are added unless the configuration names a folder: `models`, see config.state_folder."""
+    """Return where models are added unless the configuration names a folder: `models`, see state.state_folder."""
     return state_folder("models", environment)
 
 

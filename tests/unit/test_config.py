@@ -299,7 +299,7 @@ def test_where_nothing_is_configured_there_is_one_place_for_a_machine_and_else_o
     system = tmp_path / "jetsel"
     if has_system:
         system.symlink_to("private/jetsel")  # as systemd's DynamicUser leaves it to others: it leads nowhere for them
-    monkeypatch.setattr("jetsel.config.SYSTEM_STATE", str(system))
+    monkeypatch.setattr("jetsel.state.SYSTEM_STATE", str(system))
     monkeypatch.setattr("os.geteuid", lambda: user)
     found = calibrations_folder(Models(), {"HOME": "/home/me", **environment})
     assert str(found) == expected.replace("SYSTEM", str(system))

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jetsel.cli.doctoring.finding import Finding, State, Subject
-from jetsel.config import calibrations_folder, engines_folder, state_folder
+from jetsel.config import calibrations_folder, engines_folder
+from jetsel.state import state_folder
 
 TRIED_BYTES = 4096  # one block: a full disk refuses it
 

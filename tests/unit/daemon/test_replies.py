@@ -7,7 +7,7 @@ import itertools
 import pytest
 import zmq
 
-from jetsel.daemon import port as port_module
+from jetsel.daemon import late
 from jetsel.daemon.port import Port, Route
 from tests.unit.daemon.ports import LIMIT_S, Connect, received, served
 
@@ -48,7 +48,7 @@ def slow_peer(port: Port, connect: Connect) -> tuple[zmq.Socket[bytes], Route]:
 def test_a_slow_peer_gets_every_reply_once_it_reads(
     port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(port_module, "PATIENCE_S", LIMIT_S)
+    monkeypatch.setattr(late, "PATIENCE_S", LIMIT_S)
     peer, route = slow_peer(port, connect)
     with served(port, lambda message: port.send(message.route, b"pong")):
         other = connect()
@@ -65,7 +65,7 @@ def test_a_slow_peer_gets_every_reply_once_it_reads(
 def test_while_replies_wait_for_one_peer_the_others_are_answered(
     port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(port_module, "PATIENCE_S", LIMIT_S)
+    monkeypatch.setattr(late, "PATIENCE_S", LIMIT_S)
     _, route = slow_peer(port, connect)
     for _ in range(100):
         port.send(route, LARGE)
@@ -79,7 +79,7 @@ def test_while_replies_wait_for_one_peer_the_others_are_answered(
 def test_patience_ends_and_what_is_lost_is_counted(
     port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(port_module, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(late, "PATIENCE_S", 0.0)
     peer, route = slow_peer(port, connect)
     for _ in range(100):
         port.send(route, LARGE)
@@ -94,8 +94,8 @@ def test_patience_ends_and_what_is_lost_is_counted(
 
 
 def test_no_more_replies_are_kept_than_the_limit(port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(port_module, "PATIENCE_S", LIMIT_S)
-    monkeypatch.setattr(port_module, "MOST_DELAYED", 5)
+    monkeypatch.setattr(late, "PATIENCE_S", LIMIT_S)
+    monkeypatch.setattr(late, "MOST", 5)
     peer, route = slow_peer(port, connect)
     for _ in range(100):
         port.send(route, LARGE)
@@ -110,8 +110,8 @@ def test_no_more_replies_are_kept_than_the_limit(port: Port, connect: Connect, m
 def test_one_peer_does_not_take_the_room_of_all_late_replies(
     port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(port_module, "PATIENCE_S", LIMIT_S)
-    monkeypatch.setattr(port_module, "MOST_DELAYED_OF_ONE", 5)
+    monkeypatch.setattr(late, "PATIENCE_S", LIMIT_S)
+    monkeypatch.setattr(late, "MOST_OF_ONE", 5)
     (greedy, its_route), (modest, route) = slow_peer(port, connect), slow_peer(port, connect)
     for _ in range(100):
         port.send(its_route, LARGE)
