@@ -19,6 +19,8 @@ MARKED_FOLDERS = (
     "booted",
 )  # their tests carry these marks without saying so
 
+SAID = pytest.StashKey[list[str]]()
+
 # Examples may be slow on a busy machine: that is no failure of theirs.
 settings.register_profile("jetsel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("jetsel"), derandomize=True)
@@ -27,6 +29,23 @@ settings.load_profile("ci" if os.environ.get("CI") else "jetsel")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--forbid-skips", action="store_true", help="a test that skips, for want of a tool, fails instead")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[SAID] = []
+
+
+@pytest.fixture(scope="session")
+def said(pytestconfig: pytest.Config) -> list[str]:
+    """What a test tells of what it saw: lines that are printed when all tests are through."""
+    return pytestconfig.stash[SAID]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.stash[SAID]:
+        terminalreporter.section("what was seen")
+        for line in config.stash[SAID]:
+            terminalreporter.write_line(line)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects

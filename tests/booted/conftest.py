@@ -13,25 +13,6 @@ from tests.booted.debian import MissingError, base, copy, missing
 from tests.booted.machine import Machine
 from tests.booted.package import Package, built, install, people
 
-SAID = pytest.StashKey[list[str]]()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[SAID] = []
-
-
-@pytest.fixture(scope="session")
-def said(pytestconfig: pytest.Config) -> list[str]:
-    """Lines that are printed when all tests are through."""
-    return pytestconfig.stash[SAID]
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if config.stash[SAID]:
-        terminalreporter.section("the real systemd")
-        for line in config.stash[SAID]:
-            terminalreporter.write_line(line)
-
 
 @pytest.fixture(scope="session")
 def debian(said: list[str]) -> Path:

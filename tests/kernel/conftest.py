@@ -15,24 +15,6 @@ from tests.kernel.debian import Kernel, MissingError, kernel
 from tests.kernel.machine import Machine
 
 CACHE = "JETSEL_KERNEL_CACHE"  # a folder where what was fetched and built stays
-SAID = pytest.StashKey[list[str]]()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[SAID] = []
-
-
-@pytest.fixture(scope="session")
-def said(pytestconfig: pytest.Config) -> list[str]:
-    """Lines that are printed when all tests are through."""
-    return pytestconfig.stash[SAID]
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if config.stash[SAID]:
-        terminalreporter.section("the real driver")
-        for line in config.stash[SAID]:
-            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")
