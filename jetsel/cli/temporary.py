@@ -15,7 +15,7 @@ from types import FrameType
 from jetsel.client import Client
 from jetsel.errors import InternalError, NoDaemonError, NoReplyError
 
-START_S = 60.0  # a board that reads its models from a slow card for the first time
+SILENCE_S = 60.0  # before its first word: a board reads Python and its libraries from a slow card for the first time
 STOP_S = 15.0  # the daemon itself gives accepted requests 10 s
 LOOK_EVERY_S = 0.02
 
@@ -54,16 +54,18 @@ def _started(folder: Path) -> Iterator[Client]:
 
 
 def _wait_until_ready(client: Client, process: subprocess.Popen[bytes], log: Path) -> None:
-    give_up = time.monotonic() + START_S
-    while process.poll() is None and time.monotonic() < give_up:
+    heard_s = time.monotonic()
+    while process.poll() is None and time.monotonic() - heard_s < SILENCE_S:
         try:
             if client.status(timeout_ms=1000).state == "ready":
                 return
+            heard_s = time.monotonic()  # it loads: that takes what it takes
         except (NoDaemonError, NoReplyError):
             pass  # its socket is not there yet
         time.sleep(LOOK_EVERY_S)
     said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    raise InternalError(f"the daemon did not come up: {said[-1] if said else 'it said nothing'}")
+    what = f"ended with status {process.poll()}" if process.poll() is not None else f"is silent for {SILENCE_S:g} s"
+    raise InternalError(f"the daemon did not come up, it {what}: {said[-1] if said else 'its log is empty'}")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
