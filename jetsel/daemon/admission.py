@@ -26,11 +26,14 @@ class Admission:
 
     def pace(self, client: str) -> None:
         """Count one message of a client, whatever it holds; raises OverLimitError where it sends faster than it may."""
-        with self._lock:
-            self._clients.pace(client)
+        if self.limits.client_rate_hz is not None:
+            with self._lock:
+                self._clients.pace(client)
 
     def look(self, load: Load) -> None:
         """Raise what `admit` would of a load of which only some is known yet: OverLimitError or BusyError."""
+        if not self.in_queue:  # nobody is at a limit
+            return
         with self._lock:
             self._clients.check(load)
             self._check_room(load)

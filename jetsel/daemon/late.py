@@ -18,19 +18,16 @@ class LateReplies:
     """For whoever holds the socket's lock."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[float, Frames]] = deque()
+        self.waiting: deque[tuple[float, Frames]] = deque()  # until when, and what
         self._of: Counter[bytes] = Counter()
         self._retry_s = 0.0
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
     def keep(self, frames: Frames) -> bool:
         """Keep one to try again; False where there is no room for it."""
-        if len(self._waiting) >= MOST or self._of[frames[0]] >= MOST_OF_ONE:
+        if len(self.waiting) >= MOST or self._of[frames[0]] >= MOST_OF_ONE:
             return False
         self._of[frames[0]] += 1
-        self._waiting.append((time.monotonic() + PATIENCE_S, frames))
+        self.waiting.append((time.monotonic() + PATIENCE_S, frames))
         return True
 
     def retry(self, send: Callable[[Frames], bool]) -> int:
@@ -42,7 +39,7 @@ class LateReplies:
         if now < self._retry_s:
             return 0
         self._retry_s = now + RETRY_MS / 1e3
-        late, self._waiting = self._waiting, deque()
+        late, self.waiting = self.waiting, deque()
         full: set[bytes] = set()
         lost = 0
         for give_up_s, frames in late:
@@ -51,8 +48,8 @@ class LateReplies:
                 continue
             full.add(peer)
             if now < give_up_s:
-                self._waiting.append((give_up_s, frames))
+                self.waiting.append((give_up_s, frames))
             else:
                 lost += 1
-        self._of = Counter(frames[0] for _, frames in self._waiting)
+        self._of = Counter(frames[0] for _, frames in self.waiting)
         return lost

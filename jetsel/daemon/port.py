@@ -22,6 +22,7 @@ from jetsel.errors import ConfigError, NotAllowedError
 
 HIGH_WATER_MARK = 8  # messages for each peer and direction: libzmq holds them before we see anything
 MORE_TO_COME = zmq.NOBLOCK | zmq.SNDMORE  # made once: enum flags cost a microsecond to join
+_READABLE = int(zmq.POLLIN)  # so do they to compare
 HEARTBEAT_MS = 1000  # no thread sleeps longer, whatever happens
 FRAME_ROOM_BYTES = 65_536  # the socket takes frames so much larger than an image may be; a larger one disconnects
 HANDSHAKE_S = 5.0  # at most, whatever peer_timeout_s: what a peer sends until it is let in is held for nobody
@@ -141,7 +142,7 @@ class Port:
     def waiter(self) -> Callable[[], None]:
         """Return what one thread calls to sleep until a message may have come, `wake` was called, or it is time."""
         waiter = Waiter(int(self._socket.getsockopt(zmq.FD)), self._bell)
-        return lambda: waiter.wait(RETRY_MS if self._late else self.heartbeat_ms)
+        return lambda: waiter.wait(RETRY_MS if self._late.waiting else self.heartbeat_ms)
 
     def wake(self) -> None:
         """Rouse one thread that sleeps, or the next that would."""
@@ -151,7 +152,7 @@ class Port:
         """Return up to `limit` messages that have come, fewer large ones, without waiting; retry late replies first."""
         while True:
             with self._lock:
-                if self._late:
+                if self._late.waiting:
                     self.lost_replies += self._late.retry(self._try)
                 messages = self._take(limit)
                 if messages or not self._n_parts:
@@ -194,10 +195,10 @@ class Port:
     def is_quiet(self) -> bool:
         """Whether no message waits to be taken and no reply waits for its reader."""
         with self._lock:
-            return not self._late and not (self._closed or self._is_readable())
+            return not self._late.waiting and not (self._closed or self._is_readable())
 
     def _is_readable(self) -> bool:
-        return bool(int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
+        return bool(int(self._socket.getsockopt(zmq.EVENTS)) & _READABLE)
 
     def send(self, route: Route, frame: bytes) -> None:
         """Send one reply without waiting for the peer.

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
 
 from jetsel.config import Config
+from jetsel.daemon.aside import aside
 from jetsel.daemon.changes import changes, for_next_start
 from jetsel.daemon.generation import Generation, Hear, build
 from jetsel.daemon.logs.handler import set_level
 from jetsel.daemon.metering.metering import Metering
 from jetsel.engines import Backends
-from jetsel.errors import JetselError, ReloadFailedError, ShuttingDownError
+from jetsel.errors import ConfigError, JetselError, ReloadFailedError, ShuttingDownError
 from jetsel.events import event
 from jetsel.power.finding import check as check_power
 
@@ -77,10 +79,11 @@ class Serving:
         try:
             config = self._reread()
             check_power(config.power)
-            following = build(config, before)
+            following = aside(lambda: build(config, before))
             following.limits, following.workers = before.limits, before.workers  # of [server]: at the next start
             following.hear = self._hear
-            following.load(self._backends, before, self._stopping)
+            self._make_backends(following)
+            aside(functools.partial(following.load, self._backends, before, self._stopping))
         except JetselError as error:
             raise ReloadFailedError(f"the running configuration stays: {error}") from None
         finally:
@@ -89,6 +92,13 @@ class Serving:
         if not following.ready:
             raise ShuttingDownError("the daemon is stopping and reloads no more: it reads everything when it is back")
         return following
+
+    def _make_backends(self, following: Generation) -> None:
+        """Make those that it needs: they may start processes, which `aside` would keep behind for good."""
+        for family in following.families.values():
+            for backend in family.backends.values():
+                with contextlib.suppress(ConfigError):  # there is none of this name: its models are told when they load
+                    self._backends.get(backend)
 
     def _swap(self, before: Generation, following: Generation) -> list[str]:
         """Have the following one serve; return what is different."""

@@ -48,7 +48,8 @@ class Tally:
             self.count(reply.code)
             return
         took, family = reply.stages_ms, reply.family
-        features, waiting = (math.nan if ms is None else ms for ms in (took.features, took.waiting))
+        features = math.nan if took.features is None else took.features
+        waiting = math.nan if took.waiting is None else took.waiting
         inference, now_s = sum(took.inference), time.monotonic()
         with self._lock:
             self._outcomes[OK] = self._outcomes.get(OK, 0) + 1

@@ -75,6 +75,8 @@ class Watchdog:
 
     def turned(self) -> None:
         """The calling thread has come round: it has done its piece of work, if it had one, and read the socket."""
+        if self._period_s is None:
+            return
         now_s = self._now()
         self._turned_s[threading.get_ident()] = now_s
         if now_s >= self._due_s and self._lock.acquire(blocking=False):

@@ -22,7 +22,10 @@ MAX_FILL_BYTES = 65_536
 
 _TEM, _SOI, _EOI, _SOS, _APP1 = 0x01, 0xD8, 0xD9, 0xDA, 0xE1
 _SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # without DHT, JPG and DAC
-_MARKERS = frozenset((*range(0x01, 0xD0), *range(0xD9, 0xFF)))  # without SOI, and what may stand inside a scan
+_ALONE = frozenset((_TEM, _EOI))
+_WITH_SEGMENT = frozenset((*range(0x02, 0xD0), *range(0xDA, 0xFF)))  # without RST0..7, SOI and FF, which may fill
+_TELLING = _SOF | {_SOS, _APP1, _EOI}  # what is looked at before the first scan
+_HEAD = struct.Struct(">BBH").unpack_from  # FF, a marker, and the length of its segment
 _SEQUENTIAL = (0xC0, 0xC1)
 # Inside a scan FF is followed by 00 (a data byte) or D0..D7 (restart); before a marker there may be any number of FF.
 # One search in C passes over a whole scan: a loop in Python over its FF bytes would take twice as long.
@@ -64,15 +67,14 @@ def begin(data: memoryview, limits: Limits) -> Start:
     tiff: memoryview | None = None
     at, fill = 2, MAX_FILL_BYTES
     for _ in range(MAX_BEFORE_SCAN):
-        marker, found_at = _next_marker(data, at, at + fill + 2)
+        marker, found_at, following = _next_segment(data, at, at + fill + 2)
         fill -= found_at - 2 - at
-        at = found_at
-        if marker == _TEM:
+        at = following
+        if marker not in _TELLING:
             continue
         if marker == _EOI:
             raise damaged(KIND, "it holds no picture")
-        segment = _segment(data, at)
-        at += 2 + len(segment)
+        segment = data[found_at + 2 : following]
         if marker in _SOF:
             _check_only(frame)
             frame = _frame(marker, segment, limits)
@@ -80,7 +82,7 @@ def begin(data: memoryview, limits: Limits) -> Start:
             if frame is None:
                 raise damaged(KIND, "it has no frame header before its scan")
             return Start(frame.width, frame.height, _is_only_scan(segment, frame), tiff, at)
-        elif marker == _APP1 and tiff is None and segment[: len(exif.PREFIX)] == exif.PREFIX:
+        elif tiff is None and segment[: len(exif.PREFIX)] == exif.PREFIX:
             tiff = segment[len(exif.PREFIX) :]
     raise damaged(KIND, f"no picture begins within its first {MAX_BEFORE_SCAN} segments")
 
@@ -102,12 +104,9 @@ def _walk_scans(data: memoryview, start: Start, limits: Limits) -> None:
     scans, at = 1, start.scan_at
     most = min(MAX_SCANS, MAX_LARGEST_SCANS * limits.max_pixels // (start.width * start.height))
     for _ in range(MAX_SEGMENTS):
-        marker, at = _next_marker(data, at, len(data))
-        if marker == _TEM:
-            continue
+        marker, _, at = _next_segment(data, at, len(data))
         if marker == _EOI:
             return
-        at += 2 + len(_segment(data, at))
         if marker in _SOF:
             _check_only(start)
         if marker == _SOS:
@@ -123,10 +122,19 @@ def _check_only(frame: _Frame | Start | None) -> None:
         raise damaged(KIND, "it has two frame headers")
 
 
+def _next_segment(data: memoryview, at: int, end: int) -> tuple[int, int, int]:
+    """Return the next marker before `end`, the place after it, and that after its segment, if it has one."""
+    size = len(data)
+    if at + 4 <= size:  # nearly always it stands there, and all of its segment is there
+        first, marker, length = _HEAD(data, at)
+        if first == 0xFF and marker in _WITH_SEGMENT and 2 <= length <= size - at - 2:
+            return marker, at + 2, at + 2 + length
+    marker, at = _next_marker(data, at, end)
+    return marker, at, at if marker in _ALONE else at + _segment_bytes(data, at)
+
+
 def _next_marker(data: memoryview, at: int, end: int) -> tuple[int, int]:
     """Return the next marker before `end`, whatever stands before it (as libjpeg does), and the place after it."""
-    if at + 1 < len(data) and data[at] == 0xFF and data[at + 1] in _MARKERS:  # nearly always
-        return data[at + 1], at + 2
     last = min(end, len(data))
     while at < last:
         found = _NEXT_MARKER.search(data, at, min(at + _STEP_BYTES, last))
@@ -141,16 +149,16 @@ def _next_marker(data: memoryview, at: int, end: int) -> tuple[int, int]:
     raise truncated(KIND, "before its end-of-image marker")
 
 
-def _segment(data: memoryview, at: int) -> memoryview:
-    """Return the segment's content, without the two bytes of its length."""
+def _segment_bytes(data: memoryview, at: int) -> int:
+    """Return the segment's length, the two bytes that tell it included."""
     if at + 2 > len(data):
         raise truncated(KIND, "inside a segment's length")
-    (length,) = struct.unpack_from(">H", data, at)
+    length = int.from_bytes(data[at : at + 2], "big")
     if length < 2:
         raise damaged(KIND, f"a segment of {length} bytes")
     if at + length > len(data):
         raise truncated(KIND, "inside a segment")
-    return data[at + 2 : at + length]
+    return length
 
 
 def _frame(marker: int, segment: memoryview, limits: Limits) -> _Frame:

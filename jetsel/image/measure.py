@@ -46,7 +46,10 @@ def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: 
 def reduction(width: int, height: int, needed_px: int) -> int:
     """Return the largest of 8, 4, 2 and 1 that leaves the shorter side `needed_px` pixels (libjpeg rounds sides up)."""
     shorter = min(width, height)
-    return next((n for n in (8, 4, 2) if -(-shorter // n) >= needed_px), 1)
+    for n in (8, 4, 2):  # for every request: no generator
+        if -(-shorter // n) >= needed_px:
+            return n
+    return 1
 
 
 _SIZES = {png.KIND: png.size, webp.KIND: webp.size, bmp.KIND: bmp.size}
