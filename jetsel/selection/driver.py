@@ -81,8 +81,9 @@ class Driver:
             return None
         with self._lock:
             due = [lane for lane in self.lanes.values() if lane.waiting and self._is_due(lane, patient)]
-            # No lane starves behind a cheaper one.
-            for lane in sorted(due, key=lambda lane: lane.waiting[0].waiting_since_s):
+            if len(due) > 1:  # no lane starves behind a cheaper one
+                due.sort(key=lambda lane: lane.waiting[0].waiting_since_s)
+            for lane in due:
                 engine = lane.engine
                 if engine is not None and engine.place.enter(engine.concurrency):
                     return Batch(lane, self._gather(lane), engine.place)
@@ -215,10 +216,15 @@ class Driver:
                 return None
             flight.asked = None
             landed = [flight.landed[name] for name in asked.models if name in flight.landed]
-        good = tuple(found for found in landed if isinstance(found, Prediction))
-        failed = next((found for found in landed if isinstance(found, JetselError)), None)
+        good: list[Prediction] = []
+        failed: JetselError | None = None
+        for found in landed:  # mostly one, for every request: no generators
+            if isinstance(found, Prediction):
+                good.append(found)
+            elif failed is None:
+                failed = found
         if failed is None or (asked.until == "first" and good):
-            return lambda steps: steps.send(good)
+            return lambda steps: steps.send(tuple(good))
         return lambda steps: steps.throw(failed)
 
     def _advance(self, flight: Flight, move: Callable[..., Run], ran: Record | None = None) -> bool:
