@@ -32,7 +32,8 @@ class Admission:
 
     def look(self, load: Load) -> None:
         """Raise what `admit` would of a load of which only some is known yet: OverLimitError or BusyError."""
-        if not self.in_queue:  # nobody is at a limit
+        if not self.in_queue:  # no client is at its limit
+            self._check_room(load)
             return
         with self._lock:
             self._clients.check(load)

@@ -6,7 +6,6 @@ daemon's own user, who ask for status and reload. Nobody else has more than a sh
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -27,15 +26,11 @@ bytes (ZeroMQ RFC 26), and ERROR with a status of three digits. READY, for one t
 
 
 class Connection(Struct, eq=False):
-    """One that stands. received_bytes: over tcp, when it last delivered. unread_bytes: over ipc, seen since then.
-
-    since_s: when it was first seen; after_s: when it was looked for before, and was not there.
-    """
+    """One that stands. received_bytes: over tcp, when it last delivered. unread_bytes: over ipc, seen since then."""
 
     descriptor: int
     peer: Peer
     since_s: float
-    after_s: float
     is_open: bool
     is_cut: bool = False
     received_bytes: int = 0
@@ -55,32 +50,24 @@ class Connections:
         self._has_keys = has_keys
         self._now = now
         self._standing: dict[int, Connection] = {}
-        self._delivered: dict[int, float] = {}  # when; perhaps by a connection that had this descriptor before
-        self._looked_s = -math.inf
+        self._delivered: dict[int, tuple[float, int | None]] = {}  # when, and over which inode
 
     def __len__(self) -> int:
         return len(self._standing)
 
     def delivered(self, descriptor: int) -> None:
         """Note that a whole message has come over this connection (zmq_msg_get(3), ZMQ_SRCFD)."""
-        self._delivered[descriptor] = self._now()
+        self._delivered[descriptor] = self._now(), peers.inode_of(descriptor)
 
-    def look(self, watched: Mapping[int, int | None], at_s: float | None = None) -> None:
-        """Take in who came and left.
-
-        watched: inodes by descriptor, None where the kernel does not tell them. at_s: when it was begun to ask for
-        them, on the clock that was given; None: now.
-        """
-        before_s, self._looked_s = self._looked_s, self._now() if at_s is None else at_s
+    def look(self, watched: Mapping[int, int | None]) -> None:
+        """Take in who came and left. watched: inodes by descriptor, None where the kernel does not tell them."""
         inodes = {fd: peers.inode_of(fd) if inode is None else inode for fd, inode in watched.items()}
         for descriptor, known in list(self._standing.items()):
             if inodes.get(descriptor) != known.peer.inode:
                 del self._standing[descriptor]
         for descriptor, inode in inodes.items():
             if descriptor not in self._standing and (peer := peers.who(descriptor)) and peer.inode == inode:
-                self._standing[descriptor] = Connection(
-                    descriptor, peer, self._now(), before_s, is_open=not peer.is_tcp
-                )
+                self._standing[descriptor] = Connection(descriptor, peer, self._now(), is_open=not peer.is_tcp)
         for connection in self._standing.values():
             if not connection.is_open:
                 connection.is_open = self._is_through(connection.descriptor)
@@ -91,8 +78,8 @@ class Connections:
 
     def delivered_at(self, connection: Connection) -> float | None:
         """Return when a whole message came over it last; None where none has."""
-        at_s = self._delivered.get(connection.descriptor)
-        return None if at_s is None or at_s <= connection.after_s else at_s
+        at_s, inode = self._delivered.get(connection.descriptor, (None, None))
+        return at_s if inode == connection.peer.inode else None
 
     def _is_through(self, descriptor: int) -> bool:
         passed = peers.passed(descriptor)

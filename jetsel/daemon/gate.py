@@ -183,7 +183,7 @@ class Gate:
         except OSError:  # not one descriptor is left to look with
             ipc = tcp = 0
         else:
-            self.connections.look(watched, self._looked_s)
+            self.connections.look(watched)
             clients = len(self.connections)
             places = max(0, min(self._limits.max_clients, clients + free))
             self._end_surplus(places)
