@@ -20,7 +20,7 @@ import pytest
 from jetsel.config import Power
 from jetsel.power.integration import inside
 from jetsel.power.sampling.reader import Reader
-from jetsel.power.sampling.ring import INDEX, POWER, SIZE, TIME
+from jetsel.power.sampling.ring import ALL, INDEX, POWER, SIZE, TIME
 from jetsel.power.sampling.sampler import Rules, Sampler
 from tests.simulator import Simulator, constant, square, unavailable
 from tests.waiting import until
@@ -309,6 +309,8 @@ def test_a_reader_beside_a_writer_at_full_speed_never_gets_a_torn_record():
             assert newest[0, INDEX] >= last
             last = int(newest[0, INDEX])
             times_ns, power_w = reader.between(now_ns - 10**10, now_ns)
+            if reader.count() - last > ALL.capacity // 2:
+                continue  # we were held up: of that time, means are left
             expected_w = np.array([each * 7919 % 1_000_000_007 for each in times_ns.tolist()]) / 1e6
             whole = times_ns > times_ns[-1] - 10**9 if len(times_ns) else times_ns > 0
             assert np.array_equal(power_w[whole], expected_w[whole])
