@@ -11,8 +11,8 @@ from jetsel.daemon.clients import Load
 from jetsel.daemon.job import Job
 from jetsel.daemon.logs import each
 from jetsel.daemon.logs.spells import Spells
+from jetsel.daemon.message import Message, Route
 from jetsel.daemon.metering.metering import Metering
-from jetsel.daemon.port import Message, Route
 from jetsel.daemon.serving import Serving
 from jetsel.daemon.shortage import out_of_memory
 from jetsel.daemon.tally import Tally

@@ -60,8 +60,10 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 class Gate:
     """A thread that stands at the listening sockets from `open` to `close`."""
 
-    def __init__(self, limits: Server) -> None:
+    def __init__(self, limits: Server, others: Callable[[], int] = lambda: 0) -> None:
+        """others: how many clients are connected elsewhere, in the same places."""
         self._limits = limits
+        self._others = others
         self.connections = Connections(limits.client_connections, limits.keys is not None)
         self._excess = Excess(limits.peers_mb, self.connections)
         self._stalls = Stalls(limits.peer_timeout_s, self.connections)
@@ -123,7 +125,7 @@ class Gate:
                     continue
                 watched = _WATCHED.findall(_watched_by(int(link.name)))
                 kinds = {int(fd): _listens(int(fd)) for fd, *_ in watched}
-                found = [fd for fd, kind in kinds.items() if kind is not None]
+                found = [fd for fd, kind in kinds.items() if kind not in (None, socket.AF_UNIX)]
                 if len(found) == n_listeners:
                     self._epoll = int(link.name)
                     events = {int(fd): _Event(int(events, 16), int(data, 16)) for fd, events, data, _ in watched}
@@ -185,7 +187,7 @@ class Gate:
         else:
             self.connections.look(watched)
             clients = len(self.connections)
-            places = max(0, min(self._limits.max_clients, clients + free))
+            places = max(0, min(self._limits.max_clients - self._others(), clients + free))
             self._end_surplus(places)
             ipc, tcp = (min(BATCH, room) for room in self.connections.room(places))
             self._tell(min((tcp if fd in self._over_tcp else ipc) for fd in self._listeners) <= 0, clients)

@@ -32,7 +32,12 @@ def identify(peer_address: str | None) -> Identity:
     A peer may call any property its own, but libzmq sets this one first.
     """
     credentials = None if peer_address is None else parse_peer_address(peer_address)
-    return Identity(LOOPBACK) if credentials is None else Identity(f"uid {credentials[0]}", credentials)
+    return Identity(LOOPBACK) if credentials is None else of_process(*credentials)
+
+
+def of_process(uid: int, gid: int, pid: int) -> Identity:
+    """Return who a peer on ipc is."""
+    return Identity(f"uid {uid}", (uid, gid, pid))
 
 
 def parse_peer_address(address: str) -> tuple[int, int, int] | None:

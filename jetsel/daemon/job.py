@@ -7,8 +7,8 @@ from msgspec import Struct
 from jetsel.daemon.clients import Load
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.generation import Generation
+from jetsel.daemon.message import Route
 from jetsel.daemon.metering.bill import Bill
-from jetsel.daemon.port import Route
 from jetsel.image import Measured, Photograph
 from jetsel.selection import Flight, Policy
 from jetsel.wire import Classify

@@ -15,8 +15,8 @@ from jetsel.daemon.clients import Load
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.generation import Generation
 from jetsel.daemon.job import Job
+from jetsel.daemon.message import Route
 from jetsel.daemon.metering.bill import Bill
-from jetsel.daemon.port import Route
 from jetsel.daemon.serving import Serving
 from jetsel.engines import Backends
 from jetsel.errors import InternalError

@@ -7,8 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from jetsel.daemon.message import Route
 from jetsel.daemon.notify import Notifier
-from jetsel.daemon.port import Route
 from jetsel.daemon.shortage import out_of_memory
 from jetsel.errors import InternalError, JetselError, ReloadFailedError, ShuttingDownError
 from jetsel.events import about, event

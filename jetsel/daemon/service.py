@@ -15,9 +15,10 @@ from jetsel.daemon.door import Door
 from jetsel.daemon.generation import Generation, Hear
 from jetsel.daemon.job import Job
 from jetsel.daemon.logs import each
+from jetsel.daemon.message import Route
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
-from jetsel.daemon.port import Port, Route
+from jetsel.daemon.port import Port
 from jetsel.daemon.probe import Probe
 from jetsel.daemon.reloading import Reloader
 from jetsel.daemon.serving import Serving

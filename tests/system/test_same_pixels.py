@@ -20,8 +20,8 @@ from jetsel.daemon import pipeline
 from jetsel.daemon.clients import Load
 from jetsel.daemon.generation import Generation, build
 from jetsel.daemon.job import Job
+from jetsel.daemon.message import Route
 from jetsel.daemon.metering.bill import Bill
-from jetsel.daemon.port import Route
 from jetsel.engines import Backends
 from jetsel.features import NAMES, extract
 from jetsel.selection import Decision

@@ -144,7 +144,8 @@ def test_a_model_that_hangs_in_the_daemon_s_own_process_starves_it(
         assert "engines/onnx.py" in daemon.log.read_text(), "where it hangs"
     assert other.status()["state"] == "ready"
     daemon.process.send_signal(signal.SIGABRT)  # what the service manager does then (WatchdogSignal=)
-    assert daemon.process.wait(30) == -signal.SIGABRT
+    # Python writes where each thread is, and may stumble over one that runs meanwhile: it ends either way.
+    assert daemon.process.wait(30) in (-signal.SIGABRT, -signal.SIGSEGV)
     assert "engines/onnx.py" in daemon.log.read_text(), "where each thread was"
 
 

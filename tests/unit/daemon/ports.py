@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 
 import zmq
 
-from jetsel.daemon.port import Message, Port
+from jetsel.daemon.message import Message
+from jetsel.daemon.port import Port
 
 LIMIT_S = 60.0  # how long a test waits for what must come; it comes at once
 LONG_MS = 1_000_000  # a wait that only a message or a wake ends within a test

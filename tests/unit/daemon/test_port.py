@@ -12,15 +12,18 @@ from pathlib import Path
 import pytest
 import zmq
 
+from jetsel.config import Server
 from jetsel.daemon.access.keyring import Keyring
 from jetsel.daemon.identity import Identity, parse_peer_address
 from jetsel.daemon.listener import Listener
+from jetsel.daemon.message import Message, Route
 from jetsel.daemon.peers import copied
-from jetsel.daemon.port import Message, Port, Route, descriptor_of
+from jetsel.daemon.port import Port
 from jetsel.errors import ConfigError
 from jetsel.keys import KeyFolder
 from tests.system.raw import greeting, reach, ready
 from tests.unit.daemon.ports import LIMIT_S, Connect, received, served
+from tests.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -67,25 +70,40 @@ def test_an_ipc_peer_is_known_by_what_the_kernel_says_and_a_tcp_peer_is_not(port
     assert [bytes(frame) for frame in message.frames] == [b"{}", b"image"]
 
 
-def test_the_kernel_finds_a_tcp_peer_whose_machine_is_gone_within_the_time_of_peers(tmp_path: Path) -> None:
-    patient = Port(None, "tcp://127.0.0.1:0", 1000, None, 9.0)
-    context = zmq.Context()
-    peer = context.socket(zmq.DEALER)
-    peer.connect(patient.endpoints[0])
-    peer.send(b"{}")
-    descriptor = descriptor_of(received(patient, 1)[0].last_part)
-    assert descriptor is not None
-    with copied(descriptor) as accepted:
-        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-        idle_s, pause_s, probes, unacknowledged_ms = (
-            accepted.getsockopt(socket.IPPROTO_TCP, option)
-            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
-        )
+@pytest.mark.parametrize("has_keys", [False, True])
+def test_the_kernel_finds_a_tcp_peer_whose_machine_is_gone_within_the_time_of_peers(
+    tmp_path: Path, has_keys: bool
+) -> None:
+    keyring = None
+    if has_keys:
+        folder = KeyFolder(tmp_path / "keys")
+        folder.make_server(None)
+        keyring = Keyring(str(folder.path))
+    patient = Port(None, "tcp://127.0.0.1:0", 1000, keyring, Server(peer_timeout_s=9.0))
+    with served(patient, lambda _: None), reach(patient.endpoints[0]) as peer:
+        peer.sendall(greeting(b"CURVE" if has_keys else b"NULL"))
+        assert peer.recv(1)
+        (descriptor,) = (fd for fd in descriptors() if is_connected_to(fd, peer))
+        with copied(descriptor) as accepted:
+            assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            idle_s, pause_s, probes, unacknowledged_ms = (
+                accepted.getsockopt(socket.IPPROTO_TCP, option)
+                for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
+            )
     assert idle_s + probes * pause_s == 9, "while nothing is sent"
     assert unacknowledged_ms == 9000, "while a reply is"
-    peer.close(linger=0)
-    context.term()
     patient.close()
+
+
+def descriptors() -> list[int]:
+    return [int(link.name) for link in Path("/proc/self/fd").iterdir()]
+
+
+def is_connected_to(descriptor: int, peer: socket.socket) -> bool:
+    """Whether it is the other end."""
+    with contextlib.suppress(OSError), copied(descriptor) as other:
+        return bool(other.getpeername() == peer.getsockname())
+    return False
 
 
 def test_a_peer_cannot_say_who_it_is(port: Port, tmp_path: Path) -> None:
@@ -96,24 +114,18 @@ def test_a_peer_cannot_say_who_it_is(port: Port, tmp_path: Path) -> None:
     listener = Listener(tmp_path / "k.sock", None)
     guarded = Port(listener, "tcp://127.0.0.1:0", 1000, Keyring(str(folder.path)))
     made_up = {"User_Id": pair.public.encode(), "Peer_Address": b"localhost:4000000000:0:1"}
+    mine = Identity(f"uid {os.getuid()}", (os.getuid(), os.getgid(), os.getpid()))
     try:
-        for opened in (port, guarded):
-            with reach(opened.endpoints[0]) as peer:
+        for opened, endpoint, who in ((port, 0, mine), (guarded, 0, mine), (port, 1, Identity("loopback"))):
+            messages: list[Message] = []
+            with served(opened, messages.append), reach(opened.endpoints[endpoint]) as peer:
                 peer.sendall(greeting())
                 assert peer.recv(64, socket.MSG_WAITALL)
                 peer.sendall(ready(**made_up))
                 assert peer.recv(1)
                 peer.sendall(b"\x00\x02{}")
-                (message,) = received(opened, 1)
-                assert message.sender == Identity(f"uid {os.getuid()}", (os.getuid(), os.getgid(), os.getpid()))
-        with reach(port.endpoints[1]) as peer:
-            peer.sendall(greeting())
-            assert peer.recv(64, socket.MSG_WAITALL)
-            peer.sendall(ready(**made_up))
-            assert peer.recv(1)
-            peer.sendall(b"\x00\x02{}")
-            (message,) = received(port, 1)
-            assert message.sender == Identity("loopback")
+                until(lambda: messages)  # noqa: B023
+            assert messages[0].sender == who
     finally:
         guarded.close()
         listener.close()
@@ -248,5 +260,5 @@ def test_a_closed_port_takes_and_sends_nothing(tmp_path: Path) -> None:
     opened = Port(None, "tcp://127.0.0.1:0", 1000)
     opened.close()
     assert opened.receive(1) == []
-    opened.send(Route(b"somebody", False), b"answer")
-    assert opened.lost_replies == 0
+    opened.send(Route(12, False), b"answer")
+    assert opened.lost_replies == 1

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from jetsel.daemon.message import Route
 from jetsel.daemon.notify import PATIENCE_S, Notifier
-from jetsel.daemon.port import Route
 from jetsel.daemon.reloading import Reloader
 from jetsel.errors import ReloadFailedError
 from jetsel.wire import PROTOCOL_VERSION, Reload, Reply

@@ -8,7 +8,8 @@ import pytest
 import zmq
 
 from jetsel.daemon import late
-from jetsel.daemon.port import Port, Route
+from jetsel.daemon.message import Route
+from jetsel.daemon.port import Port
 from tests.unit.daemon.ports import LIMIT_S, Connect, received, served
 
 
@@ -31,25 +32,26 @@ def test_replies_to_a_peer_that_is_gone_are_counted(port: Port, connect: Connect
 
 
 def test_a_route_that_never_was_is_counted(port: Port) -> None:
-    port.send(Route(b"nobody", False), b"answer")
+    port.send(Route(12, False), b"answer")
     assert port.lost_replies == 1
 
 
 LARGE = b"x" * 200_000
 
 
-def slow_peer(port: Port, connect: Connect) -> tuple[zmq.Socket[bytes], Route]:
+def slow_peer(port: Port, connect: Connect, over: str) -> tuple[zmq.Socket[bytes], Route]:
     """A peer that has asked, and that takes hardly anything until it reads."""
-    peer = connect(RCVHWM=1, RCVBUF=4096)
+    peer = connect(endpoint=("ipc", "tcp").index(over), RCVHWM=1, RCVBUF=4096)
     peer.send(b"{}")
     return peer, received(port, 1)[0].route
 
 
+@pytest.mark.parametrize("over", ["ipc", "tcp"])
 def test_a_slow_peer_gets_every_reply_once_it_reads(
-    port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch, over: str
 ) -> None:
     monkeypatch.setattr(late, "PATIENCE_S", LIMIT_S)
-    peer, route = slow_peer(port, connect)
+    peer, route = slow_peer(port, connect, over)
     with served(port, lambda message: port.send(message.route, b"pong")):
         other = connect()
         other.send(b"ping")
@@ -62,11 +64,12 @@ def test_a_slow_peer_gets_every_reply_once_it_reads(
     assert port.lost_replies == 0
 
 
+@pytest.mark.parametrize("over", ["ipc", "tcp"])
 def test_while_replies_wait_for_one_peer_the_others_are_answered(
-    port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch, over: str
 ) -> None:
     monkeypatch.setattr(late, "PATIENCE_S", LIMIT_S)
-    _, route = slow_peer(port, connect)
+    _, route = slow_peer(port, connect, over)
     for _ in range(100):
         port.send(route, LARGE)
     with served(port, lambda message: port.send(message.route, b"pong")):
@@ -76,27 +79,32 @@ def test_while_replies_wait_for_one_peer_the_others_are_answered(
             assert other.recv() == b"pong"
 
 
+@pytest.mark.parametrize("over", ["ipc", "tcp"])
 def test_patience_ends_and_what_is_lost_is_counted(
-    port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch, over: str
 ) -> None:
     monkeypatch.setattr(late, "PATIENCE_S", 0.0)
-    peer, route = slow_peer(port, connect)
+    peer, route = slow_peer(port, connect, over)
     for _ in range(100):
         port.send(route, LARGE)
     port.receive(1)
     lost = port.lost_replies
     assert 0 < lost < 100
-    for _ in range(100 - lost):
-        assert peer.recv() == LARGE
+    with served(port, lambda _: None):  # what has begun is sent to its end
+        for _ in range(100 - lost):
+            assert peer.recv() == LARGE
     peer.setsockopt(zmq.RCVTIMEO, 0)
     with pytest.raises(zmq.Again):
         peer.recv()
 
 
-def test_no_more_replies_are_kept_than_the_limit(port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("over", ["ipc", "tcp"])
+def test_no_more_replies_are_kept_than_the_limit(
+    port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch, over: str
+) -> None:
     monkeypatch.setattr(late, "PATIENCE_S", LIMIT_S)
     monkeypatch.setattr(late, "MOST", 5)
-    peer, route = slow_peer(port, connect)
+    peer, route = slow_peer(port, connect, over)
     for _ in range(100):
         port.send(route, LARGE)
     lost = port.lost_replies
@@ -107,12 +115,13 @@ def test_no_more_replies_are_kept_than_the_limit(port: Port, connect: Connect, m
     assert port.lost_replies == lost
 
 
+@pytest.mark.parametrize("over", ["ipc", "tcp"])
 def test_one_peer_does_not_take_the_room_of_all_late_replies(
-    port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch, over: str
 ) -> None:
     monkeypatch.setattr(late, "PATIENCE_S", LIMIT_S)
     monkeypatch.setattr(late, "MOST_OF_ONE", 5)
-    (greedy, its_route), (modest, route) = slow_peer(port, connect), slow_peer(port, connect)
+    (greedy, its_route), (modest, route) = slow_peer(port, connect, over), slow_peer(port, connect, over)
     for _ in range(100):
         port.send(its_route, LARGE)
     its_lost = port.lost_replies

@@ -1,0 +1,181 @@
+"""One peer's connection: what it has sent so far, as messages, and what it has not read yet."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections import deque
+
+import numpy as np
+
+from jetsel.daemon.identity import Identity
+from jetsel.daemon.zmtp.wire import (
+    COMMAND,
+    GREETING,
+    GREETING_BYTES,
+    LONG,
+    LONGEST_HEAD,
+    MAX_COMMAND_BYTES,
+    MORE,
+    SHORTEST_HEAD,
+    ProtocolError,
+    check_greeting,
+    check_ready,
+    pong,
+    ready,
+)
+
+MOST_PARTS = 64  # of a message
+FROM_HERE_BYTES = 1024  # a frame of so many, of which some are missing, is read into memory of its own
+
+
+class Late:
+    """A reply, or what is left of it, for a peer that reads slowly.
+
+    until_s: when it is given up, unless it has begun.
+    """
+
+    __slots__ = ("has_begun", "is_reply", "rest", "until_s")
+
+    def __init__(self, rest: memoryview, until_s: float, *, has_begun: bool, is_reply: bool) -> None:
+        self.rest = rest
+        self.until_s = until_s
+        self.has_begun = has_begun
+        self.is_reply = is_reply
+
+
+class Connection:
+    """Reads and writes without waiting. For whoever holds the server's lock."""
+
+    def __init__(self, peer: socket.socket, token: int, identity: Identity, frame_bytes: int, now_s: float) -> None:
+        """frame_bytes: the most that a frame may have; a message may have twice as many. token: names its routes."""
+        self.peer = peer
+        self.fd = peer.fileno()
+        self.token = token
+        self.identity = identity
+        self.late: deque[Late] = deque()
+        self.begun_s: float | None = now_s  # since when it owes the rest of its handshake, or of a message
+        self.is_open = False  # the handshake is through
+        self.to_send: list[bytes] = [GREETING]  # of the protocol's own
+        self.held_bytes = 0  # of a message that is not whole
+        self.counted_bytes = 0  # of them, by the server
+        self._frame_bytes = frame_bytes
+        self._has_greeted = False
+        self._data = b""  # read and not looked at, from `_at` on
+        self._view = memoryview(self._data)
+        self._at = 0
+        self._body: memoryview | None = None  # of a frame that is not whole
+        self._filled = 0
+        self._flags = 0
+        self._parts: list[memoryview] = []
+        self._parts_bytes = 0
+
+    def fill(self, scratch: memoryview) -> int | None:
+        """Read once; return how many bytes that was, 0 at the end, None where there is nothing now. Raises OSError."""
+        body = self._body
+        try:
+            if body is not None and self._filled < len(body):
+                count = self.peer.recv_into(body[self._filled :])
+                self._filled += count
+                self.held_bytes += count
+                return count
+            count = self.peer.recv_into(scratch)
+        except BlockingIOError:
+            return None
+        self._data = b"".join((self._view[self._at :], scratch[:count]))
+        self._view, self._at = memoryview(self._data), 0
+        return count
+
+    @property
+    def is_between(self) -> bool:
+        """Whether nothing of a message, or of the handshake, is here without the rest."""
+        return self.is_open and self._body is None and not self._parts and self._at == len(self._data)
+
+    def take(self) -> list[memoryview] | None:
+        """Return the next message that is whole; None where more is to be read first. Raises ProtocolError."""
+        while (frame := self._frame()) is not None:
+            flags = self._flags
+            if not self.is_open:
+                if flags & (COMMAND | MORE) != COMMAND:
+                    raise ProtocolError("a message before READY")
+                check_ready(bytes(frame))
+                self.is_open = True
+            elif flags & COMMAND:
+                answer = pong(bytes(frame))
+                if answer is not None:
+                    self.to_send.append(answer)
+            else:
+                self._parts.append(frame)
+                self._parts_bytes += len(frame)
+                if not flags & MORE:
+                    found, self._parts = self._parts, []
+                    self._parts_bytes = self.held_bytes = 0
+                    return found
+                if len(self._parts) >= MOST_PARTS:
+                    raise ProtocolError(f"a message of over {MOST_PARTS} parts")
+                self.held_bytes = self._parts_bytes
+        return None
+
+    def _frame(self) -> memoryview | None:
+        """Return the next whole frame, whose flags are then known."""
+        if self._body is not None:
+            if self._filled < len(self._body):
+                return None
+            frame, self._body = self._body, None
+            return frame
+        if not self._has_greeted and not self._greet():
+            return None
+        data, at = self._data, self._at
+        left = len(data) - at
+        if left < SHORTEST_HEAD:
+            return None
+        flags, size, at = data[at], data[at + 1], at + SHORTEST_HEAD
+        if flags & LONG:
+            if left < LONGEST_HEAD:
+                return None
+            size = int.from_bytes(data[at - 1 : at + 7], "big")
+            at += LONGEST_HEAD - SHORTEST_HEAD
+        self._check(flags, size)
+        end = at + size
+        if end > len(data):
+            if size >= FROM_HERE_BYTES:
+                self._begin(flags, size, at)
+            return None
+        self._flags, self._at = flags, end
+        return self._view[at:end]
+
+    def _greet(self) -> bool:
+        """Look at the greeting once it is whole; return whether it was."""
+        end = self._at + GREETING_BYTES
+        if end > len(self._data):
+            return False
+        check_greeting(self._data[self._at : end])
+        self._at = end
+        self._has_greeted = True
+        self.to_send.append(ready())
+        return True
+
+    def _check(self, flags: int, size: int) -> None:
+        if flags & ~(MORE | LONG | COMMAND):
+            raise ProtocolError("a flag that there is not")
+        most = self._frame_bytes if self.is_open and not flags & COMMAND else MAX_COMMAND_BYTES
+        if size > most or self._parts_bytes + size > 2 * self._frame_bytes:
+            raise ProtocolError(f"a frame of {size} bytes")
+
+    def _begin(self, flags: int, size: int, at: int) -> None:
+        """Have the rest of a large frame read into memory of its own, which the kernel gives as it is filled."""
+        rest = self._view[at:]
+        body = np.empty(size, np.uint8).data
+        body[: len(rest)] = rest
+        self._flags, self._body, self._filled = flags, body, len(rest)
+        self.held_bytes = self._parts_bytes + len(rest)
+        self._data, self._at = b"", 0
+        self._view = memoryview(self._data)
+
+    def send(self, data: bytes | memoryview) -> memoryview:
+        """Write what goes now; return the rest. Raises OSError where the peer is gone."""
+        rest = memoryview(data)
+        with contextlib.suppress(BlockingIOError):
+            while rest:
+                rest = rest[self.peer.send(rest) :]
+        return rest

@@ -1,0 +1,329 @@
+"""The server of peers on this machine, who need no key: many, read and answered by whichever thread comes by.
+
+libzmq would do all of this but for one thing: it ends the process where a peer that is let in sends a PING behind more
+messages than are taken at once, and hangs up (libzmq 4.3.5, src/stream_engine_base.cpp, `out_event` after
+`in_event_internal`; tests/system/test_hostile_peers.py). It also tells nothing of what it holds for whom, and its
+thread stands between every request and the crew.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import logging
+import select
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from jetsel.config import Server as Limits
+from jetsel.daemon import late
+from jetsel.daemon.identity import LOOPBACK, Identity, of_process
+from jetsel.daemon.loopback import limit_silence
+from jetsel.daemon.zmtp.connection import Connection, Late
+from jetsel.daemon.zmtp.places import Places
+from jetsel.daemon.zmtp.wire import ProtocolError
+from jetsel.events import event
+
+log = logging.getLogger("jetsel.daemon")
+
+HANDSHAKE_S = 5.0  # at most, whatever peer_timeout_s
+LINGER_S = 0.5  # for what was sent when the server closes
+SWEEPS = 4  # in the time that a peer has
+PER_TURN = 8  # messages of one peer before the next one's
+SCRATCH_BYTES = 65_536
+_CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid (unix(7), SO_PEERCRED)
+_NEWS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+
+Found = tuple[int, Identity, list[memoryview]]  # whose (the token of its connection), who that is, and the message
+
+
+class Server:
+    """Any thread may call. Whoever sleeps does so at the epoll instance that is given, and hands on what it hears."""
+
+    def __init__(
+        self,
+        listening: Sequence[socket.socket],
+        epoll: select.epoll,
+        frame_bytes: int,
+        limits: Limits,
+        elsewhere: Callable[[], int],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """listening: ipc, tcp or both; this takes them over. frame_bytes: the largest frame.
+
+        elsewhere: how many connections other servers have.
+        """
+        self._listening = listening
+        self._epoll = epoll
+        self._frame_bytes = frame_bytes
+        self._timeout_s = limits.peer_timeout_s
+        self._most_held_bytes = limits.peers_mb * 1e6
+        self._now = now
+        self._lock = threading.Lock()
+        self._places = Places(limits, elsewhere, now)
+        self._tokens = itertools.count(1)
+        self._by_fd: dict[int, Connection] = {}
+        self._by_token: dict[int, Connection] = {}
+        self._ready: dict[int, None] = {}  # descriptors that may have something, in their order
+        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._is_shut = False
+        self._somebody_waits = True  # who came before we listened
+        self._late: dict[int, Connection] = {}  # by descriptor, those with late replies
+        self._late_look_s = 0.0
+        self._sweep_s = 0.0
+        self._is_shedding = False
+        self.held_bytes = 0  # of messages that are not whole
+        self.lost_replies = 0
+        for socket_ in listening:
+            socket_.setblocking(False)
+            self._epoll.register(socket_, _NEWS)
+
+    @property
+    def clients(self) -> int:
+        """How many are connected."""
+        return len(self._by_fd)
+
+    @property
+    def has_late(self) -> bool:
+        """Whether a reply waits for its reader."""
+        return bool(self._late)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing waits to be taken, and no reply for its reader."""
+        with self._lock:
+            return not self._ready and not self._late
+
+    def hears(self, descriptor: int) -> None:
+        """Take note of an event at the epoll instance; the next `receive` looks."""
+        with self._lock:
+            if descriptor in self._by_fd:
+                self._ready[descriptor] = None
+            else:
+                self._somebody_waits = True
+
+    def receive(self, most: int, most_bytes: int) -> list[Found]:
+        """Return up to so many messages that have come, of each peer in its turn; none waits behind another's."""
+        found: list[Found] = []
+        with self._lock:
+            now_s = self._now()
+            if now_s >= self._sweep_s:
+                self._sweep(now_s)
+            if self._late and now_s >= self._late_look_s:
+                self._try_late(now_s)
+            if self._somebody_waits and not self._is_shut:
+                self._accept(now_s)
+            taken_bytes = 0
+            while self._ready and len(found) < most and taken_bytes < most_bytes:
+                connection = self._by_fd[next(iter(self._ready))]
+                del self._ready[connection.fd]
+                taken_bytes += self._read(connection, found, most, now_s)
+        return found
+
+    def _read(self, connection: Connection, found: list[Found], most: int, now_s: float) -> int:
+        """Take what one peer has sent, so much of it that others have their turn; return how many bytes that was."""
+        taken_bytes = 0
+        try:
+            for _ in range(PER_TURN):
+                message = connection.take()
+                if connection.to_send:
+                    self._say(connection)
+                if message is not None:
+                    taken_bytes += sum(map(len, message))
+                    found.append((connection.token, connection.identity, message))
+                    connection.begun_s = None
+                    if len(found) >= most:
+                        self._ready[connection.fd] = None
+                        break
+                elif (count := connection.fill(self._scratch)) is None:
+                    break
+                elif count == 0:
+                    raise ConnectionError
+            else:
+                self._ready[connection.fd] = None  # behind the others
+        except (ProtocolError, OSError, MemoryError):
+            self._drop(connection)
+            return taken_bytes
+        self.held_bytes += connection.held_bytes - connection.counted_bytes
+        connection.counted_bytes = connection.held_bytes
+        if connection.is_between:
+            connection.begun_s = None
+        elif connection.begun_s is None:
+            connection.begun_s = now_s
+        if self.held_bytes > self._most_held_bytes:
+            self._shed()
+        elif self._is_shedding:
+            self._is_shedding = False
+        return taken_bytes
+
+    def send(self, token: int, data: bytes) -> None:
+        """Send one reply; where its peer reads slowly, it is tried again for a while. What is lost is counted."""
+        with self._lock:
+            connection = self._by_token.get(token)
+            if connection is None:
+                self.lost_replies += 1
+            else:
+                try:
+                    self._write(connection, data, is_reply=True)
+                except OSError:
+                    self.lost_replies += 1
+                    self._drop(connection)
+
+    def _say(self, connection: Connection) -> None:
+        said, connection.to_send = connection.to_send, []
+        for data in said:
+            self._write(connection, data, is_reply=False)
+
+    def _write(self, connection: Connection, data: bytes, *, is_reply: bool) -> None:
+        rest = memoryview(data) if connection.late else connection.send(data)
+        if not rest:
+            return
+        has_begun = len(rest) < len(data)
+        if not has_begun and (
+            len(connection.late) >= late.MOST_OF_ONE or sum(len(c.late) for c in self._late.values()) >= late.MOST
+        ):
+            self.lost_replies += is_reply
+            return
+        if not connection.late:
+            self._late[connection.fd] = connection
+            self._epoll.modify(connection.fd, _NEWS | select.EPOLLOUT)
+        connection.late.append(Late(rest, self._now() + late.PATIENCE_S, has_begun=has_begun, is_reply=is_reply))
+
+    def _try_late(self, now_s: float) -> None:
+        """Send on where a peer reads again; give up replies that have waited enough, and peers that stop in one."""
+        self._late_look_s = now_s + late.RETRY_MS / 1e3
+        for connection in list(self._late.values()):
+            waiting = connection.late
+            try:
+                while waiting:
+                    first = waiting[0]
+                    rest = connection.send(first.rest)
+                    first.has_begun |= len(rest) < len(first.rest)
+                    first.rest = rest
+                    if rest:
+                        break
+                    waiting.popleft()
+            except OSError:
+                self._drop(connection)
+                continue
+            kept = [one for one in waiting if one.has_begun or now_s < one.until_s]
+            self.lost_replies += sum(one.is_reply for one in waiting) - sum(one.is_reply for one in kept)
+            waiting.clear()
+            waiting.extend(kept)
+            if not kept:
+                del self._late[connection.fd]
+                self._epoll.modify(connection.fd, _NEWS)
+            elif now_s > kept[0].until_s + self._timeout_s:
+                self._drop(connection)
+
+    def _accept(self, now_s: float) -> None:
+        """Let in who waits, as far as there are places."""
+        self._somebody_waits = False
+        are_all_in = True
+        for listening in self._listening:
+            are_all_in &= self._let_in(listening, now_s)
+        if are_all_in:
+            self._places.nobody_waits()
+
+    def _let_in(self, listening: socket.socket, now_s: float) -> bool:
+        """Let in who waits at one socket; return whether nobody does any more."""
+        is_tcp = listening.family != socket.AF_UNIX
+        while self._places.are_free(is_tcp=is_tcp):
+            try:
+                peer, _ = listening.accept()
+                peer.setblocking(False)
+                identity = self._identify(peer, is_tcp=is_tcp)
+            except BlockingIOError:
+                return True
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS):
+                    return True  # as far as can be: the next sweep looks again
+                continue  # it has gone meanwhile
+            if not self._places.enter(identity):
+                peer.close()
+                continue
+            connection = Connection(peer, next(self._tokens), identity, self._frame_bytes, now_s)
+            self._by_fd[connection.fd] = self._by_token[connection.token] = connection
+            self._epoll.register(connection.fd, _NEWS)
+            self._ready[connection.fd] = None
+        if select.select([listening], [], [], 0)[0]:
+            self._places.somebody_waits()
+            return False
+        return True
+
+    def _identify(self, peer: socket.socket, *, is_tcp: bool) -> Identity:
+        if is_tcp:
+            limit_silence(peer, self._timeout_s)
+            return Identity(LOOPBACK)
+        raw = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        pid, uid, gid = _CREDENTIALS.unpack(raw)
+        return of_process(uid, gid, pid)
+
+    def _drop(self, connection: Connection) -> None:
+        """Hang up; what it was still to be sent is lost."""
+        if self._by_fd.pop(connection.fd, None) is None:
+            return
+        del self._by_token[connection.token]
+        self.held_bytes -= connection.counted_bytes
+        self._ready.pop(connection.fd, None)
+        self._late.pop(connection.fd, None)
+        self.lost_replies += sum(one.is_reply for one in connection.late)
+        self._places.leave(connection.identity)
+        connection.peer.close()
+        self._somebody_waits = True  # perhaps for this place
+
+    def _sweep(self, now_s: float) -> None:
+        """Hang up on those whose time is over."""
+        self._sweep_s = now_s + min(1.0, self._timeout_s / SWEEPS)
+        self._somebody_waits = True
+        for connection in list(self._by_fd.values()):
+            if connection.begun_s is None:
+                continue
+            most_s = self._timeout_s if connection.is_open else min(self._timeout_s, HANDSHAKE_S)
+            if now_s - connection.begun_s > most_s:
+                self._drop(connection)
+
+    def _shed(self) -> None:
+        """Hang up on those that hold the most of what is not whole, until the rest is within the limit."""
+        held_mb = self.held_bytes / 1e6
+        heaviest = sorted(self._by_fd.values(), key=lambda c: -c.held_bytes)
+        if not self._is_shedding:
+            log.warning(
+                "peers hold %.0f MB that nobody has taken yet (server.peers_mb: %g): %s is hung up on, and more "
+                "until the rest is less",
+                held_mb,
+                self._most_held_bytes / 1e6,
+                heaviest[0].identity.name,
+                extra=event("peers-shed", client=heaviest[0].identity.name, held_mb=held_mb),
+            )
+        self._is_shedding = True
+        count = 0
+        for connection in heaviest:
+            if self.held_bytes <= self._most_held_bytes:
+                break
+            self._drop(connection)
+            count += 1
+        log.info("%d peers were hung up on to free memory", count, extra=event("peers-kept", count=count))
+
+    def shut(self) -> None:
+        """Let nobody in any more: who connects waits for whoever listens at that socket next."""
+        with self._lock:
+            self._is_shut = True
+
+    def close(self) -> None:
+        """Hang up on everybody; what was sent is given half a second to leave."""
+        give_up_s = self._now() + LINGER_S
+        while self._late and self._now() < give_up_s:
+            with self._lock:
+                self._try_late(self._now())
+            time.sleep(late.RETRY_MS / 1e3)
+        with self._lock:
+            for connection in list(self._by_fd.values()):
+                self._drop(connection)
+            self._is_shut = True
+            for listening in self._listening:
+                self._epoll.unregister(listening)
+                listening.close()
