@@ -60,6 +60,7 @@ class Port:
             self._epoll.register(self._far.fd, select.EPOLLIN | select.EPOLLET)
             self.endpoints.append(self._far.endpoint)
         self._closed = False
+        self._has_called = False
         self.heartbeat_ms: float = HEARTBEAT_MS
 
     @property
@@ -96,12 +97,20 @@ class Port:
                 self._bell.heard()
                 if is_awake:
                     self._bell.ring()  # it was for one that sleeps
+                else:
+                    self._has_called = False
             elif self._far is None or descriptor != self._far.fd:
                 self._near.hears(descriptor)
 
     def wake(self) -> None:
         """Rouse one thread that sleeps, or the next that would."""
         self._bell.ring()
+
+    def _call(self) -> None:
+        """Rouse one thread that sleeps, unless that is under way: rings that nobody hears add up."""
+        if not self._has_called:
+            self._has_called = True
+            self._bell.ring()
 
     def receive(self, limit: int) -> list[Message]:
         """Return up to `limit` messages that have come, fewer large ones, without waiting; retry late replies first."""
@@ -114,6 +123,8 @@ class Port:
         for token, sender, frames in self._near.receive(limit, self._turn_bytes):
             content, is_delimited = undelimited(frames)
             messages.append(Message(Route(token, is_delimited), content, sender))
+        if self._near.has_more:
+            self._call()  # this thread may go and compute: another reads on
         return messages
 
     @property
@@ -123,7 +134,7 @@ class Port:
             self._hear(0.0, is_awake=True)
         is_quiet = all(server.is_quiet for server in (self._near, self._far) if server is not None)
         if not is_quiet and not self._closed:
-            self.wake()  # whoever would have heard of it
+            self._call()  # whoever would have heard of it
         return is_quiet
 
     def send(self, route: Route, frame: bytes) -> None:

@@ -114,6 +114,9 @@ class Connection:
                 if len(self._parts) >= MOST_PARTS:
                     raise ProtocolError(f"a message of over {MOST_PARTS} parts")
                 self.held_bytes = self._parts_bytes
+        if self._at == len(self._data):
+            self._data, self._at = b"", 0  # an idle peer holds nothing
+            self._view = memoryview(self._data)
         return None
 
     def _frame(self) -> memoryview | None:

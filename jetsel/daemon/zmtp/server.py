@@ -87,6 +87,11 @@ class Server:
         return len(self._by_fd)
 
     @property
+    def has_more(self) -> bool:
+        """Whether `receive` has left something."""
+        return bool(self._ready)
+
+    @property
     def has_late(self) -> bool:
         """Whether a reply waits for its reader."""
         return bool(self._late)

@@ -249,6 +249,28 @@ def test_each_wake_rouses_one_of_several_sleepers(port: Port) -> None:
         assert not thread.is_alive()
 
 
+def test_what_a_turn_leaves_rouses_a_sleeper_once(port: Port, connect: Connect) -> None:
+    peer = connect()
+    for number in range(20):
+        peer.send(b"%d" % number)
+    first = received(port, 1)
+    found = first
+    while len(found) < 15:  # each leaves something, and nobody sleeps
+        found += port.receive(1)
+    sleeper = threading.Thread(target=port.waiter(), daemon=True)
+    sleeper.start()
+    sleeper.join(LIMIT_S)
+    assert not sleeper.is_alive()
+    assert len(port.receive(64)) == 20 - len(found)
+    assert port.receive(1) == []
+    other = threading.Thread(target=port.waiter(), daemon=True)
+    other.start()
+    other.join(0.2)
+    assert other.is_alive(), "it was told once"
+    port.wake()
+    other.join(LIMIT_S)
+
+
 def test_a_tcp_port_that_is_taken_is_refused_with_an_example(port: Port) -> None:
     with pytest.raises(
         ConfigError, match=r"^server\.tcp: cannot listen at tcp://127\.0\.0\.1:\d+: Address already in use; example"
