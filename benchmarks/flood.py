@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def _affordable(peers: int, message_bytes: int) -> int:
-    """Return how many peers the machine has memory for if libzmq holds its fill for each, and half is left free."""
+    """Return how many peers the machine has memory for, with what each has queued itself, if half is left free."""
     held_mb = (QUEUED + 1) * message_bytes / 1e6
     return max(2, min(peers, int(available_mb() / 2 / held_mb)))
 
