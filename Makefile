@@ -57,7 +57,8 @@ test-system: .venv/.browser .venv-export/.test  ## the tests that need root, tor
 test-kernel: .venv/.test  ## power read through Linux's own sensor drivers, in a QEMU machine
 	.ci/marked .venv kernel
 
-test-booted: .venv/.test  ## the Debian package, and the service under a real systemd, in a booted container
+test-booted: DEB_PYTHONS = 3.11# of the Debian that is booted
+test-booted: deb  ## the Debian package, and the service under a real systemd, in a booted container
 	.ci/marked .venv booted
 
 test-board: .venv/.test  ## the contract, faults and figures with a board's own TensorRT: see tests/board/README.md

@@ -45,6 +45,7 @@ def test_a_device_gets_the_package_then_a_python_and_loses_the_package_but_not_i
 
         for path in KEPT:
             machine.write(path, "")
+        machine.run("systemctl", "enable", "--now", "jetsel-calibrate@site.timer")
         machine.run("dpkg", "--remove", "jetsel")
         assert machine.show(SERVICE, "ActiveState") == "inactive"
         for path in KEPT:
@@ -55,6 +56,8 @@ def test_a_device_gets_the_package_then_a_python_and_loses_the_package_but_not_i
         machine.run("dpkg", "--purge", "jetsel")
         for path in ("/var/lib/jetsel", "/etc/jetsel", "/etc/default/jetsel", "/run/jetsel"):
             assert machine.try_("ls", path).returncode != 0, path
+        left = machine.run("find", "/etc/systemd", "/var/lib/systemd", "-name", "*jetsel*").split()
+        assert left == [], "timers that were enabled, and when they ran"
         assert machine.try_("systemctl", "list-unit-files", "--no-legend", "jetsel*").stdout == ""
         assert machine.run("id", "jetsel")
 
