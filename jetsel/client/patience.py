@@ -13,6 +13,10 @@ MOST_LOSSES = 2
 """A restart loses a request once. A request that loses its connection each time is itself the cause."""
 
 
+class CrowdedError(NoReplyError):
+    """A daemon listens, and so many wait to be let in that the kernel has no room for one more (connect(2), EAGAIN)."""
+
+
 class Patience:
     """The clock of one call: `timeout_ms` ends the waiting, `deadline_ms` is what the photograph is answered within."""
 
@@ -43,7 +47,7 @@ class Patience:
         if not error.retry or (isinstance(error, NoDaemonError) and not self._was_answered):
             return None
         self._was_answered = True
-        self._losses += isinstance(error, NoReplyError | NotAllowedError)
+        self._losses += isinstance(error, NoReplyError | NotAllowedError) and not isinstance(error, CrowdedError)
         pause_s = self._pause_s * random.uniform(0.5, 1.0)  # so that refused clients do not all come back at once
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
         left_ms = min(self.left_ms, self.left_ms if self.deadline_left_ms is None else self.deadline_left_ms)

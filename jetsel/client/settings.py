@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import msgspec
 
 from jetsel.client.link import Link
-from jetsel.client.patience import Patience
+from jetsel.client.patience import CrowdedError, Patience
 from jetsel.endpoint import find, why_absent
 from jetsel.errors import BadRequestError, DeadlineError, NoDaemonError, NoReplyError, NotAllowedError
 from jetsel.keys import credentials
@@ -83,8 +83,11 @@ def end_of(link: Link) -> NoDaemonError | NoReplyError | NotAllowedError:
         )
     if link.end == "ungreeted":
         return UngreetedError(_ungreeted(link))
-    absent = why_absent(link.endpoint) if link.end == "refused" else None
-    return absent or NoReplyError(
+    if link.end == "refused":
+        return why_absent(link.endpoint) or CrowdedError(
+            f"the daemon at {link.endpoint} did not let this client in: too many connect at once, see its log"
+        )
+    return NoReplyError(
         f"the daemon at {link.endpoint} hung up before it answered: it was stopped, "
         "or the message is larger than it takes"
     )

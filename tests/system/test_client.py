@@ -149,7 +149,7 @@ def test_busy_is_waited_out(start: Start) -> None:
 
     async def main() -> None:
         async with jetsel.AsyncClient(daemon.endpoint) as client:
-            calls = [client.classify(drawn(seed), model="xs") for seed in range(30)]
+            calls = [client.classify(drawn(seed), model="xl") for seed in range(30)]
             assert len({id(answer) for answer in await asyncio.gather(*calls)}) == 30
             assert (await client.status()).requests["busy"] > 0, "the queue was never full: the test shows nothing"
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +228,27 @@ def test_nobody_there_is_told_at_once_with_how_to_start_one(path: Path, connect:
     with pytest.raises(errors.NoDaemonError, match="jetsel serve"):
         connect(f"ipc://{path}").classify(b"image")
     assert time.monotonic() - began < 10, "not the 30 s of the timeout"
+
+
+def test_who_finds_no_room_in_the_queue_of_a_daemon_that_listens_waits_for_it(path: Path, connect: Connect) -> None:
+    with ExitStack() as stack:
+        listening = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listening.bind(str(path))
+        listening.listen(0)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                waiting = stack.enter_context(socket.socket(socket.AF_UNIX))
+                waiting.setblocking(False)
+                waiting.connect(str(path))
+        client = connect(f"ipc://{path}")
+        with pytest.raises(errors.NoReplyError, match="too many connect at once"):
+            client.status(timeout_ms=500)  # far longer than the pauses of MOST_LOSSES
+        found = stack.enter_context(ThreadPoolExecutor()).submit(client.status)
+        time.sleep(0.5)
+        assert not found.done()
+        listening.close()
+        with Peer(path, daemon_like):
+            assert found.result(30).state == "ready"
 
 
 def test_after_close_the_next_call_connects_again(path: Path, connect: Connect) -> None:

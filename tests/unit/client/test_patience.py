@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.client.patience import FIRST_PAUSE_S, LONGEST_PAUSE_S, MOST_LOSSES, Patience
+from jetsel.client.patience import FIRST_PAUSE_S, LONGEST_PAUSE_S, MOST_LOSSES, CrowdedError, Patience
 from jetsel.errors import BadImageError, BusyError, DeadlineError, LoadingError, NoDaemonError, NoReplyError
 
 
@@ -34,6 +34,12 @@ def test_a_connection_that_is_lost_again_and_again_is_final() -> None:
     for _ in range(MOST_LOSSES):
         assert patience.pause_s(NoReplyError("lost")) is not None
     assert patience.pause_s(NoReplyError("lost")) is None
+
+
+def test_who_is_not_let_in_has_lost_nothing() -> None:
+    patience = Patience(1e6)
+    for _ in range(10 * MOST_LOSSES):
+        assert patience.pause_s(CrowdedError("full")) is not None
 
 
 @pytest.mark.parametrize("patience", [Patience(FIRST_PAUSE_S * 0.49e3), Patience(1e6, FIRST_PAUSE_S * 0.49e3)])
