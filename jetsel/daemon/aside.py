@@ -44,6 +44,13 @@ class _Refused:
 
 
 def _run(context: contextvars.Context, work: Callable[[], Result], ended: Future[Result | _Refused]) -> None:
+    try:
+        ended.set_result(_behind(context, work))
+    except BaseException as error:  # whatever it is, it is the caller's, who waits for it
+        ended.set_exception(error)
+
+
+def _behind(context: contextvars.Context, work: Callable[[], Result]) -> Result | _Refused:
     me = threading.get_native_id()
     usual = os.getpriority(os.PRIO_PROCESS, me)
     behind = min(LEAST_URGENT, usual + NICENESS)
@@ -51,18 +58,13 @@ def _run(context: contextvars.Context, work: Callable[[], Result], ended: Future
         os.setpriority(os.PRIO_PROCESS, me, behind)
         os.setpriority(os.PRIO_PROCESS, me, usual)
     except PermissionError:
-        ended.set_result(_Refused())
-        return
+        return _Refused()
     before = _threads()
     os.setpriority(os.PRIO_PROCESS, me, behind)
     try:
-        result = context.run(work)
-    except BaseException as error:  # whatever it is, it is the caller's
+        return context.run(work)
+    finally:
         _bring_back(_threads() - before, behind, usual)
-        ended.set_exception(error)
-    else:
-        _bring_back(_threads() - before, behind, usual)
-        ended.set_result(result)
 
 
 def _threads() -> set[int]:

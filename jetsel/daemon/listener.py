@@ -1,7 +1,6 @@
 """The ipc socket's file: who owns it, its mode and group, and that nothing alive or foreign is ever removed.
 
-libzmq's own bind unlinks whatever stands at the path, a live endpoint or a regular file included. So the daemon makes
-the listening socket itself and hands ZeroMQ the descriptor (ZMQ_USE_FD).
+It makes the listening socket; whoever serves it takes the descriptor over.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class Listener:
             raise
 
     def close(self) -> None:
-        """Remove the file, then give up the lock. The descriptor is ZeroMQ's to close."""
+        """Remove the file, then give up the lock. The descriptor is the server's to close."""
         if self._lock_fd is None:
             return
         with contextlib.suppress(OSError):

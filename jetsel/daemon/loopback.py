@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 
 from jetsel.errors import ConfigError
@@ -27,7 +26,7 @@ def listen(endpoint: str) -> socket.socket:
             listening.close()
             raise
     except OSError as error:
-        raise cannot_listen(endpoint, os.strerror(error.errno or 0)) from None
+        raise cannot_listen(endpoint, error.strerror or str(error)) from None
     return listening
 
 

@@ -14,10 +14,10 @@ from jetsel.bell import Bell
 from jetsel.config import Server as Limits
 from jetsel.daemon import loopback
 from jetsel.daemon.access.keyring import Keyring
+from jetsel.daemon.curve.router import Router
 from jetsel.daemon.late import RETRY_MS
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.message import Message, Route, undelimited
-from jetsel.daemon.router import Router
 from jetsel.daemon.zmtp.server import Server
 from jetsel.daemon.zmtp.wire import message as as_sent
 
@@ -36,7 +36,7 @@ class Port:
         keyring: Keyring | None = None,
         limits: Limits | None = None,
     ) -> None:
-        """keyring: whose keys are let in over tcp; None: everybody's who reaches it, without a key."""
+        """keyring: whose keys are let in over tcp; None: everybody who reaches it, without a key."""
         limits = limits or Limits()
         frame_bytes = max_image_bytes + FRAME_ROOM_BYTES
         self._turn_bytes = max_image_bytes
@@ -50,32 +50,33 @@ class Port:
         if listener is not None:
             listening.append(socket.socket(fileno=listener.fd))
             self.endpoints.append(f"ipc://{listener.path}")
-        if tcp is not None and keyring is None:
+        if tcp is not None and keyring is not None:
+            self._far = Router(tcp, frame_bytes, keyring, limits.peer_timeout_s)
+        elif tcp is not None:
             listening.append(loopback.listen(tcp))
             self.endpoints.append(loopback.endpoint_of(listening[-1]))
-        elif tcp is not None:
-            self._far = Router(tcp, frame_bytes, keyring, limits.peer_timeout_s)
         self._near = Server(listening, self._epoll, frame_bytes, limits, lambda: self.elsewhere())
         if self._far is not None:
             self._epoll.register(self._far.fd, select.EPOLLIN | select.EPOLLET)
             self.endpoints.append(self._far.endpoint)
         self._closed = False
         self._has_called = False
+        self._has_just_heard = False  # a thread that has slept need not look again for what it woke to
         self.heartbeat_ms: float = HEARTBEAT_MS
 
     @property
     def router(self) -> Router | None:
-        """What serves tcp."""
+        """What serves tcp with keys."""
         return self._far
 
     @property
     def clients(self) -> int:
-        """How many are connected over ipc."""
+        """How many are connected, but for those over tcp with keys."""
         return self._near.clients
 
     @property
     def held_mb(self) -> float:
-        """What messages that have not come to their end over ipc take."""
+        """What messages of these clients take that have not come to their end."""
         return self._near.held_bytes / 1e6
 
     @property
@@ -90,9 +91,10 @@ class Port:
     def _sleep(self) -> None:
         is_late = any(server.has_late for server in (self._near, self._far) if server is not None)
         self._hear((RETRY_MS if is_late else self.heartbeat_ms) / 1e3, is_awake=False)
+        self._has_just_heard = True
 
     def _hear(self, timeout_s: float, *, is_awake: bool) -> None:
-        for descriptor, _ in self._epoll.poll(timeout_s):
+        for descriptor, events in self._epoll.poll(timeout_s):
             if descriptor == self._bell.fd:
                 self._bell.heard()
                 if is_awake:
@@ -100,7 +102,7 @@ class Port:
                 else:
                     self._has_called = False
             elif self._far is None or descriptor != self._far.fd:
-                self._near.hears(descriptor)
+                self._near.hears(descriptor, events)
 
     def wake(self) -> None:
         """Rouse one thread that sleeps, or the next that would."""
@@ -117,7 +119,9 @@ class Port:
         messages: list[Message] = []
         if self._closed:
             return messages
-        self._hear(0.0, is_awake=True)  # before either looks: each event is told once
+        if not self._has_just_heard:  # before either looks: each event is told once
+            self._hear(0.0, is_awake=True)
+        self._has_just_heard = False
         if self._far is not None:
             messages += self._far.receive(limit)
         for token, sender, frames in self._near.receive(limit, self._turn_bytes):
@@ -149,7 +153,7 @@ class Port:
             self._far.send(route.peer, (b"", frame) if route.delimited else (frame,))
 
     def shut(self) -> None:
-        """Let nobody in over ipc any more: who connects waits for whoever listens there next."""
+        """Let nobody in any more but over tcp with keys: who connects waits for whoever listens there next."""
         self._near.shut()
 
     def close(self) -> None:

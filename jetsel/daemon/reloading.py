@@ -94,25 +94,42 @@ class Reloader:
             self._send(route, failure(request.id, error))
 
     def _run(self) -> None:
-        while True:
+        try:
+            while self._serve_next():
+                pass
+        finally:  # where even the nets below failed, for want of memory: whoever asks next has another thread begun
             with self._lock:
-                if not self._is_wanted:
+                if self._thread is threading.current_thread():
                     self._thread = None
-                    return
-                self._is_wanted = False
-                self._sharing, self._asked = self._asked, []
-                ids = tuple(request.id for _, request in self._sharing)
-            self._notifier.reloading("reloading")
-            with about(ids):
-                ended = self._reload()
-            status = READY if isinstance(ended, list) else f"{READY}; the last reload was refused: {ended}"
-            if not self._is_closed:  # without the lock: a service manager that does not read may take its time
-                self._notifier.ready(status)  # before the replies: who reads one may go by what the manager shows
-            with self._lock:
-                sharing, self._sharing = self._sharing, []
-            for route, request in sharing:
-                self._send(route, _reply(request.id, ended))
-            self._wake()  # this thread is none of the crew's, and does not read what the sending may have hidden
+
+    def _serve_next(self) -> bool:
+        """Do the reload that is asked for, and answer; return whether there was one."""
+        with self._lock:
+            if not self._is_wanted:
+                self._thread = None
+                return False
+            self._is_wanted = False
+            self._sharing, self._asked = self._asked, []
+            ids = tuple(request.id for _, request in self._sharing)
+        self._notifier.reloading("reloading")
+        with about(ids):
+            ended = self._reload()
+        status = READY if isinstance(ended, list) else f"{READY}; the last reload was refused: {ended}"
+        if not self._is_closed:  # without the lock: a service manager that does not read may take its time
+            self._notifier.ready(status)  # before the replies: who reads one may go by what the manager shows
+        with self._lock:
+            sharing, self._sharing = self._sharing, []
+        for route, request in sharing:
+            self._answer(route, request, ended)
+        self._wake()  # this thread is none of the crew's, and does not read what the sending may have hidden
+        return True
+
+    def _answer(self, route: Route, request: Reload, ended: list[str] | JetselError) -> None:
+        try:
+            self._send(route, _reply(request.id, ended))
+        except Exception:  # a defect of ours, or no memory: the others are to be answered
+            told = event("reload-failed", request_id=request.id)
+            log.exception("who asked for a reload could not be answered", extra=told)
 
     def _reload(self) -> list[str] | JetselError:
         """Do it, and tell the log how it ended: here, and nowhere else."""

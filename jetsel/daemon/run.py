@@ -14,7 +14,7 @@ from jetsel import __version__
 from jetsel.config import Config
 from jetsel.daemon import descriptors
 from jetsel.daemon.access.keyring import keyring
-from jetsel.daemon.gate import Gate
+from jetsel.daemon.curve.gate import Gate
 from jetsel.daemon.generation import Samples, build
 from jetsel.daemon.life import Life
 from jetsel.daemon.listener import Listener, listen
@@ -58,7 +58,7 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples, signals:
             gate = Gate(server, lambda: port.clients)
             port.router.delivered = gate.connections.delivered
             port.elsewhere = gate.connections.__len__
-            gate.open(1)
+            gate.open()
         backends.listen(port.wake)
         metering = Metering(config.power)
         life = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import sys
 import traceback
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.fuzz.watch import Target, watched
 def main() -> None:
     """Fuzz until libFuzzer ends the process."""
     again, name, findings, *options = sys.argv[1:]
+    logging.disable()  # nobody reads it, and to write it takes longer than a run
     with atheris.instrument_imports(include=["jetsel", "tomllib", "zipfile"], enable_loader_override=False):
         chosen = target(name)
         checked = watched(chosen.run)

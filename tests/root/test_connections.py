@@ -1,4 +1,4 @@
-"""Another user takes every connection that there is to be had: root is let in all the same."""
+"""Another user takes every connection that there is to be had, or ever more: root is let in all the same."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,6 +28,14 @@ for peer in peers:
     peer.connect(sys.argv[1])
 print("here", flush=True)
 sys.stdin.read()
+"""
+FLOODS = 4
+FLOOD = """
+import socket, sys
+print("here", flush=True)
+while True:
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.connect(sys.argv[1])
 """
 
 
@@ -57,3 +66,22 @@ def test_a_user_who_takes_all_connections_has_half_of_them_and_root_is_let_in(fo
         crowd.communicate("", timeout=LIMIT_S)
     assert daemon.stop() == 0
     assert "uid 65534 has all the connections that one client may have, 30" in daemon.log.read_text()
+
+
+def test_users_who_connect_without_end_keep_root_from_nothing(folder: Path) -> None:
+    daemon = launch(folder, f'[server]\nclient_connections = 2\ngroup = "{ADMIN_GROUP}"\n')
+    wait_until_ready(daemon)
+    path = daemon.endpoint.removeprefix("ipc://")
+    command = [*become(GUEST, "nogroup", ADMIN_GROUP), sys.executable, "-c", FLOOD, path]
+    with ExitStack() as stack:
+        for _ in range(FLOODS):
+            flood = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            stack.callback(flood.kill)
+            assert flood.stdout is not None
+            assert flood.stdout.readline() == "here\n"
+        for _ in range(20):
+            with jetsel.Client(daemon.endpoint, timeout_ms=1e3 * LIMIT_S) as client:
+                assert client.status().state == "ready"
+        with jetsel.Client(daemon.endpoint, timeout_ms=1e3 * LIMIT_S) as client:
+            assert client.classify(drawn()).label
+    assert daemon.stop() == 0

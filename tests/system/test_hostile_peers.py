@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
+import threading
 import time
 from collections.abc import Iterator
 
@@ -114,6 +115,30 @@ def test_a_message_of_a_million_frames_stops_nobody(daemon: Daemon, over: str) -
             peer.sendall(small(b"{}", more=True) + small(b"", more=True) * 1_000_000 + small(b""))
         assert client.status().state == "ready"
         assert hung_up(peer)
+
+
+@pytest.mark.parametrize("over", ["ipc", "tcp"])
+def test_peers_that_write_commands_without_end_stop_nobody(daemon: Daemon, over: str) -> None:
+    is_over = threading.Event()
+    written = []
+
+    def flood() -> None:
+        while not is_over.is_set():
+            with let_in(daemon, over=over) as peer, contextlib.suppress(OSError):
+                while not is_over.is_set():
+                    written.append(peer.send(b"\x04\x00" * 30_000))
+
+    floods = [threading.Thread(target=flood, daemon=True) for _ in range(3)]
+    for each in floods:
+        each.start()
+    with jetsel.Client(daemon.endpoint, timeout_ms=1e3 * LIMIT_S) as client:
+        for _ in range(200):
+            assert client.status().state == "ready"
+        assert client.classify(drawn()).label
+    is_over.set()
+    for each in floods:
+        each.join(LIMIT_S)
+    assert sum(written) > 1_000_000, "as long as they were answered"
 
 
 def test_a_peer_that_goes_silent_after_its_first_message_stays(daemon: Daemon) -> None:

@@ -16,7 +16,7 @@ import zmq
 
 from jetsel import wire
 from jetsel.config import Server
-from jetsel.daemon.router import HIGH_WATER_MARK
+from jetsel.daemon.curve.router import HIGH_WATER_MARK
 from jetsel.errors import BadRequestError
 from tests.system.curve import Keys, guarded
 from tests.system.daemons import Daemon, Start, drawn, encoded

@@ -26,7 +26,7 @@ class Guard:
     """
 
     def __init__(
-        self, context: zmq.Context[Any], socket: zmq.Socket[bytes], keyring: Keyring | None, peer_timeout_s: float
+        self, context: zmq.Context[Any], socket: zmq.Socket[bytes], keyring: Keyring, peer_timeout_s: float
     ) -> None:
         self.keyring = keyring
         self._handshakes = Handshakes(keyring)
@@ -39,15 +39,14 @@ class Guard:
         self._events = socket.get_monitor_socket(EVENTS)
         self._bell = Bell()
         self._stopping = False
-        if keyring is not None:
-            socket.setsockopt(zmq.CURVE_SERVER, 1)
-            socket.setsockopt(zmq.CURVE_SECRETKEY, (keyring.server.secret or "").encode())
+        socket.setsockopt(zmq.CURVE_SERVER, 1)
+        socket.setsockopt(zmq.CURVE_SECRETKEY, (keyring.server.secret or "").encode())
         socket.setsockopt(zmq.ZAP_DOMAIN, DOMAIN)
         self._thread = threading.Thread(target=self._serve, name="guard", daemon=True)
         self._thread.start()
 
-    def identify(self, user_id: str | None) -> Identity | None:
-        """Return whom a message is from by its User-Id, as keys are now; None for one that did not come over tcp."""
+    def identify(self, user_id: str) -> Identity:
+        """Return whom a message is from by its User-Id, as keys are now."""
         return self._handshakes.identify(user_id)
 
     def close(self) -> None:

@@ -49,10 +49,9 @@ class Strangers:
         for number, event in enumerate(events):
             kind, value = event["event"], event["value"]
             if kind == zmq.EVENT_ACCEPTED:
-                if event["endpoint"].startswith(b"tcp://"):
-                    reused = any(e["event"] == kind and e["value"] == value for e in events[number + 1 :])
-                    address = None if reused else self._address_of(value)
-                    self._known[value] = _Stranger(address or UNKNOWN, time.monotonic())
+                reused = any(e["event"] == kind and e["value"] == value for e in events[number + 1 :])
+                address = None if reused else self._address_of(value)
+                self._known[value] = _Stranger(address or UNKNOWN, time.monotonic())
             elif kind == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL:
                 self._fault = value  # its connection is the next to end
             else:
@@ -71,7 +70,7 @@ class Strangers:
         if fault == zmq.PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC:
             return "it expects another server's key: give it this daemon's server.key"
         if fault == zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH:
-            return "it has no key where one is needed, or one where none is"
+            return "it has no key where one is needed"
         if time.monotonic() - stranger.since_s >= self._timeout_s:
             return f"it did not greet within {self._timeout_s:g} s"
         return "it hung up before it showed a key, or does not speak ZMTP: a client without keys does so"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from zmq.utils import z85
 
 from jetsel.daemon.access.keyring import Keyring
-from jetsel.daemon.identity import LOOPBACK, Identity
+from jetsel.daemon.identity import Identity
 from jetsel.keys.certificate import KEY_BYTES
 
 ENDPOINT = "inproc://zeromq.zap.01"  # RFC 27
@@ -21,6 +21,7 @@ DOMAIN = b"jetsel"
 VERSION = b"1.0"
 ALLOWED, DENIED, FAULTY = b"200", b"400", b"500"
 REVOKED = "a revoked key"
+MADE_UP = "a peer without a key"
 
 
 class Verdict(NamedTuple):
@@ -34,12 +35,12 @@ class Verdict(NamedTuple):
 class Handshakes:
     """Judges handshakes, and reads back from a message what it said of its sender.
 
-    A peer may call any property its own when it connects, User-Id included, and on ipc nobody overwrites that. So what
-    we say of a peer begins with a token that only this process knows.
+    A peer may call any property its own when it connects, User-Id included. libzmq's own word counts before that; in
+    case it ever did not, what we say of a peer begins with a token that only this process knows.
     """
 
-    def __init__(self, keyring: Keyring | None) -> None:
-        """keyring: whose keys are let in; None: everybody is, as who cannot be told from anybody else."""
+    def __init__(self, keyring: Keyring) -> None:
+        """keyring: whose keys are let in."""
         self._keyring = keyring
         self._token = f"{secrets.token_hex(16)}:"
 
@@ -48,8 +49,6 @@ class Handshakes:
         if len(request) < 6 or request[0] != VERSION:
             return self._verdict(request, FAULTY, "a request that is none of ZAP 1.0")
         mechanism, credentials = request[5], request[6:]
-        if self._keyring is None:
-            return self._verdict(request, ALLOWED, None, LOOPBACK)
         if mechanism != b"CURVE" or len(credentials) != 1 or len(credentials[0]) != KEY_BYTES:
             return self._verdict(request, DENIED, "it showed no key")
         public = z85.encode(credentials[0]).decode()
@@ -64,14 +63,11 @@ class Handshakes:
         text = b"OK" if refusal is None else b"not allowed"
         return Verdict([VERSION, request_id, status, text, user_id, b""], address, refusal)
 
-    def identify(self, user_id: str | None) -> Identity | None:
-        """Return whom a message's User-Id tells of as things are now; None where it is none of ours."""
-        if user_id is None or not user_id.startswith(self._token):
-            return None
-        who = user_id.removeprefix(self._token)
-        if self._keyring is None:
-            return Identity(LOOPBACK)
-        key = self._keyring.find(who)
+    def identify(self, user_id: str) -> Identity:
+        """Return whom a message's User-Id tells of as keys are now."""
+        if not user_id.startswith(self._token):
+            return Identity(MADE_UP, refusal="this peer was let in without a key: connect with one that is allowed")
+        key = self._keyring.find(user_id.removeprefix(self._token))
         if key is None:
             return Identity(REVOKED, refusal="this key was revoked: ask the daemon's owner for: jetsel keys allow")
         return Identity(f"key {key.name}", is_admin=key.is_admin)

@@ -25,7 +25,8 @@ from jetsel.daemon.zmtp.wire import (
     ready,
 )
 
-MOST_PARTS = 64  # of a message
+MOST_PARTS = 63  # of a message
+MOST_COMMANDS = 1000  # of the protocol's own, from one sweep of the server to the next: a heartbeat is one
 FROM_HERE_BYTES = 1024  # a frame of so many, of which some are missing, is read into memory of its own
 
 
@@ -57,9 +58,12 @@ class Connection:
         self.begun_s: float | None = now_s  # since when it owes the rest of its handshake, or of a message
         self.is_open = False  # the handshake is through
         self.to_send: list[bytes] = [GREETING]  # of the protocol's own
+        self.commands = 0  # since the server's last sweep
         self.held_bytes = 0  # of a message that is not whole
         self.counted_bytes = 0  # of them, by the server
         self._frame_bytes = frame_bytes
+        self._is_drained = False  # nothing is to be read until the kernel tells of more
+        self._has_left = False  # so it has told: what there is to be read has an end
         self._has_greeted = False
         self._data = b""  # read and not looked at, from `_at` on
         self._view = memoryview(self._data)
@@ -69,19 +73,36 @@ class Connection:
         self._flags = 0
         self._parts: list[memoryview] = []
         self._parts_bytes = 0
+        self._kept_parts = 0  # of these parts, how many are in memory of their own
+
+    def may_have_more(self, *, has_left: bool) -> None:
+        """Take note of news from the kernel."""
+        self._is_drained = False
+        self._has_left |= has_left
 
     def fill(self, scratch: memoryview) -> int | None:
-        """Read once; return how many bytes that was, 0 at the end, None where there is nothing now. Raises OSError."""
+        """Read once; return how many bytes that was, 0 at the end, None where there is nothing now. Raises OSError.
+
+        Who is told of news once (EPOLLET) reads on until there is none, of which less than was asked for is a sign
+        (epoll(7), questions and answers). From then on nothing is read until `may_have_more`. A peer that passes
+        descriptors along, each of which cuts a read short (unix(7), SCM_RIGHTS), is read at its next word.
+        """
+        if self._is_drained and not self._has_left:
+            return None
         body = self._body
         try:
             if body is not None and self._filled < len(body):
-                count = self.peer.recv_into(body[self._filled :])
+                rest = body[self._filled :]
+                count = self.peer.recv_into(rest)
+                self._is_drained = count < len(rest)
                 self._filled += count
                 self.held_bytes += count
                 return count
             count = self.peer.recv_into(scratch)
         except BlockingIOError:
+            self._is_drained = True
             return None
+        self._is_drained = count < len(scratch)
         self._data = b"".join((self._view[self._at :], scratch[:count]))
         self._view, self._at = memoryview(self._data), 0
         return count
@@ -90,6 +111,16 @@ class Connection:
     def is_between(self) -> bool:
         """Whether nothing of a message, or of the handshake, is here without the rest."""
         return self.is_open and self._body is None and not self._parts and self._at == len(self._data)
+
+    def _keep(self) -> None:
+        """Hold no more of what was read than what is still to be looked at: one byte of a part may be all of it."""
+        for at in range(self._kept_parts, len(self._parts)):
+            self._parts[at] = memoryview(bytes(self._parts[at]))
+        self._kept_parts = len(self._parts)
+        if self._body is None:
+            self._data = self._data[self._at :]
+            self._view, self._at = memoryview(self._data), 0
+            self.held_bytes = self._parts_bytes + len(self._data)
 
     def take(self) -> list[memoryview] | None:
         """Return the next message that is whole; None where more is to be read first. Raises ProtocolError."""
@@ -101,6 +132,9 @@ class Connection:
                 check_ready(bytes(frame))
                 self.is_open = True
             elif flags & COMMAND:
+                self.commands += 1
+                if self.commands > MOST_COMMANDS:
+                    raise ProtocolError(f"over {MOST_COMMANDS} commands in a second")
                 answer = pong(bytes(frame))
                 if answer is not None:
                     self.to_send.append(answer)
@@ -109,14 +143,11 @@ class Connection:
                 self._parts_bytes += len(frame)
                 if not flags & MORE:
                     found, self._parts = self._parts, []
-                    self._parts_bytes = self.held_bytes = 0
+                    self._parts_bytes = self._kept_parts = self.held_bytes = 0
                     return found
                 if len(self._parts) >= MOST_PARTS:
                     raise ProtocolError(f"a message of over {MOST_PARTS} parts")
-                self.held_bytes = self._parts_bytes
-        if self._at == len(self._data):
-            self._data, self._at = b"", 0  # an idle peer holds nothing
-            self._view = memoryview(self._data)
+        self._keep()
         return None
 
     def _frame(self) -> memoryview | None:

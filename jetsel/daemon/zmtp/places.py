@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from jetsel.config import Server
 from jetsel.daemon import descriptors
-from jetsel.daemon.connections import TCP_SHARE, trusted_places
 from jetsel.daemon.identity import Identity
+from jetsel.daemon.kept import TCP_SHARE, trusted_places
 from jetsel.events import event
 
 log = logging.getLogger("jetsel.daemon")
@@ -50,8 +50,8 @@ class Places:
             self._is_full = True
             count = self.taken + self._elsewhere()
             log.warning(
-                "%d clients are connected and more wait for a place: raise server.max_clients (%d) or the limit of "
-                "open files (%d)",
+                "%d clients are connected and more wait for a place: raise server.max_clients (%d), of which tcp "
+                "has three quarters, or the limit of open files (%d)",
                 count,
                 self._limits.max_clients,
                 descriptors.limit(),
@@ -74,7 +74,7 @@ class Places:
         if uid is not None and uid not in TRUSTED:
             share = self._limits.client_connections
             share = max(1, self._most // 2 if share is None else share)
-            others = self.taken - sum(self._of[trusted] for trusted in TRUSTED)
+            others = self.taken + self._elsewhere() - sum(self._of[trusted] for trusted in TRUSTED)
             if self._of[uid] >= share:
                 self._tell(identity, share)
                 return False

@@ -8,34 +8,30 @@ thread stands between every request and the crew.
 
 from __future__ import annotations
 
-import errno
 import itertools
-import logging
 import select
 import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
 
 from jetsel.config import Server as Limits
 from jetsel.daemon import late
-from jetsel.daemon.identity import LOOPBACK, Identity, of_process
-from jetsel.daemon.loopback import limit_silence
+from jetsel.daemon.identity import Identity
 from jetsel.daemon.zmtp.connection import Connection, Late
-from jetsel.daemon.zmtp.places import Places
+from jetsel.daemon.zmtp.entrance import Entrance
+from jetsel.daemon.zmtp.held import Held
 from jetsel.daemon.zmtp.wire import ProtocolError
-from jetsel.events import event
-
-log = logging.getLogger("jetsel.daemon")
 
 HANDSHAKE_S = 5.0  # at most, whatever peer_timeout_s
 LINGER_S = 0.5  # for what was sent when the server closes
 SWEEPS = 4  # in the time that a peer has
-PER_TURN = 8  # messages of one peer before the next one's
+# Others wait for the lock meanwhile, so what one call does is bounded, however much comes:
+PER_TURN = 8  # messages, or reads, of one peer before the next one's
+TURNS = 64
 SCRATCH_BYTES = 65_536
-_CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid (unix(7), SO_PEERCRED)
 _NEWS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+_LEFT = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 
 Found = tuple[int, Identity, list[memoryview]]  # whose (the token of its connection), who that is, and the message
 
@@ -60,22 +56,18 @@ class Server:
         self._epoll = epoll
         self._frame_bytes = frame_bytes
         self._timeout_s = limits.peer_timeout_s
-        self._most_held_bytes = limits.peers_mb * 1e6
+        self._held = Held(limits.peers_mb)
         self._now = now
         self._lock = threading.Lock()
-        self._places = Places(limits, elsewhere, now)
+        self._entrance = Entrance(listening, limits, elsewhere, now)
         self._tokens = itertools.count(1)
         self._by_fd: dict[int, Connection] = {}
         self._by_token: dict[int, Connection] = {}
         self._ready: dict[int, None] = {}  # descriptors that may have something, in their order
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
-        self._is_shut = False
-        self._somebody_waits = True  # who came before we listened
         self._late: dict[int, Connection] = {}  # by descriptor, those with late replies
         self._late_look_s = 0.0
         self._sweep_s = 0.0
-        self._is_shedding = False
-        self.held_bytes = 0  # of messages that are not whole
         self.lost_replies = 0
         for socket_ in listening:
             socket_.setblocking(False)
@@ -87,9 +79,14 @@ class Server:
         return len(self._by_fd)
 
     @property
+    def held_bytes(self) -> int:
+        """What messages take that are not whole."""
+        return self._held.bytes
+
+    @property
     def has_more(self) -> bool:
         """Whether `receive` has left something."""
-        return bool(self._ready)
+        return bool(self._ready) or self._entrance.are_more_waiting
 
     @property
     def has_late(self) -> bool:
@@ -102,42 +99,48 @@ class Server:
         with self._lock:
             return not self._ready and not self._late
 
-    def hears(self, descriptor: int) -> None:
-        """Take note of an event at the epoll instance; the next `receive` looks."""
+    def hears(self, descriptor: int, events: int) -> None:
+        """Take note of events at the epoll instance; the next `receive` looks."""
         with self._lock:
-            if descriptor in self._by_fd:
-                self._ready[descriptor] = None
+            connection = self._by_fd.get(descriptor)
+            if connection is None:
+                self._entrance.somebody_waits = True
             else:
-                self._somebody_waits = True
+                self._ready[descriptor] = None
+                connection.may_have_more(has_left=bool(events & _LEFT))
 
     def receive(self, most: int, most_bytes: int) -> list[Found]:
         """Return up to so many messages that have come, of each peer in its turn; none waits behind another's."""
         found: list[Found] = []
         with self._lock:
             now_s = self._now()
-            if now_s >= self._sweep_s:
-                self._sweep(now_s)
+            is_time_to_sweep = now_s >= self._sweep_s
             if self._late and now_s >= self._late_look_s:
                 self._try_late(now_s)
-            if self._somebody_waits and not self._is_shut:
-                self._accept(now_s)
-            taken_bytes = 0
-            while self._ready and len(found) < most and taken_bytes < most_bytes:
+            if self._entrance.somebody_waits or is_time_to_sweep:
+                for peer, identity in self._entrance.let_in():
+                    self._greet(peer, identity, now_s)
+            moved_bytes = 0
+            for _ in range(TURNS):
+                if not self._ready or len(found) >= most or moved_bytes >= most_bytes:
+                    break
                 connection = self._by_fd[next(iter(self._ready))]
                 del self._ready[connection.fd]
-                taken_bytes += self._read(connection, found, most, now_s)
+                moved_bytes += self._read(connection, found, most, now_s)
+            if is_time_to_sweep:  # last: this process may have stood still, and what was sent meanwhile is read first
+                self._sweep(now_s)
         return found
 
     def _read(self, connection: Connection, found: list[Found], most: int, now_s: float) -> int:
-        """Take what one peer has sent, so much of it that others have their turn; return how many bytes that was."""
-        taken_bytes = 0
+        """Take what one peer has sent, so much of it that others have their turn; return how many bytes were moved."""
+        moved_bytes = 0
         try:
             for _ in range(PER_TURN):
                 message = connection.take()
                 if connection.to_send:
                     self._say(connection)
                 if message is not None:
-                    taken_bytes += sum(map(len, message))
+                    moved_bytes += sum(map(len, message))
                     found.append((connection.token, connection.identity, message))
                     connection.begun_s = None
                     if len(found) >= most:
@@ -147,22 +150,21 @@ class Server:
                     break
                 elif count == 0:
                     raise ConnectionError
+                else:
+                    moved_bytes += count
             else:
                 self._ready[connection.fd] = None  # behind the others
         except (ProtocolError, OSError, MemoryError):
             self._drop(connection)
-            return taken_bytes
-        self.held_bytes += connection.held_bytes - connection.counted_bytes
-        connection.counted_bytes = connection.held_bytes
+            return moved_bytes
+        self._held.count(connection)
         if connection.is_between:
             connection.begun_s = None
         elif connection.begun_s is None:
             connection.begun_s = now_s
-        if self.held_bytes > self._most_held_bytes:
-            self._shed()
-        elif self._is_shedding:
-            self._is_shedding = False
-        return taken_bytes
+        for surplus in self._held.surplus(self._by_fd.values()):
+            self._drop(surplus)
+        return moved_bytes
 
     def send(self, token: int, data: bytes) -> None:
         """Send one reply; where its peer reads slowly, it is tried again for a while. What is lost is counted."""
@@ -180,7 +182,8 @@ class Server:
     def _say(self, connection: Connection) -> None:
         said, connection.to_send = connection.to_send, []
         for data in said:
-            self._write(connection, data, is_reply=False)
+            if not connection.late:  # who does not read is sent no PONG either
+                self._write(connection, data, is_reply=False)
 
     def _write(self, connection: Connection, data: bytes, *, is_reply: bool) -> None:
         rest = memoryview(data) if connection.late else connection.send(data)
@@ -224,99 +227,44 @@ class Server:
             elif now_s > kept[0].until_s + self._timeout_s:
                 self._drop(connection)
 
-    def _accept(self, now_s: float) -> None:
-        """Let in who waits, as far as there are places."""
-        self._somebody_waits = False
-        are_all_in = True
-        for listening in self._listening:
-            are_all_in &= self._let_in(listening, now_s)
-        if are_all_in:
-            self._places.nobody_waits()
-
-    def _let_in(self, listening: socket.socket, now_s: float) -> bool:
-        """Let in who waits at one socket; return whether nobody does any more."""
-        is_tcp = listening.family != socket.AF_UNIX
-        while self._places.are_free(is_tcp=is_tcp):
-            try:
-                peer, _ = listening.accept()
-                peer.setblocking(False)
-                identity = self._identify(peer, is_tcp=is_tcp)
-            except BlockingIOError:
-                return True
-            except OSError as error:
-                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS):
-                    return True  # as far as can be: the next sweep looks again
-                continue  # it has gone meanwhile
-            if not self._places.enter(identity):
-                peer.close()
-                continue
+    def _greet(self, peer: socket.socket, identity: Identity, now_s: float) -> None:
+        try:
             connection = Connection(peer, next(self._tokens), identity, self._frame_bytes, now_s)
-            self._by_fd[connection.fd] = self._by_token[connection.token] = connection
             self._epoll.register(connection.fd, _NEWS)
-            self._ready[connection.fd] = None
-        if select.select([listening], [], [], 0)[0]:
-            self._places.somebody_waits()
-            return False
-        return True
-
-    def _identify(self, peer: socket.socket, *, is_tcp: bool) -> Identity:
-        if is_tcp:
-            limit_silence(peer, self._timeout_s)
-            return Identity(LOOPBACK)
-        raw = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        pid, uid, gid = _CREDENTIALS.unpack(raw)
-        return of_process(uid, gid, pid)
+        except (OSError, MemoryError):
+            self._entrance.leave(identity)
+            peer.close()
+            return
+        self._by_fd[connection.fd] = self._by_token[connection.token] = connection
+        self._ready[connection.fd] = None
 
     def _drop(self, connection: Connection) -> None:
         """Hang up; what it was still to be sent is lost."""
         if self._by_fd.pop(connection.fd, None) is None:
             return
         del self._by_token[connection.token]
-        self.held_bytes -= connection.counted_bytes
+        self._held.forget(connection)
         self._ready.pop(connection.fd, None)
         self._late.pop(connection.fd, None)
         self.lost_replies += sum(one.is_reply for one in connection.late)
-        self._places.leave(connection.identity)
+        self._entrance.leave(connection.identity)
         connection.peer.close()
-        self._somebody_waits = True  # perhaps for this place
 
     def _sweep(self, now_s: float) -> None:
-        """Hang up on those whose time is over."""
+        """Hang up on those whose time is over, but for those of whom there is more to read."""
         self._sweep_s = now_s + min(1.0, self._timeout_s / SWEEPS)
-        self._somebody_waits = True
         for connection in list(self._by_fd.values()):
-            if connection.begun_s is None:
+            connection.commands = 0
+            if connection.begun_s is None or connection.fd in self._ready:
                 continue
             most_s = self._timeout_s if connection.is_open else min(self._timeout_s, HANDSHAKE_S)
             if now_s - connection.begun_s > most_s:
                 self._drop(connection)
 
-    def _shed(self) -> None:
-        """Hang up on those that hold the most of what is not whole, until the rest is within the limit."""
-        held_mb = self.held_bytes / 1e6
-        heaviest = sorted(self._by_fd.values(), key=lambda c: -c.held_bytes)
-        if not self._is_shedding:
-            log.warning(
-                "peers hold %.0f MB that nobody has taken yet (server.peers_mb: %g): %s is hung up on, and more "
-                "until the rest is less",
-                held_mb,
-                self._most_held_bytes / 1e6,
-                heaviest[0].identity.name,
-                extra=event("peers-shed", client=heaviest[0].identity.name, held_mb=held_mb),
-            )
-        self._is_shedding = True
-        count = 0
-        for connection in heaviest:
-            if self.held_bytes <= self._most_held_bytes:
-                break
-            self._drop(connection)
-            count += 1
-        log.info("%d peers were hung up on to free memory", count, extra=event("peers-kept", count=count))
-
     def shut(self) -> None:
         """Let nobody in any more: who connects waits for whoever listens at that socket next."""
         with self._lock:
-            self._is_shut = True
+            self._entrance.shut()
 
     def close(self) -> None:
         """Hang up on everybody; what was sent is given half a second to leave."""
@@ -328,7 +276,7 @@ class Server:
         with self._lock:
             for connection in list(self._by_fd.values()):
                 self._drop(connection)
-            self._is_shut = True
+            self._entrance.shut()
             for listening in self._listening:
                 self._epoll.unregister(listening)
                 listening.close()

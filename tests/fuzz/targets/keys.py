@@ -1,13 +1,18 @@
-"""The text of a key file, the address of a peer as libzmq tells it, a handshake's frames, and a log line's fields."""
+"""The text of a key file, a handshake's frames, what a peer may call itself, and a log line's fields."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
+from zmq.utils import z85
+
+from jetsel.daemon.access.keyring import Keyring
 from jetsel.daemon.access.zap import Handshakes
-from jetsel.daemon.identity import identify
 from jetsel.daemon.logs.journal import encode
 from jetsel.errors import ConfigError
+from jetsel.keys import KeyFolder
 from jetsel.keys.certificate import Certificate, parse, write
 
 MAX_BYTES = 1024
@@ -16,8 +21,6 @@ WORDS = (
     b"secret-key",
     b" = ",
     b'"',
-    b":0:0:1",
-    b"localhost",
     b"1.0",
     b"CURVE",
     b"curve\n",
@@ -25,17 +28,27 @@ WORDS = (
 )
 PUBLIC = "yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"  # of RFC 26's example
 SECRET = "D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs"
-OPEN = Handshakes(None)
+
+
+def _handshakes() -> Handshakes:
+    """With one key that is allowed."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = KeyFolder(Path(name) / "keys")
+        folder.make_server(None)
+        folder.allow("camera-1", PUBLIC, is_admin=True)
+        return Handshakes(Keyring(str(folder.path)))
+
+
+HANDSHAKES = _handshakes()
 
 
 def run(data: bytes) -> None:
     """A key that is read is written and read back; nobody becomes anybody by a text of their own; fields stay apart."""
     text = data.decode("utf-8", "replace")
-    sender = identify(text)
-    assert sender.credentials is None or all(number >= 0 for number in sender.credentials)
-    assert OPEN.identify(text) is None
-    frames = data.split(b"\n")
-    assert OPEN.judge(frames).reply[2] in (b"200", b"500")
+    assert HANDSHAKES.identify(text).refusal
+    verdict = HANDSHAKES.judge(data.split(b"\n"))
+    assert len(verdict.reply) == 6
+    assert (verdict.reply[2] == b"200") == (verdict.refusal is None)
     entry = encode([("MESSAGE", text), ("PRIORITY", "6")])
     assert entry.endswith(b"PRIORITY=6\n")
     try:
@@ -49,7 +62,6 @@ def run(data: bytes) -> None:
 def seeds() -> Iterator[bytes]:
     yield write(Certificate(PUBLIC, SECRET, {"name": "camera-1", "admin": "yes"}), "a key").encode()
     yield write(Certificate(PUBLIC), "a key").encode()
-    yield b"localhost:1000:1000:4242"
-    yield b":0:0:1"
-    yield b"127.0.0.1:4242"
+    yield b"1.0\n1\njetsel\n127.0.0.1\n\nNULL"
     yield b"1.0\n1\njetsel\n127.0.0.1\n\nCURVE\n" + bytes(range(32))
+    yield b"1.0\n1\njetsel\n127.0.0.1\n\nCURVE\n" + z85.decode(PUBLIC.encode())

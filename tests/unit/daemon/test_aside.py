@@ -9,7 +9,8 @@ from contextvars import ContextVar
 
 import pytest
 
-from jetsel.daemon.aside import NICENESS, aside
+from jetsel.daemon import aside as aside_module
+from jetsel.daemon.aside import LEAST_URGENT, NICENESS, aside
 
 place: ContextVar[str] = ContextVar("place", default="nowhere")
 
@@ -40,8 +41,13 @@ def may_return() -> Iterator[bool]:
     assert niceness() == before, "the caller is never moved"
 
 
+def behind(may_return: bool) -> int:
+    """Where work is to stand."""
+    return min(LEAST_URGENT, niceness() + NICENESS) if may_return else niceness()
+
+
 def test_the_work_stands_behind_where_it_may(may_return: bool) -> None:
-    assert aside(niceness) == niceness() + (NICENESS if may_return else 0)
+    assert aside(niceness) == behind(may_return)
 
 
 def test_what_it_starts_is_brought_back(may_return: bool) -> None:
@@ -59,7 +65,7 @@ def test_what_it_starts_is_brought_back(may_return: bool) -> None:
         return niceness(found[0])
 
     meanwhile = aside(work)
-    assert meanwhile == niceness() + (NICENESS if may_return else 0), "it is handed on"
+    assert meanwhile == behind(may_return), "it is handed on"
     assert niceness(found[0]) == niceness()
     over.set()
 
@@ -82,6 +88,21 @@ def test_what_it_raises_is_raised_and_what_it_is_about_is_known() -> None:
     place.set("here")
     with pytest.raises(KeyError, match="here"):
         aside(fail)
+
+
+@pytest.mark.parametrize("error", [OSError(24, "Too many open files"), MemoryError()])
+def test_whoever_waits_is_told_of_what_fails_beside_the_work(
+    monkeypatch: pytest.MonkeyPatch, may_return: bool, error: Exception
+) -> None:
+    def fail() -> set[int]:
+        raise error
+
+    monkeypatch.setattr(aside_module, "_threads", fail)
+    if may_return:
+        with pytest.raises(type(error)):
+            aside(niceness)
+    else:
+        assert aside(niceness) == niceness()
 
 
 def test_without_a_thread_to_be_had_it_is_done_by_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:

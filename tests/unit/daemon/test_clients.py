@@ -9,13 +9,7 @@ import pytest
 from jetsel.config import Server
 from jetsel.daemon.clients import FEWEST_SWEPT, Clients, Load
 from jetsel.errors import OverLimitError
-
-
-class Clock:
-    now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
+from tests.unit.daemon.clock import Clock
 
 
 def test_a_burst_of_one_second_is_let_through_and_then_the_rate() -> None:

@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def listening(path: Path, group: str | None = None) -> Iterator[Listener]:
-    """A listener whose descriptor, ZeroMQ's to close in the daemon, is closed here."""
+    """A listener whose descriptor, the server's to close in the daemon, is closed here."""
     listener = Listener(path, group)
     try:
         yield listener

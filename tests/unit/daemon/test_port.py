@@ -14,43 +14,19 @@ import zmq
 
 from jetsel.config import Server
 from jetsel.daemon.access.keyring import Keyring
-from jetsel.daemon.identity import Identity, parse_peer_address
+from jetsel.daemon.curve.peers import copied
+from jetsel.daemon.identity import Identity
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.message import Message, Route
-from jetsel.daemon.peers import copied
 from jetsel.daemon.port import Port
+from jetsel.daemon.zmtp import wire
 from jetsel.errors import ConfigError
 from jetsel.keys import KeyFolder
 from tests.system.raw import greeting, reach, ready
-from tests.unit.daemon.ports import LIMIT_S, Connect, received, served
+from tests.unit.daemon.ports import LIMIT_S, TCP, Connect, received, served
 from tests.waiting import until
 
-
-@pytest.mark.parametrize(
-    ("address", "expected"),
-    [
-        (":1000:100:4242", (1000, 100, 4242)),
-        ("localhost:0:0:1", (0, 0, 1)),
-        ("127.0.0.1", None),
-        (":1\N{SUPERSCRIPT TWO}:100:4242", None),
-        (":\N{ARABIC-INDIC DIGIT ONE}:0:1", None),
-        (f":{'9' * 5000}:0:1", None),
-        ("127.0.0.1:5555", None),
-        ("127.0.0.1:0:0:1", None),
-        ("::1", None),
-        ("::ffff:127.0.0.1", None),
-        ("fe80::1:2:3", None),
-        (":0:0:", None),
-        (":0:0:-1", None),
-        (":0:0:1:2", None),
-        (":a:0:1", None),
-        ("", None),
-    ],
-)
-def test_a_peer_s_address_is_credentials_only_where_the_kernel_wrote_them(
-    address: str, expected: tuple[int, int, int] | None
-) -> None:
-    assert parse_peer_address(address) == expected
+BOTH = pytest.mark.parametrize("over", ["tcp", "keys"])  # served by our own server, and by libzmq's
 
 
 def test_both_endpoints_are_told(port: Port, tmp_path: Path) -> None:
@@ -152,8 +128,9 @@ def test_an_empty_first_frame_is_a_delimiter_where_more_follow(
     assert message.route.delimited is delimited
 
 
+@BOTH
 def test_req_and_dealer_each_get_their_answer_as_they_framed_their_question(port: Port, connect: Connect) -> None:
-    req, dealer, careful = connect(zmq.REQ), connect(), connect()
+    req, dealer, careful = (connect(kind, TCP) for kind in (zmq.REQ, zmq.DEALER, zmq.DEALER))
     req.send(b"req")
     dealer.send(b"dealer")
     careful.send_multipart([b"", b"careful"])
@@ -164,6 +141,7 @@ def test_req_and_dealer_each_get_their_answer_as_they_framed_their_question(port
     assert careful.recv_multipart() == [b"", b"careful"]
 
 
+@BOTH
 def test_two_thousand_requests_of_four_peers_are_answered_from_many_threads(port: Port, connect: Connect) -> None:
     work: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
 
@@ -199,9 +177,10 @@ def test_two_thousand_requests_of_four_peers_are_answered_from_many_threads(port
     assert port.lost_replies == 0
 
 
+@BOTH
 def test_one_at_a_time_no_request_is_slept_over(port: Port, connect: Connect) -> None:
-    # Each reply may swallow the descriptor's news of the next request.
-    peers = [connect(), connect()]
+    # Over tcp with keys, each reply may swallow the descriptor's news of the next request.
+    peers = [connect(endpoint=TCP), connect()]
     with served(port, lambda message: port.send(message.route, b"pong")):
         for number in range(300):
             peer, other = peers[number % 2], peers[1 - number % 2]
@@ -210,8 +189,9 @@ def test_one_at_a_time_no_request_is_slept_over(port: Port, connect: Connect) ->
             assert peer.recv() == other.recv() == b"pong"
 
 
+@BOTH
 def test_messages_past_the_limit_of_a_turn_are_not_slept_over(port: Port, connect: Connect) -> None:
-    peer = connect()
+    peer = connect(endpoint=TCP)
     for number in range(8):
         peer.send(b"%d" % number)
     found: list[Message] = []
@@ -219,6 +199,20 @@ def test_messages_past_the_limit_of_a_turn_are_not_slept_over(port: Port, connec
         taken = received(port, 1)  # one at a time: the descriptor's edge was there for all of them, once
         found += taken
     assert [bytes(message.frames[0]) for message in found] == [b"%d" % number for number in range(8)]
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_who_hangs_up_behind_its_request_leaves_its_place(port: Port, is_open: bool) -> None:
+    messages: list[Message] = []
+    with served(port, messages.append):
+        for count in range(1, 101):
+            with reach(port.endpoints[0]) as peer:
+                peer.sendall(greeting() + ready())
+                if is_open:
+                    assert peer.recv(len(wire.GREETING + wire.ready()), socket.MSG_WAITALL)
+                peer.sendall(b"\x00\x02{}")
+            until(lambda: port.clients == 0)
+            assert not is_open or len(messages) == count, "who is greeted is heard to its end"
 
 
 def test_a_wake_before_the_wait_ends_it(port: Port) -> None:
@@ -276,6 +270,11 @@ def test_a_tcp_port_that_is_taken_is_refused_with_an_example(port: Port) -> None
         ConfigError, match=r"^server\.tcp: cannot listen at tcp://127\.0\.0\.1:\d+: Address already in use; example"
     ):
         Port(None, port.endpoints[1], 1000)
+
+
+def test_an_address_that_there_is_not_is_refused_in_words() -> None:
+    with pytest.raises(ConfigError, match=r"cannot listen at tcp://127\.300\.1\.1:5799: [A-Z][a-z]+ .*; example"):
+        Port(None, "tcp://127.300.1.1:5799", 1000)
 
 
 def test_a_closed_port_takes_and_sends_nothing(tmp_path: Path) -> None:

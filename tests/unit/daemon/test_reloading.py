@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from jetsel.daemon import reloading
 from jetsel.daemon.message import Route
 from jetsel.daemon.notify import PATIENCE_S, Notifier
 from jetsel.daemon.reloading import Reloader
@@ -31,11 +32,14 @@ class Rig:
 
     def __init__(self, reload: Callable[[], list[str]], notifier: Notifier | None = None) -> None:
         self.replies: list[Any] = []
+        self.fails_for: set[str] = set()
         self._change = threading.Condition()
         self.reloader = Reloader(reload, self._reply, lambda: None, notifier or Notifier())
 
     def _reply(self, route: Route, reply: Reply) -> None:
         assert route is ROUTE
+        if reply.id in self.fails_for:
+            raise MemoryError
         with self._change:
             self.replies.append(reply)
             self._change.notify_all()
@@ -87,6 +91,37 @@ def test_whatever_a_reload_ends_with_who_asked_is_answered(error: Exception, cod
         rig.reloader.ask(message(str(number)))
         rig.wait_for(number + 1)
     assert [reply.code for reply in rig.replies] == [code] * 3
+
+
+def test_a_reply_that_cannot_be_sent_fails_neither_the_others_nor_the_next_reload() -> None:
+    gate = Gate()
+    rig = Rig(gate)
+    rig.fails_for.add("broken")
+    rig.reloader.ask(message("first"))
+    assert gate.begun.acquire(timeout=LIMIT_S)
+    for name in ("broken", "second"):
+        rig.reloader.ask(message(name))
+    gate.go.release(3)
+    rig.wait_for(2)
+    rig.reloader.ask(message("third"))
+    rig.wait_for(3)
+    assert [reply.id for reply in rig.replies] == ["first", "second", "third"]
+
+
+def test_a_thread_that_ends_for_want_of_memory_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(list)
+    ended = threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _: ended.set())
+    with monkeypatch.context() as patched:
+        patched.setattr(reloading, "about", _no_memory)
+        rig.reloader.ask()
+        assert ended.wait(LIMIT_S)
+    rig.reloader.ask(message("next"))
+    rig.wait_for(1)
+
+
+def _no_memory(_: object) -> None:
+    raise MemoryError
 
 
 def test_who_asks_meanwhile_shares_the_next_and_not_the_one_that_has_read_already() -> None:

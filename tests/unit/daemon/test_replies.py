@@ -10,7 +10,7 @@ import zmq
 from jetsel.daemon import late
 from jetsel.daemon.message import Route
 from jetsel.daemon.port import Port
-from tests.unit.daemon.ports import LIMIT_S, Connect, received, served
+from tests.unit.daemon.ports import IPC, LIMIT_S, TCP, Connect, received, served
 
 
 def test_replies_to_a_peer_that_is_gone_are_counted(port: Port, connect: Connect) -> None:
@@ -41,12 +41,12 @@ LARGE = b"x" * 200_000
 
 def slow_peer(port: Port, connect: Connect, over: str) -> tuple[zmq.Socket[bytes], Route]:
     """A peer that has asked, and that takes hardly anything until it reads."""
-    peer = connect(endpoint=("ipc", "tcp").index(over), RCVHWM=1, RCVBUF=4096)
+    peer = connect(endpoint=IPC if over == "ipc" else TCP, RCVHWM=1, RCVBUF=4096)
     peer.send(b"{}")
     return peer, received(port, 1)[0].route
 
 
-@pytest.mark.parametrize("over", ["ipc", "tcp"])
+@pytest.mark.parametrize("over", ["ipc", "tcp", "keys"])
 def test_a_slow_peer_gets_every_reply_once_it_reads(
     port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch, over: str
 ) -> None:
@@ -64,7 +64,7 @@ def test_a_slow_peer_gets_every_reply_once_it_reads(
     assert port.lost_replies == 0
 
 
-@pytest.mark.parametrize("over", ["ipc", "tcp"])
+@pytest.mark.parametrize("over", ["ipc", "tcp", "keys"])
 def test_while_replies_wait_for_one_peer_the_others_are_answered(
     port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch, over: str
 ) -> None:
@@ -79,7 +79,7 @@ def test_while_replies_wait_for_one_peer_the_others_are_answered(
             assert other.recv() == b"pong"
 
 
-@pytest.mark.parametrize("over", ["ipc", "tcp"])
+@pytest.mark.parametrize("over", ["ipc", "tcp", "keys"])
 def test_patience_ends_and_what_is_lost_is_counted(
     port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch, over: str
 ) -> None:
@@ -98,7 +98,7 @@ def test_patience_ends_and_what_is_lost_is_counted(
         peer.recv()
 
 
-@pytest.mark.parametrize("over", ["ipc", "tcp"])
+@pytest.mark.parametrize("over", ["ipc", "tcp", "keys"])
 def test_no_more_replies_are_kept_than_the_limit(
     port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch, over: str
 ) -> None:
@@ -115,7 +115,7 @@ def test_no_more_replies_are_kept_than_the_limit(
     assert port.lost_replies == lost
 
 
-@pytest.mark.parametrize("over", ["ipc", "tcp"])
+@pytest.mark.parametrize("over", ["ipc", "tcp", "keys"])
 def test_one_peer_does_not_take_the_room_of_all_late_replies(
     port: Port, connect: Connect, monkeypatch: pytest.MonkeyPatch, over: str
 ) -> None:

@@ -8,7 +8,7 @@ import pwd
 
 import pytest
 
-from jetsel.daemon.identity import Identity, identify
+from jetsel.daemon.identity import LOOPBACK, Identity, of_process
 from jetsel.daemon.trust import Trust
 from jetsel.errors import ConfigError, NotAllowedError
 
@@ -17,7 +17,7 @@ OWN_GROUP = grp.getgrgid(os.getgid())
 
 
 def peer(uid: int, gid: int) -> Identity:
-    return identify(f":{uid}:{gid}:1")
+    return of_process(uid, gid, 1)
 
 
 @pytest.mark.parametrize("group", [None, OWN_GROUP.gr_name])
@@ -33,7 +33,7 @@ def test_root_and_the_daemon_s_own_user_may(group: str | None, monkeypatch: pyte
 @pytest.mark.parametrize("group", [None, OWN_GROUP.gr_name])
 def test_over_tcp_nobody_may(group: str | None) -> None:
     with pytest.raises(NotAllowedError, match="over tcp without keys"):
-        Trust(group).check(identify("127.0.0.1"))
+        Trust(group).check(Identity(LOOPBACK))
 
 
 def test_anybody_else_may_not_and_is_told_who_may() -> None:

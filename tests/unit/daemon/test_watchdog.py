@@ -8,16 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from jetsel.daemon.watchdog import Watchdog
+from tests.unit.daemon.clock import Clock
 
 PERIOD_S = 10.0
 LIMIT_S = 60.0
-
-
-class Clock:
-    now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 class Probe:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import tracemalloc
 from collections.abc import Iterator
 
 import pytest
@@ -11,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetsel.daemon.identity import Identity
-from jetsel.daemon.zmtp.connection import FROM_HERE_BYTES, MOST_PARTS, Connection
-from jetsel.daemon.zmtp.wire import GREETING, MAX_COMMAND_BYTES, ProtocolError, message, ready
+from jetsel.daemon.zmtp.connection import FROM_HERE_BYTES, MOST_COMMANDS, MOST_PARTS, Connection
+from jetsel.daemon.zmtp.wire import COMMAND, GREETING, MAX_COMMAND_BYTES, ProtocolError, message, ready
 from tests.system.raw import frame, greeting
 from tests.system.raw import ready as asks
 
@@ -35,6 +36,7 @@ class Pair:
         found: list[list[bytes]] = []
         for at in range(0, len(data), 65_536):  # what the kernel takes while nobody reads
             self.peer.sendall(data[at : at + 65_536])
+            self.connection.may_have_more(has_left=False)
             while True:
                 while (taken := self.connection.take()) is not None:
                     found.append([bytes(part) for part in taken])
@@ -52,6 +54,31 @@ def pair() -> Iterator[Pair]:
     made = Pair()
     yield made
     made.close()
+
+
+def test_a_part_holds_no_more_than_is_counted_whatever_came_with_it() -> None:
+    pair = Pair()
+    pair.tell(HELLO)
+    ignored = bytes((COMMAND, 45)) + b"\x04JUNK" + bytes(40)
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            assert pair.tell(b"\x01\x01x" + ignored * 40) == []
+        held_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert pair.connection.held_bytes == 20
+    assert held_bytes < 20 * 1000, "the rest of what was read with it, some 2,000 bytes each"
+    pair.close()
+
+
+def test_a_peer_that_sends_commands_without_end_is_refused(pair: Pair) -> None:
+    pair.tell(HELLO)
+    pair.tell(b"\x04\x00" * MOST_COMMANDS)
+    with pytest.raises(ProtocolError, match="1000 commands"):
+        pair.tell(b"\x04\x00")
+    pair.connection.commands = 0  # the server has swept
+    pair.tell(b"\x04\x00" * MOST_COMMANDS)
 
 
 def test_a_peer_is_greeted_at_once_and_told_that_it_may_ask_once_it_has(pair: Pair) -> None:
@@ -80,7 +107,7 @@ def test_messages_come_as_they_were_sent_however_they_are_cut(messages: list[lis
         found += pair.tell(rest[:cut])
         rest = rest[cut:]
         if rest:
-            assert pair.connection.held_bytes <= sum(sum(map(len, parts)) for parts in sent)
+            assert pair.connection.held_bytes <= len(HELLO) + sum(len(message(parts)) for parts in sent)
     assert found == [list(parts) for parts in sent]
     assert pair.connection.is_between
     assert pair.connection.held_bytes == 0

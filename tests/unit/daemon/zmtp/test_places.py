@@ -49,6 +49,10 @@ def test_what_others_have_taken_counts() -> None:
     assert enter(Places(Server(max_clients=MOST), lambda: MOST - 3), ROOT, MOST) == 3
 
 
+def test_places_for_root_are_left_beside_what_others_have_taken() -> None:
+    assert enter(Places(Server(max_clients=MOST), lambda: MOST * 3 // 4), GUEST, MOST) == MOST // 4 - MOST // 8
+
+
 def test_the_log_tells_once_that_somebody_waits_and_once_that_nobody_does(
     places: Places, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,0 +1,157 @@
+"""One call of the server: what it does is bounded, however much comes, and nobody is hung up on for its own pause."""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from jetsel.config import Server as Limits
+from jetsel.daemon.zmtp import places
+from jetsel.daemon.zmtp.entrance import ENTRIES
+from jetsel.daemon.zmtp.server import PER_TURN, SWEEPS, TURNS, Found, Server
+from jetsel.daemon.zmtp.wire import GREETING, ready
+from tests.system.raw import greeting, hung_up
+from tests.system.raw import ready as asks
+from tests.unit.daemon.clock import Clock
+
+FRAME_BYTES = 200_000
+ALL = 10_000
+REQUEST = b"\x00\x02{}"
+
+
+class Rig:
+    """A server whose epoll instance the test looks at, and peers that it closes."""
+
+    def __init__(self, stack: ExitStack, path: str, limits: Limits) -> None:
+        self._stack = stack
+        self._path = path
+        self._epoll = stack.enter_context(select.epoll())
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(path)
+        listening.listen(4 * ENTRIES)
+        self.clock = Clock()
+        self.server = Server([listening], self._epoll, FRAME_BYTES, limits, lambda: 0, self.clock)
+        stack.callback(self.server.close)
+
+    def connect(self, data: bytes = b"") -> socket.socket:
+        """A peer that has written this, and that nobody has let in yet."""
+        peer = self._stack.enter_context(socket.socket(socket.AF_UNIX))
+        peer.connect(self._path)
+        peer.sendall(data)
+        return peer
+
+    def receive(self) -> list[Found]:
+        """One call, as a thread makes it that has slept."""
+        for descriptor, events in self._epoll.poll(0):
+            self.server.hears(descriptor, events)
+        return self.server.receive(ALL, ALL * FRAME_BYTES)
+
+    def receive_all(self) -> int:
+        """Call until there is nothing more; return how many messages that gave."""
+        count = len(self.receive())
+        while self.server.has_more:
+            count += len(self.receive())
+        return count
+
+
+@pytest.fixture
+def limits() -> Limits:
+    return Limits(peer_timeout_s=8.0)
+
+
+@pytest.fixture
+def rig(tmp_path_factory: pytest.TempPathFactory, limits: Limits) -> Iterator[Rig]:
+    with ExitStack() as stack:
+        yield Rig(stack, str(tmp_path_factory.mktemp("zmtp") / "socket"), limits)
+
+
+def test_no_more_are_let_in_at_once_than_leave_others_their_turn(rig: Rig) -> None:
+    for _ in range(2 * ENTRIES + 1):
+        rig.connect()
+    for count in (ENTRIES, 2 * ENTRIES):
+        rig.receive()
+        assert rig.server.clients == count
+        assert rig.server.has_more
+    rig.receive_all()
+    assert rig.server.clients == 2 * ENTRIES + 1
+
+
+@pytest.mark.parametrize("limits", [Limits(client_connections=1)])
+def test_those_that_are_hung_up_on_at_once_count_too(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "TRUSTED", frozenset())  # the owner's connections have no limit
+    peers = [rig.connect() for _ in range(2 * ENTRIES)]
+    rig.receive()
+    assert rig.server.has_more
+    peers[ENTRIES].setblocking(False)
+    with pytest.raises(BlockingIOError):
+        peers[ENTRIES].recv(1)  # nobody has looked at it yet
+    rig.receive_all()
+    assert rig.server.clients == 1
+    peers[ENTRIES].setblocking(True)
+    assert hung_up(peers[ENTRIES])
+
+
+def test_no_more_peers_are_read_at_once_than_leave_others_their_turn(rig: Rig) -> None:
+    peers = [rig.connect(greeting() + asks()) for _ in range(TURNS + 10)]
+    rig.receive_all()
+    for peer in peers:
+        peer.sendall(REQUEST)
+    assert len(rig.receive()) == TURNS
+    assert rig.server.has_more
+    assert rig.receive_all() == 10
+
+
+def test_a_peer_s_many_messages_come_after_each_other_peer_s_first(rig: Rig) -> None:
+    greedy, modest = (rig.connect(greeting() + asks()) for _ in range(2))
+    rig.receive_all()
+    greedy.sendall(REQUEST * 1000)
+    modest.sendall(REQUEST)
+    tokens = [token for token, _, _ in rig.receive()]
+    assert len(set(tokens[: PER_TURN + 1])) == 2
+
+
+def test_who_sends_commands_without_end_is_hung_up_on_and_the_next_is_read(rig: Rig) -> None:
+    flooding, asking = rig.connect(greeting() + asks()), rig.connect(greeting() + asks())
+    rig.receive_all()
+    asking.sendall(REQUEST)
+    flooding.sendall(b"\x04\x00" * 30_000)
+    assert rig.receive_all() == 1
+    assert hung_up(flooding)
+    assert rig.server.clients == 1
+
+
+def test_a_heartbeat_each_second_is_none_too_many(rig: Rig) -> None:
+    peer = rig.connect(greeting() + asks())
+    rig.receive_all()
+    assert peer.recv(len(GREETING + ready()), socket.MSG_WAITALL)
+    for _ in range(1500):
+        peer.sendall(b"\x04\x09\x04PING\0\0ab")
+        rig.clock.now_s += 1.0
+        assert rig.receive_all() == 0
+        assert peer.recv(100) == b"\x04\x07\x04PONGab"
+
+
+def test_a_peer_that_ended_its_message_while_the_daemon_stood_still_is_heard(rig: Rig) -> None:
+    slow, stalled = (rig.connect(greeting() + asks() + REQUEST[:3]) for _ in range(2))
+    rig.receive_all()
+    rig.clock.now_s += 1000.0
+    slow.sendall(REQUEST[3:])
+    assert rig.receive_all() == 1
+    assert rig.server.clients == 1
+    assert hung_up(stalled)
+
+
+def test_who_owes_the_rest_of_a_message_has_its_time_and_no_more(rig: Rig, limits: Limits) -> None:
+    peer = rig.connect(greeting() + asks() + REQUEST[:3])
+    rig.receive_all()
+    rig.clock.now_s += limits.peer_timeout_s
+    rig.receive_all()
+    assert rig.server.clients == 1
+    rig.clock.now_s += limits.peer_timeout_s / SWEEPS
+    rig.receive_all()
+    assert rig.server.clients == 0
+    assert hung_up(peer)
