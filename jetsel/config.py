@@ -39,7 +39,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     client_requests: Annotated[int, Meta(ge=1, le=100_000)] | None = None  # under way for one client; None: half
     client_rate_hz: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None  # messages of one client; None: any
     max_clients: Annotated[int, Meta(ge=1, le=15_000)] = 1000  # connections; more wait until one closes
-    client_connections: Annotated[int, Meta(ge=1, le=15_000)] | None = None  # of one user or address; None: half
+    client_connections: Annotated[int, Meta(ge=1, le=15_000)] | None = None  # of one user or key; None: half
     peers_mb: Annotated[float, Meta(ge=1, le=1_048_576)] = 512.0  # held for peers in what they have not sent to the end
     max_image_mb: Annotated[float, Meta(gt=0, le=1024)] = 16.0
     max_image_megapixels: Annotated[float, Meta(gt=0, le=1000)] = 50.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import os
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,10 +10,10 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from jetsel.config import Server
+from jetsel.daemon.identity import TRUSTED
 from jetsel.errors import OverLimitError
 
 BURST_S = 1.0  # a client that was silent may send what its rate allows in this time at once, and one request at least
-TRUSTED = frozenset({"uid 0", f"uid {os.getuid()}"})  # see daemon/trust.py
 FEWEST_SWEPT = 64  # clients that are kept before any is looked at for having left
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 LOOPBACK = "loopback"  # everybody on tcp without keys: nobody is told from anybody else there
+TRUSTED = frozenset({"uid 0", f"uid {os.getuid()}"})  # by name: root and the daemon's own user, who may end it anyway
 
 
 class Identity(NamedTuple):

@@ -23,7 +23,7 @@ from jetsel.events import event
 
 log = logging.getLogger("jetsel.daemon")
 
-QUIET_LOOKS = 3  # what the kernel, or libzmq, still has of peers comes between two looks
+QUIET_LOOKS = 3  # what the kernel still has of peers comes between two looks
 LOOK_S = 0.01
 PATIENCE_S = 2.0  # for a thread that is in the middle of something when everybody has been answered
 END_S = 30.0  # after the drain: those threads, an engine host that does not leave by itself, and the sampler

@@ -11,10 +11,10 @@ from jetsel.errors import NotAllowedError
 class Route(NamedTuple):
     """Where a reply goes, and whether its request began with REQ's empty delimiter.
 
-    peer: a number, of a connection over ipc or tcp without keys; or bytes, by which libzmq knows a peer with a key.
+    peer: the number of a connection.
     """
 
-    peer: int | bytes
+    peer: int
     delimited: bool
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import sys
@@ -14,7 +13,6 @@ from jetsel import __version__
 from jetsel.config import Config
 from jetsel.daemon import descriptors
 from jetsel.daemon.access.keyring import keyring
-from jetsel.daemon.curve.gate import Gate
 from jetsel.daemon.generation import Samples, build
 from jetsel.daemon.life import Life
 from jetsel.daemon.listener import Listener, listen
@@ -53,12 +51,6 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples, signals:
         server = config.server
         port = Port(listener, server.tcp, generation.limits.max_bytes, keyring(server), server)
         backends = Backends(config.host)
-        gate = None
-        if port.router is not None:
-            gate = Gate(server, lambda: port.clients)
-            port.router.delivered = gate.connections.delivered
-            port.elsewhere = gate.connections.__len__
-            gate.open()
         backends.listen(port.wake)
         metering = Metering(config.power)
         life = None
@@ -66,19 +58,15 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples, signals:
             metering.serve(generation.families, config.power)
             metering.start()
             service = Service(config, generation, port, backends, metering, reread, notifier)
-            if gate is not None:
-                gate.guard(functools.partial(_accounted_mb, service, port))
-            shut = functools.partial(_shut, gate, port) if listener.is_passed else _nothing
+            shut = port.shut if listener.is_passed else _nothing
             life = Life(service, generation, port, signals, notifier, server.drain_s, shut)
             life.live(backends, samples)
             return 0
         finally:
             if life is not None and not life.has_ended:
-                _leave(gate, port, listener, _told(sys.exc_info()[1], notifier))
+                _leave(port, listener, _told(sys.exc_info()[1], notifier))
             metering.stop()
             backends.close()
-            if gate is not None:
-                gate.close()
             port.close()
     except JetselError as error:
         return _told(error, notifier)
@@ -86,19 +74,6 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples, signals:
         notifier.close()
         if listener is not None:
             listener.close()
-
-
-def _shut(gate: Gate | None, port: Port) -> None:
-    """Let nobody in any more."""
-    port.shut()
-    if gate is not None:
-        gate.shut()
-
-
-def _accounted_mb(service: Service, port: Port) -> float | None:
-    """What requests under way, and those that come over ipc, may take; see Service.accounted_mb."""
-    found_mb = service.accounted_mb()
-    return None if found_mb is None else found_mb + port.held_mb
 
 
 def _nothing() -> None:
@@ -116,14 +91,12 @@ def _told(error: BaseException | None, notifier: Notifier) -> int:
     return cannot_start(error)
 
 
-def _leave(gate: Gate | None, port: Port, listener: Listener, status: int) -> None:
+def _leave(port: Port, listener: Listener, status: int) -> None:
     """End the process although a thread is at work: the interpreter and what we loaded would wait for it, or crash.
 
     Everybody has been answered by now. The kernel ends the engine host and the sampler with this process.
     """
     log.warning("a thread did not come back and is left behind", extra=event("left-behind"))
-    if gate is not None:
-        gate.close()
     port.close()
     listener.close()
     logging.shutdown()

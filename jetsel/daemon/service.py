@@ -35,7 +35,6 @@ from jetsel.wire import Answer, Failure, Reload, Reply, StatusReply, encode, fai
 
 log = logging.getLogger("jetsel.daemon")
 
-BYTES_PER_PIXEL = 12  # 3 decoded, and 9 while it is
 MOST_PER_TURN = 64  # messages taken off the socket before the work they made is begun
 
 
@@ -163,15 +162,6 @@ class Service:
     def is_drained(self) -> bool:
         """Whether every message that came has been answered, as far as can be seen now."""
         return self._admission.in_queue == 0 and self._port.is_quiet
-
-    def accounted_mb(self) -> float | None:
-        """What requests under way may take; None while models are loaded beside others, or are not loaded yet.
-
-        A pixel takes 3 bytes decoded, and up to 9 while a photograph is decoded and turned (docs/reliability.md).
-        """
-        if not self._serving.generation.ready or self._serving.is_changing:
-            return None
-        return (self._admission.queued_bytes + BYTES_PER_PIXEL * self._admission.queued_pixels) / 1e6
 
     # Work.
 

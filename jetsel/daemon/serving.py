@@ -52,11 +52,6 @@ class Serving:
         self._freeing = threading.Lock()  # whoever changes `standing` holds it
         self.linger_s = LINGER_S
 
-    @property
-    def is_changing(self) -> bool:
-        """Whether a reload is under way, or what was served before it still stands."""
-        return self._reloading.locked() or len(self.standing) > 1
-
     def enter(self) -> Generation:
         """Return the generation that serves now, with one request counted in."""
         while not (generation := self.generation).enter():

@@ -7,6 +7,8 @@ import struct
 import time
 from pathlib import Path
 
+from jetsel.daemon.zmtp.wire import MORE, framed
+
 LIMIT_S = 30.0  # how long a test waits for what must come
 
 
@@ -32,16 +34,26 @@ def greeting(mechanism: bytes = b"NULL") -> bytes:
 
 def ready(**more: bytes) -> bytes:
     """The command READY of a DEALER under NULL, with more metadata; _ in a name stands for -."""
-    properties = {"Socket-Type": b"DEALER", **{name.replace("_", "-"): value for name, value in more.items()}}
-    body = b"\x05READY" + b"".join(
-        bytes([len(name)]) + name.encode() + struct.pack(">I", len(value)) + value for name, value in properties.items()
-    )
+    body = b"\x05READY" + properties(**more)
     return b"\x04" + bytes([len(body)]) + body
+
+
+def properties(**more: bytes) -> bytes:
+    """The metadata of a DEALER, with more; _ in a name stands for -."""
+    named = {"Socket-Type": b"DEALER", **{name.replace("_", "-"): value for name, value in more.items()}}
+    return b"".join(
+        bytes([len(name)]) + name.encode() + struct.pack(">I", len(value)) + value for name, value in named.items()
+    )
 
 
 def frame(body: bytes, announced: int | None = None) -> bytes:
     """A frame that is the last of its message; announced: its length if not that of `body`."""
     return b"\x02" + struct.pack(">Q", len(body) if announced is None else announced) + body
+
+
+def message(*bodies: bytes) -> bytes:
+    """A message of these frames."""
+    return b"".join(framed(MORE if at < len(bodies) - 1 else 0, body) for at, body in enumerate(bodies))
 
 
 def hung_up(peer: socket.socket) -> bool:

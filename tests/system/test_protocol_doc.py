@@ -16,7 +16,6 @@ import zmq
 
 from jetsel import wire
 from jetsel.config import Server
-from jetsel.daemon.curve.router import HIGH_WATER_MARK
 from jetsel.errors import BadRequestError
 from tests.system.curve import Keys, guarded
 from tests.system.daemons import Daemon, Start, drawn, encoded
@@ -122,7 +121,6 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"`[server] max_image_megapixels`, {server.max_image_megapixels:g} million",
         f"`[server] queue_requests`, {server.queue_requests} |",
         f"`[server] queue_mb`, {server.queue_mb:g} MB |",
-        f"| {HIGH_WATER_MARK} in each direction |",
         f"`[server] peer_timeout_s`, {server.peer_timeout_s:g} s |",
     ):
         assert said in limits

@@ -1,4 +1,4 @@
-"""The daemon's own key and the keys of those who may ask over tcp, as its files said at the last reload."""
+"""The daemon's own key, and whose keys may ask over tcp, as the files said at the last reload."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import logging
 import os
 from pathlib import Path
 
+from zmq.utils import z85
+
 from jetsel.config import Server
+from jetsel.daemon.identity import Identity
 from jetsel.errors import ConfigError, ReloadFailedError
 from jetsel.events import event
 from jetsel.keys import AllowedKey, AllowedKeys, KeyFolder
 
 log = logging.getLogger("jetsel.access")
+
+REVOKED = "a revoked key"
 
 
 def keyring(server: Server) -> Keyring | None:
@@ -23,18 +28,29 @@ class Keyring:
     """Reads the folder at the start, and again at each reload. Any thread may look a key up."""
 
     def __init__(self, folder: str) -> None:
-        """Raises ConfigError where the server's key is missing, or not the daemon's alone."""
+        """Raises ConfigError where the server's key is missing, or not the daemon's alone.
+
+        public_key, secret_key: of the server, 32 bytes each.
+        """
         self._folder = KeyFolder(Path(folder), frozenset({0, os.geteuid()}))
         try:
             self.server = self._folder.server()
             self._allowed = self._folder.allowed()
         except ConfigError as error:
             raise ConfigError(f"server.keys: {error}") from None
+        self.public_key, self.secret_key = (z85.decode(half) for half in (self.server.public, self.server.secret or ""))
         self._tell_left_out(self._allowed)
 
     def find(self, public: str) -> AllowedKey | None:
         """Return whose key this is (Z85), or None where it is not allowed now."""
         return self._allowed.by_public.get(public)
+
+    def identify(self, public: str) -> Identity:
+        """Return who shows this key, as keys are now."""
+        key = self.find(public)
+        if key is None:
+            return Identity(REVOKED, refusal="this key was revoked: ask the daemon's owner for: jetsel keys allow")
+        return Identity(f"key {key.name}", is_admin=key.is_admin)
 
     def reload(self) -> list[str]:
         """Read who is allowed again; return what changed, for people. Raises ReloadFailedError and changes nothing."""

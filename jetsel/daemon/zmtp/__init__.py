@@ -1,1 +1,1 @@
-"""ZMTP for the peers on this machine, who need no key: what libzmq would do, without what ends libzmq."""
+"""ZMTP as the daemon speaks it, over ipc and tcp, with keys and without: what libzmq would do, without what ends it."""

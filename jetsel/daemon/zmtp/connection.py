@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 
 from jetsel.daemon.identity import Identity
+from jetsel.daemon.zmtp.mechanism import Mechanism
 from jetsel.daemon.zmtp.wire import (
     COMMAND,
-    GREETING,
+    FIRST,
     GREETING_BYTES,
     LONG,
     LONGEST_HEAD,
@@ -19,10 +21,7 @@ from jetsel.daemon.zmtp.wire import (
     MORE,
     SHORTEST_HEAD,
     ProtocolError,
-    check_greeting,
-    check_ready,
     pong,
-    ready,
 )
 
 MOST_PARTS = 63  # of a message
@@ -48,19 +47,24 @@ class Late:
 class Connection:
     """Reads and writes without waiting. For whoever holds the server's lock."""
 
-    def __init__(self, peer: socket.socket, token: int, identity: Identity, frame_bytes: int, now_s: float) -> None:
-        """frame_bytes: the most that a frame may have; a message may have twice as many. token: names its routes."""
+    def __init__(
+        self, peer: socket.socket, token: int, mechanism: Mechanism, place: str, frame_bytes: int, now_s: float
+    ) -> None:
+        """frame_bytes: the most that a frame may have; a message may have twice as many. token: names its routes.
+
+        place: whose place it has; see Places.
+        """
         self.peer = peer
         self.fd = peer.fileno()
         self.token = token
-        self.identity = identity
+        self.place = place
         self.late: deque[Late] = deque()
         self.begun_s: float | None = now_s  # since when it owes the rest of its handshake, or of a message
-        self.is_open = False  # the handshake is through
-        self.to_send: list[bytes] = [GREETING]  # of the protocol's own
+        self.to_send: list[bytes] = [mechanism.greeting]  # of the protocol's own
         self.commands = 0  # since the server's last sweep
         self.held_bytes = 0  # of a message that is not whole
         self.counted_bytes = 0  # of them, by the server
+        self._mechanism = mechanism
         self._frame_bytes = frame_bytes
         self._is_drained = False  # nothing is to be read until the kernel tells of more
         self._has_left = False  # so it has told: what there is to be read has an end
@@ -74,6 +78,16 @@ class Connection:
         self._parts: list[memoryview] = []
         self._parts_bytes = 0
         self._kept_parts = 0  # of these parts, how many are in memory of their own
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the handshake is through."""
+        return self._mechanism.is_open
+
+    @property
+    def identity(self) -> Identity:
+        """Who the peer is, as is known now."""
+        return self._mechanism.identity
 
     def may_have_more(self, *, has_left: bool) -> None:
         """Take note of news from the kernel."""
@@ -126,18 +140,19 @@ class Connection:
         """Return the next message that is whole; None where more is to be read first. Raises ProtocolError."""
         while (frame := self._frame()) is not None:
             flags = self._flags
-            if not self.is_open:
+            if not self._mechanism.is_open:
                 if flags & (COMMAND | MORE) != COMMAND:
                     raise ProtocolError("a message before READY")
-                check_ready(bytes(frame))
-                self.is_open = True
-            elif flags & COMMAND:
+                self._answer(self._mechanism.heard(bytes(frame)))
+                continue
+            flags, frame = self._mechanism.opened(flags, frame)
+            if flags & COMMAND:
                 self.commands += 1
                 if self.commands > MOST_COMMANDS:
                     raise ProtocolError(f"over {MOST_COMMANDS} commands in a second")
                 answer = pong(bytes(frame))
                 if answer is not None:
-                    self.to_send.append(answer)
+                    self._answer(self._mechanism.sealed(COMMAND, answer))
             else:
                 self._parts.append(frame)
                 self._parts_bytes += len(frame)
@@ -181,19 +196,26 @@ class Connection:
     def _greet(self) -> bool:
         """Look at the greeting once it is whole; return whether it was."""
         end = self._at + GREETING_BYTES
+        if self._data[self._at : self._at + 1] not in (b"", FIRST):  # who speaks something else may wait for us
+            raise ProtocolError("no greeting of ZMTP 3")
         if end > len(self._data):
             return False
-        check_greeting(self._data[self._at : end])
+        self._answer(self._mechanism.greeted(self._data[self._at : end]))
         self._at = end
         self._has_greeted = True
-        self.to_send.append(ready())
         return True
+
+    def _answer(self, frame: bytes) -> None:
+        if frame:
+            self.to_send.append(frame)
 
     def _check(self, flags: int, size: int) -> None:
         if flags & ~(MORE | LONG | COMMAND):
             raise ProtocolError("a flag that there is not")
-        most = self._frame_bytes if self.is_open and not flags & COMMAND else MAX_COMMAND_BYTES
-        if size > most or self._parts_bytes + size > 2 * self._frame_bytes:
+        overhead = self._mechanism.overhead_bytes
+        is_long = self._mechanism.is_open and (overhead or not flags & COMMAND)  # a sealed frame may be called one
+        most = self._frame_bytes + overhead if is_long else MAX_COMMAND_BYTES
+        if size > most or self._parts_bytes + size > 2 * (self._frame_bytes + overhead):
             raise ProtocolError(f"a frame of {size} bytes")
 
     def _begin(self, flags: int, size: int, at: int) -> None:
@@ -205,6 +227,12 @@ class Connection:
         self.held_bytes = self._parts_bytes + len(rest)
         self._data, self._at = b"", 0
         self._view = memoryview(self._data)
+
+    def sealed(self, frames: Sequence[bytes]) -> bytes:
+        """Return a message as it is sent, which is to be sent before the next one is sealed, or never."""
+        last = len(frames) - 1
+        seal = self._mechanism.sealed
+        return b"".join(seal(MORE if at < last else 0, frame) for at, frame in enumerate(frames))
 
     def send(self, data: bytes | memoryview) -> memoryview:
         """Write what goes now; return the rest. Raises OSError where the peer is gone."""

@@ -8,15 +8,29 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import NamedTuple
 
 from jetsel.config import Server as Limits
+from jetsel.daemon.access.refusals import Refusals
 from jetsel.daemon.identity import LOOPBACK, Identity, of_process
-from jetsel.daemon.loopback import limit_silence
-from jetsel.daemon.zmtp.places import Places
+from jetsel.daemon.tcp import limit_silence, peer_address
+from jetsel.daemon.zmtp.connection import Connection
+from jetsel.daemon.zmtp.mechanism import Mechanism, Null
+from jetsel.daemon.zmtp.places import STRANGER, Places
 
 ENTRIES = 64  # at each socket in one turn
 _WANT = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS))
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid (unix(7), SO_PEERCRED)
+
+AsksKey = Callable[[str], Mechanism]  # makes one for a peer at this address, which is to show a key
+
+
+class Arrival(NamedTuple):
+    """One that was let in. place: whose place it has until it leaves; see Places."""
+
+    peer: socket.socket
+    mechanism: Mechanism
+    place: str
 
 
 class Entrance:
@@ -26,19 +40,26 @@ class Entrance:
         self,
         listening: Sequence[socket.socket],
         limits: Limits,
-        elsewhere: Callable[[], int],
+        asks_key: AsksKey | None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """listening: ipc, tcp or both. elsewhere: how many connections other servers have."""
+        """listening: ipc, tcp or both. asks_key: for who comes over tcp; None: nobody needs a key."""
         self._listening = listening
         self._timeout_s = limits.peer_timeout_s
-        self._places = Places(limits, elsewhere, now)
+        self._asks_key = asks_key
+        self._refusals = Refusals(now)
+        self._places = Places(limits, now)
         self._is_shut = False
         self.somebody_waits = True  # as far as is known; who came before we listened, too
         self.are_more_waiting = False  # than one turn lets in
 
-    def let_in(self) -> Iterator[tuple[socket.socket, Identity]]:
-        """Yield some of those who wait, each with a place that is theirs until they `leave`."""
+    @property
+    def are_strangers_many(self) -> bool:
+        """Whether those who are to show a key keep others from coming that far."""
+        return self._places.are_strangers_many
+
+    def let_in(self) -> Iterator[Arrival]:
+        """Yield some of those who wait."""
         if self._is_shut:
             return
         self.somebody_waits = self.are_more_waiting = False
@@ -48,33 +69,50 @@ class Entrance:
         if are_all_in:
             self._places.nobody_waits()
 
-    def leave(self, identity: Identity) -> None:
+    def settle(self, connection: Connection) -> bool:
+        """Give a stranger that has shown a key the place of its owner; False where there is none."""
+        name = connection.identity.name
+        if not self._places.settle(name):
+            return False
+        connection.place = name
+        self.somebody_waits = True  # perhaps another stranger
+        return True
+
+    def leave(self, place: str) -> None:
         """Give a place back."""
-        self._places.leave(identity)
+        self._places.leave(place)
         self.somebody_waits = True  # perhaps for this one
+
+    def refused(self, connection: Connection, reason: str) -> None:
+        """Tell the log why one was hung up on that had not shown an allowed key."""
+        self._refusals.note(connection.identity.name, reason)
+
+    def look(self) -> None:
+        """Tell the log how often those came again that it knows, when it is time to."""
+        self._refusals.look()
 
     def shut(self) -> None:
         """Let nobody in any more: who connects waits for whoever listens at that socket next."""
         self._is_shut = True
 
-    def _let_in_at(self, listening: socket.socket) -> Generator[tuple[socket.socket, Identity], None, bool]:
+    def _let_in_at(self, listening: socket.socket) -> Generator[Arrival, None, bool]:
         """Yield those of one socket; return whether nobody waits there any more."""
         is_tcp = listening.family != socket.AF_UNIX
         for _ in range(ENTRIES):
             if not self._places.are_free(is_tcp=is_tcp):
                 return self._is_nobody_left(listening)
             try:
-                peer, _ = listening.accept()
+                peer, name = listening.accept()
                 peer.setblocking(False)
-                identity = self._identify(peer, is_tcp=is_tcp)
+                arrival = self._met(peer, name, is_tcp=is_tcp)
             except BlockingIOError:
                 return True
             except OSError as error:
                 if error.errno in _WANT:  # the server looks again with its next sweep
                     return self._is_nobody_left(listening)
                 continue  # it has gone meanwhile
-            if self._places.enter(identity):
-                yield peer, identity
+            if self._places.enter(arrival.place):
+                yield arrival
             else:
                 peer.close()
         self.somebody_waits = self.are_more_waiting = True
@@ -87,10 +125,13 @@ class Entrance:
             self._places.somebody_waits()
         return is_nobody_left
 
-    def _identify(self, peer: socket.socket, *, is_tcp: bool) -> Identity:
-        if is_tcp:
-            limit_silence(peer, self._timeout_s)
-            return Identity(LOOPBACK)
-        raw = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        pid, uid, gid = _CREDENTIALS.unpack(raw)
-        return of_process(uid, gid, pid)
+    def _met(self, peer: socket.socket, name: tuple[object, ...], *, is_tcp: bool) -> Arrival:
+        if not is_tcp:
+            raw = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            pid, uid, gid = _CREDENTIALS.unpack(raw)
+            user = of_process(uid, gid, pid)
+            return Arrival(peer, Null(user), user.name)
+        limit_silence(peer, self._timeout_s)
+        if self._asks_key is None:
+            return Arrival(peer, Null(Identity(LOOPBACK)), LOOPBACK)
+        return Arrival(peer, self._asks_key(peer_address(name)), STRANGER)

@@ -1,34 +1,37 @@
-"""Who may connect: places for all, a share for each user, and some that are kept for who must always get in."""
+"""Who may connect: places for all, a share for each user and key, and some that are kept for who must always get in."""
 
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections import Counter
 from collections.abc import Callable
 
 from jetsel.config import Server
 from jetsel.daemon import descriptors
-from jetsel.daemon.identity import Identity
-from jetsel.daemon.kept import TCP_SHARE, trusted_places
+from jetsel.daemon.identity import TRUSTED
 from jetsel.events import event
 
 log = logging.getLogger("jetsel.daemon")
 
+STRANGER = "stranger"  # whose place one has that is to show a key still
+STRANGERS = 64  # at most: nobody who has shown none takes a place of those who have
+TCP_SHARE = 0.75  # of all places: the rest is for ipc
+KEPT = 16  # places for root and the daemon's own user, who ask for status and reload
 TELL_EVERY_S = 60.0  # at most, of those who have more than a share: they come back at once
-TRUSTED = frozenset((0, os.getuid()))
 
 
 class Places:
-    """Counts connections, and tells the log who waits for one. For whoever holds the server's lock."""
+    """Counts connections by whose they are, and tells the log who waits for one. For whoever holds the server's lock.
 
-    def __init__(self, limits: Server, elsewhere: Callable[[], int], now: Callable[[], float] = time.monotonic) -> None:
-        """elsewhere: how many of the same places others have taken."""
+    Whose: the name of an identity, or STRANGER.
+    """
+
+    def __init__(self, limits: Server, now: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
-        self._elsewhere = elsewhere
         self._now = now
-        self._of: Counter[int | None] = Counter()  # by uid; None: over tcp, where nobody is told from anybody
+        self._of: Counter[str] = Counter()
+        self._over_tcp = 0
         self._is_full = False
         self._told_s = -TELL_EVERY_S
         self._most = max(0, min(limits.max_clients, descriptors.free()))
@@ -38,24 +41,29 @@ class Places:
         """How many stand."""
         return self._of.total()
 
+    @property
+    def are_strangers_many(self) -> bool:
+        """Whether those who are to show a key keep others from coming that far."""
+        return self._of[STRANGER] >= STRANGERS
+
     def are_free(self, *, is_tcp: bool) -> bool:
         """Whether one more may come."""
-        if is_tcp and self._of[None] >= int(self._most * TCP_SHARE):
-            return False
-        return self.taken + self._elsewhere() < self._most
+        if is_tcp:
+            share = self._over_tcp < int(self._most * TCP_SHARE)
+            return share and not self._are_only_kept_ones_left and not self.are_strangers_many
+        return self.taken < self._most
 
     def somebody_waits(self) -> None:
         """Tell the log once that there is no place for who came."""
         if not self._is_full:
             self._is_full = True
-            count = self.taken + self._elsewhere()
             log.warning(
                 "%d clients are connected and more wait for a place: raise server.max_clients (%d), of which tcp "
-                "has three quarters, or the limit of open files (%d)",
-                count,
+                "has three quarters, or the limit of open files (%d), unless many connect over tcp and say nothing",
+                self.taken,
                 self._limits.max_clients,
                 descriptors.limit(),
-                extra=event("clients-wait", clients=count),
+                extra=event("clients-wait", clients=self.taken),
             )
 
     def nobody_waits(self) -> None:
@@ -68,39 +76,54 @@ class Places:
                 extra=event("clients-let-in", clients=self.taken),
             )
 
-    def enter(self, identity: Identity) -> bool:
-        """Count one in; False where its user has all that one may have."""
-        uid = _uid(identity)
-        if uid is not None and uid not in TRUSTED:
-            share = self._limits.client_connections
-            share = max(1, self._most // 2 if share is None else share)
-            others = self.taken + self._elsewhere() - sum(self._of[trusted] for trusted in TRUSTED)
-            if self._of[uid] >= share:
-                self._tell(identity, share)
-                return False
-            if others >= self._most - trusted_places(self._most):
-                return False
-        self._of[uid] += 1
+    def enter(self, who: str) -> bool:
+        """Count one in, where `are_free`; False where its user has all that one may have."""
+        if who not in TRUSTED and not _is_over_tcp(who) and (self._has_its_share(who) or self._are_only_kept_ones_left):
+            return False
+        self._of[who] += 1
+        self._over_tcp += _is_over_tcp(who)
         return True
 
-    def leave(self, identity: Identity) -> None:
-        """Count one out."""
-        uid = _uid(identity)
-        self._of[uid] -= 1
-        if not self._of[uid]:
-            del self._of[uid]
+    def settle(self, who: str) -> bool:
+        """Count a stranger as whose key it has shown; False where that one has all that one may have."""
+        if self._has_its_share(who):
+            return False
+        self._take(STRANGER)
+        self._of[who] += 1
+        return True
 
-    def _tell(self, identity: Identity, share: int) -> None:
-        if self._now() - self._told_s > TELL_EVERY_S:
+    def leave(self, who: str) -> None:
+        """Count one out."""
+        self._take(who)
+        self._over_tcp -= _is_over_tcp(who)
+
+    def _take(self, who: str) -> None:
+        self._of[who] -= 1
+        if not self._of[who]:
+            del self._of[who]
+
+    @property
+    def _are_only_kept_ones_left(self) -> bool:
+        """Whether all are taken but those for root and the daemon's own user: an eighth where places are few."""
+        others = self.taken - sum(self._of[trusted] for trusted in TRUSTED)
+        return others >= self._most - min(KEPT, self._most // 8)
+
+    def _has_its_share(self, who: str) -> bool:
+        share = self._limits.client_connections
+        share = max(1, self._most // 2 if share is None else share)
+        has_it = self._of[who] >= share
+        if has_it and self._now() - self._told_s > TELL_EVERY_S:
             self._told_s = self._now()
             log.warning(
                 "%s has all the connections that one client may have, %d (server.client_connections), and is hung up "
                 "on where it makes more: have its programs share one client",
-                identity.name,
+                who,
                 share,
-                extra=event("client-has-its-share", client=identity.name, clients=share),
+                extra=event("client-has-its-share", client=who, clients=share),
             )
+        return has_it
 
 
-def _uid(identity: Identity) -> int | None:
-    return None if identity.credentials is None else identity.credentials[0]
+def _is_over_tcp(who: str) -> bool:
+    """Whether that is none of the names that users have."""
+    return not who.startswith("uid ")

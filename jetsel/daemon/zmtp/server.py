@@ -1,4 +1,4 @@
-"""The server of peers on this machine, who need no key: many, read and answered by whichever thread comes by.
+"""The server of all peers: many, read and answered by whichever thread comes by.
 
 libzmq would do all of this but for one thing: it ends the process where a peer that is let in sends a PING behind more
 messages than are taken at once, and hangs up (libzmq 4.3.5, src/stream_engine_base.cpp, `out_event` after
@@ -8,6 +8,7 @@ thread stands between every request and the crew.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import select
 import socket
@@ -19,11 +20,15 @@ from jetsel.config import Server as Limits
 from jetsel.daemon import late
 from jetsel.daemon.identity import Identity
 from jetsel.daemon.zmtp.connection import Connection, Late
-from jetsel.daemon.zmtp.entrance import Entrance
+from jetsel.daemon.zmtp.entrance import Arrival, AsksKey, Entrance
 from jetsel.daemon.zmtp.held import Held
+from jetsel.daemon.zmtp.mechanism import RefusedError
+from jetsel.daemon.zmtp.places import STRANGER
 from jetsel.daemon.zmtp.wire import ProtocolError
 
 HANDSHAKE_S = 5.0  # at most, whatever peer_timeout_s
+CROWDED_S = 1.0  # where many are to show a key still: a handshake takes three ways of the network and back
+GONE = "it hung up before it showed a key"
 LINGER_S = 0.5  # for what was sent when the server closes
 SWEEPS = 4  # in the time that a peer has
 # Others wait for the lock meanwhile, so what one call does is bounded, however much comes:
@@ -45,12 +50,12 @@ class Server:
         epoll: select.epoll,
         frame_bytes: int,
         limits: Limits,
-        elsewhere: Callable[[], int],
+        asks_key: AsksKey | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """listening: ipc, tcp or both; this takes them over. frame_bytes: the largest frame.
 
-        elsewhere: how many connections other servers have.
+        asks_key: for who comes over tcp; None: nobody needs a key.
         """
         self._listening = listening
         self._epoll = epoll
@@ -59,7 +64,7 @@ class Server:
         self._held = Held(limits.peers_mb)
         self._now = now
         self._lock = threading.Lock()
-        self._entrance = Entrance(listening, limits, elsewhere, now)
+        self._entrance = Entrance(listening, limits, asks_key, now)
         self._tokens = itertools.count(1)
         self._by_fd: dict[int, Connection] = {}
         self._by_token: dict[int, Connection] = {}
@@ -118,8 +123,8 @@ class Server:
             if self._late and now_s >= self._late_look_s:
                 self._try_late(now_s)
             if self._entrance.somebody_waits or is_time_to_sweep:
-                for peer, identity in self._entrance.let_in():
-                    self._greet(peer, identity, now_s)
+                for arrival in self._entrance.let_in():
+                    self._greet(arrival, now_s)
             moved_bytes = 0
             for _ in range(TURNS):
                 if not self._ready or len(found) >= most or moved_bytes >= most_bytes:
@@ -139,6 +144,9 @@ class Server:
                 message = connection.take()
                 if connection.to_send:
                     self._say(connection)
+                if connection.place == STRANGER and connection.is_open and not self._entrance.settle(connection):
+                    self._drop(connection)
+                    return moved_bytes
                 if message is not None:
                     moved_bytes += sum(map(len, message))
                     found.append((connection.token, connection.identity, message))
@@ -154,8 +162,14 @@ class Server:
                     moved_bytes += count
             else:
                 self._ready[connection.fd] = None  # behind the others
-        except (ProtocolError, OSError, MemoryError):
-            self._drop(connection)
+        except RefusedError as error:
+            self._refuse(connection, error)
+            return moved_bytes
+        except ProtocolError as error:
+            self._drop(connection, str(error))
+            return moved_bytes
+        except (OSError, MemoryError):
+            self._drop(connection, GONE)
             return moved_bytes
         self._held.count(connection)
         if connection.is_between:
@@ -166,7 +180,12 @@ class Server:
             self._drop(surplus)
         return moved_bytes
 
-    def send(self, token: int, data: bytes) -> None:
+    def _refuse(self, connection: Connection, error: RefusedError) -> None:
+        with contextlib.suppress(OSError):
+            connection.send(error.answer)
+        self._drop(connection, str(error))
+
+    def send(self, token: int, frames: Sequence[bytes]) -> None:
         """Send one reply; where its peer reads slowly, it is tried again for a while. What is lost is counted."""
         with self._lock:
             connection = self._by_token.get(token)
@@ -174,7 +193,7 @@ class Server:
                 self.lost_replies += 1
             else:
                 try:
-                    self._write(connection, data, is_reply=True)
+                    self._write(connection, connection.sealed(frames), is_reply=True)
                 except OSError:
                     self.lost_replies += 1
                     self._drop(connection)
@@ -227,19 +246,20 @@ class Server:
             elif now_s > kept[0].until_s + self._timeout_s:
                 self._drop(connection)
 
-    def _greet(self, peer: socket.socket, identity: Identity, now_s: float) -> None:
+    def _greet(self, arrival: Arrival, now_s: float) -> None:
+        peer, mechanism, place = arrival
         try:
-            connection = Connection(peer, next(self._tokens), identity, self._frame_bytes, now_s)
+            connection = Connection(peer, next(self._tokens), mechanism, place, self._frame_bytes, now_s)
             self._epoll.register(connection.fd, _NEWS)
         except (OSError, MemoryError):
-            self._entrance.leave(identity)
+            self._entrance.leave(place)
             peer.close()
             return
         self._by_fd[connection.fd] = self._by_token[connection.token] = connection
         self._ready[connection.fd] = None
 
-    def _drop(self, connection: Connection) -> None:
-        """Hang up; what it was still to be sent is lost."""
+    def _drop(self, connection: Connection, why: str | None = None) -> None:
+        """Hang up; what it was still to be sent is lost. why: told of a stranger."""
         if self._by_fd.pop(connection.fd, None) is None:
             return
         del self._by_token[connection.token]
@@ -247,19 +267,23 @@ class Server:
         self._ready.pop(connection.fd, None)
         self._late.pop(connection.fd, None)
         self.lost_replies += sum(one.is_reply for one in connection.late)
-        self._entrance.leave(connection.identity)
+        if why is not None and connection.place == STRANGER:
+            self._entrance.refused(connection, why)
+        self._entrance.leave(connection.place)
         connection.peer.close()
 
     def _sweep(self, now_s: float) -> None:
         """Hang up on those whose time is over, but for those of whom there is more to read."""
         self._sweep_s = now_s + min(1.0, self._timeout_s / SWEEPS)
+        handshake_s = min(self._timeout_s, CROWDED_S if self._entrance.are_strangers_many else HANDSHAKE_S)
         for connection in list(self._by_fd.values()):
             connection.commands = 0
             if connection.begun_s is None or connection.fd in self._ready:
                 continue
-            most_s = self._timeout_s if connection.is_open else min(self._timeout_s, HANDSHAKE_S)
+            most_s = self._timeout_s if connection.is_open else handshake_s
             if now_s - connection.begun_s > most_s:
-                self._drop(connection)
+                self._drop(connection, f"it did not greet within {most_s:g} s")
+        self._entrance.look()
 
     def shut(self) -> None:
         """Let nobody in any more: who connects waits for whoever listens at that socket next."""

@@ -1,4 +1,4 @@
-"""ZMTP 3.1 as bytes, as far as a ROUTER without keys needs it (ZeroMQ RFC 37; RFC 23 numbers its grammar's parts)."""
+"""ZMTP 3.1 as bytes, as far as a ROUTER needs it (ZeroMQ RFC 37; RFC 23 numbers its grammar's parts)."""
 
 from __future__ import annotations
 
@@ -6,27 +6,32 @@ import struct
 from collections.abc import Iterator
 
 GREETING_BYTES = 64
-GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"NULL".ljust(20, b"\0") + bytes(32)
+FIRST = b"\xff"  # of them
 MORE, LONG, COMMAND = 1, 2, 4  # flags of a frame
 SHORTEST_HEAD, LONGEST_HEAD = 2, 9
 MAX_COMMAND_BYTES = 8192  # READY of an application with properties of its own; PING has 23 at most
 LONGEST_ID = 255
 ASKS = frozenset((b"REQ", b"DEALER", b"ROUTER"))  # what a ROUTER may talk to (RFC 28)
 
-_PING, _READY = b"\x04PING", b"\x05READY"
+_PING = b"\x04PING"
 _TTL_BYTES, _CONTEXT_BYTES = 2, 16  # of PING
+_MECHANISM = slice(12, 32)  # of a greeting
 
 
 class ProtocolError(Exception):
     """A peer says what ZMTP does not allow, or more than is taken from anybody."""
 
 
-def check_greeting(greeting: bytes) -> None:
-    """Raise ProtocolError unless these 64 bytes are the greeting of a peer of ZMTP 3 that needs no key."""
-    if greeting[0] != 0xFF or greeting[9] != 0x7F or greeting[10] < 3:
+def greeting_of(mechanism: bytes, *, as_server: bool) -> bytes:
+    """Return what is said first. as_server: whether this end is the one with the key that the other expects."""
+    return FIRST + bytes(8) + b"\x7f\x03\x01" + mechanism.ljust(20, b"\0") + bytes((as_server,)) + bytes(31)
+
+
+def mechanism_of(greeting: bytes) -> bytes:
+    """Return which mechanism a peer's greeting names; raises ProtocolError unless it is one of ZMTP 3."""
+    if greeting[:1] != FIRST or greeting[9] != 0x7F or greeting[10] < 3:
         raise ProtocolError("no greeting of ZMTP 3")
-    if greeting[12:32].rstrip(b"\0") != b"NULL":
-        raise ProtocolError("another mechanism than NULL")
+    return greeting[_MECHANISM].rstrip(b"\0")
 
 
 def head(flags: int, size: int) -> bytes:
@@ -34,17 +39,19 @@ def head(flags: int, size: int) -> bytes:
     return bytes((flags, size)) if size < 256 else struct.pack(">BQ", flags | LONG, size)
 
 
-def ready() -> bytes:
-    """Return the command that ends our handshake."""
-    body = _READY + _property(b"Socket-Type", b"ROUTER") + _property(b"Identity", b"")
-    return head(COMMAND, len(body)) + body
+def framed(flags: int, body: bytes) -> bytes:
+    """Return a whole frame."""
+    return head(flags, len(body)) + body
 
 
-def check_ready(body: bytes) -> None:
-    """Raise ProtocolError unless the command is READY of a peer that may ask, under a name that ZMTP allows."""
-    if not body.startswith(_READY):
-        raise ProtocolError("no READY")
-    properties = dict(_properties(body[len(_READY) :]))
+def metadata() -> bytes:
+    """Return the properties that end our handshake."""
+    return _property(b"Socket-Type", b"ROUTER") + _property(b"Identity", b"")
+
+
+def check_metadata(rest: bytes) -> None:
+    """Raise ProtocolError unless these are properties of a peer that may ask, under a name that ZMTP allows."""
+    properties = dict(_properties(rest))
     if properties.get(b"socket-type") not in ASKS:
         raise ProtocolError("no peer of a ROUTER")
     name = properties.get(b"identity", b"")
@@ -53,19 +60,10 @@ def check_ready(body: bytes) -> None:
 
 
 def pong(body: bytes) -> bytes | None:
-    """Return the answer to a PING, with what it asks to hear again; None for any other command."""
+    """Return the command that answers a PING, with what it asks to hear again; None for any other command."""
     if not body.startswith(_PING):
         return None
-    answer = b"\x04PONG" + body[len(_PING) + _TTL_BYTES :][:_CONTEXT_BYTES]
-    return head(COMMAND, len(answer)) + answer
-
-
-def message(frames: tuple[bytes, ...]) -> bytes:
-    """Return a message as it is sent."""
-    last = len(frames) - 1
-    return b"".join(
-        part for at, frame in enumerate(frames) for part in (head(MORE if at < last else 0, len(frame)), frame)
-    )
+    return b"\x04PONG" + body[len(_PING) + _TTL_BYTES :][:_CONTEXT_BYTES]
 
 
 def _property(name: bytes, value: bytes) -> bytes:

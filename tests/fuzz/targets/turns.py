@@ -11,16 +11,15 @@ from contextlib import ExitStack
 
 from jetsel.config import Server as Limits
 from jetsel.daemon.zmtp.server import PER_TURN, TURNS, Server
-from jetsel.daemon.zmtp.wire import message
 from tests.fuzz.targets.zmtp import WORDS
-from tests.system.raw import frame, greeting, ready
+from tests.system.raw import frame, greeting, message, ready
 
 MAX_BYTES = 4096
 FRAME_BYTES = 2000
 PEERS = 4
 MOST_TURNS = 50  # until the last is heard, whatever the others do
 HELLO = greeting() + ready()
-QUESTION, ANSWER = message((b"the last",)), message((b"answer",))
+QUESTION = message(b"the last")
 
 WRITE, GREET, HANG_UP, RECEIVE, REPLY, WAIT = range(6)
 """Steps: two bytes, the kind and the peer; WRITE has a third, how many of the bytes that follow it writes."""
@@ -40,7 +39,7 @@ class Rig:
         self._address = listening.getsockname()
         self.now_s = 0.0
         limits = Limits(peer_timeout_s=8.0, peers_mb=0.003)
-        self.server = Server([listening], self._epoll, FRAME_BYTES, limits, lambda: 0, lambda: self.now_s)
+        self.server = Server([listening], self._epoll, FRAME_BYTES, limits, None, lambda: self.now_s)
         stack.callback(self.server.close)
         self.peers = [self.connect() for _ in range(PEERS)]
         self.tokens = [0]
@@ -108,14 +107,14 @@ def _act(rig: Rig, data: bytes) -> None:
         elif kind == RECEIVE:
             rig.receive()
         elif kind == REPLY:
-            rig.server.send(rig.tokens[index % len(rig.tokens)], ANSWER)
+            rig.server.send(rig.tokens[index % len(rig.tokens)], (b"answer",))
         else:
             rig.now_s += data[at - 1] / 32
 
 
 def seeds() -> Iterator[bytes]:
     greet = bytes(value for peer in range(PEERS) for value in (GREET, peer)) + bytes((RECEIVE, 0))
-    yield greet + b"".join(_write(peer, message((b"{}",)) * 5) for peer in range(PEERS)) + bytes((RECEIVE, 0, REPLY, 1))
+    yield greet + b"".join(_write(peer, message(b"{}") * 5) for peer in range(PEERS)) + bytes((RECEIVE, 0, REPLY, 1))
     yield greet + _write(0, b"\x04\x00" * 100) * 12 + _write(1, b"\x01\x01x" + b"\x04\x00" * 50) + bytes((RECEIVE, 0))
     yield greet + _write(0, b"\x04\x09\x04PING\0\0ab" * 20) + bytes((HANG_UP, 0, RECEIVE, 0))
     yield greet + _write(2, frame(bytes(100), announced=1900)) + bytes((RECEIVE, 0, WAIT, 255, WAIT, 255, RECEIVE, 0))

@@ -14,19 +14,19 @@ import zmq
 
 from jetsel.config import Server
 from jetsel.daemon.access.keyring import Keyring
-from jetsel.daemon.curve.peers import copied
 from jetsel.daemon.identity import Identity
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.message import Message, Route
 from jetsel.daemon.port import Port
-from jetsel.daemon.zmtp import wire
+from jetsel.daemon.zmtp.mechanism import Null
 from jetsel.errors import ConfigError
 from jetsel.keys import KeyFolder
 from tests.system.raw import greeting, reach, ready
+from tests.system.sealed import take_frame
 from tests.unit.daemon.ports import LIMIT_S, TCP, Connect, received, served
 from tests.waiting import until
 
-BOTH = pytest.mark.parametrize("over", ["tcp", "keys"])  # served by our own server, and by libzmq's
+BOTH = pytest.mark.parametrize("over", ["tcp", "keys"])
 
 
 def test_both_endpoints_are_told(port: Port, tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_the_kernel_finds_a_tcp_peer_whose_machine_is_gone_within_the_time_of_pe
         peer.sendall(greeting(b"CURVE" if has_keys else b"NULL"))
         assert peer.recv(1)
         (descriptor,) = (fd for fd in descriptors() if is_connected_to(fd, peer))
-        with copied(descriptor) as accepted:
+        with socket.socket(fileno=os.dup(descriptor)) as accepted:
             assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
             idle_s, pause_s, probes, unacknowledged_ms = (
                 accepted.getsockopt(socket.IPPROTO_TCP, option)
@@ -77,7 +77,7 @@ def descriptors() -> list[int]:
 
 def is_connected_to(descriptor: int, peer: socket.socket) -> bool:
     """Whether it is the other end."""
-    with contextlib.suppress(OSError), copied(descriptor) as other:
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as other:
         return bool(other.getpeername() == peer.getsockname())
     return False
 
@@ -179,7 +179,6 @@ def test_two_thousand_requests_of_four_peers_are_answered_from_many_threads(port
 
 @BOTH
 def test_one_at_a_time_no_request_is_slept_over(port: Port, connect: Connect) -> None:
-    # Over tcp with keys, each reply may swallow the descriptor's news of the next request.
     peers = [connect(endpoint=TCP), connect()]
     with served(port, lambda message: port.send(message.route, b"pong")):
         for number in range(300):
@@ -204,14 +203,16 @@ def test_messages_past_the_limit_of_a_turn_are_not_slept_over(port: Port, connec
 @pytest.mark.parametrize("is_open", [False, True])
 def test_who_hangs_up_behind_its_request_leaves_its_place(port: Port, is_open: bool) -> None:
     messages: list[Message] = []
+    before = len(descriptors())
     with served(port, messages.append):
         for count in range(1, 101):
             with reach(port.endpoints[0]) as peer:
                 peer.sendall(greeting() + ready())
                 if is_open:
-                    assert peer.recv(len(wire.GREETING + wire.ready()), socket.MSG_WAITALL)
+                    assert peer.recv(len(Null.greeting), socket.MSG_WAITALL)
+                    assert take_frame(peer)
                 peer.sendall(b"\x00\x02{}")
-            until(lambda: port.clients == 0)
+            until(lambda: len(descriptors()) == before)
             assert not is_open or len(messages) == count, "who is greeted is heard to its end"
 
 

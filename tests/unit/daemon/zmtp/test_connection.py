@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import tracemalloc
 from collections.abc import Iterator
 
@@ -12,52 +11,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetsel.daemon.identity import Identity
-from jetsel.daemon.zmtp.connection import FROM_HERE_BYTES, MOST_COMMANDS, MOST_PARTS, Connection
-from jetsel.daemon.zmtp.wire import COMMAND, GREETING, MAX_COMMAND_BYTES, ProtocolError, message, ready
-from tests.system.raw import frame, greeting
+from jetsel.daemon.zmtp.connection import FROM_HERE_BYTES, MOST_COMMANDS, MOST_PARTS
+from jetsel.daemon.zmtp.mechanism import Null
+from jetsel.daemon.zmtp.wire import COMMAND, MAX_COMMAND_BYTES, ProtocolError
+from tests.system.raw import frame, greeting, message
 from tests.system.raw import ready as asks
+from tests.unit.daemon.zmtp.pair import FRAME_BYTES, Pair
 
-FRAME_BYTES = 150_000
 HELLO = greeting() + asks()
+SAID = b"\x04\x29\x05READY\x0bSocket-Type\x00\x00\x00\x06ROUTER\x08Identity\x00\x00\x00\x00"
 ME = Identity("uid 7", (7, 7, 7))
-
-
-class Pair:
-    """A connection, and the peer at its other end."""
-
-    def __init__(self) -> None:
-        self.peer, ours = socket.socketpair()
-        ours.setblocking(False)
-        self.connection = Connection(ours, 1, ME, FRAME_BYTES, 0.0)
-        self._scratch = memoryview(bytearray(4096))
-
-    def tell(self, data: bytes) -> list[list[bytes]]:
-        """Send this; return the messages that have come by then."""
-        found: list[list[bytes]] = []
-        for at in range(0, len(data), 65_536):  # what the kernel takes while nobody reads
-            self.peer.sendall(data[at : at + 65_536])
-            self.connection.may_have_more(has_left=False)
-            while True:
-                while (taken := self.connection.take()) is not None:
-                    found.append([bytes(part) for part in taken])
-                if self.connection.fill(self._scratch) is None:
-                    break
-        return found
-
-    def close(self) -> None:
-        self.peer.close()
-        self.connection.peer.close()
 
 
 @pytest.fixture
 def pair() -> Iterator[Pair]:
-    made = Pair()
+    made = Pair(Null(ME))
     yield made
     made.close()
 
 
 def test_a_part_holds_no_more_than_is_counted_whatever_came_with_it() -> None:
-    pair = Pair()
+    pair = Pair(Null(ME))
     pair.tell(HELLO)
     ignored = bytes((COMMAND, 45)) + b"\x04JUNK" + bytes(40)
     tracemalloc.start()
@@ -82,9 +56,9 @@ def test_a_peer_that_sends_commands_without_end_is_refused(pair: Pair) -> None:
 
 
 def test_a_peer_is_greeted_at_once_and_told_that_it_may_ask_once_it_has(pair: Pair) -> None:
-    assert pair.connection.to_send == [GREETING]
+    assert pair.connection.to_send == [Null.greeting]
     assert pair.tell(greeting()) == []
-    assert pair.connection.to_send == [GREETING, ready()]
+    assert pair.connection.to_send == [Null.greeting, SAID]
     assert not pair.connection.is_open
     pair.tell(asks())
     assert pair.connection.is_open
@@ -99,15 +73,15 @@ SIZES = st.sampled_from([0, 1, 2, 255, 256, FROM_HERE_BYTES - 1, FROM_HERE_BYTES
     cuts=st.lists(st.integers(1, 9000), min_size=1, max_size=50),
 )
 def test_messages_come_as_they_were_sent_however_they_are_cut(messages: list[list[int]], cuts: list[int]) -> None:
-    pair = Pair()
+    pair = Pair(Null(ME))
     sent = [tuple(os.urandom(size) for size in sizes) for sizes in messages]
-    rest = HELLO + b"".join(message(parts) for parts in sent)
+    rest = HELLO + b"".join(message(*parts) for parts in sent)
     found = []
     for cut in [*cuts, len(rest)]:
         found += pair.tell(rest[:cut])
         rest = rest[cut:]
         if rest:
-            assert pair.connection.held_bytes <= len(HELLO) + sum(len(message(parts)) for parts in sent)
+            assert pair.connection.held_bytes <= len(HELLO) + sum(len(message(*parts)) for parts in sent)
     assert found == [list(parts) for parts in sent]
     assert pair.connection.is_between
     assert pair.connection.held_bytes == 0

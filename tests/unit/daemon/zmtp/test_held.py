@@ -11,6 +11,7 @@ import pytest
 from jetsel.daemon.identity import of_process
 from jetsel.daemon.zmtp.connection import Connection
 from jetsel.daemon.zmtp.held import Held
+from jetsel.daemon.zmtp.mechanism import Null
 
 GREEDY, MODEST = (of_process(uid, uid, 1) for uid in (4_000_001, 4_000_002))
 
@@ -29,7 +30,8 @@ class Rig:
             ours, theirs = socket.socketpair()
             self._stack.enter_context(ours)
             self._stack.enter_context(theirs)
-            connection = Connection(ours, 1, GREEDY if is_greedy else MODEST, 1_000_000, 0.0)
+            who = GREEDY if is_greedy else MODEST
+            connection = Connection(ours, 1, Null(who), who.name, 1_000_000, 0.0)
             connection.held_bytes = int(each * 1e6)
             self.held.count(connection)
             (self.greedy if is_greedy else self.modest).append(connection)

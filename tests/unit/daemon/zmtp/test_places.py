@@ -5,22 +5,34 @@ from __future__ import annotations
 import pytest
 
 from jetsel.config import Server
-from jetsel.daemon.identity import LOOPBACK, Identity, of_process
-from jetsel.daemon.zmtp.places import Places
+from jetsel.daemon.identity import LOOPBACK
+from jetsel.daemon.zmtp.places import STRANGER, STRANGERS, Places
 
-ROOT, GUEST, OTHER = (of_process(uid, uid, 1) for uid in (0, 4_000_001, 4_000_002))
-NOBODY = Identity(LOOPBACK)
+ROOT, GUEST, OTHER = (f"uid {uid}" for uid in (0, 4_000_001, 4_000_002))
+CAMERA, PHONE = "key camera", "key phone"
 MOST = 40  # of which an eighth is kept, and three quarters are tcp's at most
 
 
 @pytest.fixture
 def places() -> Places:
-    return Places(Server(max_clients=MOST), lambda: 0)
+    return Places(Server(max_clients=MOST))
 
 
-def enter(places: Places, who: Identity, count: int) -> int:
+def enter(places: Places, who: str, count: int) -> int:
     """Let so many in; return how many got a place."""
-    return sum(places.are_free(is_tcp=who is NOBODY) and places.enter(who) for _ in range(count))
+    return sum(places.are_free(is_tcp=not who.startswith("uid")) and places.enter(who) for _ in range(count))
+
+
+def show(places: Places, who: str, count: int) -> int:
+    """Let so many in over tcp, who show this key; return how many got its place."""
+    shown = 0
+    for _ in range(count):
+        if enter(places, STRANGER, 1):
+            if places.settle(who):
+                shown += 1
+            else:
+                places.leave(STRANGER)
+    return shown
 
 
 def test_one_user_has_half_and_all_of_them_leave_some_for_root(
@@ -40,17 +52,37 @@ def test_root_may_have_all(places: Places) -> None:
 
 
 def test_tcp_has_three_quarters_and_nobody_s_share(places: Places) -> None:
-    assert enter(places, NOBODY, MOST) == MOST * 3 // 4
+    assert enter(places, LOOPBACK, MOST) == MOST * 3 // 4
     assert enter(places, GUEST, MOST) == MOST - MOST * 3 // 4 - MOST // 8, "an eighth is kept for root"
     assert enter(places, ROOT, MOST) == MOST // 8
 
 
-def test_what_others_have_taken_counts() -> None:
-    assert enter(Places(Server(max_clients=MOST), lambda: MOST - 3), ROOT, MOST) == 3
+def test_over_tcp_nobody_gets_the_places_that_are_kept_for_root(places: Places) -> None:
+    assert enter(places, GUEST, MOST) == MOST // 2
+    assert enter(places, LOOPBACK, MOST) == MOST - MOST // 2 - MOST // 8
+    assert enter(places, ROOT, MOST) == MOST // 8
 
 
-def test_places_for_root_are_left_beside_what_others_have_taken() -> None:
-    assert enter(Places(Server(max_clients=MOST), lambda: MOST * 3 // 4), GUEST, MOST) == MOST // 4 - MOST // 8
+def test_one_key_has_half_and_the_others_of_tcp_the_rest_of_its_share(
+    places: Places, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert show(places, CAMERA, MOST) == MOST // 2
+    assert show(places, PHONE, MOST) == MOST * 3 // 4 - MOST // 2
+    (told,) = caplog.messages
+    assert told.startswith(f"{CAMERA} has all the connections that one client may have, 20")
+    places.leave(PHONE)
+    assert show(places, PHONE, 5) == 1
+    assert enter(places, GUEST, MOST) == MOST // 4 - MOST // 8
+
+
+def test_those_who_have_shown_no_key_take_no_more_than_their_places() -> None:
+    places = Places(Server(max_clients=500))
+    assert enter(places, STRANGER, 500) == STRANGERS
+    assert places.are_strangers_many
+    assert enter(places, GUEST, 5) == 5
+    assert places.settle(CAMERA)
+    assert not places.are_strangers_many
+    assert enter(places, STRANGER, 5) == 1
 
 
 def test_the_log_tells_once_that_somebody_waits_and_once_that_nobody_does(

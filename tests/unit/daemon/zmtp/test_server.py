@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,50 +11,14 @@ import pytest
 from jetsel.config import Server as Limits
 from jetsel.daemon.zmtp import places
 from jetsel.daemon.zmtp.entrance import ENTRIES
-from jetsel.daemon.zmtp.server import PER_TURN, SWEEPS, TURNS, Found, Server
-from jetsel.daemon.zmtp.wire import GREETING, ready
+from jetsel.daemon.zmtp.mechanism import Null
+from jetsel.daemon.zmtp.server import PER_TURN, SWEEPS, TURNS
 from tests.system.raw import greeting, hung_up
 from tests.system.raw import ready as asks
-from tests.unit.daemon.clock import Clock
+from tests.system.sealed import take_frame
+from tests.unit.daemon.zmtp.rig import Rig
 
-FRAME_BYTES = 200_000
-ALL = 10_000
 REQUEST = b"\x00\x02{}"
-
-
-class Rig:
-    """A server whose epoll instance the test looks at, and peers that it closes."""
-
-    def __init__(self, stack: ExitStack, path: str, limits: Limits) -> None:
-        self._stack = stack
-        self._path = path
-        self._epoll = stack.enter_context(select.epoll())
-        listening = socket.socket(socket.AF_UNIX)
-        listening.bind(path)
-        listening.listen(4 * ENTRIES)
-        self.clock = Clock()
-        self.server = Server([listening], self._epoll, FRAME_BYTES, limits, lambda: 0, self.clock)
-        stack.callback(self.server.close)
-
-    def connect(self, data: bytes = b"") -> socket.socket:
-        """A peer that has written this, and that nobody has let in yet."""
-        peer = self._stack.enter_context(socket.socket(socket.AF_UNIX))
-        peer.connect(self._path)
-        peer.sendall(data)
-        return peer
-
-    def receive(self) -> list[Found]:
-        """One call, as a thread makes it that has slept."""
-        for descriptor, events in self._epoll.poll(0):
-            self.server.hears(descriptor, events)
-        return self.server.receive(ALL, ALL * FRAME_BYTES)
-
-    def receive_all(self) -> int:
-        """Call until there is nothing more; return how many messages that gave."""
-        count = len(self.receive())
-        while self.server.has_more:
-            count += len(self.receive())
-        return count
 
 
 @pytest.fixture
@@ -66,7 +29,10 @@ def limits() -> Limits:
 @pytest.fixture
 def rig(tmp_path_factory: pytest.TempPathFactory, limits: Limits) -> Iterator[Rig]:
     with ExitStack() as stack:
-        yield Rig(stack, str(tmp_path_factory.mktemp("zmtp") / "socket"), limits)
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(str(tmp_path_factory.mktemp("zmtp") / "socket"))
+        listening.listen(4 * ENTRIES)
+        yield Rig(stack, listening, limits)
 
 
 def test_no_more_are_let_in_at_once_than_leave_others_their_turn(rig: Rig) -> None:
@@ -127,7 +93,8 @@ def test_who_sends_commands_without_end_is_hung_up_on_and_the_next_is_read(rig: 
 def test_a_heartbeat_each_second_is_none_too_many(rig: Rig) -> None:
     peer = rig.connect(greeting() + asks())
     rig.receive_all()
-    assert peer.recv(len(GREETING + ready()), socket.MSG_WAITALL)
+    assert peer.recv(len(Null.greeting), socket.MSG_WAITALL)
+    assert take_frame(peer)[:6] == b"\x05READY"
     for _ in range(1500):
         peer.sendall(b"\x04\x09\x04PING\0\0ab")
         rig.clock.now_s += 1.0

@@ -1,0 +1,49 @@
+"""A server with a clock of the test's, and peers that write what they like."""
+
+from __future__ import annotations
+
+import select
+import socket
+from contextlib import ExitStack
+
+from jetsel.config import Server as Limits
+from jetsel.daemon.zmtp.entrance import AsksKey
+from jetsel.daemon.zmtp.server import Found, Server
+from tests.unit.daemon.clock import Clock
+
+FRAME_BYTES = 200_000
+ALL = 10_000
+
+
+class Rig:
+    """A server whose epoll instance the test looks at, and peers that it closes."""
+
+    def __init__(
+        self, stack: ExitStack, listening: socket.socket, limits: Limits, asks_key: AsksKey | None = None
+    ) -> None:
+        self._stack = stack
+        self._epoll = stack.enter_context(select.epoll())
+        self._family, self._address = listening.family, listening.getsockname()
+        self.clock = Clock()
+        self.server = Server([listening], self._epoll, FRAME_BYTES, limits, asks_key, self.clock)
+        stack.callback(self.server.close)
+
+    def connect(self, data: bytes = b"") -> socket.socket:
+        """A peer that has written this, and that nobody has let in yet."""
+        peer = self._stack.enter_context(socket.socket(self._family))
+        peer.connect(self._address)
+        peer.sendall(data)
+        return peer
+
+    def receive(self) -> list[Found]:
+        """One call, as a thread makes it that has slept."""
+        for descriptor, events in self._epoll.poll(0):
+            self.server.hears(descriptor, events)
+        return self.server.receive(ALL, ALL * FRAME_BYTES)
+
+    def receive_all(self) -> int:
+        """Call until there is nothing more; return how many messages that gave."""
+        count = len(self.receive())
+        while self.server.has_more:
+            count += len(self.receive())
+        return count
