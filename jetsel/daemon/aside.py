@@ -2,8 +2,8 @@
 
 Linux keeps a nice value for each thread (setpriority(2), "C library/kernel differences"), and a thread hands its own on
 to those that it starts, such as the pool of an inference session, which is to serve requests as fast as any. So they
-are brought back when the work is done. That takes CAP_SYS_NICE or RLIMIT_NICE, which the unit gives; where this process
-may not, the work is done like any other.
+are brought back when the work is done. That takes CAP_SYS_NICE or RLIMIT_NICE, which root has and the unit gives; where
+this process may not, only work that starts no thread stands behind.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ LEAST_URGENT = 19
 Result = TypeVar("Result")
 
 
-def aside(work: Callable[[], Result]) -> Result:
+def aside(work: Callable[[], Result], *, starts_threads: bool) -> Result:
     """Return what the work returns, or raise what it raises; a thread of its own does it, behind all others.
 
-    No process may be started by it, nor a thread that starts one: these would stay behind.
+    starts_threads: whether some may be left when it is done. No process may be started by it, nor a thread that starts
+    one: these would stay behind.
     """
     ended: Future[Result | _Refused] = Future()
     context = contextvars.copy_context()
-    thread = threading.Thread(target=_run, args=(context, work, ended), name="aside", daemon=True)
+    thread = threading.Thread(target=_run, args=(context, work, starts_threads, ended), name="aside", daemon=True)
     try:
         thread.start()
     except RuntimeError:  # no thread can be had
@@ -43,17 +44,22 @@ class _Refused:
     """Says that no thread of this process may be brought back."""
 
 
-def _run(context: contextvars.Context, work: Callable[[], Result], ended: Future[Result | _Refused]) -> None:
+def _run(
+    context: contextvars.Context, work: Callable[[], Result], starts_threads: bool, ended: Future[Result | _Refused]
+) -> None:
     try:
-        ended.set_result(_behind(context, work))
+        ended.set_result(_behind(context, work, starts_threads))
     except BaseException as error:  # whatever it is, it is the caller's, who waits for it
         ended.set_exception(error)
 
 
-def _behind(context: contextvars.Context, work: Callable[[], Result]) -> Result | _Refused:
+def _behind(context: contextvars.Context, work: Callable[[], Result], starts_threads: bool) -> Result | _Refused:
     me = threading.get_native_id()
     usual = os.getpriority(os.PRIO_PROCESS, me)
     behind = min(LEAST_URGENT, usual + NICENESS)
+    if not starts_threads:
+        os.setpriority(os.PRIO_PROCESS, me, behind)  # this thread ends with the work
+        return context.run(work)
     try:
         os.setpriority(os.PRIO_PROCESS, me, behind)
         os.setpriority(os.PRIO_PROCESS, me, usual)

@@ -74,11 +74,12 @@ class Serving:
         try:
             config = self._reread()
             check_power(config.power)
-            following = aside(lambda: build(config, before))
+            following = aside(lambda: build(config, before), starts_threads=False)
             following.limits, following.workers = before.limits, before.workers  # of [server]: at the next start
             following.hear = self._hear
             self._make_backends(following)
-            aside(functools.partial(following.load, self._backends, before, self._stopping))
+            load = functools.partial(following.load, self._backends, before, self._stopping)
+            aside(load, starts_threads=config.models.threads > 1)  # an inference session has one thread less of its own
         except JetselError as error:
             raise ReloadFailedError(f"the running configuration stays: {error}") from None
         finally:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from jetsel.zoo import STARTER
+from tests.faults.reloads import WITHOUT_NICE
 from tests.system.daemons import Connect, Daemon, Peer, Start
 from tests.system.hosts import hosts_of
 
@@ -61,6 +62,28 @@ def test_damaged_weights_of_a_model_that_runs_on_are_told_by_each_reload(
         assert peer.classify(jpeg, model="s")["type"] == "answer"
     shutil.copy(STARTER / "s.onnx", models)
     assert reload(peer)["changed"] == []
+
+
+@pytest.mark.parametrize("may_lower_nice_values", [False, True])
+def test_no_thread_that_a_reload_leaves_stands_behind_the_requests(
+    start: Start, connect: Connect, jpeg: bytes, models: Path, may_lower_nice_values: bool
+) -> None:
+    prefix = () if may_lower_nice_values or os.geteuid() else WITHOUT_NICE
+    daemon = start(configuration(models), prefix=prefix)
+    peer = connect(daemon)
+    usual = niceness(daemon)
+    for was, now in (("false", "false\nthreads = 2"), ("threads = 2", "threads = 1")):
+        configure(daemon, was, now)
+        assert reload(peer)["changed"]
+        assert peer.classify(jpeg)["type"] == "answer"
+        assert niceness(daemon) == usual
+    assert len(usual) == 1
+
+
+def niceness(daemon: Daemon) -> set[int]:
+    """The nice values that its threads have (proc(5), /proc/PID/stat, field 19; the second is in parentheses)."""
+    stats = Path(f"/proc/{daemon.process.pid}/task").glob("*/stat")
+    return {int(stat.read_text().rpartition(") ")[2].split()[16]) for stat in stats}
 
 
 @pytest.mark.parametrize("more", ["threads = 2", 'backend = "onnxruntime-hosted"'])

@@ -46,8 +46,15 @@ def behind(may_return: bool) -> int:
     return min(LEAST_URGENT, niceness() + NICENESS) if may_return else niceness()
 
 
-def test_the_work_stands_behind_where_it_may(may_return: bool) -> None:
-    assert aside(niceness) == behind(may_return)
+def test_the_work_stands_behind_where_what_it_starts_may_come_back(may_return: bool) -> None:
+    assert aside(niceness, starts_threads=True) == behind(may_return)
+
+
+def test_work_that_starts_nothing_stands_behind_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    forbid_return(monkeypatch)
+    usual = niceness()
+    assert aside(niceness, starts_threads=False) == min(LEAST_URGENT, usual + NICENESS)
+    assert niceness() == usual
 
 
 def test_what_it_starts_is_brought_back(may_return: bool) -> None:
@@ -64,21 +71,27 @@ def test_what_it_starts_is_brought_back(may_return: bool) -> None:
         told.wait(60)
         return niceness(found[0])
 
-    meanwhile = aside(work)
+    meanwhile = aside(work, starts_threads=True)
     assert meanwhile == behind(may_return), "it is handed on"
     assert niceness(found[0]) == niceness()
     over.set()
 
 
 def test_where_it_may_not_come_back_it_is_done_by_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = niceness()
+    forbid_return(monkeypatch)
+    assert aside(threading.get_native_id, starts_threads=True) == threading.get_native_id()
+
+
+def forbid_return(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have it be as for a person's process, which may only go behind."""
+    usual, really = niceness(), os.setpriority
 
     def refuse(which: int, who: int, to: int) -> None:
         if to <= usual:
             raise PermissionError
+        really(which, who, to)
 
     monkeypatch.setattr(os, "setpriority", refuse)
-    assert aside(threading.get_native_id) == threading.get_native_id()
 
 
 def test_what_it_raises_is_raised_and_what_it_is_about_is_known() -> None:
@@ -87,7 +100,7 @@ def test_what_it_raises_is_raised_and_what_it_is_about_is_known() -> None:
 
     place.set("here")
     with pytest.raises(KeyError, match="here"):
-        aside(fail)
+        aside(fail, starts_threads=True)
 
 
 @pytest.mark.parametrize("error", [OSError(24, "Too many open files"), MemoryError()])
@@ -100,9 +113,9 @@ def test_whoever_waits_is_told_of_what_fails_beside_the_work(
     monkeypatch.setattr(aside_module, "_threads", fail)
     if may_return:
         with pytest.raises(type(error)):
-            aside(niceness)
+            aside(niceness, starts_threads=True)
     else:
-        assert aside(niceness) == niceness()
+        assert aside(niceness, starts_threads=True) == niceness()
 
 
 def test_without_a_thread_to_be_had_it_is_done_by_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,4 +123,4 @@ def test_without_a_thread_to_be_had_it_is_done_by_the_caller(monkeypatch: pytest
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    assert aside(threading.get_native_id) == threading.get_native_id()
+    assert aside(threading.get_native_id, starts_threads=True) == threading.get_native_id()
