@@ -4,7 +4,7 @@
 PYTHON ?= python3
 PYTHON_LOWEST ?= python3.10
 LOCKED := constraints/tests.txt
-PLAIN := -m "not root and not export and not browser and not board and not kernel and not booted"
+PLAIN := -m "not root and not export and not browser and not board and not kernel and not booted and not emulated"
 ARCH ?= $(shell dpkg --print-architecture)
 DEB_PYTHONS ?= 3.10 3.11 3.12 3.13
 
@@ -20,7 +20,7 @@ chosen := $(if $(asked),| same-python)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check lint format layers test-lowest test-host test-system test-kernel test-booted test-board deb bench lock clean same-python FORCE
+.PHONY: help demo test check lint format layers test-lowest test-host test-system test-kernel test-booted test-emulated test-board deb bench lock clean same-python FORCE
 
 help:  ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -60,6 +60,11 @@ test-kernel: .venv/.test  ## power read through Linux's own sensor drivers, in a
 test-booted: DEB_PYTHONS = 3.11# of the Debian that is booted
 test-booted: deb  ## the Debian package, and the service under a real systemd, in a booted container
 	.ci/marked .venv booted
+
+test-emulated: ARCH = arm64
+test-emulated: DEB_PYTHONS = 3.11# of the Debian that is emulated
+test-emulated: deb  ## the arm64 package in a Debian of arm64, under QEMU's user emulation: some ten minutes
+	.ci/marked .venv emulated
 
 test-board: .venv/.test  ## the contract, faults and figures with a board's own TensorRT: see tests/board/README.md
 	.venv/bin/python -m pytest --forbid-skips -m board tests/board

@@ -17,6 +17,7 @@ MARKED_FOLDERS = (
     "board",
     "kernel",
     "booted",
+    "emulated",
 )  # their tests carry these marks without saying so
 
 SAID = pytest.StashKey[list[str]]()

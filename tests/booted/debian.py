@@ -35,19 +35,21 @@ def cache(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jetsel/booted"
 
 
-def base() -> Path:
+def base(architecture: str | None = None) -> Path:
     """Return a folder with the Debian, made where it is not there: about 90 MB are fetched, 320 MB kept.
 
-    Raises MissingError, with what debootstrap said.
+    architecture: None for this machine's; another one's programs must run here. Raises MissingError, with what
+    debootstrap said.
     """
     recipe = hashlib.sha256(f"{SUITE} {PACKAGES}".encode()).hexdigest()[:8]
-    made = cache() / f"{SUITE}-{recipe}"
+    made = cache() / "-".join((SUITE, *filter(None, (architecture,)), recipe))
     if made.exists():
         return made
     made.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=made.parent) as scratch:
         root = Path(scratch) / "root"
-        command = ("debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(root), MIRROR)
+        for_other = () if architecture is None else (f"--arch={architecture}",)
+        command = ("debootstrap", *for_other, "--variant=minbase", f"--include={PACKAGES}", SUITE, str(root), MIRROR)
         done = subprocess.run(command, capture_output=True, text=True, timeout=MAKE_S)
         if done.returncode != 0:
             raise MissingError(f"{' '.join(command)} failed ({done.returncode}): {(done.stdout + done.stderr)[-2000:]}")
@@ -55,7 +57,7 @@ def base() -> Path:
     return made
 
 
-def copy(folder: Path) -> Path:
+def copy(folder: Path, architecture: str | None = None) -> Path:
     """Return a copy of the Debian at a folder that is not there yet."""
-    subprocess.run(("cp", "-a", "--reflink=auto", str(base()), str(folder)), check=True, timeout=120)
+    subprocess.run(("cp", "-a", "--reflink=auto", str(base(architecture)), str(folder)), check=True, timeout=120)
     return folder

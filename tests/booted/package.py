@@ -27,10 +27,15 @@ class Package(NamedTuple):
     calibrate: Path
 
 
-def built() -> Package | None:
-    """Return what `make deb` left in dist/ for this machine, or None where it was not run for this version."""
-    done = subprocess.run(("dpkg", "--print-architecture"), capture_output=True, text=True, check=True)
-    end = f"_{jetsel.__version__}_{done.stdout.strip()}.deb"
+def built(architecture: str | None = None) -> Package | None:
+    """Return what `make deb` left in dist/, or None where it was not run for this version.
+
+    architecture: None for this machine's.
+    """
+    if architecture is None:
+        done = subprocess.run(("dpkg", "--print-architecture"), capture_output=True, text=True, check=True)
+        architecture = done.stdout.strip()
+    end = f"_{jetsel.__version__}_{architecture}.deb"
     found = Package(DIST / f"jetsel{end}", DIST / f"jetsel-calibrate{end}")
     return found if all(path.exists() for path in found) else None
 
@@ -52,8 +57,15 @@ def people(machine: Machine) -> None:
     """Add a member of the group jetsel and a stranger, and pictures that both may read."""
     machine.run("useradd", "--groups", "jetsel", MEMBER)
     machine.run("useradd", STRANGER)
+    hang_pictures(machine.root)
+
+
+def hang_pictures(root: Path) -> None:
+    """Write pictures into a machine."""
     for name, picture in pictures().items():
-        machine.write(f"/srv/pictures/{name.replace(' ', '-')}.jpg", cv2.imencode(".jpg", picture)[1].tobytes())
+        place = root / f"srv/pictures/{name.replace(' ', '-')}.jpg"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(cv2.imencode(".jpg", picture)[1].tobytes())
 
 
 def later(package: Path, version: str, folder: Path, change: Callable[[Path], object] = Path.exists) -> Path:

@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from jetsel import __version__
 from jetsel.cli.doctoring.finding import Finding, Subject
 
-LIBRARIES = {"numpy": "numpy", "opencv": "cv2", "onnxruntime": "onnxruntime", "pyzmq": "zmq", "msgspec": "msgspec"}
+LIBRARIES = {
+    "numpy": "numpy",
+    "opencv": "cv2",
+    "onnxruntime": "onnxruntime",
+    "pyzmq": "zmq",
+    "pynacl": "nacl.bindings",
+    "msgspec": "msgspec",
+}
 """What the daemon cannot do without: what it is called, and the module."""
 
 
@@ -34,7 +41,7 @@ def installation(_: Subject) -> Iterator[Finding]:
     for name, module in LIBRARIES.items():
         try:
             version = _imported(module)
-        except (ImportError, OSError) as error:  # noqa: PERF203  # five libraries
+        except (ImportError, OSError) as error:  # noqa: PERF203  # six libraries
             repair = f"{sys.executable} -m pip install --force-reinstall jetsel"
             yield Finding(name, "failed", f"does not import: {error}", repair)
         else:
@@ -44,4 +51,5 @@ def installation(_: Subject) -> Iterator[Finding]:
 def _imported(module: str) -> str:
     """Import it and return its version; what some print of each other's faults is left out."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        return str(importlib.import_module(module).__version__)
+        importlib.import_module(module)
+        return str(sys.modules[module.partition(".")[0]].__version__)

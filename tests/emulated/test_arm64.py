@@ -1,0 +1,50 @@
+"""The arm64 package does on arm64 what it is for: its wheels load, and the daemon starts, answers, reloads and stops."""
+
+from __future__ import annotations
+
+import json
+
+from tests.emulated.shell import Shell
+
+JETSEL = "/opt/jetsel/venv/bin/jetsel"
+PICTURE = "/srv/pictures/an-orange-on-a-table.jpg"
+READY_S = 300  # emulated, it takes some 45 times as long
+
+LIFE = f"""
+set -eu
+cd /tmp
+printf '[server]\\nendpoint = "ipc:///tmp/jetsel.sock"\\ntcp = "tcp://127.0.0.1:5555"\\nkeys = "/etc/jetsel/keys"\\n' >jetsel.toml
+{JETSEL} keys new --server --folder /etc/jetsel/keys >&2
+{JETSEL} keys new camera --folder /tmp >&2
+{JETSEL} keys allow camera.key --folder /etc/jetsel/keys >&2
+setpriv --reuid=jetsel --regid=jetsel --init-groups {JETSEL} serve --config jetsel.toml 2>log &
+daemon=$!
+begun=$(date +%s)
+until grep -q ' ready on ' log; do
+    kill -0 $daemon || {{ cat log >&2; exit 1; }}
+    [ $(($(date +%s) - begun)) -lt {READY_S} ] || {{ cat log >&2; exit 1; }}
+    sleep 1
+done
+date +%s | awk "{{print \\$1 - $begun}}"
+{JETSEL} classify --json --endpoint ipc:///tmp/jetsel.sock --timeout-ms 60000 {PICTURE}
+{JETSEL} classify --json --endpoint tcp://127.0.0.1:5555 --key camera.key_secret --server-key /etc/jetsel/keys/server.key \\
+    --timeout-ms 60000 {PICTURE}
+{JETSEL} reload --endpoint ipc:///tmp/jetsel.sock --timeout-ms 120000 >&2
+kill -TERM $daemon
+wait $daemon
+"""
+
+
+def test_the_daemon_starts_answers_with_and_without_a_key_reloads_and_stops(shell: Shell, said: list[str]) -> None:
+    assert shell.run("uname", "-m").strip() == "aarch64"
+    ready_s, near, far = shell.run("sh", "-c", LIFE).splitlines()
+    said.append(f"ready after {ready_s} s")
+    for answer in (near, far):
+        assert json.loads(answer)["label"], answer
+
+
+def test_doctor_finds_every_library_at_work(shell: Shell) -> None:
+    told = json.loads(shell.run("sh", "-c", f"{JETSEL} doctor --json || true"))  # no daemon runs, which it says
+    found = {check["name"]: check["state"] for check in told if check["section"] == "installation"}
+    assert {"numpy", "opencv", "onnxruntime", "pyzmq", "pynacl", "msgspec"} <= found.keys()
+    assert set(found.values()) == {"ok"}, told
