@@ -44,7 +44,8 @@ def shell(package: Package, tmp_path_factory: pytest.TempPathFactory, said: list
         found = Shell(root)
         begin = time.monotonic()
         found.run("dpkg", "--force-unsafe-io", "--install", *put(root, package.main), timeout_s=INSTALL_S)
-        said.append(f"package of {package.main.stat().st_size / 1e6:.0f} MB installed in {time.monotonic() - begin:.1f} s")
+        megabytes = package.main.stat().st_size / 1e6
+        said.append(f"package of {megabytes:.0f} MB installed in {time.monotonic() - begin:.1f} s")
         hang_pictures(root)
         yield found
     finally:

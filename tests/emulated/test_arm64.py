@@ -1,4 +1,4 @@
-"""The arm64 package does on arm64 what it is for: its wheels load, and the daemon starts, answers, reloads and stops."""
+"""The arm64 package does on arm64 what it is for: its wheels load; the daemon starts, answers, reloads and stops."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from tests.emulated.shell import Shell
 
 JETSEL = "/opt/jetsel/venv/bin/jetsel"
 PICTURE = "/srv/pictures/an-orange-on-a-table.jpg"
+IPC, TCP = "ipc:///tmp/jetsel.sock", "tcp://127.0.0.1:5555"
 READY_S = 300  # emulated, it takes some 45 times as long
 
 LIFE = f"""
 set -eu
 cd /tmp
-printf '[server]\\nendpoint = "ipc:///tmp/jetsel.sock"\\ntcp = "tcp://127.0.0.1:5555"\\nkeys = "/etc/jetsel/keys"\\n' >jetsel.toml
+printf '[server]\\nendpoint = "{IPC}"\\ntcp = "{TCP}"\\nkeys = "/etc/jetsel/keys"\\n' >jetsel.toml
 {JETSEL} keys new --server --folder /etc/jetsel/keys >&2
 {JETSEL} keys new camera --folder /tmp >&2
 {JETSEL} keys allow camera.key --folder /etc/jetsel/keys >&2
@@ -26,10 +27,10 @@ until grep -q ' ready on ' log; do
     sleep 1
 done
 date +%s | awk "{{print \\$1 - $begun}}"
-{JETSEL} classify --json --endpoint ipc:///tmp/jetsel.sock --timeout-ms 60000 {PICTURE}
-{JETSEL} classify --json --endpoint tcp://127.0.0.1:5555 --key camera.key_secret --server-key /etc/jetsel/keys/server.key \\
+{JETSEL} classify --json --endpoint {IPC} --timeout-ms 60000 {PICTURE}
+{JETSEL} classify --json --endpoint {TCP} --key camera.key_secret --server-key /etc/jetsel/keys/server.key \\
     --timeout-ms 60000 {PICTURE}
-{JETSEL} reload --endpoint ipc:///tmp/jetsel.sock --timeout-ms 120000 >&2
+{JETSEL} reload --endpoint {IPC} --timeout-ms 120000 >&2
 kill -TERM $daemon
 wait $daemon
 """
