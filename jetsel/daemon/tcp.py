@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import socket
 import struct
@@ -10,7 +11,8 @@ from jetsel.errors import ConfigError
 
 BACKLOG = 128
 _SIOCGIFADDR = 0x8915  # netdevice(7), sockios.h
-_ADDRESS = slice(20, 24)  # of struct ifreq: a name of 16 bytes, then a sockaddr_in
+_IFREQ, _LONGEST_NAME = "40s", 15
+_ADDRESS = slice(20, 24)  # of struct ifreq: a name of 16 bytes, ended by a zero, then a sockaddr_in
 KEEPALIVE_PROBES = 2  # with as much time before each as before the first
 
 
@@ -44,11 +46,11 @@ def _address(host: str) -> str:
     """Return what getaddrinfo(3) takes: of an interface, the address that it has."""
     if host == "*":
         return "0.0.0.0"  # whoever configures it wants that, and keys are needed then
-    if host not in (name for _, name in socket.if_nameindex()):
-        return host.strip("[]")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        found = fcntl.ioctl(asking, _SIOCGIFADDR, struct.pack("256s", host.encode()))
-    return socket.inet_ntoa(found[_ADDRESS])
+    # Without AF_NETLINK, which a list of all interfaces takes and the unit does not allow.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking, contextlib.suppress(OSError):
+        found = fcntl.ioctl(asking, _SIOCGIFADDR, struct.pack(_IFREQ, host.encode()[:_LONGEST_NAME]))
+        return socket.inet_ntoa(found[_ADDRESS])
+    return host.strip("[]")
 
 
 def peer_address(name: tuple[object, ...]) -> str:
