@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import msgspec
 
 from jetsel.client.link import Link
-from jetsel.client.patience import CrowdedError, Patience
+from jetsel.client.patience import CrowdedError, Patience, UngreetedError
 from jetsel.endpoint import find, why_absent
 from jetsel.errors import BadRequestError, DeadlineError, NoDaemonError, NoReplyError, NotAllowedError
 from jetsel.keys import credentials
@@ -66,12 +66,6 @@ class Settings:
         return Link(endpoint, credentials(self.key, self.server_key) if is_tcp else None)
 
 
-class UngreetedError(NotAllowedError):
-    """The daemon hung up before both sides had greeted each other: a wrong server key, or it was just being stopped."""
-
-    retry = True
-
-
 def end_of(link: Link) -> NoDaemonError | NoReplyError | NotAllowedError:
     """Return why a link that has ended did so."""
     if link.end == "mismatch":
@@ -104,7 +98,7 @@ def _mismatch(link: Link) -> str:
 
 def _ungreeted(link: Link) -> str:
     keys = (
-        "server_key is not its server.key"
+        "server_key is not its server.key, this key has all the connections that one may have"
         if link.has_key
         else "it needs a key (key and server_key, or --key and --server-key)"
     )

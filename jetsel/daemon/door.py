@@ -66,9 +66,9 @@ class Door:
         # One byte more than is read is refused as too long; the socket takes frames as large as an image.
         frame = bytes(message.frames[0][: MAX_JSON_BYTES + 1]) if message.frames else b""
         try:
-            message.check()
             client = message.sender.name
             self._admission.pace(client)
+            message.check()
             if len(message.frames) > 2:
                 raise BadRequestError(f"{len(message.frames)} frames: send the JSON, then the image, nothing else")
             request = decode_request(frame)

@@ -34,9 +34,10 @@ def listen(endpoint: str) -> socket.socket:
         except OSError:
             listening.close()
             raise
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter where a name has a part that none may have
+        reason = getattr(error, "strerror", None) or error
         raise ConfigError(
-            f"server.tcp: cannot listen at {endpoint}: {error.strerror or error}; example, with a port that is free: "
+            f"server.tcp: cannot listen at {endpoint}: {reason}; example, with a port that is free: "
             'tcp = "tcp://127.0.0.1:5555"'
         ) from None
     return listening

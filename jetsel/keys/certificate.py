@@ -12,7 +12,6 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import zmq
 from zmq.utils import z85
 
 from jetsel.errors import ConfigError
@@ -34,16 +33,11 @@ class Certificate:
 
 
 def generate() -> Certificate:
-    """Return a new key pair; raises ConfigError where this libzmq has no CURVE."""
-    need_curve()
-    public, secret = zmq.curve_keypair()
-    return Certificate(public.decode(), secret.decode())
+    """Return a new key pair."""
+    from nacl.bindings import crypto_box_keypair  # libsodium, which clients without keys need not load
 
-
-def need_curve() -> None:
-    """Raise ConfigError where this libzmq was built without CURVE."""
-    if not zmq.has("curve"):
-        raise ConfigError("this libzmq was built without CURVE: install pyzmq from its wheel, pip install pyzmq")
+    public, secret = crypto_box_keypair()
+    return Certificate(z85.encode(public).decode(), z85.encode(secret).decode())
 
 
 def check_name(name: str) -> str:
@@ -71,9 +65,15 @@ def parse(text: str, where: str) -> Certificate:
     public, secret = values.pop("public-key", ""), values.pop("secret-key", None)
     if not is_key(public) or (secret is not None and not is_key(secret)):
         raise ConfigError(f"{where} holds no CURVE key: make one with: jetsel keys new")
-    if secret is not None and zmq.curve_public(secret.encode()).decode() != public:
+    if secret is not None and _public_of(secret) != public:
         raise ConfigError(f"{where}: its public and its secret key belong to two pairs: make one with: jetsel keys new")
     return Certificate(public, secret, values)
+
+
+def _public_of(secret: str) -> str:
+    from nacl.bindings import crypto_scalarmult_base
+
+    return z85.encode(crypto_scalarmult_base(z85.decode(secret))).decode()
 
 
 def write(certificate: Certificate, title: str) -> str:

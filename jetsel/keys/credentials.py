@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import zmq
+
 from jetsel.errors import ConfigError
 from jetsel.keys import files
-from jetsel.keys.certificate import is_key, need_curve, parse
+from jetsel.keys.certificate import is_key, parse
 
 KEY_VARIABLE = "JETSEL_KEY"
 SERVER_KEY_VARIABLE = "JETSEL_SERVER_KEY"
@@ -48,7 +50,8 @@ def credentials(
             f"your key is given and the daemon's is not: add server_key, --server-key or ${SERVER_KEY_VARIABLE}, "
             "a copy of the daemon's server.key"
         )
-    need_curve()
+    if not zmq.has("curve"):
+        raise ConfigError("this libzmq was built without CURVE: install pyzmq from its wheel, pip install pyzmq")
     pair = _own(Path(own))
     return Credentials(*pair, _server(server).encode())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jetsel.errors import ConfigError
 from jetsel.keys import files
-from jetsel.keys.certificate import Certificate, check_name, generate, is_name, need_curve, parse, write
+from jetsel.keys.certificate import Certificate, check_name, generate, is_name, parse, write
 
 MOST_KEYS = 10_000  # read at each reload
 ADMIN = "admin"  # the metadata field that says whether a key may change the daemon: "yes" or "no"
@@ -59,7 +59,6 @@ class KeyFolder:
 
     def server(self) -> Certificate:
         """Return the daemon's own pair; raises ConfigError where there is none, or somebody else may read it."""
-        need_curve()
         folder_fd = files.open_folder(self.path, self._owners, self._how_to_begin)
         try:
             text = files.read(

@@ -17,7 +17,9 @@ def read(connection: Connection, piece: int) -> tuple[list[list[bytes]], bool]:
     connection.may_have_more(has_left=False)
     try:
         while True:
-            while (parts := connection.take()) is not None:
+            while (parts := connection.take()) is not None or connection.has_unread:
+                if parts is None:
+                    continue
                 assert 1 <= len(parts) <= MOST_PARTS
                 assert sum(map(len, parts)) <= 2 * FRAME_BYTES + SLACK_BYTES
                 found.append([bytes(part) for part in parts])

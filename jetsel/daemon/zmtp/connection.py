@@ -25,7 +25,9 @@ from jetsel.daemon.zmtp.wire import (
 )
 
 MOST_PARTS = 63  # of a message
-MOST_COMMANDS = 1000  # of the protocol's own, from one sweep of the server to the next: a heartbeat is one
+MOST_COMMANDS = 200  # of the protocol's own, from one sweep of the server to the next: a heartbeat is one
+FRAMES_AT_ONCE = 64  # as many as a message may have, so that commands alone are left for later
+FRAME_COST_BYTES = 10_000  # what is moved in the time that it takes to look at a sealed frame of none
 FROM_HERE_BYTES = 1024  # a frame of so many, of which some are missing, is read into memory of its own
 
 
@@ -62,6 +64,8 @@ class Connection:
         self.begun_s: float | None = now_s  # since when it owes the rest of its handshake, or of a message
         self.to_send: list[bytes] = [mechanism.greeting]  # of the protocol's own
         self.commands = 0  # since the server's last sweep
+        self.looked_at_bytes = 0  # at the last `take`
+        self.has_unread = False  # since then
         self.held_bytes = 0  # of a message that is not whole
         self.counted_bytes = 0  # of them, by the server
         self._mechanism = mechanism
@@ -137,9 +141,17 @@ class Connection:
             self.held_bytes = self._parts_bytes + len(self._data)
 
     def take(self) -> list[memoryview] | None:
-        """Return the next message that is whole; None where more is to be read first. Raises ProtocolError."""
-        while (frame := self._frame()) is not None:
+        """Return the next message that is whole; None where more is to be read first. Raises ProtocolError.
+
+        None too where it `has_unread` frames still, since others are to have their turn.
+        """
+        self.looked_at_bytes, self.has_unread = 0, False
+        for _ in range(FRAMES_AT_ONCE):
+            frame = self._frame()
+            if frame is None:
+                break
             flags = self._flags
+            self.looked_at_bytes += FRAME_COST_BYTES + len(frame)
             if not self._mechanism.is_open:
                 if flags & (COMMAND | MORE) != COMMAND:
                     raise ProtocolError("a message before READY")
@@ -162,6 +174,8 @@ class Connection:
                     return found
                 if len(self._parts) >= MOST_PARTS:
                     raise ProtocolError(f"a message of over {MOST_PARTS} parts")
+        else:
+            self.has_unread = True
         self._keep()
         return None
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import secrets
 import struct
-from collections.abc import Callable
 
 from nacl.bindings import (
     crypto_box_beforenm,
@@ -65,7 +64,7 @@ class Curve:
         self._shared = b""  # the key of this connection
         self._last_nonce = -1  # of the peer's
         self._next_nonce = 1
-        self._next: Callable[[bytes], bytes] = self._hello
+        self._has_welcomed = False
         self.is_open = False
 
     @property
@@ -82,7 +81,7 @@ class Curve:
     def heard(self, command: bytes) -> bytes:
         """See Mechanism."""
         try:
-            return self._next(command)
+            return self._initiate(command) if self._has_welcomed else self._hello(command)
         except CryptoError as error:  # also where a public key is of small order
             raise ProtocolError("a handshake that does not hold") from error
 
@@ -104,7 +103,7 @@ class Curve:
         self._cookie = secrets.token_bytes(_COOKIE_BYTES)
         nonce = secrets.token_bytes(_LONG)
         box = crypto_box_easy_afternm(public + self._cookie, b"WELCOME-" + nonce, key)
-        self._next = self._initiate
+        self._has_welcomed = True
         return framed(COMMAND, _WELCOME + nonce + box)
 
     def _initiate(self, command: bytes) -> bytes:
@@ -129,6 +128,7 @@ class Curve:
             raise RefusedError(f"its key {shown} is not allowed: jetsel keys allow", answer)
         check_metadata(said[rest_at:])
         self._public = shown
+        self._our_transient = self._their_transient = self._cookie = b""  # the shared key is all that is needed now
         self.is_open = True
         nonce = self._nonce()
         return framed(COMMAND, _READY + nonce + self._box(b"CurveZMQREADY---", nonce, metadata()))

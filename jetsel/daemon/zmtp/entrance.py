@@ -11,12 +11,14 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import NamedTuple
 
 from jetsel.config import Server as Limits
+from jetsel.daemon.access.keyring import REVOKED
 from jetsel.daemon.access.refusals import Refusals
 from jetsel.daemon.identity import LOOPBACK, Identity, of_process
 from jetsel.daemon.tcp import limit_silence, peer_address
 from jetsel.daemon.zmtp.connection import Connection
 from jetsel.daemon.zmtp.mechanism import Mechanism, Null
-from jetsel.daemon.zmtp.places import STRANGER, Places
+from jetsel.daemon.zmtp.places import REVOKED_KEPT, STRANGER, Places
+from jetsel.daemon.zmtp.strangers import network_of
 
 ENTRIES = 64  # at each socket in one turn
 _WANT = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS))
@@ -26,11 +28,12 @@ AsksKey = Callable[[str], Mechanism]  # makes one for a peer at this address, wh
 
 
 class Arrival(NamedTuple):
-    """One that was let in. place: whose place it has until it leaves; see Places."""
+    """One that was let in. place: whose place it has until it leaves; see Places. network: where a stranger is from."""
 
     peer: socket.socket
     mechanism: Mechanism
     place: str
+    network: str = ""
 
 
 class Entrance:
@@ -53,19 +56,17 @@ class Entrance:
         self.somebody_waits = True  # as far as is known; who came before we listened, too
         self.are_more_waiting = False  # than one turn lets in
 
-    @property
-    def are_strangers_many(self) -> bool:
-        """Whether those who are to show a key keep others from coming that far."""
-        return self._places.are_strangers_many
+    def let_in(self, make_room: Callable[[str], bool]) -> Iterator[Arrival]:
+        """Yield some of those who wait.
 
-    def let_in(self) -> Iterator[Arrival]:
-        """Yield some of those who wait."""
+        make_room: hangs up on a stranger for another one of this network; False where none is to go for it.
+        """
         if self._is_shut:
             return
         self.somebody_waits = self.are_more_waiting = False
         are_all_in = True
         for listening in self._listening:
-            are_all_in &= yield from self._let_in_at(listening)
+            are_all_in &= yield from self._let_in_at(listening, make_room)
         if are_all_in:
             self._places.nobody_waits()
 
@@ -75,8 +76,16 @@ class Entrance:
         if not self._places.settle(name):
             return False
         connection.place = name
-        self.somebody_waits = True  # perhaps another stranger
         return True
+
+    def follow(self, connection: Connection) -> bool:
+        """Give one whose key is another's now, or nobody's, the place of that one; False where it is to go."""
+        name = connection.identity.name
+        if name != connection.place:
+            self._places.move(connection.place, name)
+            connection.place = name
+            self.somebody_waits = True  # perhaps for the place that it had
+        return name != REVOKED or not self._places.are_over(REVOKED, REVOKED_KEPT)
 
     def leave(self, place: str) -> None:
         """Give a place back."""
@@ -95,7 +104,7 @@ class Entrance:
         """Let nobody in any more: who connects waits for whoever listens at that socket next."""
         self._is_shut = True
 
-    def _let_in_at(self, listening: socket.socket) -> Generator[Arrival, None, bool]:
+    def _let_in_at(self, listening: socket.socket, make_room: Callable[[str], bool]) -> Generator[Arrival, None, bool]:
         """Yield those of one socket; return whether nobody waits there any more."""
         is_tcp = listening.family != socket.AF_UNIX
         for _ in range(ENTRIES):
@@ -111,9 +120,13 @@ class Entrance:
                 if error.errno in _WANT:  # the server looks again with its next sweep
                     return self._is_nobody_left(listening)
                 continue  # it has gone meanwhile
-            if self._places.enter(arrival.place):
+            if self._places.enter(arrival.place) or (
+                arrival.place == STRANGER and make_room(arrival.network) and self._places.enter(STRANGER)
+            ):
                 yield arrival
             else:
+                if arrival.place == STRANGER:
+                    self._refusals.note(arrival.mechanism.identity.name, "too many come from there and show no key")
                 peer.close()
         self.somebody_waits = self.are_more_waiting = True
         return False
@@ -134,4 +147,5 @@ class Entrance:
         limit_silence(peer, self._timeout_s)
         if self._asks_key is None:
             return Arrival(peer, Null(Identity(LOOPBACK)), LOOPBACK)
-        return Arrival(peer, self._asks_key(peer_address(name)), STRANGER)
+        address = peer_address(name)
+        return Arrival(peer, self._asks_key(address), STRANGER, network_of(address))

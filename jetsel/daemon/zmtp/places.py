@@ -15,7 +15,9 @@ from jetsel.events import event
 log = logging.getLogger("jetsel.daemon")
 
 STRANGER = "stranger"  # whose place one has that is to show a key still
-STRANGERS = 64  # at most: nobody who has shown none takes a place of those who have
+STRANGERS = 256  # at most, and half of tcp's places; but
+FEWEST_STRANGERS = 16  # of these, where places are few
+REVOKED_KEPT = 16  # connections whose key was revoked, which are told so where they ask
 TCP_SHARE = 0.75  # of all places: the rest is for ipc
 KEPT = 16  # places for root and the daemon's own user, who ask for status and reload
 TELL_EVERY_S = 60.0  # at most, of those who have more than a share: they come back at once
@@ -35,22 +37,18 @@ class Places:
         self._is_full = False
         self._told_s = -TELL_EVERY_S
         self._most = max(0, min(limits.max_clients, descriptors.free()))
+        self._most_over_tcp = int(self._most * TCP_SHARE)
+        self._most_strangers = min(STRANGERS, max(FEWEST_STRANGERS, self._most_over_tcp // 2))
 
     @property
     def taken(self) -> int:
         """How many stand."""
         return self._of.total()
 
-    @property
-    def are_strangers_many(self) -> bool:
-        """Whether those who are to show a key keep others from coming that far."""
-        return self._of[STRANGER] >= STRANGERS
-
     def are_free(self, *, is_tcp: bool) -> bool:
-        """Whether one more may come."""
+        """Whether one more may come, if need be for a stranger."""
         if is_tcp:
-            share = self._over_tcp < int(self._most * TCP_SHARE)
-            return share and not self._are_only_kept_ones_left and not self.are_strangers_many
+            return self._of[STRANGER] > 0 or self._has_tcp_room
         return self.taken < self._most
 
     def somebody_waits(self) -> None:
@@ -77,8 +75,12 @@ class Places:
             )
 
     def enter(self, who: str) -> bool:
-        """Count one in, where `are_free`; False where its user has all that one may have."""
-        if who not in TRUSTED and not _is_over_tcp(who) and (self._has_its_share(who) or self._are_only_kept_ones_left):
+        """Count one in, where `are_free`; False where its user, or strangers, have all that they may have."""
+        if who == STRANGER:
+            may_enter = self._of[STRANGER] < self._most_strangers and self._has_tcp_room
+        else:
+            may_enter = who in TRUSTED or _is_over_tcp(who) or self._is_within_share(who)
+        if not may_enter:
             return False
         self._of[who] += 1
         self._over_tcp += _is_over_tcp(who)
@@ -88,9 +90,17 @@ class Places:
         """Count a stranger as whose key it has shown; False where that one has all that one may have."""
         if self._has_its_share(who):
             return False
-        self._take(STRANGER)
-        self._of[who] += 1
+        self.move(STRANGER, who)
         return True
+
+    def move(self, was: str, who: str) -> None:
+        """Count one as another's from now on, whatever that one may have."""
+        self._take(was)
+        self._of[who] += 1
+
+    def are_over(self, who: str, most: int) -> bool:
+        """Whether these have more places than so many."""
+        return self._of[who] > most
 
     def leave(self, who: str) -> None:
         """Count one out."""
@@ -108,9 +118,18 @@ class Places:
         others = self.taken - sum(self._of[trusted] for trusted in TRUSTED)
         return others >= self._most - min(KEPT, self._most // 8)
 
+    @property
+    def _has_tcp_room(self) -> bool:
+        return self._over_tcp < self._most_over_tcp and not self._are_only_kept_ones_left
+
+    def _is_within_share(self, who: str) -> bool:
+        return not self._has_its_share(who) and not self._are_only_kept_ones_left
+
     def _has_its_share(self, who: str) -> bool:
         share = self._limits.client_connections
-        share = max(1, self._most // 2 if share is None else share)
+        if share is None:
+            share = (self._most_over_tcp if _is_over_tcp(who) else self._most) // 2
+        share = max(1, share)
         has_it = self._of[who] >= share
         if has_it and self._now() - self._told_s > TELL_EVERY_S:
             self._told_s = self._now()

@@ -24,10 +24,10 @@ from jetsel.daemon.zmtp.entrance import Arrival, AsksKey, Entrance
 from jetsel.daemon.zmtp.held import Held
 from jetsel.daemon.zmtp.mechanism import RefusedError
 from jetsel.daemon.zmtp.places import STRANGER
+from jetsel.daemon.zmtp.strangers import Strangers
 from jetsel.daemon.zmtp.wire import ProtocolError
 
 HANDSHAKE_S = 5.0  # at most, whatever peer_timeout_s
-CROWDED_S = 1.0  # where many are to show a key still: a handshake takes three ways of the network and back
 GONE = "it hung up before it showed a key"
 LINGER_S = 0.5  # for what was sent when the server closes
 SWEEPS = 4  # in the time that a peer has
@@ -65,6 +65,7 @@ class Server:
         self._now = now
         self._lock = threading.Lock()
         self._entrance = Entrance(listening, limits, asks_key, now)
+        self._strangers = Strangers[Connection](now)
         self._tokens = itertools.count(1)
         self._by_fd: dict[int, Connection] = {}
         self._by_token: dict[int, Connection] = {}
@@ -123,7 +124,7 @@ class Server:
             if self._late and now_s >= self._late_look_s:
                 self._try_late(now_s)
             if self._entrance.somebody_waits or is_time_to_sweep:
-                for arrival in self._entrance.let_in():
+                for arrival in self._entrance.let_in(self._make_room):
                     self._greet(arrival, now_s)
             moved_bytes = 0
             for _ in range(TURNS):
@@ -137,23 +138,28 @@ class Server:
         return found
 
     def _read(self, connection: Connection, found: list[Found], most: int, now_s: float) -> int:
-        """Take what one peer has sent, so much of it that others have their turn; return how many bytes were moved."""
+        """Take what one peer has sent, so much of it that others have their turn; return how many bytes that took.
+
+        Looking at a frame counts as some bytes, and opening it as its own.
+        """
         moved_bytes = 0
         try:
             for _ in range(PER_TURN):
                 message = connection.take()
+                moved_bytes += connection.looked_at_bytes
+                if connection.place == STRANGER and connection.is_open and not self._settle(connection):
+                    return moved_bytes
                 if connection.to_send:
                     self._say(connection)
-                if connection.place == STRANGER and connection.is_open and not self._entrance.settle(connection):
-                    self._drop(connection)
-                    return moved_bytes
                 if message is not None:
-                    moved_bytes += sum(map(len, message))
                     found.append((connection.token, connection.identity, message))
                     connection.begun_s = None
                     if len(found) >= most:
                         self._ready[connection.fd] = None
                         break
+                elif connection.has_unread:
+                    self._ready[connection.fd] = None
+                    break
                 elif (count := connection.fill(self._scratch)) is None:
                     break
                 elif count == 0:
@@ -180,6 +186,21 @@ class Server:
             self._drop(surplus)
         return moved_bytes
 
+    def _settle(self, connection: Connection) -> bool:
+        """Give one that has shown its key a place, before it hears that it may ask; False where it was hung up on."""
+        self._strangers.leave(connection.token)
+        if self._entrance.settle(connection):
+            return True
+        self._drop(connection)
+        return False
+
+    def _make_room(self, network: str) -> bool:
+        """Hang up on a stranger for another one of this network; False where none is to go for it."""
+        stranger = self._strangers.first_to_go(network)
+        if stranger is not None:
+            self._drop(stranger, "it had shown no key when others came")
+        return stranger is not None
+
     def _refuse(self, connection: Connection, error: RefusedError) -> None:
         with contextlib.suppress(OSError):
             connection.send(error.answer)
@@ -194,7 +215,7 @@ class Server:
             else:
                 try:
                     self._write(connection, connection.sealed(frames), is_reply=True)
-                except OSError:
+                except (OSError, MemoryError):  # in the midst of it, for all that is known
                     self.lost_replies += 1
                     self._drop(connection)
 
@@ -247,7 +268,7 @@ class Server:
                 self._drop(connection)
 
     def _greet(self, arrival: Arrival, now_s: float) -> None:
-        peer, mechanism, place = arrival
+        peer, mechanism, place, network = arrival
         try:
             connection = Connection(peer, next(self._tokens), mechanism, place, self._frame_bytes, now_s)
             self._epoll.register(connection.fd, _NEWS)
@@ -257,6 +278,8 @@ class Server:
             return
         self._by_fd[connection.fd] = self._by_token[connection.token] = connection
         self._ready[connection.fd] = None
+        if place == STRANGER:
+            self._strangers.enter(connection.token, network, connection)
 
     def _drop(self, connection: Connection, why: str | None = None) -> None:
         """Hang up; what it was still to be sent is lost. why: told of a stranger."""
@@ -267,7 +290,8 @@ class Server:
         self._ready.pop(connection.fd, None)
         self._late.pop(connection.fd, None)
         self.lost_replies += sum(one.is_reply for one in connection.late)
-        if why is not None and connection.place == STRANGER:
+        self._strangers.leave(connection.token)
+        if why is not None and connection.place == STRANGER and not connection.is_open:
             self._entrance.refused(connection, why)
         self._entrance.leave(connection.place)
         connection.peer.close()
@@ -275,9 +299,12 @@ class Server:
     def _sweep(self, now_s: float) -> None:
         """Hang up on those whose time is over, but for those of whom there is more to read."""
         self._sweep_s = now_s + min(1.0, self._timeout_s / SWEEPS)
-        handshake_s = min(self._timeout_s, CROWDED_S if self._entrance.are_strangers_many else HANDSHAKE_S)
+        handshake_s = min(self._timeout_s, HANDSHAKE_S)
         for connection in list(self._by_fd.values()):
             connection.commands = 0
+            if connection.is_open and not self._entrance.follow(connection):
+                self._drop(connection)
+                continue
             if connection.begun_s is None or connection.fd in self._ready:
                 continue
             most_s = self._timeout_s if connection.is_open else handshake_s

@@ -26,8 +26,8 @@ class Pair:
             self.peer.sendall(data[at : at + 65_536])
             self.connection.may_have_more(has_left=False)
             while True:
-                while (taken := self.connection.take()) is not None:
-                    found.append([bytes(part) for part in taken])
+                while (taken := self.connection.take()) is not None or self.connection.has_unread:
+                    found += [] if taken is None else [[bytes(part) for part in taken]]
                 if self.connection.fill(self._scratch) is None:
                     break
         return found

@@ -28,18 +28,24 @@ class Rig:
         self.server = Server([listening], self._epoll, FRAME_BYTES, limits, asks_key, self.clock)
         stack.callback(self.server.close)
 
-    def connect(self, data: bytes = b"") -> socket.socket:
-        """A peer that has written this, and that nobody has let in yet."""
+    def connect(self, data: bytes = b"", host: str | None = None) -> socket.socket:
+        """A peer that has written this, and that nobody has let in yet. host: its own address, of 127.0.0.0/8."""
         peer = self._stack.enter_context(socket.socket(self._family))
+        if host is not None:
+            peer.bind((host, 0))
         peer.connect(self._address)
         peer.sendall(data)
         return peer
 
     def receive(self) -> list[Found]:
         """One call, as a thread makes it that has slept."""
+        self.hear()
+        return self.server.receive(ALL, ALL * FRAME_BYTES)
+
+    def hear(self) -> None:
+        """Hand on what the epoll instance tells."""
         for descriptor, events in self._epoll.poll(0):
             self.server.hears(descriptor, events)
-        return self.server.receive(ALL, ALL * FRAME_BYTES)
 
     def receive_all(self) -> int:
         """Call until there is nothing more; return how many messages that gave."""

@@ -38,6 +38,7 @@ def test_a_part_holds_no_more_than_is_counted_whatever_came_with_it() -> None:
     try:
         for _ in range(20):
             assert pair.tell(b"\x01\x01x" + ignored * 40) == []
+            pair.connection.commands = 0  # the server has swept
         held_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -49,7 +50,7 @@ def test_a_part_holds_no_more_than_is_counted_whatever_came_with_it() -> None:
 def test_a_peer_that_sends_commands_without_end_is_refused(pair: Pair) -> None:
     pair.tell(HELLO)
     pair.tell(b"\x04\x00" * MOST_COMMANDS)
-    with pytest.raises(ProtocolError, match="1000 commands"):
+    with pytest.raises(ProtocolError, match="200 commands"):
         pair.tell(b"\x04\x00")
     pair.connection.commands = 0  # the server has swept
     pair.tell(b"\x04\x00" * MOST_COMMANDS)

@@ -6,7 +6,7 @@ import pytest
 
 from jetsel.config import Server
 from jetsel.daemon.identity import LOOPBACK
-from jetsel.daemon.zmtp.places import STRANGER, STRANGERS, Places
+from jetsel.daemon.zmtp.places import FEWEST_STRANGERS, STRANGER, STRANGERS, Places
 
 ROOT, GUEST, OTHER = (f"uid {uid}" for uid in (0, 4_000_001, 4_000_002))
 CAMERA, PHONE = "key camera", "key phone"
@@ -66,23 +66,42 @@ def test_over_tcp_nobody_gets_the_places_that_are_kept_for_root(places: Places) 
 def test_one_key_has_half_and_the_others_of_tcp_the_rest_of_its_share(
     places: Places, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert show(places, CAMERA, MOST) == MOST // 2
-    assert show(places, PHONE, MOST) == MOST * 3 // 4 - MOST // 2
+    share = MOST * 3 // 4 // 2
+    assert show(places, CAMERA, MOST) == share
+    assert show(places, PHONE, MOST) == MOST * 3 // 4 - share
     (told,) = caplog.messages
-    assert told.startswith(f"{CAMERA} has all the connections that one client may have, 20")
+    assert told.startswith(f"{CAMERA} has all the connections that one client may have, 15")
     places.leave(PHONE)
     assert show(places, PHONE, 5) == 1
-    assert enter(places, GUEST, MOST) == MOST // 4 - MOST // 8
+    assert enter(places, GUEST, MOST) == MOST - MOST * 3 // 4 - MOST // 8
 
 
-def test_those_who_have_shown_no_key_take_no_more_than_their_places() -> None:
-    places = Places(Server(max_clients=500))
-    assert enter(places, STRANGER, 500) == STRANGERS
-    assert places.are_strangers_many
-    assert enter(places, GUEST, 5) == 5
+@pytest.mark.parametrize(("most", "strangers"), [(1000, STRANGERS), (200, 75), (MOST, FEWEST_STRANGERS), (8, 6)])
+def test_those_who_have_shown_no_key_take_no_more_than_their_places(most: int, strangers: int) -> None:
+    places = Places(Server(max_clients=most))
+    assert enter(places, STRANGER, most) == strangers
+    assert places.are_free(is_tcp=True), "for one more, who takes the place of one of these"
+    assert enter(places, GUEST, 1) == 1
     assert places.settle(CAMERA)
-    assert not places.are_strangers_many
-    assert enter(places, STRANGER, 5) == 1
+    assert enter(places, STRANGER, 5) == (0 if most == 8 else 1), "tcp is full there"
+
+
+def test_where_all_of_tcp_have_shown_a_key_the_next_wait(places: Places) -> None:
+    for who in (CAMERA, PHONE):
+        assert show(places, who, MOST) == MOST * 3 // 4 // 2
+    assert not places.are_free(is_tcp=True)
+
+
+def test_a_place_may_become_another_s(places: Places) -> None:
+    assert show(places, CAMERA, 2) == 2
+    places.move(CAMERA, PHONE)
+    places.move(CAMERA, PHONE)
+    assert places.are_over(PHONE, 1)
+    assert not places.are_over(PHONE, 2)
+    assert show(places, CAMERA, MOST) == MOST * 3 // 4 // 2, "none of them is its own"
+    for _ in range(2):
+        places.leave(PHONE)
+    assert places.taken == MOST * 3 // 4 // 2
 
 
 def test_the_log_tells_once_that_somebody_waits_and_once_that_nobody_does(

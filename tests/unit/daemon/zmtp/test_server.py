@@ -10,13 +10,14 @@ import pytest
 
 from jetsel.config import Server as Limits
 from jetsel.daemon.zmtp import places
+from jetsel.daemon.zmtp.connection import FRAME_COST_BYTES, FRAMES_AT_ONCE, MOST_COMMANDS
 from jetsel.daemon.zmtp.entrance import ENTRIES
 from jetsel.daemon.zmtp.mechanism import Null
 from jetsel.daemon.zmtp.server import PER_TURN, SWEEPS, TURNS
 from tests.system.raw import greeting, hung_up
 from tests.system.raw import ready as asks
 from tests.system.sealed import take_frame
-from tests.unit.daemon.zmtp.rig import Rig
+from tests.unit.daemon.zmtp.rig import ALL, Rig
 
 REQUEST = b"\x00\x02{}"
 
@@ -88,6 +89,22 @@ def test_who_sends_commands_without_end_is_hung_up_on_and_the_next_is_read(rig: 
     assert rig.receive_all() == 1
     assert hung_up(flooding)
     assert rig.server.clients == 1
+
+
+def test_frames_that_are_no_messages_are_left_for_a_later_turn(rig: Rig) -> None:
+    peers = [rig.connect(greeting() + asks()) for _ in range(20)]
+    rig.receive_all()
+    for peer in peers:
+        peer.sendall(b"\x04\x00" * MOST_COMMANDS)
+    calls = 0
+    while True:
+        assert rig.server.receive(ALL, 100 * FRAME_COST_BYTES) == []
+        calls += 1
+        rig.hear()
+        if not rig.server.has_more:
+            break
+    assert calls > 20 * MOST_COMMANDS // (2 * FRAMES_AT_ONCE), "a call is over once two peers had their turns"
+    assert rig.server.clients == 20
 
 
 def test_a_heartbeat_each_second_is_none_too_many(rig: Rig) -> None:
