@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-import mmap
 import subprocess
 import sys
 
 import pytest
-
-from jetsel.daemon.memory import resident_mb
-
-
-def test_resident_memory_is_that_of_this_process() -> None:
-    before = resident_mb()
-    assert before is not None
-    with mmap.mmap(-1, 64_000_000) as held:
-        held.write(b"x" * 64_000_000)
-        after = resident_mb()
-        assert after is not None
-        assert after - before == pytest.approx(64, abs=16)
-    given_back = resident_mb()
-    assert given_back is not None
-    assert given_back < after - 48
-
 
 FREES = """
 import ctypes
@@ -42,9 +25,26 @@ def touched(count, size):
 
 
 def megabytes_of(code: str) -> list[float]:
-    """What the code prints, run in a process of its own: it changes how that one allocates for good."""
+    """What the code prints, run in a process of its own, where nobody else works and allocation may be changed."""
     found = subprocess.run([sys.executable, "-c", FREES + code], capture_output=True, text=True, timeout=60, check=True)
     return [float(word) for word in found.stdout.split()]
+
+
+def test_resident_memory_is_that_of_this_process() -> None:
+    before, held, given_back = megabytes_of(
+        """
+import mmap
+piece = b"x" * 1_000_000
+print(resident_mb())
+with mmap.mmap(-1, 64_000_000) as held:
+    for _ in range(64):
+        held.write(piece)
+    print(resident_mb())
+print(resident_mb())
+"""
+    )
+    assert held - before == pytest.approx(64, abs=16)
+    assert given_back < held - 48
 
 
 def test_what_loading_freed_goes_back_to_the_system() -> None:
