@@ -79,7 +79,7 @@ class Serving:
             following.hear = self._hear
             self._make_backends(following)
             load = functools.partial(following.load, self._backends, before, self._stopping)
-            aside(load, starts_threads=config.models.threads > 1)  # an inference session has one thread less of its own
+            aside(load, starts_threads=config.models.threads > 1)  # of these the caller of a session is one
         except JetselError as error:
             raise ReloadFailedError(f"the running configuration stays: {error}") from None
         finally:
