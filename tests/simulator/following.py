@@ -1,7 +1,7 @@
 """The power of real work: idle power, and more for each core that a process and its children keep busy.
 
 Source: clock_getcpuclockid(3): Linux numbers the CPU clock of process PID as (~PID << 3) | 2, and it counts all threads
-of the process, those that ended too, in nanoseconds. proc(5): /proc/PID/task/TID/children.
+of the process, those that ended too, in nanoseconds.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import contextlib
 import time
 from array import array
 from pathlib import Path
+
+from tests.processes import family_of
 
 TICK_NS = 2_000_000  # how often the clocks are read; power is taken to be constant in between
 FAMILY_NS = 50_000_000  # how often new children are looked for
@@ -44,7 +46,7 @@ class Following:
         if not Path(f"/proc/{pid}").exists():
             raise ProcessLookupError(f"there is no process {pid}")
         self._root, self._begin_ns = pid, begin_ns
-        self._alive = _family(pid)
+        self._alive = family_of(pid)
         self._read_clocks()
         self._before_ns = sum(self._each_ns.values()) - self._cpu_ns[-1]
         self.tick()
@@ -56,7 +58,7 @@ class Following:
         now_ns = time.monotonic_ns() - self._begin_ns
         if now_ns - self._family_ns >= FAMILY_NS:
             self._family_ns = now_ns
-            self._alive = _family(self._root)
+            self._alive = family_of(self._root)
         self._read_clocks()
         self._at_ns.append(now_ns)
         self._cpu_ns.append(sum(self._each_ns.values()) - self._before_ns)
@@ -81,13 +83,3 @@ class Following:
         for pid in self._alive:
             with contextlib.suppress(OSError):  # it has ended
                 self._each_ns[pid] = time.clock_gettime_ns((~pid << 3) | _CPUCLOCK_SCHED)
-
-
-def _family(pid: int) -> list[int]:
-    """Return a process and all its descendants that are alive."""
-    family = [pid]
-    for parent in family:
-        for children in Path(f"/proc/{parent}/task").glob("*/children"):
-            with contextlib.suppress(OSError):  # a thread that has ended
-                family += map(int, children.read_text().split())
-    return family

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from pathlib import Path
 
+from tests.processes import children_with
 from tests.system.daemons import Daemon
 
 CHANGED = """#!{python}
@@ -84,13 +84,7 @@ def interpreter(folder: Path, change: str, name: str = "python-changed") -> str:
 
 def hosts_of(daemon: Daemon) -> list[int]:
     """The process numbers of the daemon's engine hosts: one, or for a moment none."""
-    children = Path(f"/proc/{daemon.process.pid}/task").glob("*/children")
-    found: list[int] = []
-    for file in children:
-        with contextlib.suppress(OSError):  # what ends meanwhile
-            pids = [int(pid) for pid in file.read_text().split()]
-            found += [pid for pid in pids if b"host.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    return found
+    return children_with(daemon.process.pid, "host.py")
 
 
 def host_of(daemon: Daemon) -> int:

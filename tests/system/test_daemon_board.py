@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import signal
@@ -14,9 +13,10 @@ import pytest
 from jetsel.config import Power
 from jetsel.daemon.metering.made_under import kept
 from jetsel.power.place import place
+from tests.processes import children_with
 from tests.system.boards import IDLE_W, Board, power_of, reads
 from tests.system.command import jetsel
-from tests.system.daemons import Connect, Daemon, Start, wait_until_ready
+from tests.system.daemons import Connect, Start, wait_until_ready
 from tests.unit.daemon.families import calibrate, put_family
 from tests.waiting import LIMIT_S, until
 
@@ -131,22 +131,12 @@ def test_a_sampler_that_is_killed_before_its_first_word_is_started_again(
 ) -> None:
     board.calibrate()
     daemon = start(board.config(), ready=False)
-    os.kill(until(lambda: sampler_of(daemon)), signal.SIGKILL)
+    os.kill(until(lambda: children_with(daemon.process.pid, "power.sampling"))[0], signal.SIGKILL)
     wait_until_ready(daemon)
     peer = connect(daemon)
     until(lambda: power_of(peer)["idle_w"] == IDLE_W)
     reads(peer, IDLE_W)
     assert "power sampler ended" in daemon.log.read_text()
-
-
-def sampler_of(daemon: Daemon) -> int | None:
-    """The daemon's first child that is a sampler."""
-    for found in Path(f"/proc/{daemon.process.pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in found.read_text().split():
-                if b"power.sampling" in Path("/proc", child, "cmdline").read_bytes():
-                    return int(child)
-    return None
 
 
 @pytest.mark.parametrize(

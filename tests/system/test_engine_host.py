@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import logging
@@ -30,6 +29,7 @@ from jetsel.errors import EngineDiedError
 from jetsel.weights import Weights
 from jetsel.zoo import STARTER
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
+from tests.processes import children_with
 from tests.system import hosts
 from tests.waiting import until
 
@@ -471,14 +471,7 @@ def is_closed_in_time(backend: HostedBackend) -> None:
     closing.start()
     closing.join(LIMIT_S)
     assert not closing.is_alive()
-    tasks = Path(f"/proc/{os.getpid()}/task")
-    until(lambda: not [pid for file in tasks.glob("*/children") for pid in file.read_text().split() if is_host(pid)])
-
-
-def is_host(pid: str) -> bool:
-    with contextlib.suppress(OSError):  # it has just ended
-        return b"host.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    return False
+    until(lambda: not children_with(os.getpid(), "host.py"))
 
 
 def test_many_threads_and_many_kills_give_no_wrong_answer(make: Make, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import signal
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import family_of
 from tests.system.boards import Board
 from tests.system.daemons import Connect, Daemon, Peer, Start, drawn, encoded, wait_until_ready
 
@@ -26,16 +26,6 @@ def config(board: Board) -> str:
     """A daemon with all that a daemon may have: an engine host and a sampler."""
     models = '[models]\nonly = ["xs", "s"]\nbackends = { xs = "onnxruntime-hosted" }\n'
     return f'{models}[power]\nsysfs = "{board.sysfs}"\n'
-
-
-def descendants(pid: int) -> set[int]:
-    """Every process that this one has started, and they in their turn."""
-    found: set[int] = set()
-    for file in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in map(int, file.read_text().split()):
-                found |= {child} | descendants(child)
-    return found
 
 
 def name_of(pid: int) -> str:
@@ -117,7 +107,7 @@ def test_after_any_kill_it_starts_again_without_any_help(
     for number in range(KILLS):
         daemon = start(config, ready=False, env={"STATE_DIRECTORY": str(state)})
         MOMENTS[number % len(MOMENTS)](daemon, connect, draw)
-        children = descendants(daemon.process.pid)
+        children = family_of(daemon.process.pid)[1:]
         seen |= {name_of(child) for child in children}
         daemon.process.kill()
         daemon.process.wait(LIMIT_S)

@@ -26,6 +26,8 @@ from jetsel.engines.onnx import OnnxEngine
 from jetsel.weights import Weights
 from jetsel.zoo import STARTER, scan
 from tests.doubles.interpreter import GENERATIONS, make_interpreter
+from tests.processes import children_of
+from tests.waiting import until
 
 FAMILY = scan([STARTER]).families["starter"]
 XS = FAMILY.models[0].weights(len(FAMILY.labels.names))
@@ -277,11 +279,11 @@ def test_a_builder_that_is_killed_leaves_nothing_that_is_loaded_and_no_process(
         finally:
             os._exit(1)
     folder = Path(str(settings.engines))
-    _until(lambda: list(folder.glob(f"{ASIDE}*.onnx")) != [] and _hosts(child) != [])
-    hosts = _hosts(child)
+    until(lambda: list(folder.glob(f"{ASIDE}*.onnx")) != [] and children_of(child) != [])
+    hosts = children_of(child)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    _until(lambda: not any(Path(f"/proc/{pid}/fd/0").exists() for pid in hosts))
+    until(lambda: not any(Path(f"/proc/{pid}/fd/0").exists() for pid in hosts))
     assert builder.standing(XS) is None
     assert left_in(settings) != []  # what was being written
     board()
@@ -334,18 +336,3 @@ def test_which_figures_let_an_engine_be_used(
         device_ms=None,
     )
     assert (objection(check, precision) is None) == is_used
-
-
-def _hosts(parent: int) -> list[int]:
-    """The processes that this one has started and that run."""
-    try:
-        return [int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
-    except OSError:
-        return []
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
