@@ -15,10 +15,10 @@ from jetsel.bell import Bell
 from jetsel.config import Server as Limits
 from jetsel.daemon import tcp
 from jetsel.daemon.access.keyring import Keyring
-from jetsel.daemon.late import RETRY_MS
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.message import Message, Route, undelimited
 from jetsel.daemon.zmtp.entrance import AsksKey
+from jetsel.daemon.zmtp.late import RETRY_MS
 from jetsel.daemon.zmtp.server import Server
 
 HEARTBEAT_MS = 1000  # no thread sleeps longer, whatever happens

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
-from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,26 +24,12 @@ from jetsel.daemon.zmtp.wire import (
     pong,
 )
 
+NEWS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET  # which the kernel is to tell of
 MOST_PARTS = 63  # of a message
 MOST_COMMANDS = 200  # of the protocol's own, from one sweep of the server to the next: a heartbeat is one
 FRAMES_AT_ONCE = 64  # as many as a message may have, so that commands alone are left for later
 FRAME_COST_BYTES = 10_000  # what is moved in the time that it takes to look at a sealed frame of none
 FROM_HERE_BYTES = 1024  # a frame of so many, of which some are missing, is read into memory of its own
-
-
-class Late:
-    """A reply, or what is left of it, for a peer that reads slowly.
-
-    until_s: when it is given up, unless it has begun.
-    """
-
-    __slots__ = ("has_begun", "is_reply", "rest", "until_s")
-
-    def __init__(self, rest: memoryview, until_s: float, *, has_begun: bool, is_reply: bool) -> None:
-        self.rest = rest
-        self.until_s = until_s
-        self.has_begun = has_begun
-        self.is_reply = is_reply
 
 
 class Connection:
@@ -60,7 +46,6 @@ class Connection:
         self.fd = peer.fileno()
         self.token = token
         self.place = place
-        self.late: deque[Late] = deque()
         self.begun_s: float | None = now_s  # since when it owes the rest of its handshake, or of a message
         self.to_send: list[bytes] = [mechanism.greeting]  # of the protocol's own
         self.commands = 0  # since the server's last sweep

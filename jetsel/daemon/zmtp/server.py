@@ -17,11 +17,11 @@ import time
 from collections.abc import Callable, Sequence
 
 from jetsel.config import Server as Limits
-from jetsel.daemon import late
 from jetsel.daemon.identity import Identity
-from jetsel.daemon.zmtp.connection import Connection, Late
+from jetsel.daemon.zmtp.connection import NEWS, Connection
 from jetsel.daemon.zmtp.entrance import Arrival, AsksKey, Entrance
 from jetsel.daemon.zmtp.held import Held
+from jetsel.daemon.zmtp.late import RETRY_MS, LateReplies
 from jetsel.daemon.zmtp.mechanism import RefusedError
 from jetsel.daemon.zmtp.places import STRANGER
 from jetsel.daemon.zmtp.strangers import Strangers
@@ -35,7 +35,6 @@ SWEEPS = 4  # in the time that a peer has
 PER_TURN = 8  # messages, or reads, of one peer before the next one's
 TURNS = 64
 SCRATCH_BYTES = 65_536
-_NEWS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 _LEFT = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 
 Found = tuple[int, Identity, list[memoryview]]  # whose (the token of its connection), who that is, and the message
@@ -71,13 +70,17 @@ class Server:
         self._by_token: dict[int, Connection] = {}
         self._ready: dict[int, None] = {}  # descriptors that may have something, in their order
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
-        self._late: dict[int, Connection] = {}  # by descriptor, those with late replies
-        self._late_look_s = 0.0
+        self._late = LateReplies(epoll, now)
         self._sweep_s = 0.0
-        self.lost_replies = 0
+        self._unrouted = 0  # replies to peers that were gone already
         for socket_ in listening:
             socket_.setblocking(False)
-            self._epoll.register(socket_, _NEWS)
+            self._epoll.register(socket_, NEWS)
+
+    @property
+    def lost_replies(self) -> int:
+        """How many found no reader."""
+        return self._unrouted + self._late.lost
 
     @property
     def clients(self) -> int:
@@ -121,7 +124,7 @@ class Server:
         with self._lock:
             now_s = self._now()
             is_time_to_sweep = now_s >= self._sweep_s
-            if self._late and now_s >= self._late_look_s:
+            if self._late.are_due(now_s):
                 self._try_late(now_s)
             if self._entrance.somebody_waits or is_time_to_sweep:
                 for arrival in self._entrance.let_in(self._make_room):
@@ -211,67 +214,29 @@ class Server:
         with self._lock:
             connection = self._by_token.get(token)
             if connection is None:
-                self.lost_replies += 1
-            else:
-                try:
-                    self._write(connection, connection.sealed(frames), is_reply=True)
-                except (OSError, MemoryError):  # in the midst of it, for all that is known
-                    self.lost_replies += 1
-                    self._drop(connection)
+                self._unrouted += 1
+                return
+            try:
+                self._late.write(connection, connection.sealed(frames), is_reply=True)
+            except (OSError, MemoryError):  # in the midst of it, for all that is known
+                self._unrouted += 1
+                self._drop(connection)
 
     def _say(self, connection: Connection) -> None:
         said, connection.to_send = connection.to_send, []
         for data in said:
-            if not connection.late:  # who does not read is sent no PONG either
-                self._write(connection, data, is_reply=False)
-
-    def _write(self, connection: Connection, data: bytes, *, is_reply: bool) -> None:
-        rest = memoryview(data) if connection.late else connection.send(data)
-        if not rest:
-            return
-        has_begun = len(rest) < len(data)
-        if not has_begun and (
-            len(connection.late) >= late.MOST_OF_ONE or sum(len(c.late) for c in self._late.values()) >= late.MOST
-        ):
-            self.lost_replies += is_reply
-            return
-        if not connection.late:
-            self._late[connection.fd] = connection
-            self._epoll.modify(connection.fd, _NEWS | select.EPOLLOUT)
-        connection.late.append(Late(rest, self._now() + late.PATIENCE_S, has_begun=has_begun, is_reply=is_reply))
+            if connection not in self._late:  # who does not read is sent no PONG either
+                self._late.write(connection, data, is_reply=False)
 
     def _try_late(self, now_s: float) -> None:
-        """Send on where a peer reads again; give up replies that have waited enough, and peers that stop in one."""
-        self._late_look_s = now_s + late.RETRY_MS / 1e3
-        for connection in list(self._late.values()):
-            waiting = connection.late
-            try:
-                while waiting:
-                    first = waiting[0]
-                    rest = connection.send(first.rest)
-                    first.has_begun |= len(rest) < len(first.rest)
-                    first.rest = rest
-                    if rest:
-                        break
-                    waiting.popleft()
-            except OSError:
-                self._drop(connection)
-                continue
-            kept = [one for one in waiting if one.has_begun or now_s < one.until_s]
-            self.lost_replies += sum(one.is_reply for one in waiting) - sum(one.is_reply for one in kept)
-            waiting.clear()
-            waiting.extend(kept)
-            if not kept:
-                del self._late[connection.fd]
-                self._epoll.modify(connection.fd, _NEWS)
-            elif now_s > kept[0].until_s + self._timeout_s:
-                self._drop(connection)
+        for gone in self._late.try_again(now_s, self._timeout_s):
+            self._drop(gone)
 
     def _greet(self, arrival: Arrival, now_s: float) -> None:
         peer, mechanism, place, network = arrival
         try:
             connection = Connection(peer, next(self._tokens), mechanism, place, self._frame_bytes, now_s)
-            self._epoll.register(connection.fd, _NEWS)
+            self._epoll.register(connection.fd, NEWS)
         except (OSError, MemoryError):
             self._entrance.leave(place)
             peer.close()
@@ -288,8 +253,7 @@ class Server:
         del self._by_token[connection.token]
         self._held.forget(connection)
         self._ready.pop(connection.fd, None)
-        self._late.pop(connection.fd, None)
-        self.lost_replies += sum(one.is_reply for one in connection.late)
+        self._late.forget(connection)
         self._strangers.leave(connection.token)
         if why is not None and connection.place == STRANGER and not connection.is_open:
             self._entrance.refused(connection, why)
@@ -323,7 +287,7 @@ class Server:
         while self._late and self._now() < give_up_s:
             with self._lock:
                 self._try_late(self._now())
-            time.sleep(late.RETRY_MS / 1e3)
+            time.sleep(RETRY_MS / 1e3)
         with self._lock:
             for connection in list(self._by_fd.values()):
                 self._drop(connection)

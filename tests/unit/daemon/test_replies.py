@@ -7,9 +7,9 @@ import itertools
 import pytest
 import zmq
 
-from jetsel.daemon import late
 from jetsel.daemon.message import Route
 from jetsel.daemon.port import Port
+from jetsel.daemon.zmtp import late
 from tests.unit.daemon.ports import IPC, LIMIT_S, TCP, Connect, received, served
 
 
