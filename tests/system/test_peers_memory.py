@@ -7,6 +7,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 import jetsel
 from tests.system.curve import Keys
 from tests.system.daemons import Daemon, Start, drawn, free_port
-from tests.system.raw import LIMIT_S, frame, greeting, hung_up, reach, ready
+from tests.system.raw import LIMIT_S, frame, greeting, hung_up, message, reach, ready
 from tests.waiting import until
 
 MEGABYTE = 1_000_000
@@ -29,9 +30,10 @@ def daemon(start: Start) -> Daemon:
     return start(f'[server]\npeers_mb = {PEERS_MB}\ntcp = "tcp://127.0.0.1:{free_port()}"\n')
 
 
-def resident_mb(daemon: Daemon) -> float:
+def resident_mb(daemon: Daemon, field: str = "VmRSS") -> float:
+    """What it holds now, or at most ever held (VmHWM, proc(5))."""
     lines = Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
+    return int(next(line for line in lines if line.startswith(field)).split()[1]) / 1024
 
 
 def endless(peer: socket.socket, between: Callable[[], None]) -> int:
@@ -90,13 +92,46 @@ def test_messages_that_are_not_whole_are_bounded_all_together(daemon: Daemon) ->
     with jetsel.Client(daemon.endpoint) as client, contextlib.ExitStack() as stack:
         client.classify(drawn())
         before_mb = resident_mb(daemon)
-        for _ in range(20):
+        for _ in range(9):  # the seventh is read once the first six have stalled for a second
             peer = stack.enter_context(reach(daemon.endpoint))
             with contextlib.suppress(ConnectionError):
                 peer.sendall(greeting() + ready() + frame(bytes(15 * MEGABYTE), announced=16 * MEGABYTE))
         until(lambda: "peers-kept" in daemon.log.read_text())
         until(lambda: resident_mb(daemon) < before_mb + PEERS_MB + 20)
         assert client.classify(drawn()).label
+
+
+@pytest.mark.parametrize("over", ["ipc", "tcp"])
+def test_six_times_as_much_as_may_be_held_waits_and_each_is_answered(daemon: Daemon, over: str) -> None:
+    peers = 40
+    asked = b'{"v": 1, "type": "status", "id": "1"}'
+    with jetsel.Client(daemon.endpoint) as client:
+        where = daemon.endpoint if over == "ipc" else client.status().endpoints[1]
+        client.classify(drawn())
+        before_mb = resident_mb(daemon)
+
+        def ask(_: int) -> bytes:
+            with reach(where) as peer:
+                peer.settimeout(LIMIT_S)
+                peer.sendall(greeting() + ready() + message(asked, bytes(15 * MEGABYTE)))
+                return until_said(peer, b'"type"')
+
+        with ThreadPoolExecutor(peers) as pool:
+            said = pool.map(ask, range(peers))
+            assert client.classify(drawn()).label
+            assert all(b'"id":"1"' in each for each in said), "nobody was hung up on"
+        assert resident_mb(daemon, "VmHWM") < before_mb + PEERS_MB + SLACK_MB
+        assert "peers-kept" not in daemon.log.read_text()
+
+
+def until_said(peer: socket.socket, word: bytes) -> bytes:
+    """Read on until the daemon has said this, and return all that it said."""
+    said = b""
+    while word not in said:
+        more = peer.recv(65_536)
+        assert more, "it hung up"
+        said += more
+    return said
 
 
 def test_a_handshake_of_megabytes_is_hung_up_on(daemon: Daemon) -> None:

@@ -78,6 +78,16 @@ class Connection:
         """Who the peer is, as is known now."""
         return self._mechanism.identity
 
+    @property
+    def to_come_bytes(self) -> int:
+        """What is missing of a frame whose size is known."""
+        return 0 if self._body is None else len(self._body) - self._filled
+
+    @property
+    def may_have_unread(self) -> bool:
+        """Whether the kernel may hold something that it sent."""
+        return not self._is_drained or self._has_left
+
     def may_have_more(self, *, has_left: bool) -> None:
         """Take note of news from the kernel."""
         self._is_drained = False
@@ -90,7 +100,7 @@ class Connection:
         (epoll(7), questions and answers). From then on nothing is read until `may_have_more`. A peer that passes
         descriptors along, each of which cuts a read short (unix(7), SCM_RIGHTS), is read at its next word.
         """
-        if self._is_drained and not self._has_left:
+        if not self.may_have_unread:
             return None
         body = self._body
         try:

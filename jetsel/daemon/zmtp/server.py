@@ -20,10 +20,10 @@ from jetsel.config import Server as Limits
 from jetsel.daemon.identity import Identity
 from jetsel.daemon.zmtp.connection import NEWS, Connection
 from jetsel.daemon.zmtp.entrance import Arrival, AsksKey, Entrance
-from jetsel.daemon.zmtp.held import Held
 from jetsel.daemon.zmtp.late import RETRY_MS, LateReplies
 from jetsel.daemon.zmtp.mechanism import RefusedError
 from jetsel.daemon.zmtp.places import STRANGER
+from jetsel.daemon.zmtp.room import Room
 from jetsel.daemon.zmtp.strangers import Strangers
 from jetsel.daemon.zmtp.wire import ProtocolError
 
@@ -60,7 +60,7 @@ class Server:
         self._epoll = epoll
         self._frame_bytes = frame_bytes
         self._timeout_s = limits.peer_timeout_s
-        self._held = Held(limits.peers_mb)
+        self._room = Room(limits.peers_mb, now)
         self._now = now
         self._lock = threading.Lock()
         self._entrance = Entrance(listening, limits, asks_key, now)
@@ -90,7 +90,12 @@ class Server:
     @property
     def held_bytes(self) -> int:
         """What messages take that are not whole."""
-        return self._held.bytes
+        return self._room.bytes
+
+    @property
+    def promised_bytes(self) -> int:
+        """What is still to come of those of them that are read on."""
+        return self._room.promised_bytes
 
     @property
     def has_more(self) -> bool:
@@ -135,9 +140,11 @@ class Server:
                     break
                 connection = self._by_fd[next(iter(self._ready))]
                 del self._ready[connection.fd]
-                moved_bytes += self._read(connection, found, most, now_s)
+                if not self._room.waits(connection):
+                    moved_bytes += self._read(connection, found, most, now_s)
             if is_time_to_sweep:  # last: this process may have stood still, and what was sent meanwhile is read first
                 self._sweep(now_s)
+            self._ready.update((c.fd, None) for c in self._room.go_on(self._by_fd.values()))
         return found
 
     def _read(self, connection: Connection, found: list[Found], most: int, now_s: float) -> int:
@@ -163,7 +170,7 @@ class Server:
                 elif connection.has_unread:
                     self._ready[connection.fd] = None
                     break
-                elif (count := connection.fill(self._scratch)) is None:
+                elif (count := self._fill(connection)) is None:
                     break
                 elif count == 0:
                     raise ConnectionError
@@ -180,14 +187,20 @@ class Server:
         except (OSError, MemoryError):
             self._drop(connection, GONE)
             return moved_bytes
-        self._held.count(connection)
+        self._room.count(connection)
         if connection.is_between:
             connection.begun_s = None
         elif connection.begun_s is None:
             connection.begun_s = now_s
-        for surplus in self._held.surplus(self._by_fd.values()):
+        for surplus in self._room.surplus(self._by_fd.values()):
             self._drop(surplus)
         return moved_bytes
+
+    def _fill(self, connection: Connection) -> int | None:
+        """Read once, where there is room for the rest of its message; a handshake waits for none."""
+        if connection.to_come_bytes and connection.is_open and not self._room.has_for(connection, self._by_fd.values()):
+            return None
+        return connection.fill(self._scratch)
 
     def _settle(self, connection: Connection) -> bool:
         """Give one that has shown its key a place, before it hears that it may ask; False where it was hung up on."""
@@ -251,7 +264,7 @@ class Server:
         if self._by_fd.pop(connection.fd, None) is None:
             return
         del self._by_token[connection.token]
-        self._held.forget(connection)
+        self._room.forget(connection)
         self._ready.pop(connection.fd, None)
         self._late.forget(connection)
         self._strangers.leave(connection.token)
@@ -269,11 +282,12 @@ class Server:
             if connection.is_open and not self._entrance.follow(connection):
                 self._drop(connection)
                 continue
-            if connection.begun_s is None or connection.fd in self._ready:
+            if connection.begun_s is None or connection.fd in self._ready or self._room.has_its_time(connection):
                 continue
             most_s = self._timeout_s if connection.is_open else handshake_s
             if now_s - connection.begun_s > most_s:
                 self._drop(connection, f"it did not greet within {most_s:g} s")
+        self._room.sweep(self._ready)
         self._entrance.look()
 
     def shut(self) -> None:

@@ -86,6 +86,7 @@ def run(data: bytes) -> None:
             rig.receive()
         assert not rig.server.clients
         assert not rig.server.held_bytes
+        assert not rig.server.promised_bytes
         assert not rig.server.has_more
         assert not rig.server.has_late
 
@@ -119,6 +120,9 @@ def seeds() -> Iterator[bytes]:
     yield greet + _write(0, b"\x04\x09\x04PING\0\0ab" * 20) + bytes((HANG_UP, 0, RECEIVE, 0))
     yield greet + _write(2, frame(bytes(100), announced=1900)) + bytes((RECEIVE, 0, WAIT, 255, WAIT, 255, RECEIVE, 0))
     yield greet + b"".join(_write(peer, frame(bytes(150), announced=1900)) for peer in range(PEERS)) * 5
+    begun = b"".join(_write(peer, frame(bytes(90), announced=1900)) for peer in range(PEERS)) + bytes((RECEIVE, 0))
+    more = b"".join(_write(peer, bytes(200)) for peer in range(PEERS)) + bytes((RECEIVE, 0))
+    yield greet + begun + more * 3 + bytes((WAIT, 0, WAIT, 255, RECEIVE, 0, HANG_UP, 1)) + more * 8
 
 
 def _write(peer: int, data: bytes) -> bytes:

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from jetsel.config import Server as Limits
 from jetsel.daemon.zmtp.entrance import AsksKey
 from jetsel.daemon.zmtp.server import Found, Server
+from tests.system.raw import greeting, ready
 from tests.unit.daemon.clock import Clock
 
 FRAME_BYTES = 200_000
@@ -46,6 +47,12 @@ class Rig:
         """Hand on what the epoll instance tells."""
         for descriptor, events in self._epoll.poll(0):
             self.server.hears(descriptor, events)
+
+    def greet(self, count: int) -> list[socket.socket]:
+        """So many that may ask."""
+        peers = [self.connect(greeting() + ready()) for _ in range(count)]
+        self.receive_all()
+        return peers
 
     def receive_all(self) -> int:
         """Call until there is nothing more; return how many messages that gave."""
