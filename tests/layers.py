@@ -36,8 +36,8 @@ ONLY_FROM: Mapping[str, frozenset[str]] = {
 }
 """Modules with named importers: all who may import each."""
 
-NOT_IN_THE_DAEMON = frozenset({"torch", "torchvision", "sklearn", "scipy", "skimage", "onnx"})
-"""Libraries too heavy for the daemon's memory and start-up; training, calibration and the demo may use them."""
+NOT_IN_THE_DAEMON = frozenset({"torch", "torchvision", "sklearn", "scipy", "skimage", "onnx", "zmq"})
+"""Libraries too heavy for the daemon's memory and start-up: others, such as calibration and clients, may use them."""
 
 _LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 

@@ -9,8 +9,8 @@ from typing import Literal
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
+from jetsel.client.credentials import Credentials
 from jetsel.errors import ConfigError, NoDaemonError
-from jetsel.keys import Credentials
 
 HIGH_WATER_MARK = 64
 """Messages that ZeroMQ may hold for us in each direction; replies are about 1 KB."""

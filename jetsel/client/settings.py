@@ -9,11 +9,11 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import msgspec
 
+from jetsel.client.credentials import credentials
 from jetsel.client.link import Link
 from jetsel.client.patience import CrowdedError, Patience, UngreetedError
 from jetsel.endpoint import find, why_absent
 from jetsel.errors import BadRequestError, DeadlineError, NoDaemonError, NoReplyError, NotAllowedError
-from jetsel.keys import credentials
 from jetsel.wire import MAX_JSON_BYTES, Classify, Request, encode
 
 

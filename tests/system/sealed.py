@@ -14,10 +14,9 @@ from nacl.bindings import (
     crypto_box_open_easy,
     crypto_box_open_easy_afternm,
 )
-from zmq.utils import z85
 
 from jetsel.daemon.zmtp.wire import COMMAND, GREETING_BYTES, LONG, LONGEST_HEAD, MORE, SHORTEST_HEAD, framed
-from jetsel.keys import Certificate
+from jetsel.keys import Certificate, z85
 from tests.system.raw import greeting, properties
 
 HELLO_BYTES, WELCOME_BYTES = 200, 168

@@ -6,13 +6,11 @@ import logging
 import os
 from pathlib import Path
 
-from zmq.utils import z85
-
 from jetsel.config import Server
 from jetsel.daemon.identity import Identity
 from jetsel.errors import ConfigError, ReloadFailedError
 from jetsel.events import event
-from jetsel.keys import AllowedKey, AllowedKeys, KeyFolder
+from jetsel.keys import AllowedKey, AllowedKeys, KeyFolder, z85
 
 log = logging.getLogger("jetsel.access")
 

@@ -16,7 +16,6 @@ from nacl.bindings import (
     crypto_box_open_easy_afternm,
 )
 from nacl.exceptions import CryptoError
-from zmq.utils import z85
 
 from jetsel.daemon.access.keyring import Keyring
 from jetsel.daemon.identity import Identity
@@ -31,6 +30,7 @@ from jetsel.daemon.zmtp.wire import (
     mechanism_of,
     metadata,
 )
+from jetsel.keys import z85
 
 _KEY, _SHORT, _LONG, _MAC = 32, 8, 16, 16  # bytes of a key, of what a nonce has beside its prefix, of a box's tag
 _HELLO, _WELCOME, _INITIATE = b"\x05HELLO\x01\x00", b"\x07WELCOME", b"\x08INITIATE"
@@ -122,7 +122,7 @@ class Curve:
         vouched = crypto_box_open_easy(said[vouch_at:rest_at], b"VOUCH---" + nonce, public, self._our_transient)
         if vouched != self._their_transient + self._keyring.public_key:
             raise ProtocolError("a vouch for another connection")
-        shown = z85.encode(public).decode()
+        shown = z85.encode(public)
         if self._keyring.find(shown) is None:
             answer = framed(COMMAND, _ERROR + bytes((len(_NOT_ALLOWED),)) + _NOT_ALLOWED)
             raise RefusedError(f"its key {shown} is not allowed: jetsel keys allow", answer)

@@ -1,22 +1,16 @@
-"""Keys in files: pyzmq's own format both ways, what is refused and how it is repaired, and nothing written over."""
+"""The folders of keys: whose are read, what is refused and how it is repaired, and nothing written over."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import zmq
-import zmq.auth
-from hypothesis import given
-from hypothesis import strategies as st
-from zmq.utils import z85
 
 from jetsel.errors import ConfigError
-from jetsel.keys import Certificate, KeyFolder, check_name, credentials, files, generate
-from jetsel.keys.certificate import is_key, parse, write
+from jetsel.keys import KeyFolder, files, generate
+from jetsel.keys.certificate import write
 from jetsel.keys.folder import write_pair
 
 
@@ -25,72 +19,6 @@ def folder(tmp_path: Path) -> KeyFolder:
     found = KeyFolder(tmp_path / "keys", frozenset({os.geteuid()}))
     found.make_server(None)
     return found
-
-
-def test_pyzmq_reads_what_is_written(tmp_path: Path) -> None:
-    public, secret = tmp_path / "me.key", tmp_path / "me.key_secret"
-    pair = write_pair(public, secret, "me", None)
-    assert zmq.auth.load_certificate(secret) == (pair.public.encode(), (pair.secret or "").encode())
-    assert zmq.auth.load_certificate(public) == (pair.public.encode(), None)
-    assert (public.stat().st_mode & 0o777, secret.stat().st_mode & 0o777) == (0o644, 0o600)
-
-
-def test_what_pyzmq_writes_is_read(tmp_path: Path) -> None:
-    public, secret = zmq.auth.create_certificates(tmp_path, "me", {"admin": "yes"})
-    found = parse(Path(secret).read_text(), "me")
-    assert (found.public.encode(), (found.secret or "").encode()) == zmq.auth.load_certificate(secret)
-    assert found.metadata == {"admin": "yes"}
-    assert parse(Path(public).read_text(), "me").secret is None
-
-
-VALUES = st.from_regex(r"[A-Za-z0-9 .=#@-]{0,20}", fullmatch=True)
-
-
-@given(st.dictionaries(st.from_regex(r"[a-z][a-z-]{0,8}", fullmatch=True), VALUES))
-def test_what_is_written_is_read_back(metadata: dict[str, str]) -> None:
-    plain = {name: value for name, value in metadata.items() if not name.endswith("-key")}
-    pair = Certificate(*PAIR, plain)
-    assert parse(write(pair, "a title"), "x") == pair
-
-
-PAIR = tuple(key.decode() for key in zmq.curve_keypair())
-
-
-@given(st.text(max_size=300) | st.binary(max_size=300).map(lambda raw: raw.decode("utf-8", "replace")))
-def test_any_text_is_a_key_or_is_refused(text: str) -> None:
-    for content in (text, f'public-key = "{text}"', f'curve\n  public-key = "{PAIR[0]}"\n  secret-key = "{text}"'):
-        with contextlib.suppress(ConfigError):
-            assert is_key(parse(content, "x").public)
-
-
-def test_halves_of_two_pairs_are_refused() -> None:
-    mixed = Certificate(generate().public, generate().secret)
-    with pytest.raises(ConfigError, match="belong to two pairs"):
-        parse(write(mixed, "mixed"), "x")
-
-
-@pytest.mark.parametrize("text", ["", "a" * 39, "a" * 41, "~" * 40, "#" * 40, "\udc80" * 40, "é" * 40])
-def test_other_texts_are_no_keys(text: str) -> None:
-    assert not is_key(text)
-
-
-PRIME = 2**255 - 19
-ORDER_8 = 325606250916557431795983626356110631294008115727848805560023387167927233504  # cr.yp.to/ecdh.html
-ALSO_8 = 39382357235489614581723060781553021112529911719440698176882885853963445705823
-SMALL = [0, 1, ORDER_8, ALSO_8, PRIME - 1]
-
-
-@pytest.mark.parametrize("number", [*SMALL, PRIME, PRIME + 1, *(point + 2**255 for point in SMALL)])
-def test_a_key_that_gives_everybody_the_same_secret_is_none(number: int) -> None:
-    text = z85.encode(number.to_bytes(32, "little")).decode()
-    assert not is_key(text)
-    with pytest.raises(ConfigError, match="holds no CURVE key"):
-        parse(f'public-key = "{text}"', "x")
-
-
-@pytest.mark.parametrize("number", [2, 9, PRIME - 2, ORDER_8 + 1])
-def test_points_beside_those_are_keys(number: int) -> None:
-    assert is_key(z85.encode(number.to_bytes(32, "little")).decode())
 
 
 def test_a_weak_key_among_the_allowed_is_left_out(folder: KeyFolder) -> None:
@@ -112,19 +40,6 @@ def test_folders_of_keys_are_never_for_others_to_change(tmp_path: Path, umask: i
     assert modes == {"a": 0o755 & ~umask, "a/b": 0o755 & ~umask, "d": 0o755 & ~umask, "d/e": 0o700}
     for folder in ("a/b/c", "a/b/c/allowed"):
         assert (tmp_path / folder).stat().st_mode & 0o777 == 0o755
-
-
-@pytest.mark.parametrize("name", ["camera-1", "me@host.example", "A", "0" * 64])
-def test_a_plain_word_is_a_name(name: str) -> None:
-    assert check_name(name) == name
-
-
-@pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "a/b", "../a", "a\n", "a b", "é", "0" * 65, "-x"])
-def test_what_could_lead_elsewhere_is_no_name(name: str, folder: KeyFolder) -> None:
-    with pytest.raises(ConfigError, match="is no name for a key"):
-        folder.allow(name, generate().public, is_admin=False)
-    with pytest.raises(ConfigError, match="is no name for a key"):
-        folder.revoke(name)
 
 
 def test_who_is_allowed_is_read_with_what_they_may(folder: KeyFolder) -> None:
@@ -229,31 +144,3 @@ def test_a_strangers_file_is_refused_with_the_command_that_repairs_it(folder: Ke
     stranger = KeyFolder(folder.path, frozenset({0, 4_000_000_000}) - {os.geteuid()})
     with pytest.raises(ConfigError, match=r"neither root nor the one that uses it: sudo chown 4000000000 "):
         stranger.server()
-
-
-def test_credentials_come_from_both_or_from_neither(tmp_path: Path, folder: KeyFolder) -> None:
-    secret = tmp_path / "me.key_secret"
-    pair = write_pair(tmp_path / "me.key", secret, "me", None)
-    server = folder.server().public
-    assert credentials(None, None, {}) is None
-    expected = (pair.public.encode(), (pair.secret or "").encode(), server.encode())
-    assert credentials(secret, folder.server_public, {}) == expected
-    assert credentials(str(secret), server, {}) == expected
-    assert credentials(None, None, {"JETSEL_KEY": str(secret), "JETSEL_SERVER_KEY": server}) == expected
-    with pytest.raises(ConfigError, match="JETSEL_SERVER_KEY"):
-        credentials(secret, None, {})
-    with pytest.raises(ConfigError, match="JETSEL_KEY"):
-        credentials(None, server, {})
-    (tmp_path / "me.key").chmod(0o600)
-    with pytest.raises(ConfigError, match=r"name the file that ends in \.key_secret"):
-        credentials(tmp_path / "me.key", server, {})
-    with pytest.raises(ConfigError, match=r"copy the daemon's server\.key there"):
-        credentials(secret, tmp_path / "nowhere", {})
-
-
-def test_no_secret_shows_in_what_is_printed(tmp_path: Path, folder: KeyFolder) -> None:
-    secret = tmp_path / "me.key_secret"
-    pair = write_pair(tmp_path / "me.key", secret, "me", None)
-    assert pair.secret is not None
-    assert pair.secret not in repr(pair)
-    assert pair.secret not in repr(credentials(secret, folder.server_public, {}))
