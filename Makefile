@@ -20,10 +20,10 @@ chosen := $(if $(asked),| same-python)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check lint format layers test-lowest test-host test-system test-kernel test-booted test-emulated test-board deb bench lock clean same-python FORCE
+.PHONY: help demo test check lint format layers test-lowest test-host test-system test-kernel test-booted test-booted-bionic test-emulated test-board deb bench lock clean same-python FORCE
 
 help:  ## list what can be made
-	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
 demo: .venv/.demo  ## classify a few photographs: a daemon is started, asked and stopped
 	.venv/bin/jetsel demo
@@ -60,6 +60,10 @@ test-kernel: .venv/.test  ## power read through Linux's own sensor drivers, in a
 test-booted: DEB_PYTHONS = 3.11# of the Debian that is booted
 test-booted: deb  ## the Debian package, and the service under a real systemd, in a booted container
 	.ci/marked .venv booted
+
+test-booted-bionic: DEB_PYTHONS = 3.10# that is built there, beside the system's 3.6
+test-booted-bionic: deb  ## the same on Ubuntu 18.04 with systemd 237, which is what a board with JetPack 4 has
+	.ci/marked .venv booted --release=bionic
 
 test-emulated: ARCH = arm64
 test-emulated: DEB_PYTHONS = 3.11# of the Debian that is emulated

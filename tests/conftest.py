@@ -30,6 +30,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "jetsel")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--forbid-skips", action="store_true", help="a test that skips, for want of a tool, fails instead")
+    parser.addoption("--release", default="bookworm", help="what tests/booted boots: bookworm or bionic")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -8,26 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.booted.debian import PYTHON, copy
 from tests.booted.machine import Machine
 from tests.booted.operator import SERVICE, SOCKET
 from tests.booted.package import Package, put
+from tests.booted.release import Release, copy
 
 HIDDEN = "usr/bin/hidden"
 KEPT = ("/var/lib/jetsel/calibrations/kept", "/etc/jetsel/jetsel.toml")
 
 
 @pytest.fixture
-def root(debian: Path, tmp_path: Path) -> Iterator[Path]:
-    """A Debian that is not booted, and has no Python that will do."""
-    folder = copy(tmp_path / "root")
-    (folder / f"usr/bin/python{PYTHON}").rename(folder / HIDDEN)
+def root(release: Release, tmp_path: Path) -> Iterator[Path]:
+    """A release that is not booted, and has no Python that will do."""
+    folder = copy(tmp_path / "root", release)
+    (folder / release.python_path).rename(folder / HIDDEN)
     yield folder
     subprocess.run(("rm", "-rf", str(folder)), check=True)
 
 
 def test_a_device_gets_the_package_then_a_python_and_loses_the_package_but_not_its_data(
-    root: Path, package: Package
+    root: Path, package: Package, release: Release
 ) -> None:
     told = installed_without_systemd(root, put(root, package.main))
     assert "JETSEL_PYTHON=" in told
@@ -36,12 +36,12 @@ def test_a_device_gets_the_package_then_a_python_and_loses_the_package_but_not_i
         assert machine.show(SERVICE, "ActiveState") == "inactive"
         assert machine.try_("systemctl", "is-enabled", SERVICE).stdout.strip() == "disabled"
 
-        give_a_python(machine)
+        give_a_python(machine, release)
         machine.run("dpkg-reconfigure", "jetsel")
         assert machine.show(SERVICE, "ActiveState") == "active"
         assert machine.run("systemctl", "is-enabled", SERVICE, SOCKET).split() == ["enabled", "enabled"]
         version = machine.run("/opt/jetsel/venv/bin/python", "--version")
-        assert version.startswith(f"Python {PYTHON}.")
+        assert version.startswith(f"Python {release.python}.")
 
         for path in KEPT:
             machine.write(path, "")
@@ -70,11 +70,11 @@ def installed_without_systemd(root: Path, packages: list[str]) -> str:
     return done.stderr
 
 
-def give_a_python(machine: Machine) -> None:
+def give_a_python(machine: Machine, release: Release) -> None:
     """Have a Python beside the system's, and name it, as on a board whose own is too old."""
-    python = f"/opt/python/bin/python{PYTHON}"
+    python = f"/opt/python/bin/python{release.python}"
     machine.run("mkdir", "-p", "/opt/python/bin")
     machine.run("cp", f"/{HIDDEN}", python)
-    # One that was built under /usr and stands elsewhere finds its library by itself, but not by this name.
-    machine.run("ln", "-s", "/usr/lib", "/opt/python/lib")
+    # One that was built for another place finds its library by itself, but not by this name.
+    machine.run("ln", "-s", f"{release.prefix}/lib", "/opt/python/lib")
     machine.write("/etc/default/jetsel", f"JETSEL_PYTHON={python}\n")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.booted.debian import MissingError, copy, missing
 from tests.booted.package import Package, built, hang_pictures, put
+from tests.booted.release import MissingError, copy, missing
 from tests.emulated.shell import Shell
 
 ARCHITECTURE = "arm64"
@@ -37,7 +37,7 @@ def shell(package: Package, tmp_path_factory: pytest.TempPathFactory, said: list
     if lacks is not None:
         pytest.skip(lacks)
     try:
-        root = copy(tmp_path_factory.mktemp("emulated") / "root", ARCHITECTURE)
+        root = copy(tmp_path_factory.mktemp("emulated") / "root", architecture=ARCHITECTURE)
     except MissingError as error:
         pytest.skip(str(error))
     try:

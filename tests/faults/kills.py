@@ -17,7 +17,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.booted.debian import copy, missing
 from tests.booted.machine import Machine, wait_until
 from tests.booted.operator import (
     READY_S,
@@ -32,6 +31,7 @@ from tests.booted.operator import (
     started_clean,
 )
 from tests.booted.package import PICTURE, built, install, people
+from tests.booted.release import copy, missing
 
 STATE = "/var/lib/jetsel"
 FAMILY = f"{STATE}/calibrations/starter"
