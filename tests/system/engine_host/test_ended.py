@@ -1,0 +1,94 @@
+"""The end of an engine host: with the daemon, however that ends, and without a wait."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from jetsel.config import Host
+from jetsel.engines.hosted import HostedBackend
+from jetsel.engines.hosting.rules import RULES
+from tests.processes import children_with
+from tests.system import hosts
+from tests.system.engine_host.models import LIMIT_S, Make, is_gone, load, pid_of, tiny
+from tests.waiting import until
+
+
+def test_the_host_ends_with_a_daemon_that_was_killed(tmp_path: Path) -> None:
+    weights = tiny(tmp_path)
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        backend = HostedBackend("onnxruntime", Host(), lambda: None)
+        load(backend, weights)
+        os.write(theirs, str(pid_of(backend)).encode())
+        os.kill(pid_of(backend), signal.SIGSTOP)  # so that it cannot even notice
+        time.sleep(600)
+    os.close(theirs)
+    host = int(os.read(ours, 100))
+    os.close(ours)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    until(lambda: is_gone(host))
+
+
+def test_closing_ends_the_host(make: Make, tmp_path: Path) -> None:
+    backend = make()
+    load(backend, tiny(tmp_path))
+    pid = pid_of(backend)
+    backend.close()
+    assert is_gone(pid)
+
+
+LATE = """#!/bin/sh
+if [ -e {when} ]; then touch {begun}; sleep 600; fi
+exec {python} "$@"
+"""
+
+
+def test_closing_does_not_wait_for_a_host_that_is_started_again(make: Make, tmp_path: Path) -> None:
+    python, when, begun = tmp_path / "python-late", tmp_path / "when", tmp_path / "begun"
+    python.write_text(LATE.format(when=when, begun=begun, python=sys.executable))
+    python.chmod(0o755)
+    backend = make(Host(interpreter=str(python)), replace(RULES, hello_s=600.0))
+    load(backend, tiny(tmp_path))
+    when.touch()
+    os.kill(pid_of(backend), signal.SIGKILL)
+    until(begun.exists)
+    is_closed_in_time(backend)
+
+
+def test_closing_does_not_wait_for_a_model_that_is_loaded_again(make: Make, tmp_path: Path) -> None:
+    when, begun = tmp_path / "when", tmp_path / "begun"
+    python = hosts.interpreter(tmp_path, HANGS_LOADING.format(when=str(when), begun=str(begun)))
+    backend = make(Host(interpreter=python), replace(RULES, load_limit_s=600.0))
+    load(backend, tiny(tmp_path))
+    when.touch()
+    os.kill(pid_of(backend), signal.SIGKILL)
+    until(begun.exists)
+    is_closed_in_time(backend)
+
+
+HANGS_LOADING = """
+class Hanging(host.Host):
+    def _load(self, request):
+        if os.path.exists({when!r}):
+            open({begun!r}, "w").close()
+            time.sleep(600)
+        return super()._load(request)
+host.Host = Hanging
+"""
+
+
+def is_closed_in_time(backend: HostedBackend) -> None:
+    """Close it, in less time than its host may take to say hello or to load; fails where a process is left."""
+    closing = threading.Thread(target=backend.close, daemon=True)
+    closing.start()
+    closing.join(LIMIT_S)
+    assert not closing.is_alive()
+    until(lambda: not children_with(os.getpid(), "host.py"))

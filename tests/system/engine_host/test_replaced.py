@@ -1,0 +1,160 @@
+"""An engine host that dies, whatever it dies of: another takes its place, and no answer is wrong."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jetsel.config import Host
+from jetsel.engines.base import EngineFailedError
+from jetsel.engines.hosting.rules import Rules
+from jetsel.errors import EngineDiedError
+from tests.contract.tiny import PIXELS
+from tests.system import hosts
+from tests.system.engine_host.models import LIMIT_S, MATRIX, Make, images, is_gone, is_right, load, pid_of, tiny
+from tests.waiting import until
+
+
+def test_a_killed_host_is_replaced_and_its_models_are_loaded_again(make: Make, tmp_path: Path) -> None:
+    backend = make()
+    one, other = load(backend, tiny(tmp_path, "one")), load(backend, tiny(tmp_path, "other", -MATRIX))
+    first = pid_of(backend)
+    os.kill(first, signal.SIGKILL)
+    until(lambda: one.unavailable is None and other.unavailable is None and pid_of(backend) != first)
+    assert is_right(one)
+    assert np.allclose(other.infer(images()).logits, -images().reshape(1, PIXELS) @ MATRIX, atol=1e-5)
+
+
+def test_an_idle_host_that_dies_is_noticed_and_reported_once(
+    make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    changes = threading.Semaphore(0)
+    backend = make(changed=changes.release)
+    engine = load(backend, tiny(tmp_path))
+    first = pid_of(backend)
+    caplog.clear()
+    os.kill(first, signal.SIGSEGV)
+    until(lambda: engine.unavailable is None and pid_of(backend) != first)
+    errors = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert errors == [f"engine host {first} ended while idle: it closed its end (ended by SIGSEGV)"]
+    until(lambda: any("models loaded: 1" in record.getMessage() for record in caplog.records))
+    assert changes.acquire(timeout=LIMIT_S), "who waits for the model is told"
+
+
+@pytest.mark.parametrize("body", hosts.BODIES)
+def test_whatever_comes_instead_of_an_answer_the_request_may_be_sent_again(
+    make: Make, tmp_path: Path, body: str
+) -> None:
+    change = hosts.ON_INFER.format(once=str(tmp_path / "once"), body=hosts.BODIES[body])
+    backend = make(Host(interpreter=hosts.interpreter(tmp_path, change)))
+    engine = load(backend, tiny(tmp_path))
+    first = pid_of(backend)
+    with pytest.raises(EngineDiedError) as caught:
+        engine.infer(images())
+    assert (caught.value.code, caught.value.retry) == ("engine-died", True)
+    until(lambda: engine.unavailable is None)
+    assert pid_of(backend) != first
+    assert is_gone(first)
+    assert is_right(engine)
+
+
+def test_a_restart_for_which_there_is_no_socket_is_tried_again(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    backend = make(rules=Rules(first_pause_s=0.01))
+    engine = load(backend, tiny(tmp_path))
+    failures = iter([True, True, False])
+    pair = socket.socketpair
+
+    def without() -> tuple[socket.socket, socket.socket]:
+        if next(failures, False):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return pair()
+
+    monkeypatch.setattr(socket, "socketpair", without)
+    first = backend.supervisor.process
+    os.kill(pid_of(backend), signal.SIGKILL)
+    until(lambda: backend.supervisor.process not in (None, first) and engine.unavailable is None)
+    assert is_right(engine)
+    assert sum("Too many open files" in record.getMessage() for record in caplog.records) == 2
+
+
+def test_a_host_that_keeps_dying_is_given_up_and_started_again_when_a_model_is_opened(
+    make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    backend = make(rules=Rules(most_deaths=3, first_pause_s=0.01))
+    engine = load(backend, tiny(tmp_path))
+    for _ in range(4):
+        until(lambda: engine.unavailable is None)
+        pid = pid_of(backend)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda pid=pid: is_gone(pid) and engine.unavailable is not None)  # type: ignore[misc]
+    until(lambda: "is not started again" in str(engine.unavailable))
+    assert not engine.is_returning
+    with pytest.raises(EngineFailedError, match="jetsel reload"):
+        engine.infer(images())
+    assert [record.levelno for record in caplog.records if "given up" in record.getMessage()] == [logging.CRITICAL]
+    assert is_right(load(backend, tiny(tmp_path)))
+
+
+def test_each_start_after_the_second_waits_twice_as_long(make: Make, tmp_path: Path) -> None:
+    starts, broken = tmp_path / "starts", tmp_path / "broken"
+    change = (
+        f'print(time.monotonic(), file=open({str(starts)!r}, "a")); os.path.exists({str(broken)!r}) and sys.exit(1)'
+    )
+    rules = Rules(first_pause_s=0.2, most_deaths=5)
+    backend = make(Host(interpreter=hosts.interpreter(tmp_path, change)), rules)
+    engine = load(backend, tiny(tmp_path))
+    broken.touch()
+    killed_s = time.monotonic()
+    os.kill(pid_of(backend), signal.SIGKILL)
+    until(lambda: "is not started again" in str(engine.unavailable))
+    began_s = [float(line) for line in starts.read_text().split()][1:]
+    gaps_s = np.diff([killed_s, *began_s])
+    assert len(gaps_s) == 5
+    assert (gaps_s[1:] >= [0.2, 0.4, 0.8, 1.6]).all(), "the first of them at once"
+
+
+def test_many_threads_and_many_kills_give_no_wrong_answer(make: Make, tmp_path: Path) -> None:
+    backend = make(rules=Rules(most_deaths=100, first_pause_s=0.001))
+    engine = load(backend, tiny(tmp_path))
+    wrong: list[int] = []
+    counts = {"right": 0, "died": 0}
+    over = threading.Event()
+
+    def ask(number: int) -> None:
+        seed = number
+        while not over.is_set():
+            seed += 8
+            try:
+                if not is_right(engine, seed):
+                    wrong.append(seed)
+                counts["right"] += 1
+            except EngineDiedError:
+                counts["died"] += 1
+                time.sleep(0.01)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(5):
+            before = counts["right"]
+            until(lambda before=before: counts["right"] > before + 20 and engine.unavailable is None)  # type: ignore[misc]
+            os.kill(pid_of(backend), signal.SIGKILL)
+            until(lambda: engine.unavailable is None)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
+    assert counts["died"] > 0

@@ -1,0 +1,47 @@
+"""An engine host that does not start: why is told, and not waited for again and again."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from jetsel.config import Host
+from jetsel.engines.base import EngineFailedError
+from jetsel.engines.hosting.rules import Rules
+from tests.system import hosts
+from tests.system.engine_host.models import Make, is_right, load, tiny
+
+
+def test_a_start_that_failed_is_not_waited_for_again_by_the_next_model_and_later_it_is(
+    make: Make, tmp_path: Path
+) -> None:
+    starts = tmp_path / "starts"
+    change = f'open({str(starts)!r}, "a").write("x"); os.path.exists({str(tmp_path / "mended")!r}) or sys.exit(1)'
+    backend = make(Host(interpreter=hosts.interpreter(tmp_path, change)), Rules(same_failure_s=1.0))
+    for _ in range(3):
+        with pytest.raises(EngineFailedError, match="exit status 1"):
+            load(backend, tiny(tmp_path))
+    assert starts.read_text() == "x"
+    (tmp_path / "mended").touch()
+    time.sleep(1.0)
+    assert is_right(load(backend, tiny(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [("#!/bin/sh\nexit 3\n", "exit status 3"), ("#!/bin/sh\nkill -ILL $$\n", "SIGILL")],
+    ids=["it leaves", "an illegal instruction"],
+)
+def test_an_interpreter_that_ends_at_once_is_told_with_how(make: Make, tmp_path: Path, script: str, said: str) -> None:
+    path = tmp_path / "python-broken"
+    path.write_text(script)
+    path.chmod(0o755)
+    with pytest.raises(EngineFailedError, match=said):
+        load(make(Host(interpreter=str(path))), tiny(tmp_path))
+
+
+def test_an_interpreter_that_is_not_there_is_told(make: Make, tmp_path: Path) -> None:
+    with pytest.raises(EngineFailedError, match="python-nowhere: No such file or directory; see: jetsel doctor"):
+        load(make(Host(interpreter=str(tmp_path / "python-nowhere"))), tiny(tmp_path))
