@@ -201,6 +201,11 @@ def parse(text: str) -> Config:
             f"server.tcp: {server.tcp} is beyond loopback, where a client must show a key: make the daemon's with "
             f"`jetsel keys new --server`, then set server.keys; example: {EXAMPLES['server.keys']}"
         )
+    if server.peers_mb < 2 * server.max_image_mb:
+        raise ConfigError(
+            f"server.peers_mb: {server.peers_mb:g} has no room for two messages with an image of server.max_image_mb, "
+            f"{server.max_image_mb:g}: raise the one or lower the other; example: {EXAMPLES['server.peers_mb']}"
+        )
     for name, policy in config.policies.items():
         if len(policy.thresholds) != len(policy.models) - 1:
             raise ConfigError(

@@ -120,6 +120,7 @@ def test_an_unknown_key_of_a_policy_is_named() -> None:
         pytest.param('[server]\nendpoint = "tcp://127.0.0.1:1"', "server.endpoint", "wrong form", id="tcp as endpoint"),
         pytest.param('[server]\nendpoint = "ipc:///a\\u0000b"', "server.endpoint", "wrong form", id="a zero byte"),
         pytest.param('[server]\nkeys = "keys"', "server.keys", "wrong form", id="a relative folder of keys"),
+        pytest.param("[server]\npeers_mb = 31", "server.peers_mb", "no room for two", id="no room for the largest"),
         pytest.param("[server]\npeer_timeout_s = 0", "server.peer_timeout_s", ">= 1", id="no patience"),
         pytest.param('[server]\ntcp = "tcp://127.0.0.1"', "server.tcp", "wrong form", id="no port"),
         pytest.param('[server]\ntcp = "tcp://127.0.0.1:70000"', "server.tcp", "wrong form", id="no such port"),

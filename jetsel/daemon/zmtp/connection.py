@@ -84,6 +84,11 @@ class Connection:
         return 0 if self._body is None else len(self._body) - self._filled
 
     @property
+    def frame_bytes(self) -> int:
+        """The size of that frame."""
+        return 0 if self._body is None else len(self._body)
+
+    @property
     def may_have_unread(self) -> bool:
         """Whether the kernel may hold something that it sent."""
         return not self._is_drained or self._has_left

@@ -23,7 +23,7 @@ from jetsel.daemon.zmtp.entrance import Arrival, AsksKey, Entrance
 from jetsel.daemon.zmtp.late import RETRY_MS, LateReplies
 from jetsel.daemon.zmtp.mechanism import RefusedError
 from jetsel.daemon.zmtp.places import STRANGER
-from jetsel.daemon.zmtp.room import Room
+from jetsel.daemon.zmtp.room import HEAD_BYTES, Room
 from jetsel.daemon.zmtp.strangers import Strangers
 from jetsel.daemon.zmtp.wire import ProtocolError
 
@@ -35,7 +35,8 @@ SWEEPS = 4  # in the time that a peer has
 PER_TURN = 8  # messages, or reads, of one peer before the next one's
 TURNS = 64
 SCRATCH_BYTES = 65_536
-_LEFT = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
+_GONE = select.EPOLLHUP | select.EPOLLERR
+_LEFT = select.EPOLLRDHUP | _GONE
 
 Found = tuple[int, Identity, list[memoryview]]  # whose (the token of its connection), who that is, and the message
 
@@ -60,7 +61,7 @@ class Server:
         self._epoll = epoll
         self._frame_bytes = frame_bytes
         self._timeout_s = limits.peer_timeout_s
-        self._room = Room(limits.peers_mb, now)
+        self._room = Room(limits.peers_mb, limits.peer_timeout_s, now)
         self._now = now
         self._lock = threading.Lock()
         self._entrance = Entrance(listening, limits, asks_key, now)
@@ -70,6 +71,7 @@ class Server:
         self._by_token: dict[int, Connection] = {}
         self._ready: dict[int, None] = {}  # descriptors that may have something, in their order
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._head = self._scratch[:HEAD_BYTES]
         self._late = LateReplies(epoll, now)
         self._sweep_s = 0.0
         self._unrouted = 0  # replies to peers that were gone already
@@ -111,7 +113,7 @@ class Server:
     def is_quiet(self) -> bool:
         """Whether nothing waits to be taken, and no reply for its reader."""
         with self._lock:
-            return not self._ready and not self._late
+            return not self._ready and not self._late and not self._room.is_something_unread
 
     def hears(self, descriptor: int, events: int) -> None:
         """Take note of events at the epoll instance; the next `receive` looks."""
@@ -120,8 +122,11 @@ class Server:
             if connection is None:
                 self._entrance.somebody_waits = True
             else:
-                self._ready[descriptor] = None
                 connection.may_have_more(has_left=bool(events & _LEFT))
+                if not self._room.waits(connection):
+                    self._ready[descriptor] = None
+                elif events & _GONE:  # nobody is left to be answered
+                    self._drop(connection)
 
     def receive(self, most: int, most_bytes: int) -> list[Found]:
         """Return up to so many messages that have come, of each peer in its turn; none waits behind another's."""
@@ -140,8 +145,7 @@ class Server:
                     break
                 connection = self._by_fd[next(iter(self._ready))]
                 del self._ready[connection.fd]
-                if not self._room.waits(connection):
-                    moved_bytes += self._read(connection, found, most, now_s)
+                moved_bytes += self._read(connection, found, most, now_s)
             if is_time_to_sweep:  # last: this process may have stood still, and what was sent meanwhile is read first
                 self._sweep(now_s)
             self._ready.update((c.fd, None) for c in self._room.go_on(self._by_fd.values()))
@@ -162,6 +166,7 @@ class Server:
                 if connection.to_send:
                     self._say(connection)
                 if message is not None:
+                    self._room.count(connection)
                     found.append((connection.token, connection.identity, message))
                     connection.begun_s = None
                     if len(found) >= most:
@@ -198,9 +203,11 @@ class Server:
 
     def _fill(self, connection: Connection) -> int | None:
         """Read once, where there is room for the rest of its message; a handshake waits for none."""
-        if connection.to_come_bytes and connection.is_open and not self._room.has_for(connection, self._by_fd.values()):
-            return None
-        return connection.fill(self._scratch)
+        if not connection.is_open:
+            return connection.fill(self._scratch)
+        if connection.to_come_bytes:
+            return connection.fill(self._scratch) if self._room.has_for(connection) else None
+        return connection.fill(self._head if self._room.does_somebody_wait else self._scratch)
 
     def _settle(self, connection: Connection) -> bool:
         """Give one that has shown its key a place, before it hears that it may ask; False where it was hung up on."""
@@ -287,7 +294,8 @@ class Server:
             most_s = self._timeout_s if connection.is_open else handshake_s
             if now_s - connection.begun_s > most_s:
                 self._drop(connection, f"it did not greet within {most_s:g} s")
-        self._room.sweep(self._ready)
+        for slow in self._room.sweep():
+            self._ready.pop(slow.fd, None)
         self._entrance.look()
 
     def shut(self) -> None:

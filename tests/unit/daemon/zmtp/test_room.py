@@ -15,18 +15,20 @@ from jetsel.daemon.zmtp.room import TELL_EVERY_S, Room
 from tests.system.raw import frame, greeting, ready
 from tests.unit.daemon.clock import Clock
 
+TIMEOUT_S = 8.0
 GREEDY, MODEST = (of_process(uid, uid, 1) for uid in (4_000_001, 4_000_002))
 
 
 class Rig:
-    """Room for 10 MB, and connections that hold so many each."""
+    """Room for 10 MB, 5 for one client and 8.75 for large messages, and connections that hold so many each."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
         self.clock = Clock()
-        self.room = Room(10.0, self.clock)
+        self.room = Room(10.0, TIMEOUT_S, self.clock)
         self.greedy: list[Connection] = []
         self.modest: list[Connection] = []
+        self.peers: dict[Connection, socket.socket] = {}
 
     def _connect(self, *, is_greedy: bool) -> tuple[Connection, socket.socket]:
         ours, theirs = socket.socketpair()
@@ -35,6 +37,7 @@ class Rig:
         who = GREEDY if is_greedy else MODEST
         connection = Connection(ours, 1, Null(who), who.name, 10_000_000, self.clock())
         (self.greedy if is_greedy else self.modest).append(connection)
+        self.peers[connection] = theirs
         return connection, theirs
 
     def hold(self, *megabytes: float, is_greedy: bool = True) -> None:
@@ -51,10 +54,25 @@ class Rig:
             peer.sendall(greeting() + ready() + frame(bytes(1000), announced=int(each * 1e6)))
             connection.fill(memoryview(bytearray(65_536)))
             assert connection.take() is None
-            peer.sendall(bytes(1000))
-            connection.may_have_more(has_left=False)
-            found.append(self.room.has_for(connection, self.all))
+            self.send(connection, 1000)
+            found.append(self.room.has_for(connection) or connection in self.room.go_on(self.all))
         return found
+
+    def send(self, connection: Connection, count: int) -> None:
+        """So many more bytes of its message come to the kernel."""
+        self.peers[connection].sendall(bytes(count))
+        connection.may_have_more(has_left=False)
+        self.room.waits(connection)
+
+    def read(self, connection: Connection) -> None:
+        """All of them are read."""
+        assert connection.fill(memoryview(b""))
+        self.room.count(connection)
+
+    def sweep(self) -> list[Connection]:
+        """A second has gone by."""
+        self.clock.now_s += 1.0
+        return self.room.sweep()
 
     @property
     def all(self) -> list[Connection]:
@@ -114,76 +132,134 @@ def test_what_is_gone_counts_no_more_and_each_spell_is_told_once(rig: Rig, caplo
 
 
 def test_messages_for_which_there_is_no_room_wait_until_others_are_whole(rig: Rig) -> None:
-    assert rig.begin(4, 5, 3, 2) == [True, True, False, False]
-    _, second, third, fourth = rig.greedy
+    assert rig.begin(2, 2.5, 3) == [True, True, False]
+    _, second, third = rig.greedy
     assert rig.go_on() == []
     rig.end(second)
-    assert rig.go_on() == [third, fourth]
+    assert rig.go_on() == [third]
     assert rig.surplus == []
 
 
-def test_the_first_that_waits_is_not_passed_by_smaller_ones(rig: Rig) -> None:
-    rig.begin(9, 8, 1.5)
-    assert rig.begin(0.5) == [True], "what there is room for does not wait"
-    first, second, third, fourth = rig.greedy
-    rig.end(fourth)
-    assert rig.go_on() == []
+def test_the_first_of_a_client_s_that_waits_is_not_passed_by_smaller_ones(rig: Rig) -> None:
+    assert rig.begin(4, 3, 0.5) == [True, False, False]
+    first, second, third = rig.greedy
     rig.end(first)
     assert rig.go_on() == [second, third]
 
 
-def test_where_there_is_no_room_for_all_of_it_one_is_read_all_the_same(rig: Rig) -> None:
-    assert rig.begin(9.9) == [True]
-    rig.hold(1)
-    assert rig.begin(9.5) == [False]
-    first, _, third = rig.greedy
-    rig.end(first)
-    assert rig.go_on() == [third]
+def test_the_first_that_waits_is_not_passed_by_another_client_s_either(rig: Rig) -> None:
+    assert rig.begin(4.5) == [True]
+    assert rig.begin(3.5, is_greedy=False) == [True]
+    rig.hold(2, is_greedy=False)
+    assert rig.begin(4) == [False]
+    assert rig.begin(0.5, is_greedy=False) == [False]
+    rig.end(rig.greedy[0])
+    assert rig.go_on() == [], "5.5 are here or promised: 0.5 more would do, and 4 would not"
+    rig.end(rig.modest[0])
+    assert rig.go_on() == [rig.greedy[0], rig.modest[-1]]
 
 
-def test_one_of_whoever_has_most_waits_for_another_client_s(rig: Rig) -> None:
-    assert rig.begin(2, 2, 3, 2) == [True] * 4
-    assert rig.begin(5, is_greedy=False) == [True]
-    waiting = [connection for connection in rig.greedy if rig.room.waits(connection)]
-    assert waiting == [rig.greedy[2], rig.greedy[3]], "the last that have begun"
-    assert rig.begin(5, is_greedy=False) == [False], "now that one has most"
+def test_a_small_one_never_waits(rig: Rig) -> None:
+    assert rig.begin(4, 3, 0.06) == [True, False, True]
+
+
+def test_half_the_memory_is_one_client_s_and_the_other_half_at_once_another_s(rig: Rig) -> None:
+    assert rig.begin(4.9, 1) == [True, False]
+    assert rig.begin(3.8, is_greedy=False) == [True]
+
+
+def test_one_that_is_larger_than_a_client_s_share_is_read_alone(rig: Rig) -> None:
+    assert rig.begin(8, 1) == [True, False]
+    rig.end(rig.greedy[0])
+    assert rig.go_on() == rig.greedy
+
+
+def test_where_there_is_no_room_for_any_one_is_read_all_the_same(rig: Rig) -> None:
+    rig.hold(2)
+    assert rig.begin(9.5) == [True]
+    assert rig.begin(9, 6) == [False, False]
+    rig.end(rig.greedy[1])
+    assert rig.go_on() == [rig.greedy[2]], "one that fits before one that does not"
+
+
+def test_what_is_nearly_whole_does_not_wait_for_room(rig: Rig) -> None:
+    rig.begin(0.1, 4.8)
+    nearly, _ = rig.greedy
+    rig.send(nearly, 60_000)
+    rig.read(nearly)
+    rig.room.sweep()
+    assert rig.begin(4.9, is_greedy=False) == [False]
+    rig.hold(6, is_greedy=False)
+    rig.clock.now_s += TIMEOUT_S
+    assert nearly in rig.room.sweep()
+    rig.send(nearly, 1)
+    assert nearly in rig.go_on()
 
 
 def test_the_client_that_has_least_goes_on_first(rig: Rig) -> None:
-    rig.begin(9)
-    rig.hold(0.1)
-    assert rig.begin(7) == [False]
-    assert rig.begin(9.5, is_greedy=False) == [False]
-    first, _, second = rig.greedy
-    rig.end(first)
-    assert rig.go_on() == rig.modest
+    rig.begin(4)
+    assert rig.begin(4.5, is_greedy=False) == [True]
+    assert rig.begin(1, is_greedy=False) == [False]
+    assert rig.begin(1) == [False]
+    rig.end(rig.greedy[0])
+    assert rig.go_on() == rig.greedy
     rig.end(rig.modest[0])
-    assert rig.go_on() == [second]
+    assert rig.go_on() == rig.modest
 
 
-def test_what_stalls_makes_room_and_goes_on_when_it_has_sent_more(rig: Rig) -> None:
-    rig.begin(5, 4.9, 7)
-    stalled, slow, waiting = rig.greedy
-    rig.room.sweep(())
-    for connection in (stalled, slow):
-        assert connection.fill(memoryview(b"")) == 1000
-    rig.room.count(slow)
-    assert not stalled.may_have_unread
-    rig.room.sweep(())
-    assert rig.go_on() == [], "what moves keeps its room"
-    rig.room.sweep((slow.fd,))
-    assert rig.go_on() == [], "what is to be read has not stalled"
-    rig.room.sweep(())
+def test_what_is_too_slow_to_end_in_its_time_makes_room_and_goes_to_the_end_of_the_line(rig: Rig) -> None:
+    rig.begin(4, 0.4, 3)
+    stalled, steady, waiting = rig.greedy
+    rig.read(stalled)
+    assert rig.sweep() == [], "what has only begun has its chance"
+    rig.send(steady, 60_000)
+    rig.read(steady)
+    assert rig.sweep() == [stalled], "0.4 MB take less than 8 s at 60 kB each"
     assert rig.go_on() == [waiting]
-    stalled.may_have_more(has_left=False)
-    assert rig.room.waits(stalled)
-    assert rig.go_on() == []
+    rig.send(steady, 40_000)
+    rig.read(steady)
+    assert rig.sweep() == [steady], "and more than that at 40 kB each"
+    assert rig.go_on() == [], "neither has sent any more"
     rig.end(waiting)
+    rig.send(stalled, 1)
     assert rig.go_on() == [stalled]
 
 
-def test_the_time_that_one_waits_for_room_is_not_its_own(rig: Rig) -> None:
-    rig.begin(9, 8)
+def test_nobody_is_too_slow_while_nobody_waits(rig: Rig) -> None:
+    rig.begin(4)
+    assert [rig.sweep() for _ in range(3)] == [[], [], []]
+
+
+def test_a_second_message_is_not_compared_with_the_first(rig: Rig) -> None:
+    rig.begin(0.1, 4.95)
+    first, waiting = rig.greedy
+    rig.sweep()
+    rig.send(first, 98_000)
+    rig.read(first)
+    assert first.take() is not None
+    rig.room.count(first)
+    assert rig.go_on() == [waiting]
+    rig.end(waiting)
+    rig.peers[first].sendall(frame(bytes(1000), announced=300_000))
+    first.may_have_more(has_left=False)
+    first.fill(memoryview(bytearray(65_536)))
+    assert first.take() is None
+    assert rig.room.has_for(first)
+    assert rig.begin(4.9) == [False]
+    assert rig.sweep() == []
+
+
+def test_memory_of_one_that_is_read_no_more_is_told_too(rig: Rig) -> None:
+    rig.hold(4)
+    assert rig.begin(0.5, 2) == [True, False]
+    first, _, waiting = rig.greedy
+    first.held_bytes = 0  # its last part was small, and came
+    rig.room.count(first)
+    assert rig.go_on() == [waiting]
+
+
+def test_the_time_that_one_waits_for_room_is_not_its_own_once_it_has_sent_more(rig: Rig) -> None:
+    rig.begin(4, 3)
     first, second = rig.greedy
     rig.clock.now_s += 100.0
     assert rig.room.has_its_time(second)
@@ -193,18 +269,45 @@ def test_the_time_that_one_waits_for_room_is_not_its_own(rig: Rig) -> None:
     assert second.begun_s == rig.clock()
 
 
+def test_the_time_in_which_it_sent_nothing_is_its_own(rig: Rig) -> None:
+    rig.begin(4, 3)
+    stalled, other = rig.greedy
+    rig.read(stalled)
+    begun_s = stalled.begun_s
+    rig.sweep()
+    assert rig.sweep() == [stalled]
+    rig.clock.now_s += 5.0
+    assert not rig.room.has_its_time(stalled)
+    rig.send(stalled, 1)
+    rig.clock.now_s += 3.0
+    assert rig.go_on() == [other]
+    rig.end(other)
+    assert rig.go_on() == [stalled]
+    assert stalled.begun_s == (begun_s or 0.0) + 3.0
+
+
 def test_that_some_wait_is_told_once_a_minute(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    rig.begin(9, 8, 7)
+    rig.begin(4, 3, 2)
     rig.clock.now_s += TELL_EVERY_S
-    rig.begin(6)
+    rig.begin(1)
     events = [record.event for record in caplog.records]  # type: ignore[attr-defined]
     assert events == ["peers-wait"] * 2
 
 
+def test_who_is_read_on_is_the_last_to_be_hung_up_on(rig: Rig) -> None:
+    rig.begin(9)
+    rig.greedy[0].held_bytes = 8_000_000
+    rig.room.count(rig.greedy[0])
+    rig.hold(1, 3)
+    assert rig.surplus == [2]
+
+
 def test_nothing_is_left_of_those_that_are_gone(rig: Rig) -> None:
-    rig.begin(9, 8, 0.5)
+    rig.begin(4, 3, 0.5)
+    rig.sweep()
     for connection in rig.all:
         rig.end(connection)
     assert (rig.room.bytes, rig.room.promised_bytes) == (0, 0)
+    assert not rig.room.does_somebody_wait
     assert rig.go_on() == []
