@@ -155,15 +155,15 @@ class Room:
     def surplus(self, all_: Iterable[Connection]) -> list[Connection]:
         """Return who is to be hung up on so that what is here is within the limit; tell the log.
 
-        Of whoever holds the most over all connections, the heaviest that is not read on, or else the heaviest: many
-        connections of one client shall not have another's only one ended.
+        Of whoever holds the most over all connections, the heaviest: many connections of one client shall not have
+        another's only one ended.
         """
         if self.bytes <= self._most_bytes:
             self._is_shedding = False
             return []
         theirs: defaultdict[str, list[Connection]] = defaultdict(list)
         total: Counter[str] = Counter()
-        for connection in sorted(all_, key=lambda c: (c not in self._promised, c.counted_bytes)):
+        for connection in sorted(all_, key=lambda c: c.counted_bytes):
             theirs[connection.place].append(connection)
             total[connection.place] += connection.counted_bytes
         found, left = [], self.bytes

@@ -295,12 +295,12 @@ def test_that_some_wait_is_told_once_a_minute(rig: Rig, caplog: pytest.LogCaptur
     assert events == ["peers-wait"] * 2
 
 
-def test_who_is_read_on_is_the_last_to_be_hung_up_on(rig: Rig) -> None:
+def test_no_idle_one_is_hung_up_on_for_a_heavy_one(rig: Rig) -> None:
     rig.begin(9)
     rig.greedy[0].held_bytes = 8_000_000
     rig.room.count(rig.greedy[0])
-    rig.hold(1, 3)
-    assert rig.surplus == [2]
+    rig.hold(0, 0, 0.1, 3)
+    assert rig.surplus == [0]
 
 
 def test_nothing_is_left_of_those_that_are_gone(rig: Rig) -> None:
