@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,6 @@ from jetsel.errors import ConfigError
 from jetsel.keys import Certificate, KeyFolder, check_name, generate, z85
 from jetsel.keys.certificate import is_key, parse, write
 from jetsel.keys.folder import write_pair
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> KeyFolder:
-    found = KeyFolder(tmp_path / "keys", frozenset({os.geteuid()}))
-    found.make_server(None)
-    return found
 
 
 def test_pyzmq_reads_what_is_written(tmp_path: Path) -> None:

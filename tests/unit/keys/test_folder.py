@@ -14,13 +14,6 @@ from jetsel.keys.certificate import write
 from jetsel.keys.folder import write_pair
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> KeyFolder:
-    found = KeyFolder(tmp_path / "keys", frozenset({os.geteuid()}))
-    found.make_server(None)
-    return found
-
-
 def test_a_weak_key_among_the_allowed_is_left_out(folder: KeyFolder) -> None:
     (folder.path / "allowed" / "zero.key").write_text(f'public-key = "{"0" * 40}"\n')
     found = folder.allowed()
