@@ -9,7 +9,8 @@ from jetsel import image, premodel
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.errors import JetselError
 from jetsel.features import extract, table_hash
-from jetsel.selection import Driver, Evidence, Flight, Lane, Policy, catalogue
+from jetsel.policies import Evidence, Policy, catalogue
+from jetsel.runtime import Driver, Flight, Lane
 from jetsel.zoo import Family, verify
 
 

@@ -12,7 +12,7 @@ from benchmarks.conditions import conditions
 from jetsel import premodel
 from jetsel.calibrate.record import load
 from jetsel.calibrate.replay import replay_all
-from jetsel.selection.catalogue import catalogue
+from jetsel.policies.catalogue import catalogue
 from jetsel.zoo import STARTER, scan
 
 ROUNDS = 3

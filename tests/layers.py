@@ -10,7 +10,8 @@ from pathlib import Path
 LEVELS = (
     ("__init__", "__main__", "cli"),
     ("daemon", "calibrate", "client"),
-    ("selection",),
+    ("runtime",),
+    ("policies",),
     ("features", "premodel", "engines", "power", "zoo"),
     ("wire", "image", "config", "endpoint", "keys", "bell", "weights", "events", "overheard", "recent"),
     ("errors", "disk", "toml_keys", "state"),

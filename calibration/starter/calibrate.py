@@ -23,7 +23,7 @@ from jetsel.calibrate.from_files import FeatureClock, small_pictures
 from jetsel.calibrate.record import Loaded, find, load, loaded_models, record
 from jetsel.calibrate.rungs import Voices, fit_cascades, judge
 from jetsel.features import table_hash
-from jetsel.selection.catalogue import CRITERIA
+from jetsel.policies.catalogue import CRITERIA
 from jetsel.zoo import STARTER, Family, scan
 
 RESULTS = Path(__file__).parent / "results"

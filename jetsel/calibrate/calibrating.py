@@ -25,8 +25,8 @@ from jetsel.calibrate.replay import replay_all
 from jetsel.calibrate.results import Judge
 from jetsel.calibrate.studies import Pictures, Scene
 from jetsel.errors import CalibrationError
+from jetsel.policies.catalogue import CRITERIA, catalogue
 from jetsel.premodel import Calibration
-from jetsel.selection.catalogue import CRITERIA, catalogue
 from jetsel.wire import Criterion
 
 FOLDS = 10  # section 4.2

@@ -28,9 +28,9 @@ from jetsel.calibrate.held_out import (
 from jetsel.calibrate.neighbourhood import Neighbourhood
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, replay_all
+from jetsel.policies.catalogue import CRITERIA, calibrated
+from jetsel.policies.single import Single
 from jetsel.premodel import Calibration, Soundness, Trees
-from jetsel.selection.catalogue import CRITERIA, calibrated
-from jetsel.selection.single import Single
 from jetsel.wire import Criterion
 
 Points = dict[str, list[Outcomes]]  # way to choose -> its operating points, each on the held-out photographs

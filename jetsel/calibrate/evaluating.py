@@ -15,9 +15,9 @@ from jetsel.calibrate.replay import replay_all
 from jetsel.calibrate.results import Judge
 from jetsel.config import OwnPolicy
 from jetsel.errors import UnknownPolicyError
+from jetsel.policies.catalogue import catalogue
+from jetsel.policies.policy import Policy
 from jetsel.premodel import Calibration
-from jetsel.selection.catalogue import catalogue
-from jetsel.selection.policy import Policy
 from jetsel.wire import Criterion
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
-from jetsel.selection.driver import predict
-from jetsel.selection.policy import Prediction
+from jetsel.policies.policy import Prediction
+from jetsel.runtime.driver import predict
 from jetsel.wire import Criterion
 
 Objective = Literal["time", "energy"]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from jetsel.calibrate.recording import Recording
 from jetsel.errors import JetselError
-from jetsel.selection.policy import Decision, Evidence, Policy, Prediction, Steps
-from jetsel.selection.policy import Run as Asked
+from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Steps
+from jetsel.policies.policy import Run as Asked
 from jetsel.wire import Criterion
 
 

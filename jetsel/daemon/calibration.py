@@ -11,10 +11,10 @@ from jetsel.config import Config, OwnPolicy, calibrations_folder
 from jetsel.errors import CalibrationError
 from jetsel.events import event
 from jetsel.features import NAMES, table_hash
+from jetsel.policies import Policy, catalogue
+from jetsel.policies.catalogue import CRITERIA
 from jetsel.premodel import installed
 from jetsel.premodel.installed import Installed
-from jetsel.selection import Policy, catalogue
-from jetsel.selection.catalogue import CRITERIA
 from jetsel.wire import CalibrationIdentity, Criterion
 from jetsel.zoo import Family, Model
 

@@ -15,9 +15,10 @@ from jetsel.engines import Backends, warm_up
 from jetsel.errors import ConfigError, JetselError, ManifestError, UnknownModelError, UnknownPolicyError
 from jetsel.events import event
 from jetsel.image import InputSpec
-from jetsel.selection import Driver, Lane, Policy
-from jetsel.selection.single import Single
-from jetsel.selection.worth import EmbeddingPolicy
+from jetsel.policies import Policy
+from jetsel.policies.single import Single
+from jetsel.policies.worth import EmbeddingPolicy
+from jetsel.runtime import Driver, Lane
 from jetsel.weights import Weights
 from jetsel.wire import Classify, Criterion, FamilyStatus, ModelStatus
 from jetsel.zoo import Family, Labels, Model, verify

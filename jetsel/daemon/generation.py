@@ -18,7 +18,7 @@ from jetsel.engines.building.child import PATIENCE
 from jetsel.errors import ConfigError, UnknownFamilyError
 from jetsel.events import event
 from jetsel.image import Limits
-from jetsel.selection.catalogue import check_own
+from jetsel.policies.catalogue import check_own
 from jetsel.zoo import model_folders, scan
 
 log = logging.getLogger("jetsel.models")

@@ -10,7 +10,8 @@ from jetsel.daemon.generation import Generation
 from jetsel.daemon.message import Route
 from jetsel.daemon.metering.bill import Bill
 from jetsel.image import Measured, Photograph
-from jetsel.selection import Flight, Policy
+from jetsel.policies import Policy
+from jetsel.runtime import Flight
 from jetsel.wire import Classify
 
 

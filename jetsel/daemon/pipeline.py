@@ -14,7 +14,8 @@ from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.metering.telling import budget_status
 from jetsel.errors import JetselError
 from jetsel.features import extract
-from jetsel.selection import Decision, Evidence, Flight
+from jetsel.policies import Decision, Evidence
+from jetsel.runtime import Flight
 from jetsel.wire import PROTOCOL_VERSION, Answer, Explanation, Ranked, Stages
 
 

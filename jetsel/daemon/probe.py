@@ -20,7 +20,7 @@ from jetsel.daemon.metering.bill import Bill
 from jetsel.daemon.serving import Serving
 from jetsel.engines import Backends
 from jetsel.errors import InternalError
-from jetsel.selection.single import Single
+from jetsel.policies.single import Single
 from jetsel.wire import PROTOCOL_VERSION, Classify
 
 SIDE_PX = 64

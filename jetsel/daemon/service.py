@@ -30,7 +30,7 @@ from jetsel.daemon.watchdog import Watchdog
 from jetsel.engines import Backends
 from jetsel.errors import InternalError, JetselError, LoadingError, ReloadFailedError, ShuttingDownError
 from jetsel.events import event, run_about
-from jetsel.selection import Batch, Driver, Flight
+from jetsel.runtime import Batch, Driver, Flight
 from jetsel.wire import Answer, Failure, Reload, Reply, StatusReply, encode, failure
 
 log = logging.getLogger("jetsel.daemon")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import zmq
 
-from jetsel.selection.catalogue import CALIBRATED
+from jetsel.policies.catalogue import CALIBRATED
 from tests.system.daemons import Connect, Daemon, Peer, drawn, encoded
 
 

@@ -24,8 +24,8 @@ from jetsel.daemon.message import Route
 from jetsel.daemon.metering.bill import Bill
 from jetsel.engines import Backends
 from jetsel.features import NAMES, extract
-from jetsel.selection import Decision
-from jetsel.selection.driver import predict
+from jetsel.policies import Decision
+from jetsel.runtime.driver import predict
 from jetsel.wire import Classify
 from jetsel.zoo import STARTER, scan
 from tests.system.daemons import Connect, Start, drawn, encoded

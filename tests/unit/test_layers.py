@@ -52,13 +52,13 @@ def test_the_running_daemon_loads_no_heavy_library() -> None:
     ("files", "expected"),
     [
         pytest.param(
-            {"wire.py": "from jetsel.selection import driver", "selection/driver.py": ""},
-            "wire imports selection.driver: selection stands above wire",
+            {"wire.py": "from jetsel.runtime import driver", "runtime/driver.py": ""},
+            "wire imports runtime.driver: runtime stands above wire",
             id="upward",
         ),
         pytest.param(
-            {"selection/driver.py": "def run():\n    import jetsel.daemon.server\n", "daemon/server.py": ""},
-            "selection.driver imports daemon.server: daemon stands above selection",
+            {"runtime/driver.py": "def run():\n    import jetsel.daemon.server\n", "daemon/server.py": ""},
+            "runtime.driver imports daemon.server: daemon stands above runtime",
             id="upward inside a function",
         ),
         pytest.param(

@@ -17,6 +17,8 @@ from jetsel.daemon.metering.conditions import Conditions
 from jetsel.daemon.metering.made_under import restored
 from jetsel.daemon.metering.watching import Watcher
 from jetsel.events import event
+from jetsel.policies import Policy
+from jetsel.policies.capped import capped
 from jetsel.power.finding import Found, find
 from jetsel.power.idle import Idle
 from jetsel.power.ledger import Ledger
@@ -24,8 +26,7 @@ from jetsel.power.machine import Facts, Machine
 from jetsel.power.place import named
 from jetsel.power.sampling.sampler import Sampler
 from jetsel.power.sharing import stretches
-from jetsel.selection import Flight, Policy
-from jetsel.selection.capped import capped
+from jetsel.runtime import Flight
 from jetsel.wire import Classify
 
 log = logging.getLogger("jetsel.power")

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from jetsel.daemon.metering.bill import CHOOSER, Bill, of_model
 from jetsel.power.ledger import Ledger
-from jetsel.selection import Ended, Flight
+from jetsel.runtime import Ended, Flight
 
 
 class Watcher:
-    """Notes the runs and choices of one family's flights, each on its request's bill. Implements selection.Observer."""
+    """Notes the runs and choices of one family's flights, each on its request's bill. Implements runtime.Observer."""
 
     def __init__(self, ledger: Ledger, family: str) -> None:
         self._ledger = ledger

@@ -16,9 +16,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from jetsel.policies import catalogue
 from jetsel.premodel import Calibration, Rung, Skip, Soundness, Trees, Weighing
 from jetsel.premodel.coding import ARRAYS, MANIFEST, decode, encode
-from jetsel.selection import catalogue
 from tests.fuzz.mutations import json_mutation as mutation
 
 MAX_BYTES = 16_384

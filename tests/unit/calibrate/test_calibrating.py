@@ -20,7 +20,7 @@ from jetsel.calibrate.report import render
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash
-from jetsel.selection.catalogue import CALIBRATED, CRITERIA, catalogue
+from jetsel.policies.catalogue import CALIBRATED, CRITERIA, catalogue
 
 NAMES = ALL_NAMES[:4]  # few, so that choosing among them takes no time
 COSTS_MS = {"s": 1.0, "m": 3.0, "l": 10.0}

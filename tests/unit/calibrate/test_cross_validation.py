@@ -24,8 +24,8 @@ from jetsel.calibrate.held_out import (
 from jetsel.calibrate.neighbourhood import look_around
 from jetsel.calibrate.recording import Objective, Recording
 from jetsel.calibrate.replay import replay_all
+from jetsel.policies.catalogue import CRITERIA, calibrated
 from jetsel.premodel import Calibration, Soundness
-from jetsel.selection.catalogue import CRITERIA, calibrated
 from tests.unit.calibrate.recorded import CHOOSER_W, COSTS_MS, ENERGIES_MJ, drawn
 
 FOLDS = 4

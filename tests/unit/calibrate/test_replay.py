@@ -14,11 +14,12 @@ from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, replay, replay_all
 from jetsel.engines import Output, Place
 from jetsel.errors import InDoubtError
+from jetsel.policies import Decision, Evidence, Policy
+from jetsel.policies.cascade import Cascade
+from jetsel.policies.chain import ChainPolicy
+from jetsel.policies.single import Single
 from jetsel.premodel import fit_chain
-from jetsel.selection import Decision, Driver, Evidence, Flight, Lane, Policy
-from jetsel.selection.cascade import Cascade
-from jetsel.selection.chain import ChainPolicy
-from jetsel.selection.single import Single
+from jetsel.runtime import Driver, Flight, Lane
 from jetsel.wire import Criterion
 from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, of_two_classes
 

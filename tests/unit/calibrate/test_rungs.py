@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import replay
 from jetsel.calibrate.rungs import PRICES, QUANTILES, Fitted, Voices, fit_cascades, judge
-from jetsel.selection.averaged import AveragedCascade
-from jetsel.selection.cascade import Cascade
+from jetsel.policies.averaged import AveragedCascade
+from jetsel.policies.cascade import Cascade
 from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, of_two_classes
 
 EVEN = dict.fromkeys(COSTS_MS, 1.0)

@@ -9,14 +9,14 @@ import pytest
 from numpy.typing import NDArray
 
 from jetsel.errors import ModelUnavailableError
+from jetsel.policies.averaged import AveragedCascade, mean_of
+from jetsel.policies.cascade import Cascade
+from jetsel.policies.chain import ChainPolicy
+from jetsel.policies.policy import Evidence, Prediction
+from jetsel.policies.skipping import SkippingCascade
+from jetsel.policies.worth import BoostedPolicy, EmbeddingPolicy
 from jetsel.premodel import Chain, Neighbours, Scaling, Shares, Soundness
-from jetsel.selection.averaged import AveragedCascade, mean_of
-from jetsel.selection.cascade import Cascade
-from jetsel.selection.chain import ChainPolicy
-from jetsel.selection.policy import Evidence, Prediction
-from jetsel.selection.skipping import SkippingCascade
-from jetsel.selection.worth import BoostedPolicy, EmbeddingPolicy
-from tests.unit.selection.stepping import ended
+from tests.unit.policies.stepping import ended
 
 NOTHING = Evidence(features=None, fallback="l")
 WHOLE = Scaling(np.zeros(1, np.float32), np.ones(1, np.float32))

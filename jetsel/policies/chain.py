@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jetsel.errors import InDoubtError, ModelUnavailableError
+from jetsel.policies.policy import Decision, Evidence, Run, Steps
 from jetsel.premodel import Chain, Choice
-from jetsel.selection.policy import Decision, Evidence, Run, Steps
 
 
 @dataclass(frozen=True)

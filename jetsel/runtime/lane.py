@@ -8,8 +8,8 @@ from typing import Literal
 
 from jetsel.engines import Engine
 from jetsel.errors import EngineDiedError, ModelUnavailableError
-from jetsel.selection.flight import Flight
-from jetsel.selection.record import Record
+from jetsel.runtime.flight import Flight
+from jetsel.runtime.record import Record
 
 PATIENCE_S = 0.01  # that a run waits for others of its model: some ten photographs are decoded meanwhile
 LONGEST_ABSENCE_S = 30.0  # that a run waits for an engine that is being brought back: the first pauses and a slow load

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from jetsel.errors import InDoubtError, ModelUnavailableError
+from jetsel.policies.cascade import Cascade
+from jetsel.policies.chain import ChainPolicy
+from jetsel.policies.policy import Evidence, Prediction, Run, Steps
+from jetsel.policies.single import Single
 from jetsel.premodel import Chain, Neighbours, Scaling
-from jetsel.selection.cascade import Cascade
-from jetsel.selection.chain import ChainPolicy
-from jetsel.selection.policy import Evidence, Prediction, Run, Steps
-from jetsel.selection.single import Single
-from tests.unit.selection.stepping import ended
+from tests.unit.policies.stepping import ended
 
 NOTHING = Evidence(features=None, fallback=None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.selection.policy import Decision, Prediction, Steps
+from jetsel.policies.policy import Decision, Prediction, Steps
 
 
 def ended(steps: Steps, *predictions: Prediction) -> Decision:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jetsel.selection.policy import Decision, Evidence, Run, Steps
+from jetsel.policies.policy import Decision, Evidence, Run, Steps
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""Who is told when a model runs and when a policy thinks: a meter, so that selection itself has no sensor."""
+"""Who is told when a model runs and when a policy thinks: a meter, so that the driver itself has no sensor."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from jetsel.selection.flight import Flight
+from jetsel.runtime.flight import Flight
 
 Ended = Callable[[], None]
 """Called once, when what began has ended, well or not."""

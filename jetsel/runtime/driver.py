@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from jetsel.engines import EngineFailedError, Place
 from jetsel.errors import DeadlineError, EngineDiedError, InternalError, JetselError, ModelUnavailableError
 from jetsel.events import event
-from jetsel.selection.flight import Flight, best
-from jetsel.selection.lane import Lane
-from jetsel.selection.observer import Nobody, Observer
-from jetsel.selection.policy import Decision, OutOfTime, Policy, Prediction, Run, sum_of_five
-from jetsel.selection.record import Record
+from jetsel.policies.policy import Decision, OutOfTime, Policy, Prediction, Run, best, sum_of_five
+from jetsel.runtime.flight import Flight
+from jetsel.runtime.lane import Lane
+from jetsel.runtime.observer import Nobody, Observer
+from jetsel.runtime.record import Record
 from jetsel.wire import Criterion, Ran
 
 log = logging.getLogger("jetsel.models")

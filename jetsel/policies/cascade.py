@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jetsel.errors import ModelUnavailableError
-from jetsel.selection.policy import Decision, Evidence, Prediction, Run, Steps
+from jetsel.policies.policy import Decision, Evidence, Prediction, Run, Steps
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from jetsel.errors import JetselError, ModelUnavailableError
-from jetsel.selection.flight import best
-from jetsel.selection.policy import Decision, Evidence, OutOfTime, Policy, Prediction, Run, Steps
+from jetsel.policies.policy import Decision, Evidence, OutOfTime, Policy, Prediction, Run, Steps, best
 
 
 def capped(policy: Policy, models: Sequence[str], level: int, why: str) -> Policy:

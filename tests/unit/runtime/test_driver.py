@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from jetsel.engines import EngineFailedError, Output, Place
 from jetsel.errors import DeadlineError, EngineDiedError, JetselError, ModelUnavailableError
-from jetsel.selection import Decision, Driver, Ended, Evidence, Flight, Lane, Prediction, Run
-from jetsel.selection.cascade import Cascade
-from jetsel.selection.driver import predict
-from jetsel.selection.policy import Policy, Steps
-from jetsel.selection.single import Single
+from jetsel.policies import Decision, Evidence, Prediction, Run
+from jetsel.policies.cascade import Cascade
+from jetsel.policies.policy import Policy, Steps
+from jetsel.policies.single import Single
+from jetsel.runtime import Driver, Ended, Flight, Lane
+from jetsel.runtime.driver import predict
 
 
 class TableEngine:

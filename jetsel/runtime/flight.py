@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from jetsel.errors import JetselError
-from jetsel.selection.policy import Decision, Evidence, Policy, Prediction, Run, Steps
+from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
 from jetsel.wire import Criterion, Ran
 
 
@@ -40,8 +40,3 @@ class Flight(Struct, eq=False):
     landed: dict[str, Prediction | JetselError] = field(default_factory=dict)
     predictions: list[Prediction] = field(default_factory=list)
     ran_again: set[str] = field(default_factory=set)  # models whose run died with its engine and was given another go
-
-
-def best(predictions: list[Prediction]) -> Prediction:
-    """The prediction to answer when time runs out: the last, since policies climb from cheap to good."""
-    return predictions[-1]

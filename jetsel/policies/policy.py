@@ -34,6 +34,11 @@ def sum_of_five(probabilities: NDArray[np.float32]) -> float:
     return float(np.partition(probabilities, -five)[-five:].sum())
 
 
+def best(predictions: list[Prediction]) -> Prediction:
+    """The prediction to answer when time runs out: the last, since policies climb from cheap to good."""
+    return predictions[-1]
+
+
 class Evidence(Struct, frozen=True, eq=False):
     """What a policy may know of a photograph before any model ran."""
 

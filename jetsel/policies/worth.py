@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.errors import ModelUnavailableError
+from jetsel.policies.policy import Decision, Evidence, Run, Steps
 from jetsel.premodel import worthiest
-from jetsel.selection.policy import Decision, Evidence, Run, Steps
 
 Chances = Callable[[NDArray[np.float32]], NDArray[np.float64]]
 """(width,) float32 -> (models,) float64: how likely each model is right."""

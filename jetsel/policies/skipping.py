@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jetsel.policies.cascade import Cascade
+from jetsel.policies.policy import Evidence, Steps
 from jetsel.premodel import Scaling, Shares
-from jetsel.selection.cascade import Cascade
-from jetsel.selection.policy import Evidence, Steps
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ import numpy as np
 
 from jetsel.config import OwnPolicy
 from jetsel.errors import ConfigError
+from jetsel.policies.averaged import AveragedCascade
+from jetsel.policies.cascade import Cascade
+from jetsel.policies.chain import ChainPolicy
+from jetsel.policies.policy import Policy
+from jetsel.policies.single import Single
+from jetsel.policies.skipping import SkippingCascade
+from jetsel.policies.worth import BoostedPolicy, EmbeddingPolicy
 from jetsel.premodel import Calibration, Scaling, Shares, chain_from, chances
-from jetsel.selection.averaged import AveragedCascade
-from jetsel.selection.cascade import Cascade
-from jetsel.selection.chain import ChainPolicy
-from jetsel.selection.policy import Policy
-from jetsel.selection.single import Single
-from jetsel.selection.skipping import SkippingCascade
-from jetsel.selection.worth import BoostedPolicy, EmbeddingPolicy
 from jetsel.wire import Criterion
 
 CALIBRATED = (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from jetsel.errors import ModelUnavailableError
-from jetsel.selection.cascade import Ladder, rungs_of
-from jetsel.selection.policy import Decision, Evidence, Prediction, Run, Steps, sum_of_five
+from jetsel.policies.cascade import Ladder, rungs_of
+from jetsel.policies.policy import Decision, Evidence, Prediction, Run, Steps, sum_of_five
 from jetsel.wire import Criterion
 
 LEAST = np.float32(1e-30)  # a probability that float32 rounded to nothing still has a logarithm
