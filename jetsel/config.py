@@ -37,7 +37,6 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     queue_mb: Annotated[float, Meta(gt=0, le=65_536)] = 64.0
     queue_megapixels: Annotated[float, Meta(gt=0, le=100_000)] = 100.0  # two of the largest photographs
     client_requests: Annotated[int, Meta(ge=1, le=100_000)] | None = None  # under way for one client; None: half
-    client_rate_hz: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None  # messages of one client; None: any
     max_clients: Annotated[int, Meta(ge=1, le=15_000)] = 1000  # connections; more wait until one closes
     client_connections: Annotated[int, Meta(ge=1, le=15_000)] | None = None  # of one user or key; None: half
     peers_mb: Annotated[float, Meta(ge=1, le=1_048_576)] = 512.0  # held for peers in what they have not sent to the end
@@ -134,7 +133,6 @@ EXAMPLES = {
     "server.queue_mb": "queue_mb = 64",
     "server.queue_megapixels": "queue_megapixels = 100",
     "server.client_requests": "client_requests = 32",
-    "server.client_rate_hz": "client_rate_hz = 100",
     "server.max_clients": "max_clients = 1000",
     "server.client_connections": "client_connections = 500",
     "server.peers_mb": "peers_mb = 512",
@@ -178,6 +176,11 @@ EXAMPLES = {
     "log.requests": "requests = false",
 }
 
+GONE = {
+    "server.client_rate_hz": "leave it out; server.client_requests bounds what one user has under way",
+}
+"""Settings of earlier versions: what to do instead of each, told where a file still has it."""
+
 _ANY_EXAMPLE = "[server] then a line queue_requests = 128"
 _UNKNOWN = re.compile(r"unknown field `(?P<field>[^`]+)`")
 _PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
@@ -191,6 +194,7 @@ def parse(text: str) -> Config:
         plain = msgspec.toml.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ConfigError(_line(f"not TOML: {error}; example: {_ANY_EXAMPLE}")) from None
+    _refuse_what_is_gone(plain)
     try:
         config = msgspec.convert(plain, Config)
     except msgspec.ValidationError as error:
@@ -215,6 +219,14 @@ def parse(text: str) -> Config:
                 )
             )
     return config
+
+
+def _refuse_what_is_gone(plain: dict[str, Any]) -> None:
+    """Raise ConfigError where the file has a setting that an earlier version knew."""
+    for section, values in plain.items():
+        for name in values if isinstance(values, dict) else ():
+            if (instead := GONE.get(f"{section}.{name}")) is not None:
+                raise ConfigError(f"{section}.{name}: there is no such setting any more: {instead}")
 
 
 def calibrations_folder(models: Models, environment: Mapping[str, str] | None = None) -> Path:

@@ -92,7 +92,7 @@ class NoMemoryError(BusyError):
 
 
 class OverLimitError(JetselError):
-    """One client has as much under way, or sends as fast, as it may; others are served."""
+    """One client has as many requests under way as it may; others are served."""
 
     code = "over-limit"
     retry = True

@@ -24,12 +24,6 @@ class Admission:
         self.queued_bytes = 0
         self.queued_pixels = 0
 
-    def pace(self, client: str) -> None:
-        """Count one message of a client, whatever it holds; raises OverLimitError where it sends faster than it may."""
-        if self.limits.client_rate_hz is not None:
-            with self._lock:
-                self._clients.pace(client)
-
     def look(self, load: Load) -> None:
         """Raise what `admit` would of a load of which only some is known yet: OverLimitError or BusyError."""
         if not self.in_queue:  # no client is at its limit

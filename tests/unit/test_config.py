@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from jetsel.cli.configuration import as_toml
 from jetsel.config import (
     EXAMPLES,
+    GONE,
     Config,
     Host,
     Log,
@@ -98,6 +99,14 @@ def test_an_unknown_key_of_a_policy_is_named() -> None:
     line = said('[policies.quick]\nmodels = ["xs"]\nthreshold = [0.5]\n')
     assert line.startswith("policies.quick.threshold: there is no such key; known here: models, thresholds; ")
     assert line.endswith(EXAMPLES["policies"])
+
+
+@pytest.mark.parametrize("key", GONE)
+def test_a_setting_of_an_earlier_version_is_told_with_what_to_do_instead(key: str) -> None:
+    section, _, name = key.partition(".")
+    with pytest.raises(ConfigError, match=re.escape(f"{key}: there is no such setting any more: {GONE[key]}")):
+        parse(f"[{section}]\n{name} = 1\n")
+    assert key not in EXAMPLES
 
 
 @pytest.mark.parametrize(

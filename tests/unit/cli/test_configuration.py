@@ -22,7 +22,6 @@ FULL = Config(
         queue_mb=4.5,
         queue_megapixels=7.5,
         client_requests=4,
-        client_rate_hz=8.5,
         max_clients=9,
         client_connections=4,
         peers_mb=64.5,

@@ -169,24 +169,6 @@ def test_a_client_at_its_limit_is_refused_and_the_next_client_is_not() -> None:
     found.admit(load(client="uid 1"), None, 0.0)
 
 
-def test_as_many_clients_as_fit_leave_room_for_each_other_in_requests_bytes_and_pixels() -> None:
-    found = admission(queue_requests=8, client_requests=2, queue_mb=4.0, queue_megapixels=4.0)
-    for name in ("uid 1", "uid 2", "uid 3"):
-        found.admit(load(600_000, 600_000, name), None, 0.0)
-        for size_bytes, pixels in ((500_000, 0), (0, 500_000)):
-            with pytest.raises(OverLimitError):
-                found.admit(load(size_bytes, pixels, name), None, 0.0)
-        found.admit(load(400_000, 400_000, name), None, 0.0)
-    found.admit(load(1_000_000, 1_000_000, "uid 4"), None, 0.0)  # the last quarter is still there, whole
-
-
-def test_a_share_shuts_out_no_large_photograph_of_a_client_with_nothing_under_way() -> None:
-    found = admission(queue_requests=8, client_requests=1, queue_mb=4.0)
-    found.admit(load(3_000_000, 0, "uid 1"), None, 0.0)
-    found.release(load(3_000_000, 0, "uid 1"), 1.0)
-    found.admit(load(3_000_000, 0, "uid 1"), None, 0.0)
-
-
 def test_who_is_refused_as_busy_has_nothing_under_way() -> None:
     found = admission(queue_requests=1, client_requests=1)
     found.admit(load(client="uid 1"), None, 0.0)
