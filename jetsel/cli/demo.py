@@ -31,7 +31,7 @@ def demo(
 
     Nothing needs to be set up, and nothing is left behind.
     """
-    from jetsel.cli.status import about
+    from jetsel.cli.status_text import family_lines
     from jetsel.cli.temporary import daemon
     from jetsel.cli.terminal import console
 
@@ -46,7 +46,7 @@ def demo(
             out.print(HOW_TO_GET_PHOTOGRAPHS, markup=False)
         chosen, alone = _classify(client, policy, best)
         out.print(_table(chosen, alone))
-        for line in (_saving(chosen, alone), *about(_default_family(client))):
+        for line in (_saving(chosen, alone), *family_lines(_default_family(client))):
             out.print(line, markup=False)
     out.print("the daemon has stopped", markup=False)
 

@@ -7,75 +7,64 @@ import pytest
 from rich.console import Console
 
 from jetsel import wire
-from jetsel.cli.faring import duration, host_lines, reload_line, stages_table
-from jetsel.cli.status import about, models_table, summary
+from jetsel.cli.status_text import duration, family_lines, general_lines, headline, models_table, stages_table
 from jetsel.cli.terminal import milliseconds
 from tests.unit.client.peer import Seen, status
 
 REPLY = status(Seen(wire.Status(1, "x"), None))
 
 
-def test_the_summary_tells_of_the_daemon_as_a_whole() -> None:
-    assert summary(REPLY) == [
-        "jetsel 9.9.9 is ready: process 4711, up 1 d 2 h, 121 MB resident",
-        "listens on ipc:///run/x.sock",
-        "requests: 7 ok, 1 busy; 3 replies lost to clients that do not read",
-        "queue: 2 requests of 1.5 MB",
-    ]
+def test_the_daemon_as_a_whole_is_told_in_a_headline_and_lines() -> None:
+    assert headline(REPLY) == "jetsel 9.9.9 is ready: process 4711, up 1 d 2 h, 121 MB resident"
+    assert general_lines(REPLY) == ["requests: 7 ok, 1 busy; 3 replies lost to clients that do not read"]
+    loading = msgspec.structs.replace(REPLY, state="loading", progress="building 2 of 5", resident_mb=None)
+    assert headline(loading) == "jetsel 9.9.9 is loading (building 2 of 5): process 4711, up 1 d 2 h"
+    quiet = msgspec.structs.replace(REPLY, requests={}, lost_replies=0)
+    assert general_lines(quiet) == ["requests: none yet"]
 
 
 def test_the_queue_stands_beside_its_limits() -> None:
     queue = wire.QueueStatus(3, 2, 2, 1_500_000, 7_000_000, 128, 64_000_000, 100_000_000)
-    told = summary(msgspec.structs.replace(REPLY, in_queue=5, queue=queue))
-    assert told[3] == "queue: 5 of 128 requests, 3 waiting; 1.5 of 64 MB, 7.0 of 100 megapixels"
+    told = general_lines(msgspec.structs.replace(REPLY, in_queue=5, queue=queue))
+    assert told[1] == "queue: 5 of 128 requests, 3 waiting; 1.5 of 64 MB, 7.0 of 100 megapixels"
 
 
-def test_reloads_are_told_with_how_the_last_one_ended() -> None:
-    assert reload_line(REPLY) is None
-    done = msgspec.structs.replace(REPLY, reloads={"ok": 2}, last_reload=wire.ReloadStatus(65, 0.1, ["model m"], None))
-    assert reload_line(done) == "reloads: 2 ok; the last, 1 min 5 s ago, changed: model m"
-    last = wire.ReloadStatus(5, 0.1, [], "the running configuration stays: no model")
-    refused = msgspec.structs.replace(REPLY, reloads={"ok": 1, "reload-failed": 1}, last_reload=last)
-    assert reload_line(refused) == (
-        "reloads: 1 ok, 1 reload-failed; the last, 5 s ago, refused: the running configuration stays: no model"
-    )
-    assert reload_line(refused) in summary(refused)
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [
+        (wire.ReloadStatus(65, 0.1, ["model m"], None), "the last, 1 min 5 s ago, changed: model m"),
+        (wire.ReloadStatus(5, 0.1, [], "no model"), "the last, 5 s ago, refused: no model"),
+    ],
+    ids=["done", "refused"],
+)
+def test_reloads_are_told_with_how_the_last_one_ended(last: wire.ReloadStatus, told: str) -> None:
+    reply = msgspec.structs.replace(REPLY, reloads={"ok": 1, "reload-failed": 2}, last_reload=last)
+    assert f"reloads: 1 ok, 2 reload-failed; {told}" in general_lines(reply)
 
 
 def test_an_engine_host_is_told_with_its_restarts_and_how_the_one_before_it_ended() -> None:
     running = wire.HostStatus("tensorrt", "running", None, 17, 1, "the engine host ended while running m: killed", 65.0)
-    assert list(host_lines(running)) == [
+    failed = wire.HostStatus("tensorrt", "failed", "no interpreter", None, 0, None, None)
+    assert general_lines(msgspec.structs.replace(REPLY, hosts=[running, failed]))[1:] == [
         "engine host for tensorrt: running as process 17, 1 restart",
         "  1 min 5 s ago: the engine host ended while running m: killed",
+        "engine host for tensorrt: failed: no interpreter",
     ]
-    failed = wire.HostStatus("tensorrt", "failed", "no interpreter", None, 0, None, None)
-    assert list(host_lines(failed)) == ["engine host for tensorrt: failed: no interpreter"]
 
 
 def test_the_stages_stand_side_by_side_in_milliseconds() -> None:
     quick = wire.Percentiles(0.5, 1.25, 12.34)
     stages = wire.StageTimes(1200, 65.0, quick, quick, None, quick, quick, quick, quick)
-    table = stages_table(stages, "the last {}")
+    table = stages_table(stages)
     assert table is not None
     console = Console(width=80, highlight=False)
     with console.capture() as captured:
         console.print(table)
     rows = [line.split() for line in captured.get().splitlines()]
-    assert rows[0] == ["the", "last", "1,200", "answers", "(1", "min", "5", "s)"]
+    assert rows[0][:9] == ["where", "the", "last", "1,200", "answers", "(1", "min", "5", "s)"]
     assert ["p99", "12.3", "12.3", "-", "12.3", "12.3", "12.3", "12.3"] in rows
-    assert stages_table(None, "{}") is None
-    assert stages_table(wire.StageTimes(0, None, *[None] * 6), "{}") is None
-
-
-def test_how_far_the_loading_is_stands_behind_the_state() -> None:
-    building = msgspec.structs.replace(REPLY, state="loading", progress="building 2 of 5")
-    assert summary(building)[0].startswith("jetsel 9.9.9 is loading (building 2 of 5): process 4711")
-
-
-def test_what_is_not_known_or_did_not_happen_is_left_out() -> None:
-    quiet = msgspec.structs.replace(REPLY, resident_mb=None, requests={}, lost_replies=0, in_queue=0, queued_bytes=0)
-    assert summary(quiet)[0].endswith("up 1 d 2 h")
-    assert summary(quiet)[2:] == ["requests: none yet", "queue: 0 requests of 0.0 MB"]
+    assert stages_table(None) is None
+    assert stages_table(wire.StageTimes(0, None, *[None] * 6)) is None
 
 
 def test_the_table_has_a_row_for_each_model_and_the_reason_of_one_that_failed() -> None:
@@ -90,7 +79,7 @@ def test_the_table_has_a_row_for_each_model_and_the_reason_of_one_that_failed() 
 
 
 def test_what_decides_is_told_for_each_criterion_where_they_differ() -> None:
-    assert about(REPLY.families[0]) == [
+    assert family_lines(REPLY.families[0]) == [
         "policy: cascade for top1, single:m for top5 (it does best)",
         "a request may also name: single:m, cascade",
         "in doubt: m; calibration: none",
@@ -98,8 +87,8 @@ def test_what_decides_is_told_for_each_criterion_where_they_differ() -> None:
     alike = msgspec.structs.replace(
         REPLY.families[0], default_policy={"top1": "cascade", "top5": "cascade"}, fallback=None, calibration="of May"
     )
-    assert about(alike)[0] == "policy: cascade (it does best)"
-    assert about(alike)[2] == "in doubt: refuse; calibration: of May"
+    assert family_lines(alike)[0] == "policy: cascade (it does best)"
+    assert family_lines(alike)[2] == "in doubt: refuse; calibration: of May"
 
 
 def test_a_family_tells_its_calibration_s_hash_and_how_many_answers_took_more_than_one_model() -> None:
@@ -112,7 +101,7 @@ def test_a_family_tells_its_calibration_s_hash_and_how_many_answers_took_more_th
         objective="time",
         calibration_identity=identity,
     )
-    told = about(family)
+    told = family_lines(family)
     assert told[0] == "escalated: 2 of 8 answers took more than one model (25%)"
     assert told[-1] == "in doubt: m; calibration: number 3 (to save time, sha256 0123456789ab)"
 

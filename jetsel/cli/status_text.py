@@ -1,0 +1,125 @@
+"""A daemon's status as lines and tables, which `jetsel status` prints once and `jetsel top` again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from jetsel.wire import FamilyStatus, HostStatus, QueueStatus, ReloadStatus, StageTimes, StatusReply
+
+STAGES = ("queue", "decode", "features", "choice", "waiting", "inference", "total")  # in the order of a request
+SHOWN_OF_HASH = 12  # hexadecimal digits, as git shows of its own
+
+
+def headline(reply: StatusReply) -> str:
+    """Return the daemon's version, state, process and memory."""
+    memory = "" if reply.resident_mb is None else f", {reply.resident_mb:.0f} MB resident"
+    state = f"{reply.state} ({reply.progress})" if reply.progress else reply.state
+    return f"jetsel {reply.version} is {state}: process {reply.pid}, up {duration(reply.uptime_s)}{memory}"
+
+
+def general_lines(reply: StatusReply) -> list[str]:
+    """Return what there is to say of the daemon as a whole: requests, queue, reloads, engine hosts."""
+    lost = f"; {reply.lost_replies:,} replies lost to clients that do not read" if reply.lost_replies else ""
+    lines = [f"requests: {outcomes(reply.requests)}{lost}"]
+    if reply.queue is not None:
+        lines.append(_queue_line(reply.in_queue, reply.queue))
+    if reply.last_reload is not None:
+        lines.append(_reload_line(reply.reloads, reply.last_reload))
+    return lines + [line for host in reply.hosts for line in _host_lines(host)]
+
+
+def _queue_line(requests: int, queue: QueueStatus) -> str:
+    megabytes = f"{queue.bytes / 1e6:.1f} of {queue.most_bytes / 1e6:g} MB"
+    megapixels = f"{queue.pixels / 1e6:.1f} of {queue.most_pixels / 1e6:g} megapixels"
+    waiting = f"{requests} of {queue.most_requests:,} requests, {queue.waiting} waiting"
+    return f"queue: {waiting}; {megabytes}, {megapixels}"
+
+
+def _reload_line(reloads: dict[str, int], last: ReloadStatus) -> str:
+    done = f"refused: {last.refused}" if last.refused else f"changed: {', '.join(last.changed) or 'nothing'}"
+    return f"reloads: {outcomes(reloads)}; the last, {duration(last.ago_s)} ago, {done}"
+
+
+def _host_lines(host: HostStatus) -> list[str]:
+    process = "" if host.pid is None else f" as process {host.pid}"
+    reason = "" if host.reason is None else f": {host.reason}"
+    restarts = f", {host.restarts} restart{'s' * (host.restarts != 1)}" if host.restarts else ""
+    lines = [f"engine host for {host.backend}: {host.state}{process}{restarts}{reason}"]
+    if host.last_end is not None and host.last_end_ago_s is not None and host.reason is None:
+        lines.append(f"  {duration(host.last_end_ago_s)} ago: {host.last_end}")
+    return lines
+
+
+def stages_table(stages: StageTimes | None) -> Table | None:
+    """Return the percentiles of each stage, None where nothing is known."""
+    from jetsel.cli.terminal import milliseconds, table
+
+    if stages is None or not stages.answers:
+        return None
+    shown = table("", *(f">{name}" for name in STAGES))
+    since = "" if stages.since_s is None else f" ({duration(stages.since_s)})"
+    answers = f"{stages.answers:,} answer{'s' * (stages.answers != 1)}"
+    shown.title = f"where the last {answers}{since} spent their time, in ms"
+    columns = [getattr(stages, name) for name in STAGES]
+    for share in ("p50", "p95", "p99"):
+        shown.add_row(share, *(milliseconds(None if c is None else getattr(c, f"{share}_ms")) for c in columns))
+    return shown
+
+
+def models_table(family: FamilyStatus) -> Table:
+    """Return the family's models, cheapest first, with what their runs took and how often another had to follow."""
+    from rich.markup import escape
+
+    from jetsel.cli.terminal import milliseconds, table
+
+    shown = table("model", "version", "runs on", "state", ">runs", ">escalated", ">p50", ">p95", ">p99")
+    shown.title = f"family {escape(family.name)}: {family.classes} classes; times of recent runs in ms"
+    for model in family.models:
+        state = model.state if model.reason is None else f"{model.state}: {model.reason}"
+        times = (milliseconds(ms) for ms in (model.p50_ms, model.p95_ms, model.p99_ms))
+        what = (escape(model.name), escape(model.version), escape(model.backend), escape(state))
+        shown.add_row(*what, f"{model.runs:,}", share(model.escalations, model.runs), *times)
+    return shown
+
+
+def family_lines(family: FamilyStatus) -> list[str]:
+    """Return how a family's answers are decided."""
+    names = family.default_policy
+    same = len(set(names.values())) == 1
+    policy = next(iter(names.values())) if same else ", ".join(f"{value} for {key}" for key, value in names.items())
+    more_than_one = f"escalated: {family.escalated:,} of {family.answers:,} answers took more than one model"
+    known = [] if family.objective is None else [f"to save {family.objective}"]
+    if family.calibration_identity is not None:
+        known.append(f"sha256 {family.calibration_identity.sha256[:SHOWN_OF_HASH]}")
+    calibration = (family.calibration or "none") + (f" ({', '.join(known)})" if known else "")
+    return [
+        *([f"{more_than_one} ({share(family.escalated, family.answers)})"] if family.answers else []),
+        f"policy: {policy} ({family.because})",
+        f"a request may also name: {', '.join(family.policies)}",
+        f"in doubt: {family.fallback or 'refuse'}; calibration: {calibration}",
+    ]
+
+
+def outcomes(counts: dict[str, int]) -> str:
+    """Return how many ended well, and then in each error code, the most frequent first."""
+    order = sorted(counts, key=lambda outcome: (outcome != "ok", -counts[outcome], outcome))
+    return ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in order) or "none yet"
+
+
+def share(part: int, whole: int) -> str:
+    """Return a share in percent, a dash where there is nothing to have a share of."""
+    return f"{part / whole:.0%}" if whole else "-"
+
+
+def duration(seconds: float) -> str:
+    """Return a time span in the two largest units that matter: 93784 s -> 1 d 2 h."""
+    left = int(seconds)
+    parts: list[str] = []
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
+        number, left = divmod(left, size)
+        if number or (unit == "s" and not parts):
+            parts.append(f"{number} {unit}")
+    return " ".join(parts[:2])

@@ -1,0 +1,151 @@
+"""`jetsel top`: the status of a running daemon, live in a terminal, or one block of text after another."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import termios
+import threading
+import tty
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jetsel.cli.options import Endpoint, Key, ServerKey
+from jetsel.errors import JetselError
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+    from jetsel.wire import FamilyStatus, StatusReply
+
+TIMEOUT_MS = 5000.0  # a daemon under load answers late
+REFRESH_HZ = 2  # how soon a window of another size is filled
+QUIT = b"qQ"
+
+
+def top(
+    interval: Annotated[
+        float, typer.Option("--interval", "-i", min=0.1, max=3600, help="Seconds from one look to the next.")
+    ] = 2.0,
+    count: Annotated[
+        int | None, typer.Option("--count", "-n", min=1, help="End after so many looks. Left out: go on.")
+    ] = None,
+    endpoint: Endpoint = None,
+    key: Key = None,
+    server_key: ServerKey = None,
+) -> None:
+    """Watch what the daemon does: requests a second, where their time goes, the queue, the models and the power.
+
+    In a terminal it takes the screen until q or Ctrl-C. Where the output is no terminal, each look is printed as a
+    block of text. A daemon that goes away is waited for.
+    """
+    from jetsel.client import Client
+
+    client = Client(endpoint, timeout_ms=TIMEOUT_MS, retry=False, key=key, server_key=server_key)
+    before, now, gone, number = None, client.status(), "", 1
+    with contextlib.suppress(KeyboardInterrupt), _screen() as (show, is_over):
+        seen_at = datetime.now()
+        while True:
+            show(page(before, now, f"{seen_at:%H:%M:%S}, every {interval:g} s", gone))
+            if number == count or is_over(interval):
+                return
+            number += 1
+            try:
+                before, now, gone, seen_at = now, client.status(), "", datetime.now()
+            except JetselError as error:
+                gone = str(error)
+
+
+@contextlib.contextmanager
+def _screen() -> Iterator[tuple[Callable[[Group], None], Callable[[float], bool]]]:
+    """Give what shows a page, and what waits so many seconds and returns whether the user has ended it."""
+    from rich.live import Live
+
+    from jetsel.cli.terminal import console
+
+    out = console()
+    if not out.is_terminal or out.is_dumb_terminal or not sys.stdin.isatty():
+        yield out.print, threading.Event().wait  # which nobody sets
+        return
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as an exception, so that the terminal is restored
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    with _single_keys() as wait, Live(console=out, screen=True, refresh_per_second=REFRESH_HZ) as live:
+        yield lambda shown: live.update(shown, refresh=True), wait
+
+
+@contextlib.contextmanager
+def _single_keys() -> Iterator[Callable[[float], bool]]:
+    """Read keys one by one and unseen, and restore the terminal. A key other than q ends the wait alone."""
+    keyboard = sys.stdin.fileno()
+
+    def wait(seconds: float) -> bool:
+        ready, _, _ = select.select([keyboard], [], [], seconds)
+        typed = os.read(keyboard, 64) if ready else None
+        return typed is not None and (not typed or any(key in QUIT for key in typed))
+
+    before = termios.tcgetattr(keyboard)
+    try:
+        tty.setcbreak(keyboard)
+        now = termios.tcgetattr(keyboard)
+        now[6][termios.VSUSP] = b"\0"  # _POSIX_VDISABLE: a view stopped by Ctrl-Z would leave its screen behind
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, now)
+        yield wait
+    finally:
+        with contextlib.suppress(termios.error):  # the terminal itself is gone
+            termios.tcsetattr(keyboard, termios.TCSAFLUSH, before)
+
+
+def page(before: StatusReply | None, now: StatusReply, when: str, gone: str = "") -> Group:
+    """Return what is shown: the last reply, and what happened since the one before it.
+
+    when: a note for the first line. gone: why the newest look had no answer, empty where it had.
+    """
+    from rich.console import Group
+    from rich.text import Text
+
+    from jetsel.cli.power_status import energy_tables, power_lines
+    from jetsel.cli.status_text import general_lines, headline, stages_table
+
+    if before is not None and (before.pid != now.pid or before.uptime_s > now.uptime_s):
+        before = None  # another daemon: rates since its start
+    seconds = max(now.uptime_s - (before.uptime_s if before else 0.0), 1e-3)
+    done = {code: count - (before.requests.get(code, 0) if before else 0) for code, count in now.requests.items()}
+    ended = ", ".join(f"{count / seconds:.1f} {code}" for code, count in done.items() if count)
+    since = f"over {seconds:.1f} s" if before else "since the start"
+    lines = [f"now: {sum(done.values()) / seconds:.1f} requests/s {since}{': ' * bool(ended)}{ended}"]
+    lines += general_lines(now)
+    earlier = {family.name: family for family in before.families} if before else {}
+    tables = [_models(earlier.get(family.name), family, seconds) for family in now.families]
+    parts: list[Text | Table] = [Text(f"{headline(now)}; {when}", "bold")]
+    parts += [Text(f"no answer, shown is the last one: {gone}", "bold red")] if gone else []
+    parts += [*map(Text, lines), *tables]
+    parts += [] if (stages := stages_table(now.stages_ms)) is None else [stages]
+    parts += [] if now.power is None else [*map(Text, power_lines(now.power)), *energy_tables(now.power)]
+    return Group(*parts, *(Text(f"left out: {line}", "red") for line in now.broken))
+
+
+def _models(before: FamilyStatus | None, now: FamilyStatus, seconds: float) -> Table:
+    """Return the family's models; runs a second and escalations are of the time since the reply before."""
+    from rich.markup import escape
+
+    from jetsel.cli.status_text import share
+    from jetsel.cli.terminal import milliseconds, table
+
+    counts = {model.name: (model.runs, model.escalations) for model in before.models} if before else {}
+    shown = table(f"family {escape(now.name)}", "state", ">runs/s", ">escalated", ">p50 ms", ">p95 ms", ">p99 ms")
+    for model in now.models:
+        earlier = counts.get(model.name, (0, 0))
+        runs, escalations = earlier if earlier[0] <= model.runs else (0, 0)  # a model loaded anew counts from 0
+        state = model.state if model.reason is None else f"{model.state}: {model.reason}"
+        ran = model.runs - runs
+        times = (milliseconds(ms) for ms in (model.p50_ms, model.p95_ms, model.p99_ms))
+        rates = (f"{ran / seconds:.1f}", share(model.escalations - escalations, ran))
+        shown.add_row(escape(model.name), escape(state), *rates, *times)
+    return shown
