@@ -87,8 +87,8 @@ def _single_keys() -> Iterator[Callable[[float], bool]]:
 
     def wait(seconds: float) -> bool:
         ready, _, _ = select.select([keyboard], [], [], seconds)
-        typed = os.read(keyboard, 64) if ready else None
-        return typed is not None and (not typed or any(key in QUIT for key in typed))
+        typed = os.read(keyboard, 64) if ready else b"-"
+        return not typed or any(key in QUIT for key in typed)
 
     before = termios.tcgetattr(keyboard)
     try:
