@@ -5,11 +5,9 @@ Every line that jetsel logs names its event; docs/logs.md lists them all, and a 
     log = logging.getLogger("jetsel.models")
     log.error("model %s is unavailable: %s", name, error, extra=event("model-unavailable", model=name, code=error.code))
 
-The words are for people, the name and the fields for programs: in the journal they are JETSEL_EVENT, JETSEL_MODEL and
-JETSEL_CODE. Words and fields may hold what a stranger sent: whoever writes the line out makes it harmless.
-
-Around the work on some requests, `with about(ids):` puts their ids on each line that the same thread logs meanwhile.
-Where another thread tells of that work, take `requests()` along and give them as `event(..., request_id=ids)`.
+Words and fields may hold what a client sent: the handler (jetsel/logs.py) makes them harmless. Around the work on some
+requests, `with about(ids):` puts their ids on each line that the same thread logs meanwhile. Where another thread logs
+for that work, take `requests()` along and give them as `event(..., request_id=ids)`.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ def serve(config: ConfigFile = None) -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported, which is below
     from jetsel.cli import settings
     from jetsel.cli.models.samples import Own
-    from jetsel.daemon.logs.handler import begin, cannot_start
     from jetsel.daemon.run import run
+    from jetsel.logs import begin, cannot_start
 
     path = settings.locate(config)
     try:

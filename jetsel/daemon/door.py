@@ -9,10 +9,9 @@ from collections.abc import Callable
 from jetsel.daemon.admission import Admission
 from jetsel.daemon.clients import Load
 from jetsel.daemon.job import Job
-from jetsel.daemon.logs import each
-from jetsel.daemon.logs.spells import Spells
 from jetsel.daemon.message import Message, Route
 from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.request_log import log_refusal, warn_of_limit
 from jetsel.daemon.serving import Serving
 from jetsel.daemon.shortage import out_of_memory
 from jetsel.daemon.tally import Tally
@@ -58,7 +57,6 @@ class Door:
         self._reply = reply
         self._status = status
         self._reload = reload
-        self.spells = Spells()
         self.is_closed = False  # once the daemon stops: only what was admitted is answered
 
     def accept(self, message: Message) -> Job | None:
@@ -95,9 +93,9 @@ class Door:
 
     def _refuse(self, message: Message, frame: bytes, error: JetselError) -> None:
         self._tally.count(error.code)
-        self.spells.refused(error, message.sender.name)
+        warn_of_limit(error, message.sender.name)
         if self._serving.config.log.requests:
-            each.refused(read_id(frame), error, message.sender.name)
+            log_refusal(read_id(frame), error, message.sender.name)
         self._reply(message.route, failure(read_id(frame), error))
 
     def _admit(self, message: Message, request: Classify, client: str) -> Job:

@@ -16,7 +16,6 @@ from jetsel.daemon.access.keyring import keyring
 from jetsel.daemon.generation import Samples, build
 from jetsel.daemon.life import Life
 from jetsel.daemon.listener import Listener, listen
-from jetsel.daemon.logs.handler import begin, cannot_start
 from jetsel.daemon.memory import return_large_blocks
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
@@ -26,6 +25,7 @@ from jetsel.daemon.signals import Signals
 from jetsel.engines import Backends
 from jetsel.errors import JetselError
 from jetsel.events import event
+from jetsel.logs import begin, cannot_start
 from jetsel.power.finding import check
 
 log = logging.getLogger("jetsel.daemon")

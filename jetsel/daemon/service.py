@@ -14,13 +14,13 @@ from jetsel.daemon.admission import Admission
 from jetsel.daemon.door import Door
 from jetsel.daemon.generation import Generation, Hear
 from jetsel.daemon.job import Job
-from jetsel.daemon.logs import each
 from jetsel.daemon.message import Route
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
 from jetsel.daemon.probe import Probe
 from jetsel.daemon.reloading import Reloader
+from jetsel.daemon.request_log import log_reply
 from jetsel.daemon.serving import Serving
 from jetsel.daemon.shortage import out_of_memory
 from jetsel.daemon.status import queue_status, status
@@ -69,6 +69,7 @@ class Service:
         )
         self._jobs: deque[Job] = deque()
         self._flying: dict[Flight, Job] = {}
+        self._lost_replies = 0
         self._in_hand: set[Job] = set()  # what was taken in and is not answered
 
     # What the crew calls.
@@ -84,13 +85,20 @@ class Service:
     def receive(self) -> int:
         """Take what has come off the socket, answer what needs no work, queue the rest; return how many that was."""
         messages = self._port.receive(MOST_PER_TURN)
-        self._door.spells.look(self._port.lost_replies)
+        self._warn_of_lost_replies()
         for message in messages:
             job = self._door.accept(message)
             if job is not None:
                 self._in_hand.add(job)
                 self._jobs.append(job)
         return len(messages)
+
+    def _warn_of_lost_replies(self) -> None:
+        lost = self._port.lost_replies
+        if lost > self._lost_replies:
+            told = event("replies-lost", count=lost - self._lost_replies)
+            self._lost_replies = lost
+            log.warning("replies are lost: who asked is gone, or does not read", extra=told)
 
     def next_piece(self) -> Callable[[], None] | None:
         """The next thing to compute: models that photographs wait for before photographs that wait to be decoded.
@@ -154,9 +162,7 @@ class Service:
 
     def end(self, patience_s: float) -> bool:
         """Once the crew has stopped: end the reload that is under way; return whether it has ended."""
-        has_ended = self._reloader.give_up(patience_s)
-        self._door.spells.end()
-        return has_ended
+        return self._reloader.give_up(patience_s)
 
     @property
     def is_drained(self) -> bool:
@@ -240,7 +246,7 @@ class Service:
         self._admission.release(job.load, work_ms)
         self._metering.close(job.bill, job.family.name, job.policy.name if outcome == "ok" else None, job.request)
         if self._serving.config.log.requests:
-            each.finished(job, reply)
+            log_reply(job, reply)
         self._reply(job.route, reply)
 
     def _reply(self, route: Route, reply: Reply) -> None:

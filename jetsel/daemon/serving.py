@@ -13,11 +13,11 @@ from jetsel.config import Config
 from jetsel.daemon.aside import aside
 from jetsel.daemon.changes import changes, for_next_start
 from jetsel.daemon.generation import Generation, Hear, build
-from jetsel.daemon.logs.handler import set_level
 from jetsel.daemon.metering.metering import Metering
 from jetsel.engines import Backends
 from jetsel.errors import ConfigError, JetselError, ReloadFailedError, ShuttingDownError
 from jetsel.events import event
+from jetsel.logs import set_level
 from jetsel.power.finding import check as check_power
 
 log = logging.getLogger("jetsel.daemon")

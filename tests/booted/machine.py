@@ -90,6 +90,10 @@ class Machine:
         told = self.run("journalctl", "--no-pager", "-o", "json", "-u", unit, *matches)
         return [json.loads(line) for line in told.splitlines()]
 
+    def events(self, name: str, unit: str = "jetsel.service") -> list[dict[str, Any]]:
+        """Return the journal's entries of a unit that end with this event of the daemon's log."""
+        return [entry for entry in self.seen(unit) if f" [event={name} " in entry["MESSAGE"].replace("]", " ")]
+
     def journal(self, unit: str = "jetsel.service") -> str:
         """Return the end of a unit's journal, for whoever reads why a test failed."""
         return self.try_("journalctl", "--no-pager", "-n", "40", "-u", unit).stdout

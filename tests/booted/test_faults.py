@@ -79,7 +79,7 @@ def test_a_configuration_that_cannot_be_used_is_told_and_not_tried_again(machine
         assert machine.try_("systemctl", "restart", SERVICE).returncode != 0
         assert machine.show(SERVICE, "ActiveState") == "failed"
         assert machine.show(SERVICE, "NRestarts") == "0"
-        assert any("queue_requets" in entry["MESSAGE"] for entry in machine.seen(JETSEL_EVENT="not-started"))
+        assert any("queue_requets" in entry["MESSAGE"] for entry in machine.events("not-started"))
     finally:
         machine.run("rm", "/etc/jetsel/jetsel.toml")
         started_clean(machine)

@@ -6,8 +6,6 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.system.daemons import Peer, drawn, encoded, launch, wait_until_ready
+from tests.waiting import until
 
 JOURNALD = Path("/lib/systemd/systemd-journald")
 BEGIN = """
@@ -44,18 +43,15 @@ class Journal:
         self.process = process
         self.enter = ["nsenter", "--target", str(process.pid), "--mount"]
 
-    def entries(self, **fields: str) -> list[dict[str, Any]]:
-        matches = [f"{name}={value}" for name, value in fields.items()]
-        command = [*self.enter, "journalctl", "--directory=/run/log/journal", "--all", "--output=json", *matches]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        return [json.loads(line) for line in done.stdout.splitlines()]
+    def find(self, pattern: str) -> list[dict[str, Any]]:
+        """Wait for entries that match the pattern, as docs/logs.md has it."""
+        command = [*self.enter, "journalctl", "--directory=/run/log/journal", "--output=json", "-g", pattern]
 
-    def wait_for(self, **fields: str) -> list[dict[str, Any]]:
-        give_up = time.monotonic() + 30
-        while not (found := self.entries(**fields)):
-            assert time.monotonic() < give_up, self.entries()
-            time.sleep(0.1)
-        return found
+        def look() -> list[dict[str, Any]]:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            return [json.loads(line) for line in done.stdout.splitlines()]
+
+        return until(look)
 
 
 @pytest.fixture
@@ -64,59 +60,34 @@ def journal() -> Iterator[Journal]:
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     made = Journal(process)
     try:
-        give_up = time.monotonic() + 30
-        while subprocess.run([*made.enter, "test", "-S", "/run/systemd/journal/socket"], check=False).returncode:
-            assert process.poll() is None
-            assert time.monotonic() < give_up
-            time.sleep(0.05)
+        ready = [*made.enter, "test", "-S", "/run/systemd/journal/stdout"]
+        until(lambda: process.poll() is not None or not subprocess.run(ready, check=False).returncode)
         yield made
     finally:
         process.terminate()
         process.wait(20)
 
 
-def test_what_the_daemon_says_is_found_by_its_fields(journal: Journal, tmp_path: Path) -> None:
+def test_what_the_daemon_says_is_found_by_its_event_and_priority(journal: Journal, tmp_path: Path) -> None:
     daemon = launch(tmp_path, "[log]\nrequests = true\n", prefix=[*journal.enter, *SERVICE])
     wait_until_ready(daemon)
-    evil = "cam\nPRIORITY=0\nJETSEL_EVENT=crashed\x1b[2J"
     peer = Peer(daemon.endpoint)
     try:
-        answer = peer.classify(encoded(drawn()), id=evil)
+        answer = peer.classify(encoded(drawn()), id="cam\n<0>[event=crashed")
     finally:
         peer.close()
     assert daemon.stop(signal.SIGTERM) == 0
-    (ready,) = journal.wait_for(JETSEL_EVENT="ready")
+    (ready,) = journal.find("event=ready ")
     assert ready["MESSAGE"].startswith(f"ready on ipc://{daemon.path}")
-    assert (ready["PRIORITY"], ready["SYSLOG_IDENTIFIER"], ready["LOGGER"]) == ("6", "jetsel", "jetsel.daemon")
-    assert ready["JETSEL_ENDPOINT"] == daemon.endpoint
-    assert ready["CODE_FILE"].endswith(".py")
-    assert ready["_TRANSPORT"] == "journal"
-    (request,) = journal.wait_for(JETSEL_EVENT="request")
-    assert bytes(request["JETSEL_REQUEST_ID"]).decode() == evil, "binary, as the journal gives what holds a control"
-    assert request["JETSEL_OUTCOME"] == "ok"
-    assert request["JETSEL_MODEL"] in (answer["model"], [ran["model"] for ran in answer["ran"]])
-    assert float(request["JETSEL_TOTAL_MS"]) > 0
-    assert journal.entries(JETSEL_EVENT="crashed") == []
-    assert journal.entries(PRIORITY="0") == []
-    (stopped,) = journal.wait_for(JETSEL_EVENT="stopped")
-    assert stopped["JETSEL_GIVEN_UP"] == "0"
+    assert (ready["PRIORITY"], ready["_TRANSPORT"]) == ("6", "stdout")
+    (request,) = journal.find(r"request_id=\S*cam")
+    assert f"answered {answer['label']}" in request["MESSAGE"]
     assert daemon.log.read_text() == "", "nothing beside the journal"
-
-
-def test_a_traceback_longer_than_a_datagram_is_one_entry(journal: Journal) -> None:
-    say = (
-        "import logging; from jetsel.daemon.logs.handler import begin; from jetsel.events import event; begin('info');"
-        "logging.getLogger('jetsel.test').error('x' * 2_000_000, extra=event('crashed', reason='y' * 10))"
-    )
-    subprocess.run([*journal.enter, *SERVICE, sys.executable, "-c", say], check=True)
-    (entry,) = journal.wait_for(JETSEL_EVENT="crashed")
-    assert entry["JETSEL_REASON"] == "y" * 10
-    assert entry["_TRANSPORT"] == "journal"
 
 
 def test_a_configuration_that_does_not_hold_is_found_as_an_event(journal: Journal, tmp_path: Path) -> None:
     daemon = launch(tmp_path, "[server]\nworkes = 2\n", prefix=[*journal.enter, *SERVICE])
     assert daemon.process.wait(60) == 2
-    (entry,) = journal.wait_for(JETSEL_EVENT="not-started")
+    (entry,) = journal.find("event=not-started ")
     assert "server.workes" in entry["MESSAGE"]
-    assert (entry["PRIORITY"], entry["JETSEL_CODE"]) == ("2", "config")
+    assert entry["PRIORITY"] == "2"

@@ -1,4 +1,4 @@
-"""The text of a key file, what a peer may show as its key, and a log line's fields."""
+"""The text of a key file, and what a peer may show as its key."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jetsel.daemon.access.keyring import Keyring
-from jetsel.daemon.logs.journal import encode
 from jetsel.errors import ConfigError
 from jetsel.keys import KeyFolder
 from jetsel.keys.certificate import Certificate, parse, write
@@ -38,11 +37,9 @@ KEYRING = _keyring()
 
 
 def run(data: bytes) -> None:
-    """A key that is read is written and read back; nobody becomes anybody by a text of their own; fields stay apart."""
+    """A key that is read is written and read back; nobody becomes anybody by a text of their own."""
     text = data.decode("utf-8", "replace")
     assert bool(KEYRING.identify(text).refusal) == (text != PUBLIC)
-    entry = encode([("MESSAGE", text), ("PRIORITY", "6")])
-    assert entry.endswith(b"PRIORITY=6\n")
     try:
         found = parse(text, "a file")
     except ConfigError:

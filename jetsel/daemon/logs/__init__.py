@@ -1,1 +1,0 @@
-"""Where log lines go: fields into the journal under systemd, readable lines elsewhere; never waiting, never raising."""
