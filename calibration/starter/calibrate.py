@@ -19,7 +19,7 @@ from jetsel import image, premodel
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, Order, calibrate
 from jetsel.calibrate.evaluating import evaluate
-from jetsel.calibrate.from_files import FeatureClock, small_pictures
+from jetsel.calibrate.from_files import FeatureClock
 from jetsel.calibrate.record import Loaded, find, load, loaded_models, record
 from jetsel.calibrate.rungs import Voices, fit_cascades, judge
 from jetsel.features import table_hash
@@ -46,7 +46,7 @@ def recorded(family: Family, photos: Path, file: Path) -> Loaded:
     return load(file, family)
 
 
-def fitted(family: Family, loaded: Loaded, *, choice_factor: float = 1.0, with_network: bool = False) -> Calibrated:
+def fitted(family: Family, loaded: Loaded, *, choice_factor: float = 1.0) -> Calibrated:
     """Fit and compare everything; choice_factor: how much slower than here features and choice are."""
     paths = loaded.recording.paths
     clock = FeatureClock(paths, family.decode_px, LIMITS, loaded.times.features_ms * choice_factor)
@@ -56,7 +56,6 @@ def fitted(family: Family, loaded: Loaded, *, choice_factor: float = 1.0, with_n
         Identity(family.name, family.labels.sha256, loaded.models_sha256, table_hash(), family.decode_px),
         Order(names=tuple(family.labels.names), choice_factor=choice_factor),
         clock,
-        (lambda: small_pictures(paths, LIMITS)) if with_network else None,
         lambda what, done, total: print(f"\r{what} {done}/{total}   ", end="", flush=True),
     )
     print(f"\rfitted and compared in {time.monotonic() - began:.0f} s   ")
@@ -120,12 +119,11 @@ def main() -> None:
     parser.add_argument("photos", type=Path, help="to fit on: a folder for each class")
     parser.add_argument("--test", type=Path, required=True, help="to judge on: the same layout, other photographs")
     parser.add_argument("--work", type=Path, default=Path("build/calibrate"), help="recordings (%(default)s)")
-    parser.add_argument("--network", action="store_true", help="with the convolutional premodel: needs torch")
     parser.add_argument("--report", type=Path, help="write the report here, too")
     options = parser.parse_args()
     family = scan([STARTER]).families["starter"]
     loaded = recorded(family, options.photos, options.work / "calibrate.sqlite")
-    found = fitted(family, loaded, with_network=options.network)
+    found = fitted(family, loaded)
     premodel.save(found.calibration, STARTER / "calibration")
     keep("calibrate.json", msgspec.structs.replace(found.findings, differing=[], installed=True))
     show(f"in ten folds over {found.findings.photographs} photographs", compared(found))

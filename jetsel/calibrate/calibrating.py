@@ -23,7 +23,7 @@ from jetsel.calibrate.record import Loaded
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import replay_all
 from jetsel.calibrate.results import Judge
-from jetsel.calibrate.studies import Pictures, Scene
+from jetsel.calibrate.studies import Scene
 from jetsel.errors import CalibrationError
 from jetsel.policies.catalogue import CRITERIA, catalogue
 from jetsel.premodel import Calibration
@@ -71,7 +71,6 @@ def calibrate(
     identity: Identity,
     order: Order,
     features_ms: TimeFeatures,
-    pictures: Pictures | None,
     progress: Progress,
 ) -> Calibrated:
     """Fit and compare everything on a recording, and judge the winner against the rival on held-out photographs.
@@ -129,9 +128,7 @@ def calibrate(
     comparisons: dict[str, Comparison] = {}
     for criterion, scene in scenes.items():
         progress(f"studying {criterion}", 0, 1)
-        comparisons[criterion] = compared(
-            scene, judges[criterion], tried[criterion], calibration, planned.k_accuracy, pictures
-        )
+        comparisons[criterion] = compared(scene, judges[criterion], tried[criterion], calibration, planned.k_accuracy)
     findings = Findings(
         family=loaded.family,
         created=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),

@@ -15,7 +15,7 @@ from jetsel.calibrate.reliability import reliability
 from jetsel.calibrate.replay import Run
 from jetsel.calibrate.results import Judge
 from jetsel.calibrate.sentences import sentences
-from jetsel.calibrate.studies import Pictures, Scene, by_number_of_models, study_alternatives, study_chain
+from jetsel.calibrate.studies import Scene, study_chain
 from jetsel.premodel import Calibration, optimum_votes
 
 MOST_DIFFERING = 200  # photographs listed in the report
@@ -27,7 +27,6 @@ def compared(
     tried: CrossValidated,
     calibration: Calibration,
     k_accuracy: dict[int, float],
-    pictures: Pictures | None,
 ) -> Comparison:
     """Return everything about one criterion. calibration: the one on all photographs, for temperatures and labels."""
     recording, criterion = scene.recording, scene.criterion
@@ -37,7 +36,6 @@ def compared(
     _, steps = scene.links()
     limit_ms = _pays_below_ms(scene, calibration)
     chain = study_chain(scene, tried.soundness, k_accuracy, dict(calibration.temperatures), limit_ms)
-    alternatives, reason = study_alternatives(scene, pictures)
     return Comparison(
         criterion=criterion,
         best_single=judge.best_single,
@@ -45,10 +43,7 @@ def compared(
         bounds=bounds,
         optimal={model: float(share) for model, share in zip(recording.models, optimal, strict=True)},
         steps=steps,
-        by_models=by_number_of_models(scene),
         chain=chain,
-        alternatives=alternatives,
-        alternatives_reason=reason,
         front=_front(tried),
         reliability=reliability(recording, criterion, calibration.temperatures),
         sentences=sentences(results, bounds, judge.best_single, chain, criterion, calibration.labels_from),

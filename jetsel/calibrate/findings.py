@@ -75,18 +75,6 @@ class Step(Struct, frozen=True):
     kept: bool  # False for the last step, whose gain was at most theta
 
 
-class Alternative(Struct, frozen=True):
-    """One way to build the premodel (Figures 9 and 10): KNN, decision tree, SVM, CNN, or one for each level.
-
-    accuracy: the share of right answers, under the criterion of the comparison.
-    """
-
-    name: str
-    accuracy: float
-    time_ms: float  # of the whole: features, choice and the model it chose
-    choice_ms: float  # of features and choice alone
-
-
 class Reliability(Struct, frozen=True):
     """One model's confidence against how often it is right, in equal bins: before and after temperature scaling."""
 
@@ -156,10 +144,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     bounds: dict[str, Result]
     optimal: dict[str, float]  # model -> how often it is the optimum, of all photographs (Figure 5)
     steps: list[Step]
-    by_models: list[tuple[int, float, float, float, float]]  # Figure 11: links, top-1, mean, least and most time_ms
     chain: ChainStudy
-    alternatives: list[Alternative]
-    alternatives_reason: str | None  # why there are none
     front: list[tuple[float, float, str]]  # mean time_ms, accuracy, policy: cascades of every budget, undominated
     reliability: list[Reliability]
     sentences: list[str]  # for people: 'on your photographs, chain saves 12 % of the time and loses 0.3 points'

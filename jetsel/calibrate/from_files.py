@@ -1,4 +1,4 @@
-"""What fitting asks of the photographs' own files: how long features take, and small pictures of all."""
+"""What fitting asks of the photographs' own files: how long some of the features take."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +15,6 @@ from jetsel.features import NAMES, extract
 
 TIMED = 40  # photographs
 ROUNDS = 5
-PICTURE_PX = 32
 
 
 class FeatureClock:
@@ -50,17 +48,6 @@ class FeatureClock:
                 extract(bgr, names)
             rounds.append((time.perf_counter() - began) * 1e3 / len(self._photographs))
         return float(np.median(rounds))
-
-
-def small_pictures(paths: Sequence[str], limits: image.Limits) -> NDArray[np.uint8]:
-    """Return every photograph at 32 x 32, (n, 3, 32, 32) uint8; one that cannot be read any more is grey."""
-    pictures = np.full((len(paths), 3, PICTURE_PX, PICTURE_PX), 128, np.uint8)
-    for row, path in enumerate(paths):
-        bgr = _decoded(path, PICTURE_PX, limits)
-        if bgr is not None:
-            small = cv2.resize(bgr, (PICTURE_PX, PICTURE_PX), interpolation=cv2.INTER_AREA)
-            pictures[row] = small.transpose(2, 0, 1)
-    return pictures
 
 
 def _decoded(path: str, decode_px: int, limits: image.Limits) -> NDArray[np.uint8] | None:

@@ -1,27 +1,20 @@
-"""What the paper's figures show of the premodel, computed from the owner's own recording."""
+"""What the fitted premodel gives on the owner's own recording: links, neighbours, distance, cost."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.findings import Alternative, ChainStudy, Link, Step
+from jetsel.calibrate.findings import ChainStudy, Link, Step
 from jetsel.calibrate.fit.algorithm1 import select_models
-from jetsel.calibrate.fit.alternatives import compare_techniques
-from jetsel.calibrate.fit.cnn_premodel import MISSING, choose_by_network
 from jetsel.calibrate.held_out import Plan, costs_of
 from jetsel.calibrate.metrics import auc
 from jetsel.calibrate.neighbourhood import Neighbourhood
 from jetsel.calibrate.recording import Recording
-from jetsel.errors import CalibrationError
-from jetsel.premodel import Soundness, fit_scaling, optimum_votes
+from jetsel.premodel import Soundness, optimum_votes
 from jetsel.wire import Criterion
-
-Pictures = Callable[[], NDArray[np.uint8]]
-"""Every photograph of the recording at 32 x 32: (n, 3, 32, 32) uint8."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +43,10 @@ class Scene:
         """Their energy above idle power, None where it was not measured."""
         return self.recording.chooser_mj(self.chooser_ms) if self.recording.knows_energy else None
 
-    def links(self, theta_points: float | None = None) -> tuple[list[int], list[Step]]:
+    def links(self) -> tuple[list[int], list[Step]]:
         """The chain's columns in the order of Algorithm 1, and its steps."""
-        theta = self.plan.theta_points if theta_points is None else theta_points
-        links, steps = select_models(self.right, costs_of(self.recording), self.recording.models, theta)
+        costs, theta = costs_of(self.recording), self.plan.theta_points
+        links, steps = select_models(self.right, costs, self.recording.models, theta)
         return [self.recording.models.index(model) for model in links], steps
 
 
@@ -92,53 +85,3 @@ def study_chain(
         chooser_bytes=len(right) * (4 * (2 * features + 1) + right.shape[1]),  # points, their table, votes
         pays_below_ms=pays_below_ms,
     )
-
-
-def by_number_of_models(scene: Scene) -> list[tuple[int, float, float, float, float]]:
-    """Figure 11: for each number of links, without theta: the share right, and mean, least and most time in ms."""
-    right, costs = scene.right, costs_of(scene.recording)
-    columns, _ = scene.links(theta_points=-1.0)
-    found = []
-    for number in range(1, len(columns) + 1):
-        chosen = scene.near.choices(right, columns[:number], costs)
-        time_ms = scene.recording.costs("time")[chosen.column] + scene.chooser_ms
-        found.append(
-            (number, float(chosen.right.mean()), float(time_ms.mean()), float(time_ms.min()), float(time_ms.max()))
-        )
-    return found
-
-
-def study_alternatives(scene: Scene, pictures: Pictures | None) -> tuple[list[Alternative], str | None]:
-    """Figures 9 and 10, and why something of them is missing."""
-    right, costs, times_ms = scene.right, costs_of(scene.recording), scene.recording.costs("time")
-    columns, _ = scene.links()
-    last = len(costs) - 1
-    if last not in columns:
-        columns.append(last)
-    fallback = columns.index(last)
-    votes = optimum_votes(right[:, columns], costs[columns].tolist())
-    read = scene.recording.features[:, [scene.recording.feature_names.index(name) for name in scene.plan.features]]
-    scaled = fit_scaling(read).apply(read)
-    try:
-        found = compare_techniques(
-            scaled,
-            votes,
-            right[:, columns],
-            times_ms[columns],
-            scene.fold_of,
-            scene.near.k,
-            scene.plan.features_ms,
-            fallback,
-        )
-    except CalibrationError as missing:
-        return [], str(missing)
-    if pictures is None:
-        return found, MISSING
-    optimum = np.where(votes.any(axis=1), votes.argmax(axis=1), fallback)
-    network = choose_by_network(pictures(), optimum, len(columns), scene.fold_of)
-    if network is None:
-        return found, MISSING
-    chosen, choice_ms = network
-    share = float(right[np.arange(len(right)), np.array(columns)[chosen]].mean())
-    whole_ms = float(times_ms[np.array(columns)[chosen]].mean()) + choice_ms
-    return [*found, Alternative("CNN", share, whole_ms, choice_ms)], None

@@ -216,11 +216,9 @@ def fit(
     shelf: Shelf, loaded: Loaded, goal: Goal, criterion: Literal["top1", "top5"], theta: float, teller: Teller
 ) -> Calibrated:
     """Compare every policy on held-out photographs, and fit the calibration."""
-    from importlib.util import find_spec
-
     from jetsel.calibrate.assemble import Identity
     from jetsel.calibrate.calibrating import Order, calibrate
-    from jetsel.calibrate.from_files import FeatureClock, small_pictures
+    from jetsel.calibrate.from_files import FeatureClock
     from jetsel.daemon.generation import limits_of
     from jetsel.features import table_hash
 
@@ -241,7 +239,6 @@ def fit(
         Identity(family.name, family.labels.sha256, loaded.models_sha256, table_hash(), family.decode_px),
         order,
         FeatureClock(paths, family.decode_px, limits, loaded.times.features_ms),
-        (lambda: small_pictures(paths, limits)) if find_spec("torch") else None,
         teller.fitting,
     )
 

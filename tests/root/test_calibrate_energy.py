@@ -190,7 +190,7 @@ def concluded(run: Run) -> Calibrated:
     identity = Identity(family.name, labels.sha256, run.loaded.models_sha256, table_hash(), family.decode_px)
     order = Order(names=tuple(labels.names), goal=Goal("energy", min_accuracy=WANTED))
     whole_ms = run.loaded.times.features_ms
-    return calibrate(loaded, identity, order, lambda names: whole_ms * len(names) / len(NAMES), None, lambda *_: None)
+    return calibrate(loaded, identity, order, lambda names: whole_ms * len(names) / len(NAMES), lambda *_: None)
 
 
 def test_the_conclusion_is_that_of_the_law(run: Run) -> None:

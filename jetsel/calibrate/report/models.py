@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from jetsel.calibrate.findings import Comparison, Step
 from jetsel.calibrate.report.bars import Bar, bars
-from jetsel.calibrate.report.drawing import absent, figure, stack
+from jetsel.calibrate.report.drawing import absent, figure
 from jetsel.calibrate.report.markup import Node
-from jetsel.calibrate.report.plot import Series, frame, plot
 from jetsel.calibrate.report.tables import numbers_behind
-from jetsel.calibrate.report.words import Words, in_percent, joined, number_of, percent, signed, significant
+from jetsel.calibrate.report.words import Words, in_percent, joined, number_of, percent, signed
 
 NONE_RIGHT = "none of them"
 
@@ -67,34 +66,3 @@ def _told(step: Step, before: list[str], words: Words) -> str:
     gain = f"It adds {signed(step.gain_points).removeprefix('+')} points: one of the models {words.is_right} on "
     gain += f"{in_percent(step.total)} of all."
     return f"{found} {gain}" + ("" if step.kept else " That is too little, so it is left out.")
-
-
-def figure_11(comparison: Comparison, words: Words) -> Node:
-    """Accuracy and time with one, two, three and more models in the chain."""
-    key, title = f"{comparison.criterion}-figure-11", "Figure 11: how many models"
-    rows = sorted(comparison.by_models)
-    if not rows:
-        return absent(key, title, "It was not measured.")
-    accuracy = [(float(n), 100 * top1) for n, top1, *_ in rows]
-    times = [(float(n), mean) for n, _, mean, _, _ in rows]
-    ends = [(least, most) for *_, least, most in rows]
-    best = max(rows, key=lambda row: row[1])
-    finding = f"The chain's best is {in_percent(best[1])} with {number_of(best[0], 'model')} in {words.ms(best[2])}"
-    finding += f"; with {number_of(rows[0][0], 'model')} it is {in_percent(rows[0][1])}." if best != rows[0] else "."
-    finding += " The bars reach from the least to the most time."
-    spread = [(n, end) for (n, _), both in zip(times, ends, strict=True) for end in both]
-    above = frame("Models", f"{words.score(comparison.criterion)}, %", accuracy, height=110)
-    below = frame("Models", words.time("Mean time"), [*times, *spread], height=110, zero=True)
-    drawing = stack(
-        plot(above, [Series("", accuracy)], whole=True),
-        plot(below, [Series("", times, whiskers=ends)], whole=True),
-    )
-    columns = [
-        "Models",
-        f"{words.score(comparison.criterion)}, %",
-        words.time("Mean time"),
-        words.time("Least"),
-        words.time("Most"),
-    ]
-    numbers = [[str(n), percent(top1), *map(significant, rest)] for n, top1, *rest in rows]
-    return figure(key, title, finding, drawing, numbers_behind(key, title, columns, numbers))

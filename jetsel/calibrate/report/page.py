@@ -86,7 +86,6 @@ def _comparison(comparison: Comparison, findings: Findings, words: Words) -> lis
                 [
                     models.figure_5(comparison, words),
                     *models.figure_6(comparison, words),
-                    models.figure_11(comparison, words),
                 ]
             )
         ],
@@ -97,7 +96,6 @@ def _comparison(comparison: Comparison, findings: Findings, words: Words) -> lis
                     premodel.links(comparison),
                     premodel.neighbours(comparison),
                     premodel.distance(comparison),
-                    *premodel.alternatives(comparison, words),
                 ]
             ),
         ],

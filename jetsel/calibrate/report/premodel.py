@@ -4,51 +4,16 @@ from __future__ import annotations
 
 import math
 
-from jetsel.calibrate.findings import Alternative, ChainStudy, Comparison
+from jetsel.calibrate.findings import ChainStudy, Comparison
 from jetsel.calibrate.report.dots import Dot, Panel, dots
 from jetsel.calibrate.report.drawing import absent, figure
 from jetsel.calibrate.report.markup import Node
 from jetsel.calibrate.report.plot import Rule, Series, frame, plot
 from jetsel.calibrate.report.tables import numbers_behind, table
 from jetsel.calibrate.report.words import SPACE, Words, in_percent, joined, percent, ratio, significant
-from jetsel.wire import Criterion
 
 PAPER_K = 5  # Taylor et al., section 3.3
 PAPER_LINKS = (0.958, 0.801, 0.723)  # section 5.2
-
-
-def alternatives(comparison: Comparison, words: Words) -> list[Node]:
-    """Figure 9, the premodel from one technique, and Figure 10, one for each level (X.Y.Z)."""
-    whole = [a for a in comparison.alternatives if "." not in a.name]
-    levels = [a for a in comparison.alternatives if "." in a.name]
-    key = comparison.criterion
-    reason = comparison.alternatives_reason or "none was tried"
-    return [
-        _alternatives(f"{key}-figure-9", "Figure 9: other ways to build the premodel", whole, reason, words, key),
-        _alternatives(f"{key}-figure-10", "Figure 10: one technique for each level", levels, reason, words, key),
-    ]
-
-
-def _alternatives(
-    key: str, title: str, found: list[Alternative], reason: str, words: Words, criterion: Criterion
-) -> Node:
-    if not found:
-        return absent(key, title, f"Nothing to show: {reason}.")
-    ranked = sorted(found, key=lambda a: -a.accuracy)
-    best, fastest = ranked[0], min(found, key=lambda a: a.time_ms)
-    finding = f"{best.name} is the best with {in_percent(best.accuracy)}, in {words.ms(best.time_ms)}"
-    finding += (
-        " and the fastest." if best == fastest else f"; {fastest.name} is the fastest with {words.ms(fastest.time_ms)}."
-    )
-    score, time = f"{words.score(criterion)}, %", words.time("Time")
-    panels = [
-        Panel(score, {score: [Dot(100 * a.accuracy) for a in ranked]}),
-        Panel(time, {time: [Dot(a.time_ms) for a in ranked]}, from_zero=True),
-    ]
-    columns = ["Premodel", score, words.time("Mean time"), words.time("Features and choice alone")]
-    numbers = [[a.name, percent(a.accuracy), significant(a.time_ms), significant(a.choice_ms)] for a in ranked]
-    behind = numbers_behind(key, title, columns, numbers)
-    return figure(key, title, finding, dots([a.name for a in ranked], panels, [best.name]), behind)
 
 
 def neighbours(comparison: Comparison) -> Node:

@@ -64,7 +64,7 @@ def metered(loaded: Loaded) -> Loaded:
 
 
 def calibrated(loaded: Loaded, order: Order = ORDER) -> Calibrated:
-    return calibrate(loaded, IDENTITY, order, of_features, None, lambda *_: None)
+    return calibrate(loaded, IDENTITY, order, of_features, lambda *_: None)
 
 
 @pytest.fixture(scope="module")

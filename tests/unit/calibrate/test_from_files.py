@@ -1,4 +1,4 @@
-"""What fitting reads of the photographs' files: a share of the recorded time, and small pictures."""
+"""What fitting reads of the photographs' files: a share of the recorded time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jetsel import image
-from jetsel.calibrate.from_files import FeatureClock, small_pictures
+from jetsel.calibrate.from_files import FeatureClock
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
 
@@ -25,13 +25,6 @@ def paths(tmp_path: Path) -> list[str]:
     (tmp_path / "none.jpg").write_bytes(b"no photograph")
     (tmp_path / "large.jpg").write_bytes(bytes(200_000))
     return [str(tmp_path / name) for name in ("red.png", "gone.jpg", "none.jpg", "large.jpg")]
-
-
-def test_what_cannot_be_read_any_more_is_grey(paths: list[str]) -> None:
-    pictures = small_pictures(paths, LIMITS)
-    assert pictures.shape == (4, 3, 32, 32)
-    assert pictures[0, :, 16, 16].tolist() == [0, 0, 200]
-    assert (pictures[1:] == 128).all()
 
 
 def test_no_features_take_no_time_and_some_take_a_part_of_what_was_recorded(paths: list[str]) -> None:

@@ -8,7 +8,6 @@ import msgspec
 
 from jetsel.calibrate.findings import (
     Against,
-    Alternative,
     ChainStudy,
     Comparison,
     Differing,
@@ -82,10 +81,7 @@ def comparison(criterion: Criterion, *, energy: bool = True) -> Comparison:
         bounds={name: result(name, *figures, energy=energy) for name, figures in BOUNDS.items()},
         optimal={"xs": 0.452, "s": 0.137, "m": 0.083, "l": 0.049, "xl": 0.027},
         steps=_steps(),
-        by_models=[(1, 0.452, 0.36, 0.31, 0.52), (2, 0.569, 1.21, 0.33, 4.2), (3, 0.591, 1.62, 0.33, 5.1)],
         chain=_chain(),
-        alternatives=_alternatives(),
-        alternatives_reason=None,
         front=[(0.3 + 0.12 * i, best - 0.19 * math.exp(-i / 5), f"cascade of budget {i}") for i in range(30)],
         reliability=[_reliability(model, 1.1 + 0.2 * i) for i, model in enumerate(MODELS)],
         sentences=[
@@ -168,10 +164,7 @@ def empty() -> Findings:
         bounds={},
         optimal={},
         steps=[],
-        by_models=[],
         chain=chain,
-        alternatives=[],
-        alternatives_reason="scikit-learn is not installed",
         front=[],
         reliability=[],
         sentences=[],
@@ -223,14 +216,6 @@ def _chain() -> ChainStudy:
         chooser_bytes=412_160,
         pays_below_ms=0.115,
     )
-
-
-def _alternatives() -> list[Alternative]:
-    kinds = ("knn", "dt", "svm")
-    names = ["KNN", "decision tree", "SVM", "CNN", *(f"{x}.{y}.{z}" for x in kinds for y in kinds for z in kinds)]
-    return [
-        Alternative(n, 0.591 - 0.0021 * (7 * i % 31), 1.41 + 0.04 * (5 * i % 29), 0.15) for i, n in enumerate(names)
-    ]
 
 
 def _reliability(model: str, temperature: float) -> Reliability:

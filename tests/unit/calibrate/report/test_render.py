@@ -176,7 +176,6 @@ def test_what_is_missing_is_said_rather_than_drawn() -> None:
     for said in (
         "No policy was compared under this criterion.",
         "Algorithm 1 was not run.",
-        "Nothing to show: scikit-learn is not installed.",
         "No model's confidence was calibrated.",
         "No chosen feature is known to raise the accuracy.",
         "No photograph was left out.",

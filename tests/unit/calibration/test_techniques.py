@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jetsel.calibrate.findings import Alternative
-from jetsel.calibrate.fit import alternatives
-from jetsel.calibrate.fit.alternatives import compare_techniques
-from jetsel.errors import CalibrationError
+from calibration.papers import techniques
+from calibration.papers.techniques import Alternative, compare_techniques
 
 SPENT_MS = np.array([1.0, 2.0, 4.0, 8.0])
 FEATURES_MS = 0.5
@@ -83,7 +80,7 @@ def test_a_mix_looks_for_its_neighbours_once(monkeypatch: pytest.MonkeyPatch) ->
     def timed(chooser: Any, x: NDArray[np.float32]) -> float:
         return worth[type(chooser).__name__]
 
-    monkeypatch.setattr(alternatives, "_single_ms", timed)
+    monkeypatch.setattr(techniques, "_single_ms", timed)
     found = compare(TOLD, TOLD, fallback=3)
     expected = {
         "KNN": 1,
@@ -97,10 +94,3 @@ def test_a_mix_looks_for_its_neighbours_once(monkeypatch: pytest.MonkeyPatch) ->
     for name, choice_ms in expected.items():
         assert found[name].choice_ms == FEATURES_MS + choice_ms
         assert found[name].time_ms == pytest.approx(SPENT_MS.mean() + FEATURES_MS + choice_ms)
-
-
-@pytest.mark.parametrize("module", ["sklearn.neighbors", "sklearn.svm", "sklearn.tree"])
-def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(CalibrationError, match=r"pip install 'jetsel\[calibrate\]'"):
-        compare(TOLD, TOLD, fallback=3)

@@ -1,25 +1,35 @@
-"""Other ways to build the premodel, for comparison: KNN, decision tree and SVM, one for all or one for each level."""
+"""Figures 9 and 10 of Taylor et al.: the premodel as KNN, decision tree and SVM, one for all or one for each level."""
 
 from __future__ import annotations
 
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.findings import Alternative
-from jetsel.errors import CalibrationError
-
 TECHNIQUES = ("KNN", "DT", "SVM")
 LEVELS = 3  # of the hierarchical premodel (section 5.2, Figure 10)
 TRAINED_ON = 2000  # photographs: an SVM's training grows with the square of their number
 TIMED = 200  # single predictions
-NO_LIBRARY = "scikit-learn is not installed: pip install 'jetsel[calibrate]' for the comparison of techniques"
 
 Classifier = Any  # scikit-learn's: fit(x, y) and predict(x)
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way to build the premodel. accuracy: share of right answers. time_ms: features, choice and the model chosen.
+
+    choice_ms: of features and choice alone.
+    """
+
+    name: str
+    accuracy: float
+    time_ms: float
+    choice_ms: float
 
 
 def compare_techniques(
@@ -36,7 +46,7 @@ def compare_techniques(
 
     features: (n, f), scaled. votes, right: (n, m), the optimum and who is right, in the chain's order; spent_ms: (m,)
     what each costs. In doubt the column `fallback` answers. Each technique is trained on at most 2,000 photographs of
-    the other folds. Raises CalibrationError where scikit-learn is missing.
+    the other folds. Raises ImportError where scikit-learn is missing.
     """
     makers = _makers(k)
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
@@ -91,12 +101,10 @@ def _mix_ms(mix: Sequence[str], level_ms: Mapping[str, list[float]]) -> float:
 
 
 def _makers(k: int) -> dict[str, Callable[[], Classifier]]:
-    try:
-        from sklearn.neighbors import KNeighborsClassifier
-        from sklearn.svm import SVC
-        from sklearn.tree import DecisionTreeClassifier
-    except ImportError:
-        raise CalibrationError(NO_LIBRARY) from None
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.svm import SVC
+    from sklearn.tree import DecisionTreeClassifier
+
     makers = (
         lambda: KNeighborsClassifier(k, algorithm="brute"),
         lambda: DecisionTreeClassifier(min_samples_leaf=10, random_state=0),
