@@ -14,7 +14,8 @@ LEVELS = (
     ("policies",),
     ("features", "premodel", "engines", "power", "zoo"),
     ("wire", "image", "config", "endpoint", "keys", "bell", "weights", "overheard", "recent", "logs"),
-    ("errors", "events", "disk", "toml_keys", "state"),
+    ("store",),
+    ("errors", "events", "toml_keys", "state"),
 )
 """What stands directly under jetsel/, from the top down. A part imports itself and the levels below it, no other.
 

@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-from jetsel.disk import flush
 from jetsel.errors import ConfigError
+from jetsel.store import flush
 
 MOST_BYTES = 4096  # ours have under 400
 PUBLIC_MODE, SECRET_MODE = 0o644, 0o600

@@ -10,9 +10,9 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from jetsel.disk import flush
 from jetsel.errors import CalibrationError
 from jetsel.power.machine import Facts
+from jetsel.store import flush
 
 REPAIR = "run `jetsel power calibrate`"
 FORMAT = 1

@@ -8,11 +8,11 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from jetsel.disk import flush
 from jetsel.errors import CalibrationError
 from jetsel.premodel.artefact import Calibration
 from jetsel.premodel.coding import encode
 from jetsel.premodel.storage import identify, load, not_installed, only_writer, write_aside
+from jetsel.store import flush
 
 KEPT = 10  # calibrations, the one in use and the one before it beside them where they are older
 SHIPPED = 0  # stands for the one that came with the models, which lies elsewhere: no link says so

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from jetsel.disk import flush
 from jetsel.errors import CalibrationError
 from jetsel.premodel.artefact import Calibration
 from jetsel.premodel.coding import encode, identity, read
+from jetsel.store import flush
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})

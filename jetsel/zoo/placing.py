@@ -18,8 +18,8 @@ from pathlib import Path
 
 import msgspec
 
-from jetsel.disk import flush
 from jetsel.errors import ManifestError
+from jetsel.store import flush
 from jetsel.zoo.manifest import MAX_BYTES, Manifest, read_manifest
 from jetsel.zoo.reading import read_bounded
 from jetsel.zoo.store import Model

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import msgspec
 
-from jetsel.disk import flush
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building.plans import PLAN, RECORD, Key, Plan, Record, stored
+from jetsel.store import flush
 
 ASIDE = ".building-"  # begins the name of all that is not finished: the next builder clears it away
 _CHUNK_BYTES = 1 << 20

@@ -1,0 +1,20 @@
+"""Everything that is kept on disk: written aside, flushed, hashed, numbered, swapped and rolled back in one way."""
+
+from jetsel.store.files import flush, locked, read_bounded, repair_of, replace, sha256_of, write
+from jetsel.store.publishing import publish, withdraw, workplace
+from jetsel.store.versions import NONE, Versions
+
+__all__ = [
+    "NONE",
+    "Versions",
+    "flush",
+    "locked",
+    "publish",
+    "read_bounded",
+    "repair_of",
+    "replace",
+    "sha256_of",
+    "withdraw",
+    "workplace",
+    "write",
+]

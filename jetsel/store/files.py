@@ -1,0 +1,109 @@
+"""Single files: flushed to the disk, replaced whole, hashed, read up to a bound, under the lock of their folder."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ASIDE = ".jetsel-"
+"""Begins the name of all that is not finished; the next writer of the folder clears it away."""
+
+_CHUNK_BYTES = 1 << 20
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+
+
+def flush(path: Path) -> None:
+    """Have a file's content, or a folder's names, on the disk (fsync(2): a folder's names need one of their own).
+
+    Raises OSError.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a new file and flush it; its name is on the disk once its folder is flushed. Raises OSError."""
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Have a file hold these bytes, readable by all, or what it held before. Raises OSError."""
+    aside = path.with_name(f"{ASIDE}{os.getpid()}-{path.name}")
+    try:
+        write(aside, content)
+        aside.chmod(0o644)
+        aside.replace(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    flush(path.parent)
+
+
+def sha256_of(path: Path) -> str:
+    """Return a file's SHA-256 in hexadecimal; raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def read_bounded(path: Path, at_most_bytes: int) -> bytes:
+    """Return the bytes of a file of at most this size.
+
+    Raises OSError where it cannot be read or is no regular file (a pipe would never end), and with EFBIG where it is
+    larger.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # opening a pipe would wait for a writer
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            code = errno.EISDIR if stat.S_ISDIR(found.st_mode) else errno.EINVAL
+            raise OSError(code, "it is no file", str(path))
+        if found.st_size > at_most_bytes:
+            raise OSError(errno.EFBIG, f"it is larger than the {at_most_bytes} bytes that it may have", str(path))
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(found.st_size + 1)  # a file that grows meanwhile is damaged, and is not read without end
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def locked(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold the folder's lock, which the kernel frees if the process dies.
+
+    waiting: called once where another process holds it. Raises OSError where the folder cannot be opened.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if waiting is not None:
+                waiting()
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def repair_of(fault: OSError, another_place: str = "name another place") -> str:
+    """Return what to do about a file that could not be written. another_place: how one names another folder."""
+    if fault.errno in _NO_SPACE:
+        return "free some space there"
+    if fault.errno in _NOT_ALLOWED:
+        return f"use an account that may write there, or {another_place}"
+    return f"repair this, or {another_place}"

@@ -1,0 +1,188 @@
+"""Versions: what is in use is always whole, and the way back leads to what was in use before."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from jetsel.errors import CalibrationError
+from jetsel.store import NONE, Versions
+from tests.faults.operations import Fault
+
+
+def check(directory: Path) -> None:
+    if (directory / "what").read_text() == "damaged":
+        raise CalibrationError("damaged")
+
+
+@pytest.fixture
+def versions(tmp_path: Path) -> Versions:
+    return Versions(tmp_path / "deeper" / "animals", CalibrationError)
+
+
+def install(versions: Versions, what: str) -> int:
+    return versions.install({"what": what.encode()}, check)
+
+
+def used(versions: Versions) -> str | None:
+    number = versions.current()
+    return None if number == NONE else (versions.path(number) / "what").read_text()
+
+
+def test_each_installation_gets_the_next_number_and_is_in_use(versions: Versions) -> None:
+    assert (versions.current(), versions.numbers()) == (NONE, [])
+    assert [install(versions, what) for what in ("May", "June")] == [1, 2]
+    assert used(versions) == "June"
+    assert sorted(entry.name for entry in versions.folder.iterdir()) == ["1", "2", "current"]
+    assert str((versions.folder / "current").readlink()) == "2"
+
+
+def test_the_way_back_leads_to_what_was_in_use_before_and_then_to_none(versions: Versions) -> None:
+    for what in ("April", "May", "June"):
+        install(versions, what)
+    versions.use(versions.before(), check)
+    assert used(versions) == "May"
+    install(versions, "July")  # number 4, while 2 was in use: 3 was left for a reason
+    for expected in (2, 1, NONE):
+        assert versions.before() == expected
+        versions.use(expected, check)
+    assert used(versions) is None
+    assert versions.numbers() == [1, 2, 3, 4], "nothing was deleted"
+
+
+def test_what_is_damaged_is_neither_installed_nor_gone_back_to(versions: Versions) -> None:
+    install(versions, "May")
+    with pytest.raises(CalibrationError, match="damaged"):
+        install(versions, "damaged")
+    (versions.path(1) / "what").write_text("damaged")
+    with pytest.raises(CalibrationError, match="damaged"):
+        versions.use(1, check)
+    assert install(versions, "June") == 2
+    with pytest.raises(CalibrationError, match="damaged"):
+        versions.use(1, check)
+    assert used(versions) == "June"
+
+
+@pytest.mark.parametrize(("target", "said"), [("../../elsewhere", "not to a number"), (None, "remove it")])
+def test_a_link_that_is_none_of_ours_is_not_followed(versions: Versions, target: str | None, said: str) -> None:
+    install(versions, "May")
+    link = versions.folder / "current"
+    link.unlink()
+    if target is None:
+        link.mkdir()
+    else:
+        link.symlink_to(target)
+    with pytest.raises(CalibrationError, match=said):
+        versions.current()
+
+
+def test_the_last_ten_are_kept_and_the_one_that_would_be_gone_back_to(versions: Versions) -> None:
+    for number in range(1, 13):
+        install(versions, str(number))
+    assert versions.numbers() == list(range(3, 13))
+    versions.use(3, check)
+    install(versions, "13")
+    install(versions, "14")
+    assert versions.numbers() == list(range(5, 15))
+    versions.use(5, check)
+    install(versions, "15")
+    assert versions.numbers() == list(range(5, 16)), "5 is the way back from 15"
+    (versions.path(15) / "before").write_bytes(b"nonsense")
+    assert versions.before() == 14, "the next lower one, where what was before is not known"
+
+
+KILLED = """
+import os, random, signal, sys, time
+from pathlib import Path
+from jetsel.errors import CalibrationError
+from jetsel.store import Versions
+
+versions = Versions(Path(sys.argv[1]), CalibrationError)
+files = {"a": b"a" * 10_000, "b": b"b" * 10_000}
+def check(directory):
+    assert all((directory / name).read_bytes() == content for name, content in files.items())
+began = time.monotonic()
+versions.install(files, check)
+took_s = time.monotonic() - began
+for kill in range(20):
+    ready, done = os.pipe()
+    child = os.fork()
+    if child == 0:
+        while True:
+            versions.install(files, check)
+            os.write(done, b".")
+    os.read(ready, 1)
+    time.sleep(random.uniform(0, 2 * took_s))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    for number in versions.numbers():
+        check(versions.path(number))
+    assert versions.current() in versions.numbers()
+    versions.install(files, check)
+    assert not [entry for entry in versions.folder.iterdir() if entry.name.startswith(".")]
+print("whole")
+"""
+
+
+def test_killed_at_twenty_moments_every_version_is_whole(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "whole\n", done.stderr
+
+
+def test_a_fault_at_any_step_changes_nothing_or_installs_it_whole(versions: Versions, fault: Fault) -> None:
+    install(versions, "old")
+    refusals = []
+    for _ in fault.at_each_step():
+        try:
+            install(versions, "new")
+        except CalibrationError as refusal:
+            refusals.append(str(refusal))
+            assert used(versions) == "old"
+            assert versions.numbers() == [1]
+        else:
+            break
+    assert len(refusals) > 8
+    assert all("free some space there" in refusal or "cannot be" in refusal for refusal in refusals)
+    assert used(versions) == "new"
+    assert sorted(entry.name for entry in versions.folder.iterdir()) == ["1", "2", "current"]
+
+
+def test_a_fault_at_any_step_of_the_way_back_changes_nothing_or_leads_back(versions: Versions, fault: Fault) -> None:
+    install(versions, "old")
+    install(versions, "new")
+    refusals = 0
+    for _ in fault.at_each_step():
+        try:
+            versions.use(1, check)
+        except CalibrationError:
+            refusals += 1
+            assert used(versions) == "new"
+        else:
+            break
+    assert refusals > 3
+    assert used(versions) == "old"
+
+
+def test_installers_take_turns_and_a_reader_always_finds_a_whole_one(versions: Versions) -> None:
+    install(versions, "0")
+    faults: list[BaseException] = []
+
+    def keep_installing() -> None:
+        try:
+            for number in range(15):
+                install(versions, str(number))
+        except BaseException as error:
+            faults.append(error)
+
+    installers = [threading.Thread(target=keep_installing) for _ in range(2)]
+    for installer in installers:
+        installer.start()
+    while any(installer.is_alive() for installer in installers):
+        assert versions.current() in range(1, 32)
+    assert not faults
+    assert versions.numbers() == list(range(22, 32))
