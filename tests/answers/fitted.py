@@ -1,0 +1,57 @@
+"""What a fit on one stored recording gives: neighbours, links, thresholds and temperatures, times aside."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jetsel.calibrate.assemble import Identity
+from jetsel.calibrate.calibrating import Order, calibrate
+from jetsel.calibrate.record import load
+from jetsel.features import table_hash
+from jetsel.premodel.neighbours import Neighbours
+from jetsel.zoo import STARTER, scan
+
+FEATURES_MS = 0.3  # of any features: what is measured live would differ from run to run
+QUERIES, NEAREST = 50, 5
+
+
+def fit(recording: Path) -> dict[str, Any]:
+    """Fit and compare everything on the recording; return what does not depend on clocks, as JSON can say it."""
+    family = scan([STARTER]).families["starter"]
+    loaded = load(recording, family)
+    identity = Identity(family.name, family.labels.sha256, loaded.models_sha256, table_hash(), family.decode_px)
+    found = calibrate(
+        loaded, identity, Order(names=tuple(family.labels.names)), lambda _: FEATURES_MS, lambda *_: None
+    ).calibration
+    neighbours = Neighbours(found.points)
+    near = [neighbours.nearest(point, NEAREST)[0].tolist() for point in found.points[:QUERIES]]
+    return {
+        "models": list(found.model_sha256),
+        "features": list(found.features),
+        "k": found.k,
+        "links": {criterion: list(links) for criterion, links in found.links.items()},
+        "temperatures": dict(found.temperatures),
+        "cascades": _rungs(found.cascades),
+        "averaged": _rungs(found.averaged),
+        "neighbours": near,
+        "points": _digest(found.points),
+        "right": {criterion: _digest(table) for criterion, table in found.right.items()},
+        "embeddings": _digest(found.embeddings),
+        "embedding_k": {criterion: weighing.k for criterion, weighing in found.embedding.items()},
+        "soundness": {
+            criterion: [one.limit, [list(step) for step in one.steps]] for criterion, one in found.soundness.items()
+        },
+    }
+
+
+def _rungs(fitted: Any) -> dict[str, list[list[Any]]]:
+    return {criterion: [[rung.model, rung.threshold] for rung in rungs] for criterion, rungs in fitted.items()}
+
+
+def _digest(array: Any) -> str:
+    found = np.ascontiguousarray(array)
+    return hashlib.sha256(f"{found.shape} {found.dtype}".encode() + found.tobytes()).hexdigest()
