@@ -206,7 +206,7 @@ class Driver:
         """Return how the policy goes on with what has landed; None where it waits for more, or has ended already."""
         with self._lock:
             asked = flight.asked
-            if asked is None or model not in asked.models or flight.outcome is not None:
+            if asked is None or model not in asked.models:
                 return None  # the first of several has answered already
             flight.landed[model] = result
             if isinstance(result, Prediction):

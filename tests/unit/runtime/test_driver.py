@@ -1,81 +1,20 @@
-"""The driver: what it runs, what it batches, and what it does about time and failure. Engines here compute by table."""
+"""The driver: what it runs, what it batches, and what it does about time. Engines here compute by table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from jetsel.engines import EngineFailedError, Output, Place
-from jetsel.errors import DeadlineError, EngineDiedError, JetselError, ModelUnavailableError
+from jetsel.engines import EngineFailedError
+from jetsel.errors import DeadlineError, ModelUnavailableError
 from jetsel.policies import Decision, Evidence, Prediction, Run
-from jetsel.policies.cascade import Cascade
-from jetsel.policies.policy import Policy, Steps
+from jetsel.policies.policy import Steps
 from jetsel.policies.single import Single
-from jetsel.runtime import Driver, Ended, Flight, Lane
+from jetsel.runtime import Driver, Ended, Flight
 from jetsel.runtime.driver import predict
-
-
-class TableEngine:
-    """Answers logits that say class 0 by the margin it was given; counts its batches."""
-
-    def __init__(self, name: str, margin: float, concurrency: int = 1) -> None:
-        self.name = name
-        self.concurrency = concurrency
-        self.place = Place()
-        self.is_stale = False
-        self.max_batch: int | None = None
-        self.unavailable: str | None = None
-        self.is_returning = False
-        self.returns_within_s = 0.0
-        self.margin = margin
-        self.batches: list[int] = []
-        self.failure: JetselError | None = None
-
-    def infer(self, *parts: NDArray[np.float32]) -> Output:
-        count = sum(len(part) for part in parts)
-        self.batches.append(count)
-        if self.failure is not None:
-            raise self.failure
-        return Output(np.tile(np.array([self.margin, 0.0], np.float32), (count, 1)), None, None)
-
-    def close(self) -> None:
-        pass
-
-
-class Clock:
-    now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-ODD = np.log(0.9 / 0.1)  # the margin at which two classes stand 0.9 to 0.1
-
-
-@pytest.fixture
-def engines() -> dict[str, TableEngine]:
-    return {"s": TableEngine("s", 0.1), "m": TableEngine("m", float(ODD)), "l": TableEngine("l", 5.0)}
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def driver(engines: dict[str, TableEngine], clock: Clock) -> Driver:
-    return Driver({name: Lane(name, engine) for name, engine in engines.items()}, max_batch=3, now=clock)
-
-
-def flight(policy: Policy, deadline_s: float | None = None) -> Flight:
-    pixels: Callable[[str], NDArray[np.float32]] = lambda _: np.zeros((1, 3, 2, 2), np.float32)  # noqa: E731
-    return Flight(policy, Evidence(None, None), "top1", pixels, deadline_s)
-
-
-CASCADE = Cascade.of("cascade", ["s", "m", "l"], [0.8, 0.8])
+from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, flight
 
 
 def test_a_cascade_runs_until_a_model_is_sure(driver: Driver) -> None:
@@ -199,157 +138,6 @@ def test_a_batch_stops_growing_before_it_hurts_a_deadline(driver: Driver, clock:
     assert batch.flights == [hurried]
 
 
-def test_a_failing_model_fails_its_requests_alone(driver: Driver, engines: dict[str, TableEngine]) -> None:
-    engines["s"].failure = EngineFailedError("out of memory")
-    outcome = driver.finish(flight(Single("s")))
-    assert isinstance(outcome, ModelUnavailableError)
-    assert "out of memory" in str(outcome)
-    cascaded = driver.finish(flight(CASCADE))
-    assert isinstance(cascaded, Decision)
-    assert cascaded.seen.model == "m"
-
-
-def test_numbers_that_are_not_finite_are_no_prediction(driver: Driver, engines: dict[str, TableEngine]) -> None:
-    engines["s"].margin = float("nan")
-    assert isinstance(driver.finish(flight(Single("s"))), ModelUnavailableError)
-
-
-def test_a_model_that_did_not_load_is_unavailable_with_its_reason(driver: Driver) -> None:
-    driver.lanes["s"] = Lane("s", None, unavailable="damaged file")
-    outcome = driver.finish(flight(Single("s")))
-    assert isinstance(outcome, ModelUnavailableError)
-    assert "damaged file" in str(outcome)
-
-
-def test_engines_at_one_place_share_its_callers(driver: Driver, engines: dict[str, TableEngine], clock: Clock) -> None:
-    engines["m"].place = engines["l"].place = Place()
-    for model in ("m", "l", "s"):
-        driver.begin(flight(Single(model)))
-        clock.now_s += 1
-    first, second = driver.take(), driver.take()
-    assert first is not None
-    assert second is not None
-    assert (first.lane.model, second.lane.model) == ("m", "s"), "l runs where m does"
-    assert driver.take() is None
-    driver.execute(first)
-    third = driver.take()
-    assert third is not None
-    assert third.lane.model == "l"
-
-
-def test_an_engine_s_own_limit_ends_a_batch(driver: Driver, engines: dict[str, TableEngine]) -> None:
-    engines["m"].max_batch = 2
-    for _ in range(3):
-        driver.begin(flight(Single("m")))
-    batch = driver.take(patient=True)
-    assert batch is not None
-    assert len(batch.flights) == 2
-
-
-def go_away(engine: TableEngine, *, returns: bool = True) -> None:
-    """What an engine looks like whose process has just died."""
-    engine.failure = EngineDiedError("the host died") if returns else EngineFailedError("the host is given up")
-    engine.unavailable = str(engine.failure)
-    engine.is_returning, engine.returns_within_s = returns, 1.0
-
-
-def come_back(engine: TableEngine) -> None:
-    engine.failure, engine.unavailable, engine.is_returning = None, None, False
-
-
-def died_while_running(driver: Driver, engine: TableEngine, request: Flight) -> list[Flight]:
-    """Begin the request, let its engine die under the run, and return what has ended with that."""
-    assert not driver.begin(request)
-    batch = driver.take()
-    assert batch is not None
-    go_away(engine)
-    return driver.execute(batch)
-
-
-def test_a_run_that_died_with_its_engine_waits_for_it_and_is_run_again(
-    driver: Driver, engines: dict[str, TableEngine]
-) -> None:
-    request = flight(Single("m"))
-    assert died_while_running(driver, engines["m"], request) == []
-    assert driver.is_waited_for
-    assert driver.take() is None, "it is away"
-    come_back(engines["m"])
-    again = driver.take()
-    assert again is not None
-    assert driver.execute(again) == [request]
-    assert isinstance(request.outcome, Decision)
-    assert engines["m"].batches == [1, 1]
-    assert [run.model for run in request.ran] == ["m"], "what died is no run"
-
-
-def test_a_run_that_dies_again_is_not_run_a_third_time(driver: Driver, engines: dict[str, TableEngine]) -> None:
-    request = flight(Single("m"))
-    died_while_running(driver, engines["m"], request)
-    come_back(engines["m"])
-    again = driver.take()
-    assert again is not None
-    go_away(engines["m"])
-    assert driver.execute(again) == [request]
-    assert isinstance(request.outcome, EngineDiedError)
-    assert request.outcome.retry
-    assert engines["m"].batches == [1, 1]
-
-
-@pytest.mark.parametrize(("left_s", "waits"), [(0.9, False), (1.005, False), (1.015, True)])
-def test_a_run_is_run_again_only_where_the_deadline_allows_it(
-    driver: Driver, engines: dict[str, TableEngine], clock: Clock, left_s: float, waits: bool
-) -> None:
-    driver.lanes["m"].times_ms.extend([10.0] * 20)  # so it takes 1 s of coming back and 10 ms of running
-    request = flight(Single("m"), clock.now_s + left_s)
-    assert died_while_running(driver, engines["m"], request) == ([] if waits else [request])
-    assert isinstance(request.outcome, EngineDiedError) != waits
-
-
-def test_runs_that_wait_for_an_engine_that_is_given_up_fail(driver: Driver, engines: dict[str, TableEngine]) -> None:
-    request, queued = flight(Single("m")), flight(Single("m"))
-    driver.begin(queued)
-    driver.lanes["m"].waiting.clear()  # it came a moment after the batch had gone
-    driver._waiting = 0
-    died_while_running(driver, engines["m"], request)
-    driver.lanes["m"].waiting.append(queued)
-    driver._waiting += 1
-    go_away(engines["m"], returns=False)
-    batch = driver.take()
-    assert batch is not None
-    assert driver.execute(batch) == [request, queued]
-    for ended in (request, queued):
-        assert isinstance(ended.outcome, ModelUnavailableError)
-        assert "given up" in str(ended.outcome)
-    assert not driver.is_waited_for
-
-
-def test_a_run_waits_half_a_minute_at_most_for_an_engine_that_is_away(
-    driver: Driver, engines: dict[str, TableEngine], clock: Clock
-) -> None:
-    request = flight(Single("m"))
-    died_while_running(driver, engines["m"], request)
-    clock.now_s += 29.9
-    assert driver.take() is None
-    clock.now_s += 0.2
-    batch = driver.take()
-    assert batch is not None
-    assert driver.execute(batch) == [request]
-    assert isinstance(request.outcome, EngineDiedError)
-
-
-def test_a_request_that_comes_while_an_engine_is_away_may_be_sent_again(
-    driver: Driver, engines: dict[str, TableEngine]
-) -> None:
-    go_away(engines["m"])
-    outcome = driver.finish(flight(Single("m")))
-    assert isinstance(outcome, EngineDiedError)
-    assert outcome.retry
-    assert "m is unavailable: the host died" in str(outcome)
-    cascaded = driver.finish(flight(CASCADE))
-    assert isinstance(cascaded, Decision), "models elsewhere serve on"
-    assert cascaded.seen.model == "l"
-
-
 def test_time_that_runs_out_between_two_models_leaves_the_best_so_far(driver: Driver, clock: Clock) -> None:
     driver.lanes["m"].times_ms.extend([50.0] * 20)
     request = flight(CASCADE, clock.now_s + 0.02)
@@ -357,6 +145,31 @@ def test_time_that_runs_out_between_two_models_leaves_the_best_so_far(driver: Dr
     assert isinstance(outcome, Decision)
     assert outcome.seen.model == "s"
     assert request.cut_short
+
+
+def test_a_batch_is_as_short_as_its_soonest_deadline_wants(driver: Driver, clock: Clock) -> None:
+    driver.lanes["m"].times_ms.extend([10.0] * 20)
+    for allowed_s in (0.025, 10.0, 0.5):  # the first has time for two of 10 ms, and the others for all three
+        driver.begin(flight(Single("m"), clock.now_s + allowed_s))
+    batch = driver.take()
+    assert batch is not None
+    assert len(batch.flights) == 2
+
+
+def test_what_a_batch_took_is_shared_out_among_its_photographs(driver: Driver) -> None:
+    flights = [flight(Single("m")) for _ in range(3)]
+    for one in flights:
+        driver.begin(one)
+    batch = driver.take()
+    assert batch is not None
+    driver.execute(batch)
+    assert list(driver.lanes["m"].times_ms) == [pytest.approx(flights[0].ran[0].latency_ms / 3)]
+
+
+def test_a_run_is_refused_by_how_slow_the_model_sometimes_is(driver: Driver, clock: Clock) -> None:
+    driver.lanes["m"].times_ms.extend([1.0] * 18 + [100.0] * 2)
+    assert isinstance(driver.finish(flight(Single("m"), clock.now_s + 0.05)), DeadlineError)
+    assert isinstance(driver.finish(flight(Single("m"), clock.now_s + 0.2)), Decision)
 
 
 def test_no_time_for_any_model_is_a_deadline_error(driver: Driver, clock: Clock) -> None:

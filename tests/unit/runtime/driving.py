@@ -1,0 +1,80 @@
+"""What tests of the driver share: engines that compute by a table, a clock that is set, and a cascade."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.engines import EngineFailedError, Output, Place
+from jetsel.errors import EngineDiedError, JetselError
+from jetsel.policies import Evidence
+from jetsel.policies.cascade import Cascade
+from jetsel.policies.policy import Policy
+from jetsel.runtime import Driver, Flight
+
+
+class TableEngine:
+    """Answers logits that say class 0 by the margin it was given; counts its batches."""
+
+    def __init__(self, name: str, margin: float, concurrency: int = 1) -> None:
+        self.name = name
+        self.concurrency = concurrency
+        self.place = Place()
+        self.is_stale = False
+        self.max_batch: int | None = None
+        self.unavailable: str | None = None
+        self.is_returning = False
+        self.returns_within_s = 0.0
+        self.margin = margin
+        self.batches: list[int] = []
+        self.failure: JetselError | None = None
+
+    def infer(self, *parts: NDArray[np.float32]) -> Output:
+        count = sum(len(part) for part in parts)
+        self.batches.append(count)
+        if self.failure is not None:
+            raise self.failure
+        return Output(np.tile(np.array([self.margin, 0.0], np.float32), (count, 1)), None, None)
+
+    def close(self) -> None:
+        pass
+
+
+class Clock:
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+ODD = np.log(0.9 / 0.1)  # the margin at which two classes stand 0.9 to 0.1
+
+
+def flight(policy: Policy, deadline_s: float | None = None) -> Flight:
+    pixels: Callable[[str], NDArray[np.float32]] = lambda _: np.zeros((1, 3, 2, 2), np.float32)  # noqa: E731
+    return Flight(policy, Evidence(None, None), "top1", pixels, deadline_s)
+
+
+CASCADE = Cascade.of("cascade", ["s", "m", "l"], [0.8, 0.8])
+
+
+def go_away(engine: TableEngine, *, returns: bool = True) -> None:
+    """What an engine looks like whose process has just died."""
+    engine.failure = EngineDiedError("the host died") if returns else EngineFailedError("the host is given up")
+    engine.unavailable = str(engine.failure)
+    engine.is_returning, engine.returns_within_s = returns, 1.0
+
+
+def come_back(engine: TableEngine) -> None:
+    engine.failure, engine.unavailable, engine.is_returning = None, None, False
+
+
+def died_while_running(driver: Driver, engine: TableEngine, request: Flight) -> list[Flight]:
+    """Begin the request, let its engine die under the run, and return what has ended with that."""
+    assert not driver.begin(request)
+    batch = driver.take()
+    assert batch is not None
+    go_away(engine)
+    return driver.execute(batch)
