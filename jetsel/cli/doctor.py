@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +15,10 @@ import typer
 from jetsel.cli.options import ConfigFile, Json
 
 if TYPE_CHECKING:
-    from jetsel.cli.doctoring.finding import Check, Finding, Subject
+    from jetsel.cli.checks import Finding, Subject
 
-EXIT_FAILED = 1
+    Check = Callable[[Subject], Iterable[Finding]]
+
 STYLES = {"ok": "green", "info": "dim", "warning": "yellow", "failed": "bold red"}
 
 
@@ -24,23 +27,29 @@ def doctor(config: ConfigFile = None, json: Json = False) -> None:
 
     It changes nothing. Exit status: 1 where something failed, else 0; a warning is no failure.
     """
-    from jetsel.cli.doctoring.checks import CHECKS
+    from jetsel.cli.checks.board import board
+    from jetsel.cli.checks.installation import daemon, installation
+    from jetsel.cli.checks.models import models, tensorrt
 
-    findings = examine(subject_of(config), CHECKS)
+    checks = {"installation": installation, "board": board, "models": models, "TensorRT": tensorrt, "daemon": daemon}
+    findings = examine(subject_of(config), checks)
     if json:
+        import msgspec
+
         with contextlib.redirect_stdout(sys.stderr):  # where a library prints, the JSON stays JSON
             found = list(findings)
-        _print_json(found)
+        plain = [{"section": section, **finding._asdict()} for section, finding in found]
+        typer.echo(msgspec.json.encode(plain).decode())
     else:
-        found = list(_told(findings))
+        found = list(_printed(findings))
     if any(finding.state == "failed" for _, finding in found):
-        raise typer.Exit(EXIT_FAILED)
+        raise typer.Exit(1)
 
 
 def subject_of(given: Path | None) -> Subject:
-    """Return what is to be looked at; a configuration that cannot be read is a finding, not the end."""
+    """Return what is looked at; a configuration that cannot be read is a finding, not the end."""
     from jetsel.cli import settings
-    from jetsel.cli.doctoring.finding import Subject
+    from jetsel.cli.checks import Subject
     from jetsel.config import Config
     from jetsel.errors import ConfigError
 
@@ -51,40 +60,31 @@ def subject_of(given: Path | None) -> Subject:
         return Subject(path, Config(), fault=str(error))
 
 
-def examine(subject: Subject, checks: Iterable[Check]) -> Iterator[tuple[str, Finding]]:
+def examine(subject: Subject, checks: Mapping[str, Check]) -> Iterator[tuple[str, Finding]]:
     """Yield what each check finds, with its section; a check that cannot be made is a finding of its own."""
-    from jetsel.cli.doctoring.finding import Finding
+    from jetsel.cli.checks import Finding
     from jetsel.errors import JetselError
 
-    for section, look in checks:
+    for section, look in checks.items():
         try:
             for finding in look(subject):
                 yield section, finding
-        except (ImportError, OSError, JetselError) as error:  # noqa: PERF203  # a dozen checks
-            yield section, Finding("check", "failed", f"cannot be made: {error}", "repair what is told above it first")
+        except (ImportError, OSError, JetselError) as error:  # noqa: PERF203  # five checks
+            yield section, Finding("check", "failed", str(error), "repair that, or what failed above it, first")
 
 
-def _told(findings: Iterable[tuple[str, Finding]]) -> Iterator[tuple[str, Finding]]:
+def _printed(findings: Iterable[tuple[str, Finding]]) -> Iterator[tuple[str, Finding]]:
     """Print each as it is found: the checks after it may take their time, or not come back."""
     from rich.text import Text
 
     from jetsel.cli.terminal import console
 
     out = console()
-    last = None
-    for section, finding in findings:
-        if section != last:
-            out.print(Text(section, style="bold"))
-            last = section
-        state = Text(f"  {finding.state:<9}", style=STYLES[finding.state])
-        out.print(state + Text(f"{finding.name}: {finding.said}"), soft_wrap=True)
-        if finding.repair is not None:
-            out.print(Text(f"{'':11}repair: {finding.repair}"), soft_wrap=True)
-        yield section, finding
-
-
-def _print_json(findings: Iterable[tuple[str, Finding]]) -> None:
-    import msgspec
-
-    plain = [{"section": section, **finding._asdict()} for section, finding in findings]
-    typer.echo(msgspec.json.encode(plain).decode())
+    for section, group in groupby(findings, key=itemgetter(0)):
+        out.print(Text(section, style="bold"))
+        for _, finding in group:
+            state = Text(f"  {finding.state:<9}", style=STYLES[finding.state])
+            out.print(state + Text(f"{finding.name}: {finding.said}"), soft_wrap=True)
+            if finding.repair is not None:
+                out.print(Text(f"{'':11}repair: {finding.repair}"), soft_wrap=True)
+            yield section, finding

@@ -174,8 +174,8 @@ def test_idle_power_is_measured_kept_and_found_by_doctor(tmp_path: Path) -> None
     config.write_text(f'[power]\nsysfs = "{TX2}"\n')
     found = jetsel("doctor", "--json", "--config", config, env=state)
     said = {(finding["section"], finding["name"]): finding for finding in json.loads(found.stdout)}
-    assert said["power", "idle power"]["state"] == "ok"
-    assert said["power", "idle power"]["said"].startswith("3.05 W")
+    assert said["board", "idle power"]["state"] == "ok"
+    assert said["board", "idle power"]["said"].startswith("3.05 W")
 
 
 def test_a_machine_that_works_is_no_idle_machine() -> None:

@@ -1,0 +1,70 @@
+"""The board and its power: model, power mode, sensors, idle power, throttling, and whether jetson-stats answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jetsel.cli.checks import Finding, Subject
+from jetsel.errors import CalibrationError
+
+if TYPE_CHECKING:
+    from jetsel.config import Power
+    from jetsel.power.machine import Facts
+
+
+def board(subject: Subject) -> Iterator[Finding]:
+    """Ask the kernel, nvpmodel and jetson-stats for the state of the board, and open the sensors."""
+    from jetsel.power.machine import Machine, throttled
+    from jetsel.power.place import JTOP_S
+
+    settings = subject.config.power
+    with Machine(settings.sysfs, settings.jtop) as machine:
+        facts = machine.facts(wait_s=JTOP_S if settings.jtop else 0.0)
+    is_jetson = facts.l4t.value is not None
+    release = f"L4T {facts.l4t}, JetPack {facts.jetpack}" if is_jetson else "no Jetson"
+    yield Finding("model", "ok" if is_jetson else "info", f"{facts.board}; {release}")
+    yield Finding("power mode", "info" if facts.power_mode.value is None else "ok", str(facts.power_mode))
+    for reason in throttled(None, facts):
+        yield Finding("throttled", "warning", reason, "cool the board, or give it a stronger supply")
+    if not settings.jtop:
+        yield Finding("jtop", "info", "jetson-stats is not asked: power.jtop = true asks it")
+    elif facts.jtop.value is None:
+        repair = "sudo pip install jetson-stats and sudo systemctl start jtop, or set [power] jtop = false"
+        yield Finding("jtop", "warning", str(facts.jtop.reason), repair)
+    else:
+        yield Finding("jtop", "ok", f"jetson-stats {facts.jtop} answers")
+    yield from _sensors(settings, facts)
+
+
+def _sensors(settings: Power, facts: Facts) -> Iterator[Finding]:
+    """Read each rail, and look for what `jetsel power calibrate` measured here in the power mode of now."""
+    from jetsel.config import power_folder
+    from jetsel.power.finding import check, find
+    from jetsel.power.idle import REPAIR, load
+    from jetsel.power.machine import differences
+    from jetsel.power.place import named
+
+    check(settings)
+    found = find(settings)
+    found.close()
+    table = "a board in no table" if found.board is None else found.board.name
+    rails = ", ".join(f"{rail.name} ({found.read_us[rail.name] / 1e3:.2g} ms a reading)" for rail in found.rails)
+    yield Finding("sensors", "ok" if found.rails else "info", f"{table}: {rails or 'none'}")
+    for rail in found.dropped:
+        yield Finding(rail.name, "warning", f"it is not read: {rail.reason}")
+    if found.reason is not None:  # on a machine without a sensor whose configuration asks for none, that is no fault
+        is_wanted = bool(found.rails) or settings.sensor not in ("auto", "none") or settings.budget_w is not None
+        yield Finding("total", "warning" if is_wanted else "info", f"energies stay unknown: {found.reason}")
+        return
+    yield Finding("total", "ok", " + ".join(found.total_of))
+    here = named(found, facts)
+    try:
+        idle = load(power_folder(settings), here.board, here.power_mode, found.total_of)
+    except CalibrationError as error:
+        yield Finding("idle power", "warning", str(error).removesuffix(f": {REPAIR}"), REPAIR)
+        return
+    changes = differences(idle.facts, facts) if idle.facts is not None else []
+    said = f"{idle.mean_w:.3g} W, give or take {idle.half_width_w:.2g} W, measured {idle.measured_at}"
+    said += f"; since then {'; '.join(changes)}" if changes else ""
+    yield Finding("idle power", "warning" if changes else "ok", said, REPAIR if changes else None)

@@ -1,0 +1,67 @@
+"""What a daemon would serve with this configuration: models, calibrations, and the engines that TensorRT runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jetsel.cli.checks import Finding, State, Subject
+from jetsel.errors import ManifestError
+
+
+def models(subject: Subject) -> Iterator[Finding]:
+    """Look at every model that is to be served, and at the calibration of each family."""
+    from jetsel.engines import BACKENDS
+    from jetsel.zoo import verify
+
+    for unknown in sorted(subject.used - set(BACKENDS)):
+        yield Finding("backend", "failed", f"{unknown!r} is no backend", f"name one of these: {', '.join(BACKENDS)}")
+    for name, family in subject.generation.families.items():
+        yield Finding(f"family {name}", "ok", f"{', '.join(family.models)}; {len(family.labels.names)} classes")
+        for model in family.models.values():
+            try:
+                verify(model)
+            except ManifestError as error:  # noqa: PERF203  # hashing takes longer
+                yield Finding(model.manifest.name, "failed", str(error), "put the model's own file there")
+        used = family.in_use
+        repair = None if used.calibration else "jetsel calibrate with photographs of your own"
+        state: State = "ok" if used.calibration else "info" if used.refused is None else "warning"
+        yield Finding(f"calibration of {name}", state, str(used), repair)
+    for line in subject.generation.broken:
+        yield Finding("left out", "warning", line, "correct that file, or remove it")
+
+
+def tensorrt(subject: Subject) -> Iterator[Finding]:
+    """Look which Python runs TensorRT, or what it lacks, and for the engine of each model that runs on it."""
+    found = subject.tensorrt
+    if found.usable:
+        modules = ", ".join(f"{name} {module.version}" for name, module in found.modules.items())
+        gpu = f", {found.gpu['name']}" if found.gpu else ""
+        yield Finding("Python", "ok", f"{found.path}, Python {found.python}, {modules}{gpu}")
+    else:
+        state: State = "failed" if "tensorrt" in subject.used else "info"
+        yield Finding("Python", state, f"{found.path}: {found.reason}", found.repair)
+    if found.usable and "tensorrt" in subject.used:
+        yield from _engines(subject, {"version": found.modules["tensorrt"].version, "gpu": found.gpu})
+
+
+def _engines(subject: Subject, about: dict[str, object]) -> Iterator[Finding]:
+    """about: what the engine host tells of its TensorRT and its GPU."""
+    from jetsel.config import engines_folder
+    from jetsel.daemon.building import on_tensorrt
+    from jetsel.engines.base import EngineFailedError
+    from jetsel.engines.building.plans import find
+
+    host = subject.config.host
+    for family, served in subject.generation.families.items():
+        for model in on_tensorrt(family, served.models.values(), len(served.labels.names), subject.config):
+            name = model.model.manifest.name
+            try:
+                made = find(engines_folder(host), model.weights, host, about).record
+            except EngineFailedError as error:
+                said, _, repair = str(error).removeprefix(f"{name}: ").rpartition("; ")
+                later = "; the daemon builds it at its start" if host.build_at_start else ""
+                yield Finding(name, "warning" if later else "failed", f"{said}{later}", repair)
+            else:
+                yield Finding(
+                    name, "ok", f"engine of {made.key.precision}, TensorRT {made.key.tensorrt}, built {made.built}"
+                )
