@@ -4,7 +4,9 @@
 PYTHON ?= python3
 PYTHON_LOWEST ?= python3.10
 LOCKED := constraints/tests.txt
-PLAIN := -m "not root and not export and not browser and not board and not kernel and not booted and not emulated"
+ENVIRONMENTS := not root and not export and not browser and not board and not kernel and not booted and not emulated
+PLAIN := -m "$(ENVIRONMENTS) and not slow"
+SLOW := -m "$(ENVIRONMENTS) and slow"
 ARCH ?= $(shell dpkg --print-architecture)
 DEB_PYTHONS ?= 3.10 3.11 3.12 3.13
 
@@ -20,7 +22,7 @@ chosen := $(if $(asked),| same-python)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check lint format layers test-lowest test-host test-system test-kernel test-booted test-booted-bionic test-emulated test-board deb bench lock clean same-python FORCE
+.PHONY: help demo test check lint format layers test-slow test-lowest test-host test-system test-kernel test-booted test-booted-bionic test-emulated test-board deb bench lock clean same-python FORCE
 
 help:  ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -28,8 +30,11 @@ help:  ## list what can be made
 demo: .venv/.demo  ## classify a few photographs: a daemon is started, asked and stopped
 	.venv/bin/jetsel demo
 
-test: .venv/.test  ## the tests that need neither root, torch nor a browser
+test: .venv/.test  ## the tests that need neither root, torch nor a browser, but for the slow ones
 	.venv/bin/python -m pytest $(PLAIN) -n auto tests/unit tests/contract tests/system
+
+test-slow: .venv/.bench  ## the slow ones: kills, drains, limits, whole calibrations, hostile files, the documents' programs
+	.venv/bin/python -m pytest $(SLOW) -n auto tests/unit tests/contract tests/system
 
 check: lint test  ## everything before a commit: format, lint, types, layers, tests
 

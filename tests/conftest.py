@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -35,6 +36,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[SAID] = []
+    os.environ["COLUMNS"] = "400"  # no line of a table or a message is broken, however long a temporary path is
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = "/tmp"  # a socket's path has 107 bytes at most, and $TMPDIR may be long
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a script's background job: what tests start inherits it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

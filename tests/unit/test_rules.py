@@ -1,0 +1,30 @@
+"""The rules of tests are held to, and each finds what it is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.rules import findings
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("time.sleep(1)", "sleeps"),
+        ("port = free_port()", "port 0"),
+        ("@pytest.mark.parametrize('x', [1, 2, 3, 4, 5, 6, 7, 8, 9])\ndef test(x): pass", "9 cases"),
+        ("@parametrize('x', [1])\n@parametrize('y', [2])\ndef test(x, y): pass", "cross product"),
+        ("assert time.monotonic() - began < 1", "upper bound"),
+        ("assert said == 'one two three four five six seven eight nine ten'", "sentence of 10 words"),
+    ],
+)
+def test_what_breaks_a_rule_is_found(tmp_path: Path, source: str, said: str) -> None:
+    (tmp_path / "test_it.py").write_text(source)
+    assert [said in line for line in findings(tmp_path)] == [True]
+
+
+def test_what_waits_for_a_condition_is_fine(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("until(lambda: done)\nassert time.monotonic() > began\nassert 'key' in said")
+    assert findings(tmp_path) == []
