@@ -36,7 +36,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[SAID] = []
-    os.environ["COLUMNS"] = "400"  # no line of a table or a message is broken, however long a temporary path is
     os.environ["PYTEST_DEBUG_TEMPROOT"] = "/tmp"  # a socket's path has 107 bytes at most, and $TMPDIR may be long
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a script's background job: what tests start inherits it
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -96,6 +95,12 @@ def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport, config: p
 def _nobody_elses_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client in a test finds only the daemon that the test started."""
     monkeypatch.delenv("JETSEL_ENDPOINT", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _a_wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line of a table or a message is broken, however long a temporary path is."""
+    monkeypatch.setenv("COLUMNS", "400")
 
 
 @pytest.fixture(scope="session", autouse=True)

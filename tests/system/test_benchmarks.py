@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from benchmarks.__main__ import NO_MOSEC
-from benchmarks.agreement import differing, through_the_socket, verdict, without_a_daemon
-from benchmarks.channels import HttpChannel
-from benchmarks.load import closed_loop
-from benchmarks.photographs import photographs
 from benchmarks.servers import has_mosec
-from benchmarks.window import CpuClock, Window
 from tests.system.daemons import drawn, encoded
 
 ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.slow
 
 
 def printed(*command: str) -> str:
@@ -63,13 +55,6 @@ def test_one_command_measures_every_side() -> None:
     assert "scikit-image" in text
 
 
-def test_an_unknown_model_is_refused_with_those_there_are() -> None:
-    command = [sys.executable, "-m", "benchmarks", "--models", "xs,huge"]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == 2
-    assert "no model huge; there are xs" in ended.stderr
-
-
 def test_start_tells_times_and_memory(folder: Path) -> None:
     found = rows(printed("benchmarks.start", "--starts", "1", "--requests", "2", "--photos", str(folder)))
     values = {name: float(figures[-1]) for name, figures in found.items() if name != "what"}
@@ -92,77 +77,6 @@ def test_a_polite_client_is_answered_in_a_flood(folder: Path) -> None:
 def test_the_daemon_agrees_with_its_parts_on_good_and_bad_files(folder: Path) -> None:
     (folder / "broken.jpg").write_bytes(encoded(drawn())[:500])
     assert "\n4 files, 0 different: 0.00%" in printed("benchmarks.agreement", str(folder))
-
-
-def test_disagreement_is_listed_and_fails(folder: Path) -> None:
-    paths = sorted(folder.iterdir())
-    lines = differing(paths, through_the_socket(paths, "single:xs"), without_a_daemon(paths, "single:s"))
-    assert len(lines) == 3
-    assert "1.jpg" in lines[1]
-    assert " by xs; " in lines[1]
-    assert lines[1].endswith(" by s")
-    text, status = verdict(len(paths), lines)
-    assert status == 1
-    assert lines[0] in text
-    assert verdict(1000, lines[:1])[1] == 0, "0.1 % is allowed"
-
-
-class _Echo(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(500 if body == b"bad" else 200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        for half in (body[: len(body) // 2], body[len(body) // 2 :]):
-            self.wfile.write(half)
-            self.wfile.flush()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class's name
-        pass
-
-
-@pytest.fixture
-def http_url() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Echo) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever).start()
-        yield f"http://127.0.0.1:{server.server_port}/inference"
-        server.shutdown()
-
-
-def test_the_generator_waits_for_whole_answers_and_reports_refusals(http_url: str) -> None:
-    files = [b"x" * 200_000, b"y" * 5]
-    channels = [HttpChannel(http_url, files) for _ in range(2)]
-    assert len(closed_loop(channels, 7)) == 7
-    refused = HttpChannel(http_url, [b"bad"])
-    with pytest.raises(RuntimeError, match="500"):
-        closed_loop([refused], 1)
-    for channel in (*channels, refused):
-        channel.close()
-
-
-def test_the_clock_of_another_process_counts_what_getrusage_counts() -> None:
-    before_s = time.process_time()
-    clock_s = CpuClock([os.getpid()]).read_s()
-    assert before_s <= clock_s <= time.process_time()
-    with pytest.raises(OSError):
-        CpuClock([2**22 + 1])  # past the largest process id there can be
-
-
-def test_a_window_shares_out_what_was_used() -> None:
-    window = Window([1.0, 2.0, 3.0, 4.0], wall_s=2.0, server_cpu_s=0.008, generator_cpu_s=0.002)
-    assert (window.p50_ms, window.requests_per_s, window.server_cpu_ms, window.generator_cpu_ms) == (2.5, 2, 2, 0.5)
-
-
-def test_photographs_of_scikit_image_have_the_size_that_is_said() -> None:
-    import cv2
-    import numpy as np
-
-    found = photographs(None)
-    assert len(found.files) >= 3
-    assert {cv2.imdecode(np.frombuffer(data, np.uint8), 1).shape for data in found.files} == {(375, 500, 3)}
 
 
 def test_the_engine_host_is_measured_beside_a_run_in_process() -> None:
