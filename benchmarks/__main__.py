@@ -36,19 +36,24 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="jetsel-") as folder, generator(shown.files, Path(folder)) as asking:
         for model in family.models:
             if model.manifest.name in args.models:
-                found = _measured(model, family, shown, plan, asking, Path(folder))
+                found = _measured(model, family, shown, plan, asking, Path(folder), args.beside)
                 print("\n".join(report(found, plan)), flush=True)
 
 
 def _measured(
-    model: Model, family: Family, shown: Photographs, plan: Plan, asking: Generator, folder: Path
+    model: Model, family: Family, shown: Photographs, plan: Plan, asking: Generator, folder: Path, beside: str | None
 ) -> Measured:
-    """Measure one model with all servers up: an idle one costs next to nothing, and rounds can take turns."""
+    """Measure one model with all servers up: an idle one costs next to nothing, and rounds can take turns.
+
+    beside: the interpreter of another version of jetsel, whose daemon takes part.
+    """
     name = model.manifest.name
     bare = BareLoop(model, family.decode_px, shown.files, plan.threads)
     with ExitStack() as running:
         running.callback(bare.close)
         servers = {"daemon": running.enter_context(daemon(folder)), "naive": running.enter_context(naive(folder, name))}
+        if beside is not None:
+            servers["other"] = running.enter_context(daemon(folder / "other", python=beside))
         if has_mosec():
             workers = len(os.sched_getaffinity(0))
             servers["mosec"] = running.enter_context(mosec(folder, name, workers, shown.files[0]))
@@ -87,6 +92,7 @@ def _arguments(models: list[str]) -> argparse.Namespace:
     parser.add_argument("--clients", type=counts, default=[1, 4, 16], help="outstanding requests; default: 1,4,16")
     parser.add_argument("--requests", type=positive, default=400, help="in each window; default: 400")
     parser.add_argument("--rounds", type=positive, default=5, help="default: 5")
+    parser.add_argument("--beside", metavar="PYTHON", help="the interpreter of another version, to be compared with")
     parser.add_argument("--threads", type=positive, default=2, help="of the bare loop beside one; default: 2")
     return parser.parse_args()
 

@@ -65,10 +65,17 @@ def _ratios(measured: Measured, plan: Plan) -> Iterator[list[str]]:
         for clients in plan.clients[1:]:
             rate = _compare(measured, (name, clients), ("bare", plan.threads), _rate)
             yield [f"{_named(name, clients)}: requests/s / the bare loop's on {plan.threads} threads", "", rate]
-    if "mosec" in servers:
+    for other, target in (("mosec", "over 1"), ("other", "")):
+        for clients in plan.clients if other in servers else ():
+            rate = _compare(measured, ("daemon", clients), (other, clients), _rate)
+            yield [f"{_named('daemon', clients)}: requests/s / {other}'s", target, rate]
+    if "other" in servers:
         for clients in plan.clients:
-            rate = _compare(measured, ("daemon", clients), ("mosec", clients), _rate)
-            yield [f"{_named('daemon', clients)}: requests/s / mosec's", "over 1", rate]
+            ours, theirs = ("daemon", clients), ("other", clients)
+            p50 = _compare(measured, ours, theirs, lambda a, b: a.p50_ms / b.p50_ms)
+            cpu = _compare(measured, ours, theirs, lambda a, b: a.server_cpu_ms / b.server_cpu_ms)
+            yield [f"{_named(*ours)}: p50 / other's", "", p50]
+            yield [f"{_named(*ours)}: CPU a request / other's", "", cpu]
 
 
 def _named(what: str, at_once: int) -> str:

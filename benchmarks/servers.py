@@ -35,13 +35,18 @@ class Server:
 
 
 @contextmanager
-def daemon(folder: Path, settings: str = "") -> Iterator[Server]:
-    """Run `jetsel serve` on a socket in `folder`; settings: lines for its [server] section and what follows it."""
+def daemon(folder: Path, settings: str = "", python: str = sys.executable) -> Iterator[Server]:
+    """Run `jetsel serve` on a socket in `folder`; settings: lines for its [server] section and what follows it.
+
+    python: the interpreter of the environment whose jetsel it is, this one's by default.
+    """
+    folder.mkdir(exist_ok=True)
     endpoint = f"ipc://{folder / 'jetsel.sock'}"
     config = folder / "jetsel.toml"
     config.write_text(f'[server]\nendpoint = "{endpoint}"\n{settings}', encoding="utf-8")
     began_s = time.perf_counter()
-    with _process([sys.executable, "-m", "jetsel", "serve", "--config", str(config)], folder / "jetsel.log") as process:
+    command = [python, "-m", "jetsel", "serve", "--config", str(config)]
+    with _process(command, folder / "jetsel.log", place=folder) as process:
         with Client(endpoint, retry=False) as client:
             while not _is_ready(client):
                 _check(process, folder / "jetsel.log", began_s)
@@ -85,9 +90,9 @@ def naive(folder: Path, model: str) -> Iterator[Server]:
 
 @contextmanager
 def _process(
-    command: list[str], log: Path, settings: Mapping[str, str] | None = None
+    command: list[str], log: Path, settings: Mapping[str, str] | None = None, place: Path = ROOT
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a process in a group of its own, which ends with the block."""
+    """Run a process in a group of its own, which ends with the block; place: its working directory."""
     environment = {**os.environ, **(settings or {})}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode: so do the servers
     with log.open("wb") as words:
@@ -96,7 +101,7 @@ def _process(
             stdin=subprocess.DEVNULL,
             stdout=words,
             stderr=words,
-            cwd=ROOT,
+            cwd=place,
             env=environment,
             start_new_session=True,
         )

@@ -14,8 +14,8 @@ from benchmarks.report import table
 from benchmarks.servers import daemon
 from jetsel.client import Client
 
-READY_S = 1.5
-RESIDENT_MB = 180.0
+READY_S = 1.0
+RESIDENT_MB = 170.0
 
 
 def main() -> None:
