@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from jetsel.cli.service.plan import Step
-    from jetsel.cli.service.units import File
+from jetsel.errors import ConfigError, JetselError
 
 ROOT = Path("/")
+BOOTED = Path("/run/systemd/system")  # sd_booted(3)
+PACKAGED = Path("/lib/systemd/system/jetsel.service")  # the Debian package's
 TIMERS = Path("/etc/systemd/system/timers.target.wants")
-UDEV = Path("/run/udev/control")  # of a running udev: containers have none
+HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # by ProtectHome= and PrivateTmp=, see systemd.exec(5)
+IN_OPT = "install it with pip into an environment under /opt, as docs/deploy.md shows"
+STATUS_MS = 30_000.0  # a daemon that loads its models answers late
+UNKNOWN = ("Unknown lvalue", "Unknown key name")  # what systemd says of a directive that is newer than itself
+
+
+class ServiceError(JetselError):
+    """The service could not be put in place; the message names the step and what helps."""
 
 
 def install_service(
-    user: Annotated[
-        bool,
-        typer.Option(
-            "--user",
-            help="Run it for you alone, from your login on; needs no root. Its sandbox refuses system calls and new "
-            "privileges, and hides no files or devices.",
-        ),
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the files and commands, and what is in the way; change nothing.")
-    ] = False,
-    prefix: Annotated[
-        Path, typer.Option(metavar="ROOT", help="Put the files below this folder, as for an image; run nothing.")
-    ] = ROOT,
-    remove: Annotated[
-        bool, typer.Option("--remove", help="Stop the service and remove it; models and calibrations stay.")
-    ] = False,
+    user: Annotated[bool, typer.Option("--user", help="Run it for you alone, without root.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print all that would be done; change nothing.")] = False,
+    prefix: Annotated[Path, typer.Option(metavar="ROOT", help="Put the files below this folder; run nothing.")] = ROOT,
+    remove: Annotated[bool, typer.Option("--remove", help="Stop the service, remove its files, keep data.")] = False,
 ) -> None:
     """Have systemd start the daemon, keep it running, and hold its socket while it starts again.
 
@@ -41,95 +41,135 @@ def install_service(
     should be stays. A daemon that runs already is started again. The installation must lie where the service's own user
     can reach it, so not in a home directory. What each setting is for: docs/deploy.md.
     """
-    from jetsel.cli.service import before
-    from jetsel.cli.service.units import system_files, user_files
-    from jetsel.errors import ConfigError
+    from jetsel.cli.service_files import TEMPLATES, USER_UNITS, system_files, units
 
-    prefix = prefix.absolute()
-    command = before.executable()
-    files = user_files(command, Path.home()) if user else system_files(command)
-    live = prefix == ROOT
-    wrong = [] if not live or remove else list(before.problems(command, user=user, needs_root=not dry_run))
-    if remove:
-        _remove(files, user=user, dry_run=dry_run, live=live)
-        return
-    if not wrong or dry_run:
-        _install(files, prefix, command, user=user, dry_run=dry_run)
+    command = Path(sysconfig.get_path("scripts")) / "jetsel"
+    texts = units(TEMPLATES / "user", Path.home() / USER_UNITS, command) if user else system_files(command)
+    files = {prefix.absolute() / path.relative_to("/"): text for path, text in texts.items()}
+    is_image = prefix.absolute() != ROOT
+    wrong = list(problems(command, user=user, remove=remove, is_image=is_image))
     for problem in wrong:
-        typer.echo(f"stops  {problem}", err=not dry_run)
-    if wrong and not dry_run:
+        typer.echo(f"{'warning' if is_image else 'stops'}  {problem}", err=True)
+    if wrong and not (is_image or dry_run):
         raise ConfigError("nothing was changed: see above what is in the way")
+    runs = not (dry_run or is_image)
+    if remove:
+        _remove(files, user=user, runs=runs)
+        return
+    if runs:
+        typer.echo(f"check  {verify(files, user=user)}")
+    socket_changed = _write(files, dry_run)
+    _run(commands(user=user, socket_changed=socket_changed), runs)
+    if runs:
+        typer.echo(f"check  {answers(user=user)}")
+
+
+def problems(command: Path, *, user: bool, remove: bool, is_image: bool) -> Iterator[str]:
+    """Yield what is in the way of changing the service, with what helps; in an image, what it would not see."""
+    if not is_image and not BOOTED.is_dir():
+        yield f"systemd does not run this machine ({BOOTED} is missing): run `jetsel serve` itself, or give --prefix"
+    if not is_image and not user and os.geteuid() != 0:
+        yield "only root may change the system's service: give this command with sudo; or, for you alone, --user"
+    if not is_image and not user and PACKAGED.exists():
+        yield f"the Debian package has installed {PACKAGED}: change it with `systemctl edit jetsel.service`"
+    if not user and not remove:
+        yield from hidden(command)
+
+
+def hidden(command: Path) -> Iterator[str]:
+    """Yield what of this installation the service does not see."""
+    for path in dict.fromkeys((command, Path(sys.prefix), Path(sys.executable).resolve(), Path(__file__))):
+        if place := next((place for place in HIDDEN if path.is_relative_to(place)), None):
+            yield f"{path}: the service does not see {place}: {IN_OPT}"
+
+
+def commands(*, user: bool, socket_changed: bool) -> list[str]:
+    """Return what is run after the files are in place; what may fail begins with -, as in a unit.
+
+    The service is started again, not only reloaded: systemd 237 kills a running one that gains a watchdog (systemd
+    issue 9467). The socket is left alone, and keeps what clients ask for meanwhile, unless its own unit has changed.
+    """
+    systemctl = "systemctl --user" if user else "systemctl"
+    prepared = ["systemd-sysusers jetsel.conf", "systemd-tmpfiles --create jetsel.conf"]
+    prepared += ["-udevadm control --reload", "-udevadm trigger --subsystem-match=powercap"]  # a container has no udev
+    stopped = [f"{systemctl} stop jetsel.socket jetsel.service"] if socket_changed else []
+    return [
+        *([] if user else prepared),
+        f"{systemctl} daemon-reload",
+        f"{systemctl} enable jetsel.socket jetsel.service",
+        *stopped,
+        f"-{systemctl} reset-failed jetsel.socket jetsel.service",  # it may be down for its start limit
+        f"{systemctl} start jetsel.socket",
+        f"{systemctl} restart jetsel.service",
+    ]
+
+
+def verify(files: Mapping[Path, str], *, user: bool) -> str:
+    """Have systemd read the units before they are put in place; raises ServiceError with what it objects to.
+
+    It exits with 0 all the same, so its words are read; that an older one does not know a directive is no objection.
+    """
+    with tempfile.TemporaryDirectory(prefix="jetsel-units-") as folder:
+        units = {path: text for path, text in files.items() if path.suffix in (".service", ".socket", ".timer")}
+        copies = [Path(folder, path.name.replace("@.", "@check.")) for path in units]
+        for copy, text in zip(copies, units.values(), strict=True):
+            copy.write_text(text)
+        command = ["systemd-analyze", "--user" if user else "--system", "verify", *map(str, copies)]
+        environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+        said = subprocess.run(command, capture_output=True, text=True, check=False, env=environment).stderr.splitlines()
+    wrong = [line for line in said if "jetsel" in line and not any(words in line for words in UNKNOWN)]
     if wrong:
-        raise typer.Exit(2)
+        raise ServiceError(f"systemd objects to the units, and nothing was changed: {'; '.join(wrong)}")
+    return "systemd verifies the units"
 
 
-def _install(files: list[File], prefix: Path, command: Path, *, user: bool, dry_run: bool) -> None:
-    from jetsel.cli.service import after
-    from jetsel.cli.service.doing import carry_out
-    from jetsel.cli.service.plan import placed, started
+def answers(*, user: bool) -> str:
+    """Return what the daemon says of itself; raises JetselError where it does not answer."""
+    from jetsel.cli.status_text import headline
+    from jetsel.client import Client
+    from jetsel.endpoint import SYSTEM_SOCKET, user_socket
 
-    live = prefix == ROOT
-    put = list(placed(files, prefix))
-    commands = list(started(put, user=user, has_udev=not live or UDEV.exists()))
-    if dry_run:
-        _print_plan([*put, *commands] if live else put)
-        if not live:
-            _warn_of_the_image(command, user=user)
-        return
-    if live:
-        typer.echo(f"check  {after.verify(files, user=user)}")
-    carry_out(put, typer.echo)
-    if not live:
-        typer.echo("left to do, on the machine itself:")
-        for step in commands:
-            typer.echo(f"  {' '.join(step.command)}")
-        _warn_of_the_image(command, user=user)
-        return
-    carry_out(commands, typer.echo)
-    for line in after.works(user=user):
-        typer.echo(f"check  {line}")
-    if not user:
-        typer.echo(f"check  {after.exposure()}")
-        typer.echo("done   whoever is in the group jetsel may use it: sudo usermod -aG jetsel $USER, then log in again")
-    else:
-        typer.echo("done   it starts when you log in; to have it from the machine's start on: loginctl enable-linger")
+    with Client(f"ipc://{user_socket() if user else SYSTEM_SOCKET}", timeout_ms=STATUS_MS) as client:
+        return headline(client.status())
 
 
-def _warn_of_the_image(command: Path, *, user: bool) -> None:
-    """Say which program the units of an image start, and what of it the service there could not reach."""
-    from jetsel.cli.service import before
+def _write(files: Mapping[Path, str], dry_run: bool) -> bool:
+    """Write what is not there just so; return whether a socket's unit was another one before."""
+    from jetsel.store.files import replace
 
-    typer.echo(f"the units run {command}: this path must exist in the image")
-    closed = [] if user else list(before.unreachable(command))
-    for problem in closed:
-        typer.echo(f"warning  {problem}", err=True)
-    if closed:
-        typer.echo(f"warning  as it is here, the service could not start there: {before.INTO_OPT}", err=True)
-
-
-def _remove(files: list[File], *, user: bool, dry_run: bool, live: bool) -> None:
-    import os
-
-    from jetsel.cli.service.doing import carry_out
-    from jetsel.cli.service.plan import removed
-    from jetsel.errors import ConfigError
-
-    if not live:
-        raise ConfigError("--remove is for the machine itself: under --prefix, delete the files that were printed")
-    if not user and not dry_run and os.geteuid() != 0:
-        raise ConfigError("only root may remove the system's service: sudo jetsel install-service --remove")
-    timers = [] if user else sorted(path.name for path in TIMERS.glob("jetsel-calibrate@*.timer"))
-    steps = list(removed(files, timers, user=user, has_udev=UDEV.exists()))
-    if dry_run:
-        _print_plan(steps)
-        return
-    carry_out(steps, typer.echo)
-    if not user:
-        typer.echo("done   /var/lib/jetsel, /etc/jetsel and the user jetsel stay: delete them if you need none of it")
+    before = {path: path.read_text(errors="replace") if path.exists() else None for path in files}
+    for path, text in files.items():
+        typer.echo(f"{'keep  ' if before[path] == text else 'write '} {path}")
+        if path.is_symlink():
+            raise ConfigError(f"{path} is a link (a masked unit is one): remove it first")
+        if before[path] != text and not dry_run:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace(path, text.encode())
+    return any(path.suffix == ".socket" and before[path] not in (None, text) for path, text in files.items())
 
 
-def _print_plan(steps: list[Step]) -> None:
-    from jetsel.cli.service.plan import told
+def _remove(files: Iterable[Path], *, user: bool, runs: bool) -> None:
+    systemctl = "systemctl --user" if user else "systemctl"
+    timers = [] if user else list(TIMERS.glob("jetsel-calibrate@*.timer"))
+    names = " ".join(["jetsel.socket", "jetsel.service", *(timer.name for timer in timers)])
+    _run([f"-{systemctl} disable --now {names}"], runs)
+    for path in files:
+        typer.echo(f"remove {path}")
+        if runs:
+            path.unlink(missing_ok=True)
+    _run([f"{systemctl} daemon-reload"], runs)
 
-    for step in steps:
-        typer.echo(told(step))
+
+def _run(commands: list[str], runs: bool) -> None:
+    """Print each command, and run it; raises ServiceError where one fails that may not."""
+    for line in commands:
+        command = line.removeprefix("-")
+        typer.echo(f"{'run   ' if runs else 'to run'} {command}")
+        if not runs:
+            continue
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+        words = " ".join(f"{done.stderr} {done.stdout}".split())
+        if done.returncode != 0 and command == line:
+            raise ServiceError(f"`{command}` failed: {words}; see why: journalctl -u jetsel -n 50")
+        if done.returncode != 0:
+            typer.echo(f"       which failed, and need not stop anything: {words}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from jetsel.cli.service.units import PLACES, SYSTEM_UNITS, system_files
+from jetsel.cli.service_files import PLACES, SYSTEM_UNITS, system_files
 
 EXECUTABLE = Path("/usr/bin/jetsel")
 # Under /lib, not /usr/lib: systemd and udev 237 on Ubuntu 18.04 look for units and rules there.
@@ -19,10 +19,10 @@ DISTRIBUTION = {
 
 def main(root: Path) -> None:
     """Write each file; raises KeyError for one whose place is not known here."""
-    for file in system_files(EXECUTABLE):
-        place = root / DISTRIBUTION[file.path.parent] / file.path.name
+    for path, text in system_files(EXECUTABLE).items():
+        place = root / DISTRIBUTION[path.parent] / path.name
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(file.text)
+        place.write_text(text)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from jetsel.cli.service.units import NEWER_THAN_237
 from tests.booted.machine import Machine
 from tests.booted.operator import SERVICE, SOCKET, clients, main_pid, ready_again, started_clean
 from tests.booted.package import MEMBER, PICTURE, STRANGER
 from tests.booted.release import Release
+from tests.unit.systemd.test_units import NEWER_THAN_237
 
 MOST_EXPOSED = 2.5
 CONFIG = "/etc/jetsel/jetsel.toml"
