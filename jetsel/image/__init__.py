@@ -1,9 +1,8 @@
 """From bytes to photograph to model input: the only such code, bounded in bytes, pixels and memory."""
 
 from jetsel.image.decode import decode
-from jetsel.image.files import read_file
-from jetsel.image.limits import Limits
-from jetsel.image.measure import Measured, measure
+from jetsel.image.header import Measured, measure
+from jetsel.image.limits import Limits, read_file
 from jetsel.image.model_input import InputSpec, model_input
 from jetsel.image.photograph import Photograph
 from jetsel.image.pixels import Pixels, from_pixels

@@ -1,18 +1,20 @@
-"""Decode a JPEG, PNG, WebP or BMP file into a photograph; its header and length are checked first."""
+"""Decode a JPEG, PNG, WebP or BMP file into a photograph, once its header has been read and it is seen to be whole."""
 
 from __future__ import annotations
 
+import io
+import re
+
 import cv2
 import numpy as np
+from PIL import WebPImagePlugin
 
 from jetsel.errors import BadImageError
-from jetsel.image import jpeg
 from jetsel.image.exif import swaps_sides, upright
-from jetsel.image.formats import format_of
-from jetsel.image.header import Header, Still, damaged
-from jetsel.image.limits import Limits
-from jetsel.image.measure import Measured, measure, reduction
+from jetsel.image.header import JPEG, PNG, Header, Measured, measure, reduction
+from jetsel.image.limits import Limits, damaged, truncated
 from jetsel.image.photograph import Photograph
+from jetsel.image.png import picture_of
 
 # The sender is told what is wrong with an image; OpenCV's own line on stderr for each of them would flood the log.
 _LOG_FATAL_ONLY = 1
@@ -27,6 +29,12 @@ _FLAGS = {
 }
 """How OpenCV is asked for 8-bit BGR at 1/n of the size: libjpeg-turbo decodes a JPEG straight to it."""
 
+_MAX_SCANS, _MAX_LARGEST_SCANS = 64, 16
+"""Of a JPEG: each scan costs a pass over the whole picture, however short it is, and encoders write about 10. The
+largest picture that the limits allow may have 16, a smaller one as many more, up to 64: a file of 16 MB holds 1.6
+million (tests/unit/image/test_bombs.py)."""
+_EOI, _SOS = re.compile(rb"\xff\xd9"), re.compile(rb"\xff\xda")  # inside a scan's data FF is followed by 00 or D0..D7
+
 
 def decode(data: bytes | memoryview, limits: Limits, needed_px: int, measured: Measured | None = None) -> Photograph:
     """Return the photograph in `data`, a whole JPEG, PNG, WebP or BMP file, upright, in 8-bit BGR.
@@ -37,70 +45,71 @@ def decode(data: bytes | memoryview, limits: Limits, needed_px: int, measured: M
     (the upper ones), an alpha channel is dropped, not blended, and an embedded colour profile is ignored. Of an
     animation the first frame is decoded (WebP; the canvas around it is black) or the default image (PNG).
     measured: what `measure` returned for the same data, limits and `needed_px`; None: it is asked here.
-    Raises BadImageError (another format, empty, truncated, damaged, or more pixels than were measured) or
-    ImageTooLargeError.
+    Raises BadImageError (another format, empty, truncated, damaged) or ImageTooLargeError.
     """
     view = memoryview(data).cast("B")
-    if measured is None:
-        measured = measure(view, None, limits, needed_px)
-    kind, header = _header(view, limits, measured)
-    n = reduction(header.width, header.height, needed_px) if kind == jpeg.KIND else 1
-    taken = -(-header.width // n) * -(-header.height // n)
-    if taken > measured.pixels:
-        raise damaged(kind, f"its first header says {measured.pixels} pixels and what follows {taken}")
-    if header.still is None:
-        bgr = _pixels(view, kind, n, header, (header.width, header.height))
+    header = (measured or measure(view, None, limits, needed_px)).header
+    assert header is not None, "raw pixels are from_pixels' to read"
+    n, orientation = 1, header.orientation
+    if header.kind == JPEG:
+        n = reduction(header.width, header.height, needed_px)
+        _check_end(view, header, limits)
+        bgr = _decoded(view, n, header)
+    elif header.kind == PNG:
+        picture, orientation = picture_of(view)
+        bgr = _decoded(picture, n, header)
     else:
-        bgr = _on_canvas(header.still, kind, header)
-    width, height = header.width, header.height
-    if swaps_sides(header.orientation):
-        width, height = height, width
-    return Photograph(upright(bgr, header.orientation), width, height)
+        bgr = _first_frame(view, header) if header.is_animated else _decoded(view, n, header)
+    if bgr.shape != (-(-header.height // n), -(-header.width // n), 3):
+        raise damaged(header.kind, f"its header says {header.width} x {header.height} pixels, its content another size")
+    width, height = (header.height, header.width) if swaps_sides(orientation) else (header.width, header.height)
+    return Photograph(upright(bgr, orientation), width, height)
 
 
-def _header(data: memoryview, limits: Limits, measured: Measured) -> tuple[str, Header]:
-    """Return the format's name and what the whole file says of itself."""
-    kind, read = format_of(data)
-    if measured.start is not None:
-        return kind, jpeg.finish(data, measured.start, limits)
-    return kind, read(data, limits)
+def _check_end(data: memoryview, header: Header, limits: Limits) -> None:
+    """Raise BadImageError unless a JPEG's picture has an end (EOI) after its first scan, and no more scans than it may.
+
+    EXIF thumbnails, which have an end of their own, stand before the first scan, and second pictures after the end.
+    """
+    if header.scan_at and header.is_streamed and bytes(data[-2:]) == b"\xff\xd9" and header.scan_at <= len(data) - 2:
+        return  # nearly every photograph: it is spared the search
+    end = _EOI.search(data, header.scan_at) if header.scan_at else None
+    if end is None:
+        raise truncated(JPEG, "before its end-of-image marker")
+    most = min(_MAX_SCANS, _MAX_LARGEST_SCANS * limits.max_pixels // (header.width * header.height))
+    scans = 1 + len(_SOS.findall(data, header.scan_at, end.start()))
+    if scans > most:
+        raise damaged(JPEG, f"it has {scans} scans of {header.width} x {header.height} pixels, over {most}")
 
 
-def _on_canvas(still: Still, kind: str, header: Header) -> np.ndarray:
-    """Return (header.height, header.width, 3) uint8: the first picture of an animation, and black around it."""
-    bgr = _pixels(memoryview(still.data), kind, 1, header, (still.width, still.height))
-    if bgr.shape == (header.height, header.width, 3):
-        return bgr
-    canvas = np.zeros((header.height, header.width, 3), np.uint8)
-    canvas[still.top : still.top + still.height, still.left : still.left + still.width] = bgr
-    return canvas
+def _decoded(data: bytes | memoryview, n: int, header: Header) -> np.ndarray:
+    """Return (height, width, 3) uint8 as stored, at 1/n of the size; OpenCV's versions differ in what EXIF they apply.
 
-
-def _pixels(data: memoryview, kind: str, n: int, header: Header, size: tuple[int, int]) -> np.ndarray:
-    """Return (height, width, 3) uint8 as stored, at 1/n of the size (width, height) that the picture must have.
-
-    OpenCV's versions differ in what EXIF they apply, so we do.
+    Raises BadImageError, and MemoryError where there is too little.
     """
     try:
         bgr = cv2.imdecode(np.frombuffer(data, np.uint8), _FLAGS[n] | cv2.IMREAD_IGNORE_ORIENTATION)
     except cv2.error as error:
-        _check_memory(header)
-        raise _undecodable(kind) from error
+        raise _undecodable(header) from error
     if bgr is None:  # what the stubs of OpenCV leave out
-        _check_memory(header)
-        raise _undecodable(kind)
-    if bgr.shape != (-(-size[1] // n), -(-size[0] // n), 3):
-        raise damaged(kind, f"its header says {size[0]} x {size[1]} pixels and its content another size")
+        raise _undecodable(header)
     return bgr
 
 
-def _check_memory(header: Header) -> None:
-    """Raise MemoryError where what decoding may have needed cannot be had: OpenCV says of either only that it failed.
+def _first_frame(data: memoryview, header: Header) -> np.ndarray:
+    """Return (height, width, 3) uint8, the canvas of a WebP's first frame: OpenCV reads animations since 4.11 alone."""
+    try:
+        frame = np.asarray(WebPImagePlugin.WebPImageFile(io.BytesIO(data)))
+    except (SyntaxError, OSError, ValueError, EOFError) as error:
+        raise _undecodable(header) from error
+    return cv2.cvtColor(frame, cv2.COLOR_RGB2BGR if frame.shape[2] == 3 else cv2.COLOR_RGBA2BGR)
 
-    The codecs hold up to 6 bytes a pixel beside the 3 of the picture: libjpeg's coefficients of a progressive file.
+
+def _undecodable(header: Header) -> BadImageError:
+    """Return the error for a file that no library decodes; raises MemoryError where memory may have been the reason.
+
+    OpenCV says of either only that it failed. The codecs hold up to 6 bytes a pixel beside the 3 of the picture:
+    libjpeg's coefficients of a progressive file.
     """
     np.empty((header.height, header.width, 9), np.uint8)
-
-
-def _undecodable(kind: str) -> BadImageError:
-    return damaged(kind, "it cannot be decoded, or it is of a rare variant that OpenCV does not read")
+    return damaged(header.kind, "it cannot be decoded, or it is of a rare variant that OpenCV does not read")

@@ -1,6 +1,8 @@
-"""How large an image may be, and the errors that say which setting allows a larger one."""
+"""How large an image may be, and the errors that say what is wrong with one."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import msgspec
 
@@ -42,3 +44,19 @@ def check_pixels(width: int, height: int, limits: Limits) -> None:
             f"the image has {width} x {height} pixels and no side may have more than {MAX_SIDE_PX}, whatever"
             " [server] max_image_megapixels says; send a smaller one"
         )
+
+
+def truncated(kind: str, where: str) -> BadImageError:
+    """Return the error for a file that ends too early."""
+    return BadImageError(f"the {kind} is truncated: it ends {where}; send the whole file")
+
+
+def damaged(kind: str, why: str) -> BadImageError:
+    """Return the error for a file that contradicts its own format."""
+    return BadImageError(f"the {kind} is damaged: {why}; save or send it again")
+
+
+def read_file(path: Path, limits: Limits) -> bytes:
+    """Return the file's bytes, or so many that `decode` refuses it as too large; raises OSError."""
+    with path.open("rb") as file:
+        return file.read(limits.max_bytes + 1)

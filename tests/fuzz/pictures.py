@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 import cv2
 
-from tests.unit.image.animated import ANIMATED, animation, frame
 from tests.unit.image.files import (
+    ANIMATED,
+    animation,
     bmp,
     canvas,
     drawing,
     encoded,
     flat_jpeg,
+    frame,
     noise,
     png,
     png_chunk,

@@ -11,11 +11,16 @@ from jetsel.image import Limits, Pixels, decode, from_pixels, measure
 from jetsel.wire import Pixels as Layout
 from tests.fuzz.mutations import image_mutation as mutation
 from tests.fuzz.pictures import files
-from tests.fuzz.targets.headers import WORDS
 
 MAX_BYTES = 4096
 LIMITS = Limits(max_bytes=1_000_000, max_pixels=1_000_000)
 FORMATS = ("bgr8", "rgb8", "gray8", "nv12")
+
+WORDS = (
+    *(b"\xff" + bytes((marker,)) for marker in (0xC0, 0xC2, 0xC4, 0xD8, 0xD9, 0xDA, 0xE1, 0xEE)),
+    *(b"IHDR", b"IDAT", b"IEND", b"eXIf", b"acTL", b"fcTL", b"fdAT", b"PLTE", b"iCCP", b"Exif\0\0", b"MM\0*", b"II*\0"),
+    *(b"RIFF", b"WEBP", b"VP8 ", b"VP8L", b"VP8X", b"ANIM", b"ANMF", b"ALPH", b"EXIF", b"BM"),
+)
 
 __all__ = ["MAX_BYTES", "WORDS", "mutation", "run", "seeds"]
 

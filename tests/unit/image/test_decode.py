@@ -9,7 +9,6 @@ import cv2
 import numpy as np
 import pytest
 
-from jetsel.errors import BadImageError
 from jetsel.image import Photograph, decode
 from tests.unit.image.files import (
     LIMITS,
@@ -18,7 +17,6 @@ from tests.unit.image.files import (
     drawing,
     encoded,
     flat_jpeg,
-    jpeg_segment,
     noise,
     png,
     png_chunk,
@@ -161,24 +159,6 @@ def test_a_jpeg_is_turned_at_full_and_at_reduced_scale_as_opencv_turns_it(orient
 
 
 @pytest.mark.parametrize(
-    "block",
-    [
-        b"",
-        b"MM\0*",
-        b"MM\0*\xff\xff\xff\xff",
-        tiff(6)[:-8],
-        tiff(0),
-        tiff(9),
-        b"XX" + tiff(6)[2:],
-        b"MM\0*\0\0\0\x08\xff\xff",
-    ],
-)
-def test_a_damaged_exif_block_leaves_the_photograph_as_it_is(block):
-    data = with_app1(encoded(".jpg", drawing(30, 20)), b"Exif\0\0" + block)
-    assert decode(data, LIMITS, WHOLE).bgr.shape == (20, 30, 3)
-
-
-@pytest.mark.parametrize(
     ("needed_px", "shape"),
     # 161 x 120: halves 81 x 60, quarters 41 x 30, eighths 21 x 15 (libjpeg rounds up)
     [(1, (15, 21)), (15, (15, 21)), (16, (30, 41)), (30, (30, 41)), (31, (60, 81)), (60, (60, 81)), (61, (120, 161))],
@@ -203,18 +183,6 @@ def test_only_jpeg_is_reduced():
         assert decode(encoded(extension, drawing(160, 120)), LIMITS, 8).bgr.shape == (120, 160, 3)
 
 
-def test_what_follows_a_whole_picture_is_not_looked_at():
-    for extension in (".jpg", ".png", ".webp", ".bmp"):
-        data = encoded(extension, drawing(40, 30))
-        assert decode(data + b"trailer of a phone" + data, LIMITS, WHOLE).bgr.shape == (30, 40, 3)
-
-
-def test_bytes_between_the_segments_of_a_jpeg_are_passed_over():
-    data = flat_jpeg(3)
-    with_fill = data[:2] + b"\xff\x01" + b"\xff\xff" + data[2:]
-    assert decode(with_fill, LIMITS, WHOLE).bgr[0, 0].tolist() == [128, 128, 128]
-
-
 def test_threads_decode_at_once_and_alike():
     files = [
         encoded(extension, drawing(200, 150, seed)) for seed in range(4) for extension in (".jpg", ".png", ".webp")
@@ -224,19 +192,3 @@ def test_threads_decode_at_once_and_alike():
         for _ in range(4):
             for mine, theirs in zip(alone, threads.map(lambda data: decode(data, LIMITS, 64).bgr, files), strict=True):
                 np.testing.assert_array_equal(mine, theirs)
-
-
-def test_a_jpeg_whose_thumbnail_is_whole_is_still_seen_to_be_truncated():
-    thumbnail = encoded(".jpg", drawing(16, 12))
-    data = with_app1(encoded(".jpg", drawing(160, 120)), b"Exif\0\0" + tiff(1) + thumbnail)
-    assert decode(data, LIMITS, WHOLE).bgr.shape == (120, 160, 3)
-    with pytest.raises(BadImageError, match="JPEG is truncated"):
-        decode(data[:-40], LIMITS, WHOLE)
-
-
-def test_a_comment_that_looks_like_an_end_of_image_ends_nothing():
-    data = flat_jpeg(1)
-    commented = data[:2] + jpeg_segment(0xFE, b"\xff\xd9") + data[2:]
-    assert decode(commented, LIMITS, WHOLE).bgr.shape == (8, 8, 3)
-    with pytest.raises(BadImageError, match="truncated"):
-        decode(commented[:-1], LIMITS, WHOLE)
