@@ -187,7 +187,7 @@ def _into(path: Path, shelf: Shelf, found: Found, energy: Metering, teller: Tell
     """Record what is not recorded yet."""
     from jetsel.calibrate import record as recording
     from jetsel.daemon.family import served_models
-    from jetsel.daemon.generation import limits_of
+    from jetsel.daemon.snapshot import limits_of
     from jetsel.errors import CalibrationError
 
     family, config = models_of(shelf), shelf.config
@@ -219,7 +219,7 @@ def fit(
     from jetsel.calibrate.assemble import Identity
     from jetsel.calibrate.calibrating import Order, calibrate
     from jetsel.calibrate.from_files import FeatureClock
-    from jetsel.daemon.generation import limits_of
+    from jetsel.daemon.snapshot import limits_of
     from jetsel.features import table_hash
 
     family = models_of(shelf)

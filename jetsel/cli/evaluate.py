@@ -41,7 +41,7 @@ def evaluate(
     from jetsel.cli.calibrate import models_of, record
     from jetsel.cli.telling import Teller
     from jetsel.daemon.family import served_models
-    from jetsel.daemon.generation import limits_of
+    from jetsel.daemon.snapshot import limits_of
     from jetsel.errors import CalibrationError
 
     shelf = shelves.find(config, family)

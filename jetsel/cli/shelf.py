@@ -12,7 +12,7 @@ from jetsel.cli import settings
 from jetsel.config import Config, calibrations_folder
 from jetsel.daemon.calibration import offered, shipped
 from jetsel.daemon.family import served_models
-from jetsel.daemon.generation import default_family
+from jetsel.daemon.snapshot import default_family
 from jetsel.endpoint import VARIABLE
 from jetsel.errors import CalibrationError, NoDaemonError, UnknownFamilyError
 from jetsel.premodel import installed

@@ -5,48 +5,45 @@ from __future__ import annotations
 from msgspec import structs
 
 from jetsel.config import Config
-from jetsel.daemon.calibration import InUse
-from jetsel.daemon.generation import Generation
-from jetsel.premodel.plain import as_plain
+from jetsel.daemon.family import ServedFamily
+from jetsel.daemon.snapshot import Snapshot
 
 
-def changes(before: Generation, following: Generation) -> list[str]:
-    """Name what a reload made different."""
-    changed = [
-        f"[{key}]"
-        for key in ("models", "policy", "policies", "log")
-        if getattr(before.config, key) != getattr(following.config, key)
-    ]
-    if before.config.power.budget_w != following.config.power.budget_w:  # the rest of [power] waits for the next start
+def changes(before: Snapshot, following: Snapshot) -> list[str]:
+    """Name what a reload made different, then what is out of service since."""
+    was, now = before.config, following.config
+    changed = [f"[{key}]" for key in ("models", "policy", "policies", "log") if getattr(was, key) != getattr(now, key)]
+    if was.power.budget_w != now.power.budget_w:  # the rest of [power] waits for the next start
         changed.append("[power] budget_w")
     for name, family in following.families.items():
         known = before.families.get(name)
-        if known is None:
-            changed.append(f"family {name} added")
-            continue
-        hashes = {m: model.manifest.sha256 for m, model in known.models.items()}
-        changed += [f"model {m}" for m, model in family.models.items() if hashes.get(m) != model.manifest.sha256]
-        changed += [f"model {m} removed" for m in known.models if m not in family.models]
-        if family.in_use.refused is not None:
-            changed.append(f"calibration of {name} ({family.in_use})")
-        elif _differ(known.in_use, family.in_use):
-            changed.append(f"calibration of {name}")
+        changed += [f"family {name} added"] if known is None else _of_family(known, family)
     changed += [f"family {name} removed" for name in before.families if name not in following.families]
-    return changed + _out_of_service(before, following)
-
-
-def _out_of_service(before: Generation, following: Generation) -> list[str]:
-    """Tell what was left out or does not run since the reload, and what is damaged although it runs on."""
-    told = [f"left out: {line}" for line in following.broken if line not in before.broken]
+    changed += [f"left out: {line}" for line in following.broken if line not in before.broken]
     for name, family in following.families.items():
-        known = before.families.get(name)
-        for model, lane in family.driver.lanes.items():
-            was = None if known is None else known.driver.lanes.get(model)
-            if lane.engine is None and (was is None or was.engine is not None or was.unavailable != lane.unavailable):
-                told.append(f"model {model} of {name} is unavailable: {lane.unavailable}")
-        told += [f"weights of {model} are damaged, and it runs on: {why}" for model, why in family.damaged.items()]
-        told += [words for words in family.instead if known is None or words not in known.instead]
-    return told
+        changed += _out_of_service(before.families.get(name), family)
+    return changed
+
+
+def _of_family(known: ServedFamily, family: ServedFamily) -> list[str]:
+    hashes = {name: model.manifest.sha256 for name, model in known.models.items()}
+    changed = [f"model {name}" for name, model in family.models.items() if hashes.get(name) != model.manifest.sha256]
+    changed += [f"model {name} removed" for name in known.models if name not in family.models]
+    if family.in_use.refused is not None:
+        changed.append(f"calibration of {family.name} ({family.in_use})")
+    elif (str(known.in_use), known.in_use.identity) != (str(family.in_use), family.in_use.identity):
+        changed.append(f"calibration of {family.name}")
+    return changed
+
+
+def _out_of_service(known: ServedFamily | None, family: ServedFamily) -> list[str]:
+    told = []
+    for name, lane in family.driver.lanes.items():
+        was = None if known is None else known.driver.lanes.get(name)
+        if lane.engine is None and (was is None or was.engine is not None or was.unavailable != lane.unavailable):
+            told.append(f"model {name} of {family.name} is unavailable: {lane.unavailable}")
+    told += [f"weights of {name} are damaged, and it runs on: {why}" for name, why in family.damaged.items()]
+    return told + [words for words in family.instead if known is None or words not in known.instead]
 
 
 def for_next_start(started: Config, now: Config) -> list[str]:
@@ -54,10 +51,3 @@ def for_next_start(started: Config, now: Config) -> list[str]:
     power = structs.replace(now.power, budget_w=started.power.budget_w)
     pairs = {"server": (started.server, now.server), "host": (started.host, now.host), "power": (started.power, power)}
     return [section for section, (was, is_now) in pairs.items() if was != is_now]
-
-
-def _differ(before: InUse, now: InUse) -> bool:
-    """Whether another calibration is in use, or the reason why none is."""
-    if before.calibration is None or now.calibration is None:
-        return str(before) != str(now)
-    return as_plain(before.calibration) != as_plain(now.calibration)

@@ -8,16 +8,15 @@ from collections.abc import Callable
 
 from jetsel.daemon.admission import Admission
 from jetsel.daemon.clients import Load
+from jetsel.daemon.current import Current
 from jetsel.daemon.job import Job
 from jetsel.daemon.message import Message, Route
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.request_log import log_refusal, warn_of_limit
-from jetsel.daemon.serving import Serving
-from jetsel.daemon.shortage import out_of_memory
+from jetsel.daemon.shortage import unexpected
 from jetsel.daemon.tally import Tally
 from jetsel.daemon.trust import Trust
-from jetsel.errors import BadRequestError, InternalError, JetselError, LoadingError, ShuttingDownError
-from jetsel.events import event
+from jetsel.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
 from jetsel.image import measure
 from jetsel.wire import (
     MAX_JSON_BYTES,
@@ -39,7 +38,7 @@ class Door:
 
     def __init__(
         self,
-        serving: Serving,
+        current: Current,
         admission: Admission,
         tally: Tally,
         metering: Metering,
@@ -49,7 +48,7 @@ class Door:
         reload: Callable[[Route, Reload], None],
     ) -> None:
         """reply: sends one; status: tells how the daemon fares, for a request's id; reload: begins one, and answers."""
-        self._serving = serving
+        self._current = current
         self._admission = admission
         self._tally = tally
         self._metering = metering
@@ -81,20 +80,13 @@ class Door:
         except JetselError as error:
             self._refuse(message, frame, error)
         except Exception as error:  # the net at the door: whatever one message breaks, the next is read
-            shortage = out_of_memory(error)
-            if shortage is not None:
-                log.error("%s", shortage, extra=event("no-memory", request_id=read_id(frame), code=shortage.code))
-                self._refuse(message, frame, shortage)
-                return None
-            told = event("message-failed", request_id=read_id(frame))
-            log.exception("a message could not be read for a defect of jetsel's", extra=told)
-            self._refuse(message, frame, InternalError("jetsel failed on this message: its log has the reason"))
+            self._refuse(message, frame, unexpected(error, read_id(frame)))
         return None
 
     def _refuse(self, message: Message, frame: bytes, error: JetselError) -> None:
         self._tally.count(error.code)
         warn_of_limit(error, message.sender.name)
-        if self._serving.config.log.requests:
+        if self._current.snapshot.config.log.requests:
             log_refusal(read_id(frame), error, message.sender.name)
         self._reply(message.route, failure(read_id(frame), error))
 
@@ -104,19 +96,18 @@ class Door:
             raise BadRequestError("the image is missing: send it as the frame after the JSON")
         if self.is_closed:
             raise ShuttingDownError("the daemon is stopping: send again when it is back")
-        ready = self._serving.generation
-        if not ready.ready:
-            progress = f" ({ready.progress})" if ready.progress else ""
+        if not self._current.is_ready:
+            progress = f" ({self._current.progress})" if self._current.progress else ""
             raise LoadingError(f"the models are still loading{progress}: send again in a moment")
-        generation = self._serving.enter()
+        snapshot = self._current.enter()
         load = job = None
         try:
-            family = generation.family(request.family)
+            family = snapshot.family(request.family)
             policy = self._metering.within_budget(family, family.policy_for(request), request)
             floor_ms = family.driver.floor_ms(policy) if request.deadline_ms is not None else 0.0
             data = message.frames[1]
             self._admission.look(Load(client, data.nbytes, 0))  # a client or queue that is full costs no look at images
-            measured = measure(data, request.pixels, generation.limits, family.decode_px)
+            measured = measure(data, request.pixels, snapshot.limits, family.decode_px)
             asked = Load(client, data.nbytes, measured.pixels)
             self._admission.admit(asked, request.deadline_ms, floor_ms)
             load = asked
@@ -125,7 +116,7 @@ class Door:
                 request=request,
                 data=data,
                 load=load,
-                generation=generation,
+                snapshot=snapshot,
                 family=family,
                 policy=policy,
                 fallback=family.fallback if (request.on_doubt or family.on_doubt) == "use" else None,
@@ -137,6 +128,6 @@ class Door:
             return job
         finally:
             if job is None:  # refused, or broken off for want of memory
-                generation.leave()
+                self._current.leave(snapshot)
                 if load is not None:
                     self._admission.release(load, None)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from jetsel.config import Config
 from jetsel.daemon.calibration import InUse, choose
@@ -24,8 +22,6 @@ from jetsel.wire import Classify, Criterion, FamilyStatus, ModelStatus
 from jetsel.zoo import Family, Labels, Model, verify
 
 log = logging.getLogger("jetsel.models")
-
-_Seen = tuple[int, int, int]
 
 
 @dataclass(eq=False)
@@ -48,13 +44,12 @@ class ServedFamily:
     instead: list[str] = field(default_factory=list)  # what stands in for a default that cannot run, in words
     damaged: dict[str, str] = field(default_factory=dict)  # by model that runs on: what is wrong with its file now
     _failed: dict[str, JetselError] = field(default_factory=dict)  # by model that did not load
-    _seen: dict[str, _Seen | None] = field(default_factory=dict)  # by model: its file, when it was found to be whole
 
     def take_over(self, before: ServedFamily) -> None:
         """Go on with the engines, times and records of those models that are the same on the same backend.
 
-        before: the family of this name in the generation that a reload replaces. A file that is another than the one
-        that was loaded is read: where it is damaged, the model runs on, and `damaged` says so.
+        before: the family of this name in the snapshot that a reload replaces. Where the file of such a model is not
+        what its manifest says any more, the model runs on, and `damaged` says so.
         """
         for name, lane in self.driver.lanes.items():
             known = before.driver.lanes.get(name)
@@ -62,43 +57,32 @@ class ServedFamily:
                 continue
             if before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name):
                 lane.engine, lane.times_ms, lane.record = known.engine, known.times_ms, known.record
-                self._seen[name] = before._seen.get(name)
-                self._look_again(name)
+                self._verify_again(name)
 
-    def _look_again(self, name: str) -> None:
-        model = self.models[name]
-        seen = _look_at(model.path)
-        if seen == self._seen[name]:
-            return
+    def _verify_again(self, name: str) -> None:
         try:
-            verify(model)
-            self._seen[name] = seen
+            verify(self.models[name])
         except ManifestError as error:
             self.damaged[name] = str(error)
-            told = event("weights-damaged", model=name, family=self.name, path=model.path)
+            told = event("weights-damaged", model=name, family=self.name, path=self.models[name].path)
             log.error("model %s of family %s runs on, and its file is damaged: %s", name, self.name, error, extra=told)
 
     def weights(self, name: str) -> Weights:
         """What a backend needs to load this model of the family."""
         return self.models[name].weights(len(self.labels.names))
 
-    def load(
-        self, config: Config, workers: int, backends: Backends, tell: Callable[[], None], stop: threading.Event
-    ) -> None:
+    def load(self, config: Config, workers: int, backends: Backends, begin: Callable[[], None]) -> None:
         """Load and warm up every model; one that fails is marked with its reason, for `stand_in`, and the rest go on.
 
-        tell: called before each, unless `stop` is set.
+        begin: called before each; what it raises ends the loading.
         """
         for name, model in self.models.items():
-            if stop.is_set():
-                return
-            tell()
+            begin()
             lane = self.driver.lanes[name]
             if lane.engine is not None:
                 continue  # taken over from before a reload: the same bytes
             engine = None
             try:
-                seen = _look_at(model.path)
                 verify(model)
                 weights = self.weights(name)
                 engine = backends.open(self.backends[name], weights, concurrency=workers, threads=config.models.threads)
@@ -109,7 +93,6 @@ class ServedFamily:
                 lane.unavailable, self._failed[name] = str(error), error
                 continue
             lane.engine, lane.unavailable = engine, None
-            self._seen[name] = seen
 
     def stand_in(self) -> None:
         """Once all is loaded, and is to serve: have models that run decide where one is needed that does not.
@@ -265,15 +248,6 @@ def _cannot_do_without(policy: Policy, running: list[str]) -> str | None:
     if isinstance(policy, Single | EmbeddingPolicy):
         return None if policy.first[0] in running else policy.first[0]
     return None if any(model in running for model in policy.models) else policy.models[-1]
-
-
-def _look_at(path: Path) -> _Seen | None:
-    """Tell one state of a file from another; None where there is none to see."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def served_models(family: Family, config: Config) -> dict[str, Model]:

@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from jetsel.daemon.clients import Load
 from jetsel.daemon.family import ServedFamily
-from jetsel.daemon.generation import Generation
 from jetsel.daemon.message import Route
 from jetsel.daemon.metering.bill import Bill
+from jetsel.daemon.snapshot import Snapshot
 from jetsel.image import Measured, Photograph
 from jetsel.policies import Policy
 from jetsel.runtime import Flight
@@ -22,7 +22,7 @@ class Job(Struct, eq=False):
     request: Classify
     data: memoryview
     load: Load
-    generation: Generation
+    snapshot: Snapshot
     family: ServedFamily
     policy: Policy
     fallback: str | None

@@ -11,13 +11,13 @@ import threading
 import time
 from collections.abc import Callable
 
-from jetsel.daemon.crew import Crew
-from jetsel.daemon.generation import Generation, Samples
+from jetsel.daemon.dispatcher import Dispatcher
+from jetsel.daemon.loading import Samples, build_engines, load
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
-from jetsel.daemon.reloading import READY
-from jetsel.daemon.service import Service, hearing
+from jetsel.daemon.reload_requests import READY
 from jetsel.daemon.signals import Signals
+from jetsel.daemon.worker_pool import WorkerPool
 from jetsel.engines import Backends
 from jetsel.events import event
 
@@ -34,8 +34,7 @@ class Life:
 
     def __init__(
         self,
-        service: Service,
-        generation: Generation,
+        dispatcher: Dispatcher,
         port: Port,
         signals: Signals,
         notifier: Notifier,
@@ -43,14 +42,13 @@ class Life:
         shut: Callable[[], None],
     ) -> None:
         """shut: called when it begins to stop, so that who connects may wait for the next start."""
-        self._service = service
-        self._generation = generation
+        self._dispatcher = dispatcher
         self._port = port
         self._signals = signals
         self._notifier = notifier
         self._drain_s = drain_s
         self._shut = shut
-        self._crew = Crew(service, generation.workers)
+        self._workers = WorkerPool(dispatcher, dispatcher.current.snapshot.workers)
         self._stop_loading = threading.Event()
         self._loading = concurrent.futures.ThreadPoolExecutor(1, "loading")
         self._loaded: concurrent.futures.Future[None] | None = None
@@ -62,7 +60,7 @@ class Life:
         Raises what loading raises.
         """
         self.has_ended = False
-        self._crew.start()
+        self._workers.start()
         try:
             if self._load(backends, samples):
                 self._serve()
@@ -72,23 +70,22 @@ class Life:
 
     def _load(self, backends: Backends, samples: Samples) -> bool:
         """Load every model beside this thread; return whether that is done, and no signal came before it was."""
-        began_s, generation, stop = time.monotonic(), self._generation, self._stop_loading
-        generation.hear = hearing(self._notifier)
+        began_s, snapshot, stop = time.monotonic(), self._dispatcher.current.snapshot, self._stop_loading
         if self._signals.stops:
             return False
 
-        def load() -> None:
-            generation.build_engines(samples, stop)
-            if not stop.is_set():
-                generation.load(backends, stop=stop)
+        def work() -> None:
+            build_engines(snapshot, samples, self._dispatcher.progress, stop)
+            load(snapshot, backends, self._dispatcher.progress, stop)
 
-        loaded = self._loaded = self._loading.submit(load)
+        loaded = self._loaded = self._loading.submit(work)
         loaded.add_done_callback(lambda _: self._signals.wake())
         while not loaded.done() and not self._signals.stops:
             self._signals.wait()
         if self._signals.stops:
             return False
         loaded.result()
+        self._dispatcher.begin_serving()
         took_s, endpoints = time.monotonic() - began_s, ", ".join(self._port.endpoints)
         told = event("ready", endpoint=self._port.endpoints, took_s=took_s)
         log.info("ready on %s after %.2f s", endpoints, took_s, extra=told)
@@ -96,23 +93,22 @@ class Life:
 
     def _serve(self) -> None:
         self._notifier.ready(READY)
-        self._service.begin_feeding()
         while not self._signals.stops:
             if self._signals.take_hangup():
-                self._service.reload()
+                self._dispatcher.reload()
             self._signals.wait()
 
     def _drain(self) -> None:
         """Answer what was accepted, within the limit, and not at all once a second signal came."""
         self._stop_loading.set()
         self._shut()
-        left, began_s = self._service.refuse_new(), time.monotonic()
+        left, began_s = self._dispatcher.refuse_new(), time.monotonic()
         self._notifier.stopping(self._drain_s + END_S, "stopping: what was accepted is answered")
         log.info("stopping: %d requests are left to answer", left, extra=event("shutting-down", count=left))
         quiet = 0
         while quiet < QUIET_LOOKS and time.monotonic() < began_s + self._drain_s and self._signals.stops < 2:
             self._signals.wait(LOOK_S)
-            quiet = quiet + 1 if self._service.is_drained else 0
+            quiet = quiet + 1 if self._dispatcher.is_drained else 0
         if quiet == QUIET_LOOKS:
             took_s = time.monotonic() - began_s
             log.info("all that was accepted is answered", extra=event("drained", count=left, took_s=took_s))
@@ -120,10 +116,10 @@ class Life:
     def _end(self) -> bool:
         """Tell who is not answered yet, and see every thread off; return whether each has ended."""
         self._stop_loading.set()
-        given_up = self._service.give_up()
-        has_ended = self._crew.stop(PATIENCE_S)
-        given_up += self._service.give_up()  # what was let in at the last moment
-        has_ended &= self._service.end(PATIENCE_S)
+        given_up = self._dispatcher.give_up()
+        has_ended = self._workers.stop(PATIENCE_S)
+        given_up += self._dispatcher.give_up()  # what was let in at the last moment
+        has_ended &= self._dispatcher.end(PATIENCE_S)
         self._loading.shutdown(wait=False)
         if self._loaded is not None:
             has_ended &= bool(concurrent.futures.wait([self._loaded], PATIENCE_S).done)

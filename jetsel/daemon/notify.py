@@ -73,9 +73,9 @@ class Notifier:
         """Say in one line how the daemon fares, for `systemctl status`."""
         self._tell(status=text)
 
-    def extend_timeout(self, seconds: float, status: str | None = None) -> None:
-        """Have the start, reload or stop that is under way take so much longer from now (systemd 236)."""
-        self._tell(f"EXTEND_TIMEOUT_USEC={round(seconds * 1e6)}", status=status)
+    def progress(self, words: str, patience_s: float) -> None:
+        """Say how far the start or reload is, which may take so much longer from now (systemd 236)."""
+        self._tell(f"EXTEND_TIMEOUT_USEC={round(patience_s * 1e6)}", status=words)
 
     def reloading(self, status: str | None = None) -> None:
         """A reload begins; `ready` says that it is over. The clock's time is for Type=notify-reload (systemd 253)."""

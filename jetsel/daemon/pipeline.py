@@ -26,7 +26,7 @@ def prepare(job: Job) -> Flight:
     """
     began = time.monotonic()
     job.queue_ms = (began - job.received_s) * 1e3
-    request, family, limits = job.request, job.family, job.generation.limits
+    request, family, limits = job.request, job.family, job.snapshot.limits
     with job.bill.doing(DECODE):
         if request.pixels is None:
             photograph = image.decode(job.data, limits, family.decode_px, job.measured)

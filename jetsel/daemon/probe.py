@@ -12,12 +12,12 @@ import cv2
 import numpy as np
 
 from jetsel.daemon.clients import Load
+from jetsel.daemon.current import Current
 from jetsel.daemon.family import ServedFamily
-from jetsel.daemon.generation import Generation
 from jetsel.daemon.job import Job
 from jetsel.daemon.message import Route
 from jetsel.daemon.metering.bill import Bill
-from jetsel.daemon.serving import Serving
+from jetsel.daemon.snapshot import Snapshot
 from jetsel.engines import Backends
 from jetsel.errors import InternalError
 from jetsel.policies.single import Single
@@ -31,8 +31,8 @@ NOWHERE = Route(0, delimited=False)  # connections are numbered from 1
 class Probe:
     """At most one such request at a time. Implements watchdog.Probing; any thread may call."""
 
-    def __init__(self, serving: Serving, backends: Backends) -> None:
-        self._serving = serving
+    def __init__(self, current: Current, backends: Backends) -> None:
+        self._current = current
         self._backends = backends
         self._photograph = memoryview(drawn())
         self._waiting: Job | None = None
@@ -66,7 +66,7 @@ class Probe:
         job, self._waiting = self._waiting, None
         return job
 
-    def over(self, outcome: str) -> None:
+    def over(self, outcome: str | None) -> None:
         """The one that was taken has ended. A model that is unavailable was asked as far as it can be."""
         self._failure = None
         if outcome == InternalError.code:
@@ -75,17 +75,17 @@ class Probe:
         self._job = None
 
     def _made(self, now_s: float) -> Job:
-        generation = self._serving.enter()
+        snapshot = self._current.enter()
         job = None
         try:
-            family, model = cheapest(generation)
+            family, model = cheapest(snapshot)
             reads = family.policies["top1"][family.default_policy["top1"]].features
             job = Job(
                 route=NOWHERE,
                 request=Classify(v=PROTOCOL_VERSION, id="probe"),
                 data=self._photograph,
                 load=Load(None, 0, 0),
-                generation=generation,
+                snapshot=snapshot,
                 family=family,
                 policy=Single(model, reads),
                 fallback=None,
@@ -97,7 +97,7 @@ class Probe:
             return job
         finally:
             if job is None:  # broken off for want of memory: a reload waits for all that were counted in
-                generation.leave()
+                self._current.leave(snapshot)
 
     def _is_at_host(self, job: Job) -> bool:
         """Whether it waits for an engine host, which its supervisor ends and starts again where that must be."""
@@ -110,10 +110,10 @@ class Probe:
         return bool(self._backends.get(job.family.backends[model]).asking())
 
 
-def cheapest(generation: Generation) -> tuple[ServedFamily, str]:
+def cheapest(snapshot: Snapshot) -> tuple[ServedFamily, str]:
     """Return the cheapest model that can run, of the default family if one of it can; where none can, the cheapest."""
-    default = generation.families[generation.default_family]
-    families = [default, *(family for family in generation.families.values() if family is not default)]
+    default = snapshot.families[snapshot.default_family]
+    families = [default, *(family for family in snapshot.families.values() if family is not default)]
     for family in families:
         for model in family.models:
             if family.driver.lanes[model].reason is None:

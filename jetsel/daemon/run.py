@@ -13,15 +13,16 @@ from jetsel import __version__
 from jetsel.config import Config
 from jetsel.daemon import descriptors
 from jetsel.daemon.access.keyring import keyring
-from jetsel.daemon.generation import Samples, build
+from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.life import Life
 from jetsel.daemon.listener import Listener, listen
+from jetsel.daemon.loading import Samples
 from jetsel.daemon.memory import return_large_blocks
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
-from jetsel.daemon.service import Service
 from jetsel.daemon.signals import Signals
+from jetsel.daemon.snapshot import read_snapshot
 from jetsel.engines import Backends
 from jetsel.errors import JetselError
 from jetsel.events import event
@@ -47,19 +48,19 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples, signals:
         check(config.power)
         listener = listen(config.server)
         log.info("starting: jetsel %s", __version__, extra=event("starting", version=__version__, pid=os.getpid()))
-        generation = build(config)
+        snapshot = read_snapshot(config)
         server = config.server
-        port = Port(listener, server.tcp, generation.limits.max_bytes, keyring(server), server)
+        port = Port(listener, server.tcp, snapshot.limits.max_bytes, keyring(server), server)
         backends = Backends(config.host)
         backends.listen(port.wake)
         metering = Metering(config.power)
         life = None
         try:
-            metering.serve(generation.families, config.power)
+            metering.serve(snapshot.families, config.power)
             metering.start()
-            service = Service(config, generation, port, backends, metering, reread, notifier)
+            dispatcher = Dispatcher(snapshot, port, backends, metering, reread, notifier)
             shut = port.shut if listener.is_passed else _nothing
-            life = Life(service, generation, port, signals, notifier, server.drain_s, shut)
+            life = Life(dispatcher, port, signals, notifier, server.drain_s, shut)
             life.live(backends, samples)
             return 0
         finally:

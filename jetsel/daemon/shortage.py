@@ -1,10 +1,15 @@
-"""Whether an exception means that memory ran out: then that request failed alone, and may succeed later."""
+"""What answers a request that an exception ended: want of memory, which may be over later, or a defect of jetsel's."""
 
 from __future__ import annotations
 
+import logging
+
 import cv2
 
-from jetsel.errors import NoMemoryError
+from jetsel.errors import InternalError, JetselError, NoMemoryError
+from jetsel.events import event
+
+log = logging.getLogger("jetsel.daemon")
 
 NO_MEMORY = -4  # cv::Error::StsNoMem, which OpenCV raises where malloc gives nothing
 
@@ -17,3 +22,13 @@ def out_of_memory(error: BaseException) -> NoMemoryError | None:
             "daemon's memory limit, or lower server.queue_megapixels or server.workers"
         )
     return None
+
+
+def unexpected(error: Exception, request_id: str | None) -> JetselError:
+    """Log an exception that is none of ours, and return the error that answers the request; for an `except` block."""
+    shortage = out_of_memory(error)
+    if shortage is not None:
+        log.error("%s", shortage, extra=event("no-memory", request_id=request_id, code=shortage.code))
+        return shortage
+    log.exception("a request failed for a defect of jetsel's", extra=event("request-failed", request_id=request_id))
+    return InternalError(f"jetsel failed on this request: its log has the reason under id {request_id}")

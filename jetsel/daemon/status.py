@@ -7,7 +7,7 @@ import time
 
 from jetsel import __version__
 from jetsel.daemon.admission import Admission
-from jetsel.daemon.generation import Generation
+from jetsel.daemon.current import Current
 from jetsel.daemon.memory import resident_mb
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.metering.telling import power_status
@@ -22,7 +22,7 @@ CLIENTS = 10  # that are named, of those with requests under way
 def status(
     request_id: str,
     state: str,
-    generation: Generation,
+    current: Current,
     tally: Tally,
     queue: QueueStatus,
     port: Port,
@@ -30,6 +30,7 @@ def status(
     backends: Backends,
 ) -> StatusReply:
     """Put together what each part of the daemon knows. state: loading, ready or stopping."""
+    snapshot = current.snapshot
     return StatusReply(
         v=PROTOCOL_VERSION,
         id=request_id,
@@ -38,15 +39,15 @@ def status(
         pid=os.getpid(),
         uptime_s=round(time.monotonic() - tally.started_s, 3),
         endpoints=port.endpoints,
-        default_family=generation.default_family,
-        families=[family.status(*tally.of_family(name)) for name, family in generation.families.items()],
-        broken=generation.broken,
+        default_family=snapshot.default_family,
+        families=[family.status(*tally.of_family(name)) for name, family in snapshot.families.items()],
+        broken=snapshot.broken,
         requests=tally.outcomes(),
         in_queue=queue.waiting + queue.working,
         queued_bytes=queue.bytes,
         lost_replies=port.lost_replies,
         resident_mb=resident_mb(),
-        progress=generation.progress,
+        progress=current.progress,
         power=power_status(metering),
         queue=queue,
         stages_ms=tally.stages_ms(),

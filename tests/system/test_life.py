@@ -192,16 +192,16 @@ def test_no_model_left_means_the_start_fails(start: Start, tmp_path: Path) -> No
     assert not daemon.path.exists()
 
 
-# One thread of the crew stands still from its first turn on; the others serve.
+# One worker stands still from its first turn on; the others serve.
 STUCK = """
 import pathlib, sys, threading
-from jetsel.daemon.service import Service
-turned = Service.turned
+from jetsel.daemon.dispatcher import Dispatcher
+turned = Dispatcher.turned
 def stuck(self):
-    if threading.current_thread().name == "crew-0":
+    if threading.current_thread().name == "worker-0":
         threading.Event().wait()
     turned(self)
-Service.turned = stuck
+Dispatcher.turned = stuck
 from jetsel.cli.serve import serve
 serve(pathlib.Path(sys.argv[1]))
 """

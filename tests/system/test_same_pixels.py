@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +19,11 @@ from jetsel.calibrate.recording import Recording
 from jetsel.config import Config, Models, OwnPolicy
 from jetsel.daemon import pipeline
 from jetsel.daemon.clients import Load
-from jetsel.daemon.generation import Generation, build
 from jetsel.daemon.job import Job
+from jetsel.daemon.loading import load
 from jetsel.daemon.message import Route
 from jetsel.daemon.metering.bill import Bill
+from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.engines import Backends
 from jetsel.features import NAMES, extract
 from jetsel.policies import Decision
@@ -78,25 +80,25 @@ def recorded(folder: Path, family: str, work: Path) -> Recording:
     return record.load(work / "recording.sqlite", found).recording
 
 
-def serving(folder: Path) -> Generation:
+def serving(folder: Path) -> Snapshot:
     """The same family as the daemon serves it."""
     names = [model.manifest.name for family in scan([folder]).families.values() for model in family.models]
     own = {ALL: OwnPolicy(names, [1.0] * (len(names) - 1))}
-    generation = build(Config(models=Models(starter=False, paths=[str(folder)]), policies=own))
-    generation.load(Backends())
-    return generation
+    snapshot = read_snapshot(Config(models=Models(starter=False, paths=[str(folder)]), policies=own))
+    load(snapshot, Backends(), lambda *_: None, threading.Event())
+    return snapshot
 
 
-def prepared(generation: Generation, file: bytes, **fields: Any) -> Job:
+def prepared(snapshot: Snapshot, file: bytes, **fields: Any) -> Job:
     """A request after the part of the pipeline that decodes and reads features."""
-    family = generation.family(None)
+    family = snapshot.family(None)
     request = Classify(1, "a", **fields)
     job = Job(
         route=Route(b"", False),
         request=request,
         data=memoryview(file),
         load=Load(None, len(file), 0),
-        generation=generation,
+        snapshot=snapshot,
         family=family,
         policy=family.policy_for(request),
         fallback=family.fallback,
@@ -137,7 +139,7 @@ def recording(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Recordi
 
 
 @pytest.fixture(scope="module")
-def generation(folder: Path) -> Iterator[Generation]:
+def snapshot(folder: Path) -> Iterator[Snapshot]:
     made = serving(folder)
     yield made
     made.close()
@@ -154,12 +156,12 @@ WAYS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("name", PHOTOGRAPHS)
-def test_logits_served_are_those_recorded(name: str, recording: Recording, generation: Generation) -> None:
+def test_logits_served_are_those_recorded(name: str, recording: Recording, snapshot: Snapshot) -> None:
     number = list(PHOTOGRAPHS).index(name)
-    lanes = generation.family(None).driver.lanes
+    lanes = snapshot.family(None).driver.lanes
     for column, model in enumerate(recording.models):
         for way in ({"model": model}, *WAYS):
-            job = prepared(generation, PHOTOGRAPHS[name], **way)
+            job = prepared(snapshot, PHOTOGRAPHS[name], **way)
             assert job.flight is not None
             engine = lanes[model].engine
             assert engine is not None
@@ -168,36 +170,36 @@ def test_logits_served_are_those_recorded(name: str, recording: Recording, gener
 
 
 @pytest.mark.parametrize("name", PHOTOGRAPHS)
-def test_features_served_are_those_recorded(name: str, recording: Recording, generation: Generation) -> None:
+def test_features_served_are_those_recorded(name: str, recording: Recording, snapshot: Snapshot) -> None:
     number = list(PHOTOGRAPHS).index(name)
     for way in ({"model": recording.models[0]}, *WAYS):
-        job = prepared(generation, PHOTOGRAPHS[name], **way)
+        job = prepared(snapshot, PHOTOGRAPHS[name], **way)
         assert job.photograph is not None
         assert np.array_equal(extract(job.photograph.bgr), recording.features[number]), way
         if way.get("policy", "").startswith("chain"):
             assert job.flight is not None
-            assert np.array_equal(job.flight.photo.features, recording.features[number, used(generation)])
+            assert np.array_equal(job.flight.photo.features, recording.features[number, used(snapshot)])
 
 
-def used(generation: Generation) -> list[int]:
+def used(snapshot: Snapshot) -> list[int]:
     """The columns of the features that the family's calibration reads."""
-    features = generation.family(None).policies["top1"]["chain"].features
+    features = snapshot.family(None).policies["top1"]["chain"].features
     assert features, "the calibration is in use"
     return [NAMES.index(name) for name in features]
 
 
 @pytest.mark.parametrize("name", PHOTOGRAPHS)
-def test_the_driver_s_predictions_are_the_recording_s(name: str, recording: Recording, generation: Generation) -> None:
+def test_the_driver_s_predictions_are_the_recording_s(name: str, recording: Recording, snapshot: Snapshot) -> None:
     number = list(PHOTOGRAPHS).index(name)
-    driver = generation.family(None).driver
+    driver = snapshot.family(None).driver
     temperatures = {model: driver.lanes[model].temperature for model in recording.models}
     assert min(temperatures.values()) > 1, "the calibration is in use"
-    job = prepared(generation, PHOTOGRAPHS[name], policy=ALL)
+    job = prepared(snapshot, PHOTOGRAPHS[name], policy=ALL)
     assert job.flight is not None
     driver.finish(job.flight)
     assert [seen.model for seen in job.flight.predictions] == list(recording.models)
     for model in recording.models:
-        alone = prepared(generation, PHOTOGRAPHS[name], model=model)
+        alone = prepared(snapshot, PHOTOGRAPHS[name], model=model)
         assert alone.flight is not None
         outcome = driver.finish(alone.flight)
         assert isinstance(outcome, Decision)
@@ -209,12 +211,12 @@ def test_the_driver_s_predictions_are_the_recording_s(name: str, recording: Reco
 
 
 def test_answers_over_the_socket_are_the_recording_s(
-    folder: Path, recording: Recording, generation: Generation, start: Start, connect: Connect
+    folder: Path, recording: Recording, snapshot: Snapshot, start: Start, connect: Connect
 ) -> None:
     names = ", ".join(f'"{model}"' for model in recording.models)
     thresholds = ", ".join(["1.0"] * (len(recording.models) - 1))
     peer = connect(start(CONFIG.format(folder=folder, models=names, thresholds=thresholds)))
-    family = generation.family(None)
+    family = snapshot.family(None)
     for number, (name, file) in enumerate(PHOTOGRAPHS.items()):
         scales = set()
         for way in ({"policy": ALL}, {"policy": "chain"}, *({"model": model} for model in recording.models)):
@@ -230,22 +232,22 @@ def test_answers_over_the_socket_are_the_recording_s(
             told = answer["explanation"]
             scales.add((told["decoded_width_px"], told["decoded_height_px"]))
             if told["features"] is not None:
-                wanted = recording.features[number, used(generation)]
+                wanted = recording.features[number, used(snapshot)]
                 assert list(told["features"].values()) == pytest.approx(wanted.tolist())
         assert len(scales) == 1, f"{name} was decoded at {scales}"
 
 
-def test_large_jpegs_were_decoded_at_a_reduced_scale(generation: Generation) -> None:
-    job = prepared(generation, PHOTOGRAPHS["coffee at 3000 x 2000"], policy=ALL)
+def test_large_jpegs_were_decoded_at_a_reduced_scale(snapshot: Snapshot) -> None:
+    job = prepared(snapshot, PHOTOGRAPHS["coffee at 3000 x 2000"], policy=ALL)
     assert job.photograph is not None
     assert (job.photograph.width_px, job.photograph.height_px) == (3000, 2000)
     assert job.photograph.bgr.shape == (250, 375, 3)
 
 
 def test_the_decode_scale_of_the_mixed_family_is_that_of_its_largest_input(mixed: Path) -> None:
-    generation = serving(mixed)
+    snapshot = serving(mixed)
     for way in ({"model": "s"}, {"model": "m"}, {"model": "l"}, {"policy": "chain"}):
-        job = prepared(generation, PHOTOGRAPHS["coffee"], **way)
+        job = prepared(snapshot, PHOTOGRAPHS["coffee"], **way)
         assert job.photograph is not None
         assert job.photograph.bgr.shape == (200, 300, 3), "400 x 600 at 1/2: at 1/4 its shorter side were below 150"
-    generation.close()
+    snapshot.close()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from jetsel.config import Config
 
 if TYPE_CHECKING:
-    from jetsel.daemon.generation import Generation
+    from jetsel.daemon.snapshot import Snapshot
     from jetsel.engines.hosting.interpreters import Probe
 
 
@@ -51,7 +51,7 @@ class Subject:
     @cached_property
     def generation(self) -> Generation:
         """What a daemon would serve, not loaded; raises JetselError where it would not start."""
-        from jetsel.daemon.generation import build
+        from jetsel.daemon.snapshot import read_snapshot
 
         logging.getLogger("jetsel").addHandler(logging.NullHandler())  # what it logs is told as findings
-        return build(self.config)
+        return read_snapshot(self.config)

@@ -10,7 +10,7 @@ from typing import Any
 
 from jetsel.cli.models.trial import Trial, tried
 from jetsel.config import Config
-from jetsel.daemon.generation import default_family
+from jetsel.daemon.snapshot import default_family
 from jetsel.errors import ConfigError, ManifestError
 from jetsel.weights import Weights
 from jetsel.zoo import STARTER, Labels, Manifest, Model, Zoo, model_folders, scan

@@ -60,7 +60,7 @@ def build(
     from jetsel.cli.models.build_telling import Teller
     from jetsel.cli.models.samples import Folder, Own
     from jetsel.daemon.building import build_missing
-    from jetsel.daemon.generation import limits_of
+    from jetsel.daemon.snapshot import limits_of
     from jetsel.engines.building.builder import Builder
     from jetsel.engines.building.child import Patience
 

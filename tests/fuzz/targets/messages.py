@@ -7,6 +7,7 @@ import functools
 import json
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,12 +15,13 @@ from typing import NamedTuple
 import zmq
 
 from jetsel.config import Config, Models, Power, Server
-from jetsel.daemon.generation import build
+from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.listener import Listener
+from jetsel.daemon.loading import load
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
-from jetsel.daemon.service import Service
+from jetsel.daemon.snapshot import read_snapshot
 from jetsel.engines import Backends
 from jetsel.errors import InternalError
 from jetsel.wire import Answer, Classify, Failure, Pixels, Reload, Status, decode_reply, encode, read_id
@@ -48,7 +50,7 @@ __all__ = ["MAX_BYTES", "WORDS", "mutation", "run", "seeds"]
 class Rig(NamedTuple):
     """A daemon without its threads, and a peer of its socket."""
 
-    service: Service
+    dispatcher: Dispatcher
     peer: zmq.Socket[bytes]
 
 
@@ -66,27 +68,27 @@ def rig() -> Rig:
     )
     listener = Listener(folder / "j.sock", None)
     port = Port(listener, None, 1_000_000)
-    generation = build(config)
+    snapshot = read_snapshot(config)
     backends, metering = Backends(config.host), Metering(config.power)
-    generation.load(backends)
-    metering.serve(generation.families, config.power)
-    service = Service(config, generation, port, backends, metering, lambda: config, Notifier())
+    load(snapshot, backends, lambda *_: None, threading.Event())
+    metering.serve(snapshot.families, config.power)
+    dispatcher = Dispatcher(snapshot, port, backends, metering, lambda: config, Notifier())
+    dispatcher.begin_serving()
     peer = zmq.Context.instance().socket(zmq.DEALER)
     peer.setsockopt(zmq.RCVTIMEO, int(LIMIT_S * 1e3))
     peer.setsockopt(zmq.LINGER, 0)
     peer.connect(port.endpoints[0])
-    return Rig(service, peer)
+    return Rig(dispatcher, peer)
 
 
 def run(data: bytes) -> None:
     """Each message is answered once, under its own id, by no defect; afterwards nothing of it is held."""
-    service, peer = rig()
+    dispatcher, peer = rig()
     frames = data.split(BETWEEN)[:60]
     peer.send_multipart(frames)
-    sleep = service.waiter()
-    while not service.receive():
-        sleep()
-    while (piece := service.next_piece()) is not None:
+    while not dispatcher.receive():
+        dispatcher.sleep()
+    while (piece := dispatcher.next_piece()) is not None:
         piece()
     reply = decode_reply(peer.recv_multipart()[-1])
     assert peer.poll(0) == 0
@@ -94,7 +96,7 @@ def run(data: bytes) -> None:
         assert reply.code != InternalError.code, reply
     body = frames[1:] if frames[0] == b"" and len(frames) > 1 else frames  # REQ's delimiter is no frame of the message
     assert reply.id == read_id(body[0])
-    assert service.is_drained
+    assert dispatcher.is_drained
     if isinstance(reply, Answer):
         assert reply.ran[-1].model == reply.model
 

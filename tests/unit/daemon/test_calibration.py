@@ -11,7 +11,7 @@ import pytest
 
 from jetsel.config import Config, Models
 from jetsel.daemon.changes import changes
-from jetsel.daemon.generation import Generation, build
+from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.premodel.installed import install, rollback
 from tests.unit.daemon.families import calibrate, calibration_of, put_family
 
@@ -36,13 +36,13 @@ def put(models: Path, owners: Path, created: str, **changed: Any) -> Path:
     return install(calibration_of(models, "cats", created=created, **changed), owners, "cats").directory
 
 
-def served(models: Path, owners: Path, before: Generation | None = None, **others: Any) -> Generation:
+def served(models: Path, owners: Path, before: Snapshot | None = None, **others: Any) -> Snapshot:
     chosen = Models(starter=False, paths=[str(models)], calibrations=str(owners), **others)
-    return build(Config(models=chosen), before)
+    return read_snapshot(Config(models=chosen), before)
 
 
-def told(generation: Generation) -> str | None:
-    return generation.families["cats"].status(0, 0).calibration
+def told(snapshot: Snapshot) -> str | None:
+    return snapshot.families["cats"].status(0, 0).calibration
 
 
 def test_the_owner_s_is_preferred_to_the_shipped_one(models: Path, owners: Path) -> None:

@@ -47,7 +47,7 @@ def said(manager: socket.socket) -> list[str]:
 
 def test_each_word_of_a_life_is_one_datagram(manager: socket.socket) -> None:
     notifier = Notifier(manager.getsockname())
-    notifier.extend_timeout(2.5, "loading 1 of 5")
+    notifier.progress("loading 1 of 5", 2.5)
     assert said(manager) == ["EXTEND_TIMEOUT_USEC=2500000", "STATUS=loading 1 of 5"]
     notifier.ready("ready")
     assert said(manager) == ["READY=1", "STATUS=ready"]
@@ -167,7 +167,7 @@ def test_a_feeding_that_is_not_taken_is_told_to_the_feeder_and_not_waited_for(ma
 def test_nothing_follows_the_word_that_it_stops(manager: socket.socket) -> None:
     notifier = Notifier(manager.getsockname())
     notifier.stopping(40)
-    notifier.extend_timeout(300, "loading 1 of 5")
+    notifier.progress("loading 1 of 5", 300)
     notifier.ready("ready")
     notifier.reloading()
     notifier.status("well")

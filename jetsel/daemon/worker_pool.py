@@ -1,4 +1,4 @@
-"""The threads of the daemon: whoever is idle sleeps at the socket, and whoever receives a request begins it at once.
+"""The daemon's threads: an idle one sleeps at the socket, and the one that receives a request begins it at once.
 
 There is one more thread than may compute at a time, so the socket is read, and a full queue answered, while all of the
 others compute.
@@ -20,22 +20,22 @@ PAUSE_S = 0.01  # after a defect, so that one that lasts does not take a core
 
 
 class Work(Protocol):
-    """What the crew serves."""
+    """What the workers serve."""
 
-    def waiter(self) -> Callable[[], None]:
-        """Return what one thread calls to sleep until the socket may have something, or `wake` is called."""
+    def sleep(self) -> None:
+        """Return when the socket may have something, `wake` was called, or it is time to come round."""
 
     def wake(self) -> None:
-        """Rouse one thread that sleeps, or the next that would."""
+        """End the sleep of one thread, or the next sleep."""
 
     def receive(self) -> int:
         """Take what has come off the socket, without waiting; return how many messages that was."""
 
     def next_piece(self) -> Callable[[], None] | None:
-        """Return the next piece of work that can be done now, or None. Called under the crew's lock."""
+        """Return the next piece of work that can be done now, or None. Called under the pool's lock."""
 
     def has_more(self) -> bool:
-        """Whether another piece may be there. Called under the crew's lock."""
+        """Whether another piece may be there. Called under the pool's lock."""
 
     def turned(self) -> None:
         """The calling thread has come round: its piece is done, and the socket is read."""
@@ -44,7 +44,7 @@ class Work(Protocol):
         """The calling thread comes round no more."""
 
 
-class Crew:
+class WorkerPool:
     """`workers` threads that compute, and one more."""
 
     def __init__(self, work: Work, workers: int) -> None:
@@ -55,7 +55,7 @@ class Crew:
         self._sleeping = 0
         self._stopping = False
         self._threads = [
-            threading.Thread(target=self._serve, name=f"crew-{i}", daemon=True) for i in range(workers + 1)
+            threading.Thread(target=self._serve, name=f"worker-{i}", daemon=True) for i in range(workers + 1)
         ]
 
     def start(self) -> None:
@@ -74,34 +74,38 @@ class Crew:
 
     def _serve(self) -> None:
         try:
-            sleep = self._work.waiter()
             is_read = False  # whether the socket had nothing, and no reply was sent since: sending can hide a message
             while not self._stopping:
-                is_read = self._turn(sleep, is_read=is_read)
+                is_read = self._turn(is_read=is_read)
         finally:
             self._work.left()
-            self._work.wake()  # one ring rouses one thread: each that leaves passes it on
+            self._work.wake()  # one call ends one sleep: each that leaves passes it on
 
-    def _turn(self, sleep: Callable[[], None], *, is_read: bool) -> bool:
-        """Do one piece, or sleep where the socket is read, then read it; return whether there was nothing."""
+    def _turn(self, *, is_read: bool) -> bool:
+        """Do one piece of work, or sleep where the socket is read, then read it; return whether there was nothing."""
         try:
             self._work.turned()
-            piece = self._take(will_sleep=is_read)
-            if piece is not None:
-                self._do(piece)
-            elif is_read:
-                self._rest(sleep)
+            self._work_or_sleep(is_read=is_read)
+            return self._work.receive() == 0
         except Exception:  # a defect of ours, or no memory: the thread must live to do the next
-            log.exception("a thread of the crew met a defect and goes on", extra=event("crew-failed"))
+            log.exception("a worker met a defect and goes on", extra=event("worker-failed"))
             time.sleep(PAUSE_S)
-        return self._read()
+            return False
 
-    def _rest(self, sleep: Callable[[], None]) -> None:
-        try:
-            sleep()
-        finally:
-            with self._lock:
-                self._sleeping -= 1
+    def _work_or_sleep(self, *, is_read: bool) -> None:
+        piece = self._take(will_sleep=is_read)
+        if piece is not None:
+            try:
+                piece()
+            finally:
+                with self._lock:
+                    self._working -= 1
+        elif is_read:
+            try:
+                self._work.sleep()
+            finally:
+                with self._lock:
+                    self._sleeping -= 1
 
     def _take(self, *, will_sleep: bool) -> Callable[[], None] | None:
         """Return a piece of work; where there is none, count this thread among the sleeping if it is about to be."""
@@ -113,23 +117,7 @@ class Crew:
             self._working += 1
             try:
                 if self._sleeping and self._working < self._workers and self._work.has_more():
-                    self._work.wake()  # it will rouse the next in its turn
+                    self._work.wake()  # it will wake the next in its turn
             except MemoryError:
                 pass  # the piece is taken and must be done; those that sleep come round by themselves
             return piece
-
-    def _do(self, piece: Callable[[], None]) -> None:
-        try:
-            piece()
-        finally:
-            with self._lock:
-                self._working -= 1
-
-    def _read(self) -> bool:
-        """Take what has come off the socket; return whether there was nothing."""
-        try:
-            return self._work.receive() == 0
-        except Exception:  # as above
-            told = event("socket-failed")
-            log.exception("a thread of the crew met a defect at the socket and goes on", extra=told)
-            return False

@@ -1,0 +1,278 @@
+"""The request loop: messages off the socket, work for the worker pool, replies back."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from jetsel.config import Config
+from jetsel.daemon import pipeline
+from jetsel.daemon.admission import Admission
+from jetsel.daemon.current import Current
+from jetsel.daemon.door import Door
+from jetsel.daemon.job import Job
+from jetsel.daemon.message import Route
+from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.notify import Notifier
+from jetsel.daemon.port import Port
+from jetsel.daemon.probe import Probe
+from jetsel.daemon.reload import Reload
+from jetsel.daemon.reload_requests import ReloadRequests
+from jetsel.daemon.request_log import log_reply
+from jetsel.daemon.shortage import unexpected
+from jetsel.daemon.snapshot import Snapshot
+from jetsel.daemon.status import queue_status, status
+from jetsel.daemon.tally import Tally
+from jetsel.daemon.trust import Trust
+from jetsel.daemon.watchdog import Watchdog
+from jetsel.engines import Backends
+from jetsel.errors import JetselError, LoadingError, ReloadFailedError, ShuttingDownError
+from jetsel.events import event, run_about
+from jetsel.runtime import Batch, Driver, Flight
+from jetsel.wire import Answer, Failure, Reply, StatusReply, encode, failure
+from jetsel.wire import Reload as ReloadRequest
+
+log = logging.getLogger("jetsel.daemon")
+
+MOST_PER_TURN = 64  # messages taken off the socket before the work they made is begun
+
+
+class Dispatcher:
+    """The daemon between its socket and its workers. Implements worker_pool.Work."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        port: Port,
+        backends: Backends,
+        metering: Metering,
+        reread: Callable[[], Config],
+        notifier: Notifier,
+    ) -> None:
+        """reread: gives the configuration for a reload."""
+        self._metering = metering
+        self._port = port
+        self._backends = backends
+        self._notifier = notifier
+        self._tally = Tally()
+        self._admission = Admission(snapshot.config.server, snapshot.workers)
+        self._stopping = threading.Event()
+        self.current = Current(snapshot)
+        self._reload = Reload(self.current, backends, metering, reread, self._stopping, notifier.progress)
+        self._reloads = ReloadRequests(self._reload_counted, self._reply, port.wake, notifier)
+        self._probe = Probe(self.current, backends)
+        self._watchdog = Watchdog(notifier.watchdog_s, notifier.watchdog, self._probe, backends.asking)
+        if self._watchdog.longest_sleep_s is not None:
+            port.heartbeat_ms = min(port.heartbeat_ms, self._watchdog.longest_sleep_s * 1e3)
+        trust = Trust(snapshot.config.server.admin_group)
+        self._door = Door(
+            self.current, self._admission, self._tally, metering, trust, self._reply, self._status, self._begin_reload
+        )
+        self._jobs: deque[Job] = deque()
+        self._flying: dict[Flight, Job] = {}
+        self._in_hand: set[Job] = set()  # what was taken in and is not answered
+        self._lost_replies = 0
+        self.sleep = port.waiter()
+
+    # What the workers call.
+
+    def wake(self) -> None:
+        """End the sleep of one thread, or the next sleep."""
+        self._port.wake()
+
+    def receive(self) -> int:
+        """Take what has come off the socket, answer what needs no work, queue the rest; return how many that was."""
+        messages = self._port.receive(MOST_PER_TURN)
+        self._warn_of_lost_replies()
+        for message in messages:
+            job = self._door.accept(message)
+            if job is not None:
+                self._in_hand.add(job)
+                self._jobs.append(job)
+        return len(messages)
+
+    def next_piece(self) -> Callable[[], None] | None:
+        """The next thing to compute: models that photographs wait for before photographs that wait to be decoded.
+
+        Where many wait to be decoded, models wait for a whole batch: that costs less than as many single runs, and
+        delays nobody, since the queue behind is longer. The daemon's own request comes before either.
+        """
+        probe = self._probe.take()
+        if probe is not None:
+            self._in_hand.add(probe)
+            return functools.partial(self._begin, probe)
+        for snapshot in self.current.standing:
+            for family in snapshot.families.values():
+                batch = self._take(family.driver)
+                if batch is not None:
+                    return functools.partial(self._execute, family.driver, batch)
+        if not self._jobs:
+            return None
+        piece = functools.partial(self._begin, self._jobs[0])
+        self._jobs.popleft()  # what may fail for want of memory is done: no request is lost between queue and worker
+        return piece
+
+    def _take(self, driver: Driver) -> Batch | None:
+        return driver.take(patient=len(self._jobs) >= driver.max_batch)
+
+    def has_more(self) -> bool:
+        """Whether another piece may be there."""
+        return bool(self._jobs or self._probe.is_waiting) or any(
+            family.driver.is_waited_for for snapshot in self.current.standing for family in snapshot.families.values()
+        )
+
+    def turned(self) -> None:
+        """The calling thread has come round."""
+        self._watchdog.turned()
+
+    def left(self) -> None:
+        """The calling thread comes round no more."""
+        self._watchdog.left()
+
+    # What the lifecycle calls.
+
+    def progress(self, words: str, patience_s: float) -> None:
+        """Note how far the loading at the start is, and tell the service manager when the next word comes at last."""
+        self.current.progress = words
+        self._notifier.progress(words, patience_s)
+
+    def begin_serving(self) -> None:
+        """Admit requests and feed the watchdog from now on: every model is loaded."""
+        self.current.is_ready, self.current.progress = True, None
+        self._watchdog.start()
+
+    def reload(self) -> None:
+        """Have everything read again, and served from the next request on; for a signal, which nobody answers."""
+        self._reloads.ask()
+
+    def refuse_new(self) -> int:
+        """From now on only what was admitted is answered, and no reload begins; return how much of that is left."""
+        self._door.is_closed = True
+        self._stopping.set()
+        self._reloads.close()
+        return self._admission.in_queue
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether every message that came has been answered, as far as can be seen now."""
+        return self._admission.in_queue == 0 and self._port.is_quiet
+
+    def give_up(self) -> int:
+        """Tell who is not answered yet to ask again, and return how many they are; whoever works on it says no more."""
+        jobs = [job for job in self._in_hand.copy() if not job.is_probe]
+        for job in jobs:
+            self._finish(job, ShuttingDownError("the daemon has stopped: send again when it is back"))
+        return len(jobs)
+
+    def end(self, patience_s: float) -> bool:
+        """Once the workers have stopped: end the reload that is under way; return whether it has ended."""
+        return self._reloads.give_up(patience_s)
+
+    # Work.
+
+    def _begin(self, job: Job) -> None:
+        """Decode the photograph, begin its policy, and run the first model where its engine is free."""
+        driver = job.family.driver
+        try:
+            ended = run_about((job.request.id,), self._prepare, job)
+        except Exception as error:  # the request loop's net: whatever one photograph breaks, the next is served
+            self._finish(job, error)
+            return
+        if ended:
+            self._finish(job, None)
+            return
+        batch = self._take(driver)  # its own run, mostly, while its input is warm in this core's cache
+        if batch is not None:
+            self._execute(driver, batch)
+
+    def _prepare(self, job: Job) -> bool:
+        flight = pipeline.prepare(job)
+        self._flying[flight] = job  # before it begins: another thread may end it at once
+        return job.family.driver.begin(flight)
+
+    def _execute(self, driver: Driver, batch: Batch) -> None:
+        """Run one model on the photographs of a batch, and answer the requests that end with it."""
+        ended, defect = batch.flights, None
+        try:
+            ended = run_about(lambda: self._ids(batch), driver.execute, batch)
+        except Exception as error:  # the net again: a defect of ours fails the batch, and each of it is told
+            defect = error
+        for flight in ended:
+            job = self._flying.get(flight)
+            if job is not None:  # else the end of the daemon has answered it
+                self._finish(job, defect)
+
+    def _ids(self, batch: Batch) -> tuple[str, ...]:
+        jobs = [self._flying.get(flight) for flight in batch.flights]
+        return tuple(job.request.id for job in jobs if job is not None)
+
+    def _finish(self, job: Job, error: Exception | None) -> None:
+        """Answer a request that has ended, or was ended by this error, and count it."""
+        try:
+            self._in_hand.remove(job)
+        except KeyError:
+            return  # the end of the daemon has answered it
+        reply = self._answer(job, error)
+        is_answer = isinstance(reply, Answer)
+        self.current.leave(job.snapshot)
+        if job.flight is not None:
+            self._flying.pop(job.flight, None)
+        if job.is_probe:
+            self._probe.over(None if isinstance(reply, Answer) else reply.code)
+            return
+        self._tally.ended(reply)
+        work_ms = reply.stages_ms.total - reply.stages_ms.queue if isinstance(reply, Answer) else None
+        self._admission.release(job.load, work_ms)
+        self._metering.close(job.bill, job.family.name, job.policy.name if is_answer else None, job.request)
+        if self.current.snapshot.config.log.requests:
+            log_reply(job, reply)
+        self._reply(job.route, reply)
+
+    def _answer(self, job: Job, error: Exception | None) -> Answer | Failure:
+        try:
+            if error is not None:
+                raise error
+            return pipeline.answer(job, self._metering)
+        except JetselError as refused:
+            return failure(job.request.id, refused)
+        except Exception as defect:
+            return failure(job.request.id, unexpected(defect, job.request.id))
+
+    def _reply(self, route: Route, reply: Reply) -> None:
+        self._port.send(route, encode(reply))
+
+    def _warn_of_lost_replies(self) -> None:
+        lost = self._port.lost_replies
+        if lost > self._lost_replies:
+            told = event("replies-lost", count=lost - self._lost_replies)
+            self._lost_replies = lost
+            log.warning("replies are lost: who asked is gone, or does not read", extra=told)
+
+    # Status and reload.
+
+    def _status(self, request_id: str) -> StatusReply:
+        current, workers = self.current, self.current.snapshot.workers
+        state = "stopping" if self._door.is_closed else "ready" if current.is_ready else "loading"
+        queue = queue_status(self._admission, len(self._jobs), workers)
+        return status(request_id, state, current, self._tally, queue, self._port, self._metering, self._backends)
+
+    def _begin_reload(self, route: Route, request: ReloadRequest) -> None:
+        if not self.current.is_ready:
+            raise LoadingError("the models are still loading: reload when they are there")
+        self._reloads.ask((route, request))
+
+    def _reload_counted(self) -> list[str]:
+        with self._tally.reload() as changed:
+            changed += self._port.reload_keys()  # first: who is revoked is out, even where a model's file is wrong
+            try:
+                changed += self._reload()
+            except ReloadFailedError as error:
+                if not changed:
+                    raise
+                raise ReloadFailedError(
+                    f"{error}; but of the keys, which are read first: {', '.join(changed)}"
+                ) from None
+        return changed

@@ -1,0 +1,135 @@
+"""How one snapshot follows another, on real models: who keeps which, and when engines are freed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jetsel.config import Config, Models, Power
+from jetsel.daemon import reload as module
+from jetsel.daemon.current import Current
+from jetsel.daemon.loading import load
+from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.reload import Reload
+from jetsel.daemon.snapshot import Snapshot, read_snapshot
+from jetsel.engines import Backends, Engine
+from jetsel.errors import JetselError, ReloadFailedError, ShuttingDownError
+from tests.unit.daemon.families import put_family
+from tests.unit.daemon.test_snapshot import BATCH
+
+
+class Rig:
+    """What serves in a daemon, without its socket; `config` is what a reload reads."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = put_family(folder, "cats", "cat-s", "cat-l")
+        self.config = self.of()
+        self.metering = Metering(Power(sensor="none"))
+        self.stopping = threading.Event()
+        backends, first = Backends(), read_snapshot(self.config)
+        load(first, backends, lambda *_: None, self.stopping)
+        self.current = Current(first)
+        self.reload = Reload(self.current, backends, self.metering, lambda: self.config, self.stopping, lambda *_: None)
+
+    def of(self, **models: object) -> Config:
+        return Config(models=Models(starter=False, paths=[str(self.folder)], **models))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = Rig(tmp_path / "cats")
+    yield made
+    made.metering.stop()
+
+
+def is_freed(found: Engine) -> bool:
+    try:
+        found.infer(BATCH)
+    except JetselError as error:
+        return "closed" in str(error)
+    return False
+
+
+def test_a_request_keeps_the_snapshot_that_it_began_with_and_its_engines_go_after_it(rig: Rig) -> None:
+    current = rig.current
+    first, again = current.enter(), current.enter()
+    old = first.engines
+    rig.config = rig.of(threads=2)
+    assert rig.reload() == ["[models]"]
+    assert current.snapshot is not first
+    current.leave(first)
+    assert first in current.standing, "the other request runs on"
+    assert not any(map(is_freed, old))
+    current.leave(again)
+    assert current.standing == (current.snapshot,)
+    assert all(map(is_freed, old))
+    assert not any(map(is_freed, current.snapshot.engines))
+
+
+def test_without_requests_the_old_one_goes_at_once_but_what_the_new_one_took_over(rig: Rig) -> None:
+    small, large = rig.current.snapshot.engines
+    rig.config = rig.of(only=["cat-s"])
+    assert "model cat-l removed" in rig.reload()
+    assert rig.current.snapshot.engines == [small]
+    assert is_freed(large)
+    assert not is_freed(small)
+
+
+def test_an_engine_that_an_older_request_shares_is_not_freed_under_it(rig: Rig) -> None:
+    hung = rig.current.enter()
+    _, shared = hung.engines
+    rig.reload()  # takes it over
+    rig.config = rig.of(only=["cat-s"])
+    rig.reload()
+    assert not is_freed(shared)
+    rig.current.leave(hung)
+    assert is_freed(shared)
+
+
+def test_a_reload_that_is_refused_or_stopped_changes_nothing_and_leaves_nothing(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Snapshot] = []
+
+    def reading(*arguments: object) -> Snapshot:
+        made.append(read_snapshot(*arguments))  # type: ignore[arg-type]
+        return made[-1]
+
+    monkeypatch.setattr(module, "read_snapshot", reading)
+    before = rig.current.snapshot
+    rig.config = rig.of(threads=2)
+    (rig.folder / "cat-l.onnx").write_bytes(b"damaged")
+    with pytest.raises(ReloadFailedError, match=r"the running configuration stays: .*cat-l"):
+        rig.reload()
+    rig.stopping.set()
+    with pytest.raises(ShuttingDownError):
+        rig.reload()
+    assert rig.current.standing == (before,)
+    assert not any(map(is_freed, before.engines))
+    assert len(made) == 2
+    assert all(is_freed(engine) for snapshot in made for engine in snapshot.engines)
+
+
+def test_what_loads_stands_behind_the_requests_unless_its_engines_have_threads(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, float]] = []
+
+    def loading(*arguments: object) -> None:
+        seen.append((os.getpriority(os.PRIO_PROCESS, threading.get_native_id()), sys.getswitchinterval()))
+        load(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "load", loading)
+    usual, usual_s = os.getpriority(os.PRIO_PROCESS, threading.get_native_id()), sys.getswitchinterval()
+    rig.reload()
+    rig.config = rig.of(threads=2)
+    rig.reload()
+    assert [nice for nice, _ in seen] == [min(usual + module.NICENESS, 19), usual]
+    assert [interval_s for _, interval_s in seen] == pytest.approx([module.SWITCH_S] * 2)
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == usual
+    assert sys.getswitchinterval() == usual_s

@@ -1,0 +1,134 @@
+"""Whoever asks for a reload is answered, once, however the reload ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jetsel.daemon.message import Route
+from jetsel.daemon.notify import Notifier
+from jetsel.daemon.reload_requests import ReloadRequests
+from jetsel.errors import ReloadFailedError
+from jetsel.wire import PROTOCOL_VERSION, Reload, Reply
+
+LIMIT_S = 60.0
+ROUTE = Route(b"peer", delimited=False)
+
+
+def message(request_id: str) -> tuple[Route, Reload]:
+    return ROUTE, Reload(PROTOCOL_VERSION, request_id)
+
+
+class Rig:
+    """A requests whose reload does what the test says, and the replies that it gave."""
+
+    def __init__(self, reload: Callable[[], list[str]]) -> None:
+        self.replies: list[Any] = []
+        self.fails_for: set[str] = set()
+        self._change = threading.Condition()
+        self.requests = ReloadRequests(reload, self._reply, lambda: None, Notifier())
+
+    def _reply(self, route: Route, reply: Reply) -> None:
+        assert route is ROUTE
+        if reply.id in self.fails_for:
+            raise MemoryError
+        with self._change:
+            self.replies.append(reply)
+            self._change.notify_all()
+
+    def wait_for(self, count: int) -> None:
+        with self._change:
+            assert self._change.wait_for(lambda: len(self.replies) >= count, LIMIT_S), self.replies
+
+
+class Gate:
+    """A reload that takes until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Semaphore(0)
+        self.go = threading.Semaphore(0)
+        self.count = 0
+
+    def __call__(self) -> list[str]:
+        self.count += 1
+        self.begun.release()
+        assert self.go.acquire(timeout=LIMIT_S)
+        return [f"reload {self.count}"]
+
+
+def test_who_asks_is_told_what_changed() -> None:
+    rig = Rig(lambda: ["[policy]"])
+    for number in range(20):
+        rig.requests.ask(message(str(number)))
+        rig.wait_for(number + 1)
+    assert [(reply.id, reply.changed) for reply in rig.replies] == [(str(n), ["[policy]"]) for n in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ReloadFailedError("no such model"), "reload-failed"),
+        (MemoryError(), "reload-failed"),
+        (OSError(5, "Input/output error"), "internal"),
+    ],
+)
+def test_whatever_a_reload_ends_with_who_asked_is_answered(error: Exception, code: str) -> None:
+    def fail() -> list[str]:
+        raise error
+
+    rig = Rig(fail)
+    for number in range(3):
+        rig.requests.ask(message(str(number)))
+        rig.wait_for(number + 1)
+    assert [reply.code for reply in rig.replies] == [code] * 3
+
+
+def test_a_reply_that_cannot_be_sent_fails_neither_the_others_nor_the_next_reload() -> None:
+    gate = Gate()
+    rig = Rig(gate)
+    rig.fails_for.add("broken")
+    rig.requests.ask(message("first"))
+    assert gate.begun.acquire(timeout=LIMIT_S)
+    for name in ("broken", "second"):
+        rig.requests.ask(message(name))
+    gate.go.release(3)
+    rig.wait_for(2)
+    rig.requests.ask(message("third"))
+    rig.wait_for(3)
+    assert [reply.id for reply in rig.replies] == ["first", "second", "third"]
+
+
+def test_who_asks_meanwhile_shares_the_next_and_not_the_one_that_has_read_already() -> None:
+    gate = Gate()
+    rig = Rig(gate)
+    rig.requests.ask(message("first"))
+    assert gate.begun.acquire(timeout=LIMIT_S)
+    for number in range(10):
+        rig.requests.ask(message(str(number)))
+    rig.requests.ask()
+    gate.go.release(2)
+    rig.wait_for(11)
+    assert rig.replies[0].id == "first"
+    assert rig.replies[0].changed == ["reload 1"]
+    assert {reply.id for reply in rig.replies[1:]} == {str(number) for number in range(10)}
+    assert all(reply.changed == ["reload 2"] for reply in rig.replies[1:])
+    assert gate.count == 2
+
+
+def test_at_the_end_who_waits_is_told_so_once() -> None:
+    gate = Gate()
+    rig = Rig(gate)
+    rig.requests.ask(message("under way"))
+    assert gate.begun.acquire(timeout=LIMIT_S)
+    rig.requests.ask(message("waits"))
+    rig.requests.close()
+    rig.requests.ask(message("late"))
+    assert rig.requests.give_up(0.05) is False
+    told = [(reply.id, reply.code, reply.retry) for reply in rig.replies]
+    assert told == [(name, "shutting-down", True) for name in ("waits", "late", "under way")]
+    gate.go.release(5)
+    assert rig.requests.give_up(LIMIT_S) is True
+    assert (len(rig.replies), gate.count) == (3, 1), "nobody is answered twice"

@@ -1,0 +1,243 @@
+"""What one configuration serves, read from real folders and loaded: families and models, and what stops a start."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jetsel.config import Config, Models, OwnPolicy, Policy, Server
+from jetsel.daemon.loading import load
+from jetsel.daemon.snapshot import Snapshot, read_snapshot
+from jetsel.engines import Backends
+from jetsel.engines.hosted import HostedEngine
+from jetsel.engines.onnx import OnnxEngine
+from jetsel.errors import ConfigError, JetselError, ShuttingDownError, UnknownFamilyError
+from tests.unit.daemon.families import SIDE_PX, put_family
+
+BATCH = np.zeros((1, 3, SIDE_PX, SIDE_PX), np.float32)
+
+
+def config(*folders: Path, models: dict[str, object] | None = None, **sections: object) -> Config:
+    chosen = Models(starter=False, paths=[str(folder) for folder in folders], **(models or {}))  # type: ignore[arg-type]
+    return Config(models=chosen, **sections)  # type: ignore[arg-type]
+
+
+def refused(wanted: Config) -> str:
+    with pytest.raises(ConfigError) as caught:
+        read_snapshot(wanted)
+    assert len(str(caught.value).splitlines()) == 1
+    return str(caught.value)
+
+
+def loaded(wanted: Config, before: Snapshot | None = None) -> Snapshot:
+    snapshot = read_snapshot(wanted, before)
+    load(snapshot, Backends(), lambda *_: None, threading.Event(), before)
+    return snapshot
+
+
+@pytest.fixture
+def cats(tmp_path: Path) -> Path:
+    return put_family(tmp_path / "cats", "cats", "cat-s", "cat-l")
+
+
+@pytest.fixture
+def dogs(tmp_path: Path) -> Path:
+    return put_family(tmp_path / "dogs", "dogs", "dog-s", "dog-l")
+
+
+def served(snapshot: Snapshot) -> dict[str, list[str]]:
+    return {name: list(family.models) for name, family in snapshot.families.items()}
+
+
+def test_every_family_of_the_folders_is_served_cheapest_model_first(cats: Path, dogs: Path) -> None:
+    snapshot = read_snapshot(config(cats, dogs, models={"default_family": "dogs"}))
+    assert served(snapshot) == {"cats": ["cat-s", "cat-l"], "dogs": ["dog-s", "dog-l"]}
+    assert snapshot.family(None).name == "dogs"
+    assert snapshot.family("cats").name == "cats"
+    with pytest.raises(UnknownFamilyError, match="no family 'birds' is served: cats, dogs"):
+        snapshot.family("birds")
+
+
+def test_the_limits_and_the_workers_are_the_configuration_s(cats: Path) -> None:
+    server = Server(workers=3, max_image_mb=1.5, max_image_megapixels=0.25)
+    snapshot = read_snapshot(config(cats, server=server))
+    assert snapshot.workers == 3
+    assert (snapshot.limits.max_bytes, snapshot.limits.max_pixels) == (1_500_000, 250_000)
+
+
+def test_of_several_families_the_starter_is_the_default(cats: Path, tmp_path: Path) -> None:
+    starter = put_family(tmp_path / "starter", "starter", "xs")
+    assert read_snapshot(config(cats, starter)).default_family == "starter"
+
+
+def test_of_several_families_none_of_which_is_the_starter_one_must_be_named(cats: Path, dogs: Path) -> None:
+    assert refused(config(cats, dogs)).startswith("models.default_family: several families (cats, dogs) and none named")
+
+
+def test_only_the_models_that_are_named_are_served(cats: Path, dogs: Path) -> None:
+    assert served(read_snapshot(config(cats, dogs, models={"only": ["cat-l"]}))) == {"cats": ["cat-l"]}
+    both = config(cats, dogs, models={"only": ["cat-l", "dog-s"], "default_family": "cats"})
+    assert served(read_snapshot(both)) == {"cats": ["cat-l"], "dogs": ["dog-s"]}
+
+
+def test_a_name_in_only_that_no_folder_has_is_refused(cats: Path) -> None:
+    assert "models.only: no folder has cat-m, cat-xl" in refused(
+        config(cats, models={"only": ["cat-xl", "cat-s", "cat-m"]})
+    )
+
+
+def test_no_model_at_all_is_refused_with_every_reason(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "bad.json").write_text("{")
+    said = refused(config(empty, tmp_path / "gone"))
+    assert said.startswith(f"models.paths: no model in {empty}, {tmp_path / 'gone'}; ")
+    assert "bad.json" in said
+    assert "No such file" in said
+    assert refused(config()).startswith("models.paths: no model in no folder")
+
+
+def test_a_broken_manifest_is_listed_and_the_rest_is_served(cats: Path) -> None:
+    (cats / "cat-m.json").write_text("{")
+    snapshot = read_snapshot(config(cats))
+    assert served(snapshot) == {"cats": ["cat-s", "cat-l"]}
+    (line,) = snapshot.broken
+    assert str(cats / "cat-m.json") in line
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        (Policy(default="best"), "policy.default: family cats has no policy 'best'; it has single:cat-s, single:cat-l"),
+        (Policy(default="cascade"), "policy.default: family cats has no policy 'cascade'"),
+        (Policy(fallback="cat-xl"), "policy.fallback: family cats has no model 'cat-xl'; it has cat-s, cat-l"),
+    ],
+)
+def test_a_default_that_the_family_has_not_is_refused(cats: Path, policy: Policy, said: str) -> None:
+    assert refused(config(cats, policy=policy)).startswith(said)
+
+
+def test_a_damaged_model_is_unavailable_with_its_reason_and_the_rest_serve(cats: Path) -> None:
+    weights = cats / "cat-l.onnx"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\xff")
+    snapshot = loaded(config(cats))
+    good, bad = snapshot.families["cats"].status(0, 0).models
+    assert (good.state, good.reason) == ("ready", None)
+    assert (bad.name, bad.state) == ("cat-l", "unavailable")
+    assert bad.reason is not None
+    assert "sha256" in bad.reason
+    snapshot.close()
+
+
+def test_a_model_that_answers_another_number_of_classes_is_unavailable(cats: Path) -> None:
+    put_family(cats, "cats", "cat-s", classes=5)
+    snapshot = loaded(config(cats))
+    lane = snapshot.families["cats"].driver.lanes["cat-s"]
+    assert lane.engine is None
+    assert "do not belong together" in str(lane.unavailable)
+    snapshot.close()
+
+
+def test_a_backend_for_a_model_that_is_nowhere_is_refused(cats: Path) -> None:
+    assert refused(config(cats, models={"backends": {"cat-q": "tensorrt"}})).startswith(
+        "models.backends: no folder has cat-q"
+    )
+
+
+def test_a_fallback_and_a_default_policy_are_asked_of_the_default_family_alone(cats: Path, dogs: Path) -> None:
+    wanted = {"models": {"default_family": "cats"}, "policy": Policy(default="single:cat-s", fallback="cat-s")}
+    snapshot = read_snapshot(config(cats, dogs, **wanted))
+    assert snapshot.families["cats"].fallback == "cat-s"
+    assert snapshot.families["dogs"].fallback == "dog-l"
+    assert snapshot.families["dogs"].default_policy["top1"] == "single:dog-l"
+    said = refused(config(cats, dogs, models={"default_family": "dogs"}, policy=Policy(fallback="cat-s")))
+    assert said.startswith("policy.fallback: family dogs has no model 'cat-s'")
+
+
+def test_the_owner_s_policies_belong_to_the_family_of_their_models_and_no_other_is_taken(
+    cats: Path, dogs: Path
+) -> None:
+    def own(name: str, *models: str) -> Config:
+        policies = {name: OwnPolicy(list(models), [0.5] * (len(models) - 1))}
+        return config(cats, dogs, models={"default_family": "dogs"}, policies=policies)
+
+    families = read_snapshot(own("quick", "cat-s", "cat-l")).families
+    assert "quick" in families["cats"].policies["top5"]
+    assert "quick" not in families["dogs"].policies["top5"]
+    assert "mixes families" in refused(own("mixed", "cat-s", "dog-l"))
+    assert "no family has cat-xl" in refused(own("odd", "cat-s", "cat-xl"))
+    assert "jetsel has a policy of this name" in refused(own("single:cat-s", "cat-s"))
+
+
+def test_loaded_every_model_answers_on_the_backend_of_its_own(cats: Path) -> None:
+    backends, told = Backends(), list[str]()
+    snapshot = read_snapshot(config(cats, models={"backends": {"cat-s": "onnxruntime-hosted"}}))
+    load(snapshot, backends, lambda words, _: told.append(words), threading.Event())
+    small, large = snapshot.engines
+    assert isinstance(small, HostedEngine)
+    assert isinstance(large, OnnxEngine)
+    assert small.infer(BATCH).logits.shape == large.infer(BATCH).logits.shape == (1, 6)
+    assert [model.state for model in snapshot.families["cats"].status(0, 0).models] == ["ready", "ready"]
+    assert told == ["loading 1 of 2", "loading 2 of 2"]
+    snapshot.close()
+    backends.close()
+
+
+def test_no_model_of_the_default_family_left_stops_the_start(cats: Path, dogs: Path) -> None:
+    for weights in cats.glob("*.onnx"):
+        weights.write_bytes(b"damaged")
+    with pytest.raises(ConfigError, match=r"no model of the default family cats can run: .*sha256.*; .*sha256"):
+        loaded(config(cats, dogs, models={"default_family": "cats"}))
+    loaded(config(cats, dogs, models={"default_family": "dogs"})).close()
+
+
+def test_a_load_that_is_stopped_ends_before_the_next_model(cats: Path) -> None:
+    stop = threading.Event()
+    snapshot = read_snapshot(config(cats))
+    with pytest.raises(ShuttingDownError):
+        load(snapshot, Backends(), lambda *_: stop.set(), stop)
+    assert len(snapshot.engines) == 1
+    snapshot.close()
+
+
+def test_the_next_snapshot_takes_over_what_is_the_same_and_the_last_frees_the_rest(cats: Path) -> None:
+    first = loaded(config(cats))
+    kept, replaced = first.engines
+    put_family(cats, "cats", "cat-x", "cat-y", "cat-l")  # at another place cat-l is another matrix
+    for name in ("cat-x", "cat-y"):
+        (cats / f"{name}.json").unlink()
+    second = loaded(config(cats), first)
+    assert kept in second.engines
+    assert replaced not in second.engines
+    first.close(second)
+    assert kept.infer(BATCH).logits.shape == (1, 6)
+    with pytest.raises(JetselError, match="closed"):
+        replaced.infer(BATCH)
+    second.close()
+    with pytest.raises(JetselError, match="closed"):
+        kept.infer(BATCH)
+
+
+def test_engines_made_for_other_threads_are_not_taken_over_and_the_workers_wait_for_the_next_start(cats: Path) -> None:
+    first = loaded(config(cats, server=Server(workers=1)))
+    second = loaded(config(cats, models={"threads": 2}, server=Server(workers=2)), first)
+    assert not set(first.engines) & set(second.engines)
+    assert second.workers == 1
+    for snapshot in (first, second):
+        snapshot.close()
+
+
+def test_a_model_that_serves_and_would_not_load_again_is_refused_and_the_log_has_only_what_is_to_serve(
+    cats: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = loaded(config(cats))
+    (cats / "cat-s.onnx").write_bytes(b"damaged")
+    with pytest.raises(ConfigError, match="model cat-s of family cats serves now, and does not load again"):
+        loaded(config(cats, models={"threads": 2}), first)
+    assert "is unavailable" not in caplog.text
+    assert "cat-s" in loaded(config(cats), first).families["cats"].damaged
+    loaded(config(cats)).close()
+    assert "model cat-s of family cats is unavailable" in caplog.text
