@@ -49,7 +49,7 @@ class Subject:
         return next((probe for probe in found if probe.usable), found[0])
 
     @cached_property
-    def generation(self) -> Generation:
+    def generation(self) -> Snapshot:
         """What a daemon would serve, not loaded; raises JetselError where it would not start."""
         from jetsel.daemon.snapshot import read_snapshot
 
