@@ -13,6 +13,7 @@ import os
 import queue
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import cv2
 import numpy as np
@@ -23,8 +24,8 @@ from jetsel.errors import JetselError, NoDaemonError
 Newest = queue.Queue  # of one place: a frame, or None at the end
 
 
-def read(capture: cv2.VideoCapture, newest: Newest[np.ndarray | None], stop: threading.Event) -> None:
-    """Keep the newest frame; a file is read at its own pace, as a camera would give it."""
+def read(capture: cv2.VideoCapture, newest: Newest[np.ndarray | None], stop: threading.Event) -> int:
+    """Keep the newest frame, and return how many were dropped; a file is read at its own pace, as a camera's frames."""
     is_file = capture.get(cv2.CAP_PROP_FRAME_COUNT) > 0
     pause_s = 1 / (capture.get(cv2.CAP_PROP_FPS) or 30) if is_file else 0
     n_dropped, there_is_one = 0, True
@@ -34,7 +35,7 @@ def read(capture: cv2.VideoCapture, newest: Newest[np.ndarray | None], stop: thr
             newest.get_nowait()
             n_dropped += 1
         newest.put(frame if there_is_one else None)
-    print(f"{n_dropped} frames were dropped for newer ones")
+    return n_dropped
 
 
 def ask(client: jetsel.Client, frame: np.ndarray, deadline_ms: float) -> str:
@@ -89,8 +90,8 @@ def main() -> None:
     screen = Screen(options.output, (width, height))
     newest: Newest[np.ndarray | None] = Newest(1)
     stop = threading.Event()
-    reader = threading.Thread(target=read, args=(capture, newest, stop))
-    reader.start()
+    pool = ThreadPoolExecutor(1)
+    reader = pool.submit(read, capture, newest, stop)
     try:
         with jetsel.Client(retry=False) as client:  # a frame that is refused is out of date before it could be retried
             while (frame := newest.get()) is not None and screen.show(frame, ask(client, frame, options.deadline_ms)):
@@ -99,9 +100,10 @@ def main() -> None:
         pass
     finally:
         stop.set()
-        reader.join()
+        n_dropped = reader.result()
         capture.release()
         screen.close()
+    print(f"{n_dropped} frames were dropped for newer ones")
 
 
 if __name__ == "__main__":
