@@ -86,7 +86,7 @@ def test_the_camera_ends_at_ctrl_c(shared_daemon: Daemon, tmp_path: Path) -> Non
     ("source", "said"), [("film.avi", "jetsel serve"), ("nowhere.avi", "cannot open")], ids=["no daemon", "no film"]
 )
 def test_the_camera_says_what_it_lacks(tmp_path: Path, source: str, said: str) -> None:
-    film(tmp_path / "film.avi", 5, 20)
+    film(tmp_path / "film.avi", 300, 5)  # longer than the client takes to begin
     process = camera(f"ipc://{tmp_path}/x.sock", str(tmp_path / source))
     _, errors = process.communicate(timeout=60)
     assert process.returncode != 0
