@@ -16,35 +16,27 @@ from jetsel.toml_keys import MAX_KEY_PARTS, line_of_deep_key
 
 SYSTEM_CONFIG = "/etc/jetsel/jetsel.toml"
 
-_PORT = r"([0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])"  # 0 to 65535
 _IPC = r"^ipc:///[^\x00-\x1f]+\Z"
-_TCP = rf"^tcp://([A-Za-z0-9._-]+|\*|\[[0-9A-Za-z:.%]+\]):{_PORT}\Z"
-_LOOPBACK = re.compile(r"tcp://(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+")
-PEER_TIMEOUT_S = 30.0  # as libzmq's own ZMQ_HANDSHAKE_IVL, and enough for a large photograph over a slow radio link
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
-    """The sockets, who may use them, and what is accepted at once."""
+    """The socket, who may use it, and what is accepted at once."""
 
     endpoint: Annotated[str, Meta(pattern=_IPC)] | None = None  # None: in the user's runtime directory
-    tcp: Annotated[str, Meta(pattern=_TCP)] | None = None
     group: str | None = None  # of the socket's file; None: the daemon's own
     admin_group: str | None = None  # may reload, beside root and the daemon's own user
     workers: Annotated[int, Meta(ge=1, le=64)] | None = None  # None: one for each processor
     queue_requests: Annotated[int, Meta(ge=1, le=100_000)] = 128
     queue_mb: Annotated[float, Meta(gt=0, le=65_536)] = 64.0
     queue_megapixels: Annotated[float, Meta(gt=0, le=100_000)] = 100.0  # two of the largest photographs
-    client_requests: Annotated[int, Meta(ge=1, le=100_000)] | None = None  # under way for one client; None: half
+    client_requests: Annotated[int, Meta(ge=1, le=100_000)] | None = None  # under way for one user; None: half
     max_clients: Annotated[int, Meta(ge=1, le=15_000)] = 1000  # connections; more wait until one closes
-    client_connections: Annotated[int, Meta(ge=1, le=15_000)] | None = None  # of one user or key; None: half
-    peers_mb: Annotated[float, Meta(ge=1, le=1_048_576)] = 512.0  # held for peers in what they have not sent to the end
+    peers_mb: Annotated[float, Meta(ge=1, le=1_048_576)] = 512.0  # of unfinished messages and unread replies
     max_image_mb: Annotated[float, Meta(gt=0, le=1024)] = 16.0
     max_image_megapixels: Annotated[float, Meta(gt=0, le=1000)] = 50.0
     drain_s: Annotated[float, Meta(ge=0, le=3600)] = 10.0  # what was accepted is answered within, once it is to stop
-    keys: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # a folder; None: tcp on loopback alone
-    peer_timeout_s: Annotated[float, Meta(ge=1, le=3600)] = PEER_TIMEOUT_S  # a silent peer is cut off after
 
 
 class Models(Struct, frozen=True, forbid_unknown_fields=True):
@@ -125,7 +117,6 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 EXAMPLES = {
     "server.endpoint": 'endpoint = "ipc:///run/jetsel/jetsel.sock"',
-    "server.tcp": 'tcp = "tcp://127.0.0.1:5555" (beyond loopback with server.keys alone)',
     "server.group": 'group = "video"',
     "server.admin_group": 'admin_group = "adm"',
     "server.workers": "workers = 4",
@@ -134,10 +125,7 @@ EXAMPLES = {
     "server.queue_megapixels": "queue_megapixels = 100",
     "server.client_requests": "client_requests = 32",
     "server.max_clients": "max_clients = 1000",
-    "server.client_connections": "client_connections = 500",
     "server.peers_mb": "peers_mb = 512",
-    "server.keys": 'keys = "/etc/jetsel/keys"',
-    "server.peer_timeout_s": "peer_timeout_s = 30",
     "server.max_image_mb": "max_image_mb = 16",
     "server.max_image_megapixels": "max_image_megapixels = 50",
     "server.drain_s": "drain_s = 10",
@@ -176,8 +164,13 @@ EXAMPLES = {
     "log.requests": "requests = false",
 }
 
+_FROM_AFAR = "the daemon listens on its unix socket alone; reach it over ssh or TLS, see 'From afar' in docs/deploy.md"
 GONE = {
+    "server.tcp": _FROM_AFAR,
+    "server.keys": _FROM_AFAR,
     "server.client_rate_hz": "leave it out; server.client_requests bounds what one user has under way",
+    "server.client_connections": "leave it out; server.max_clients bounds all connections together",
+    "server.peer_timeout_s": "leave it out; a peer may take its time, and server.peers_mb bounds what is held for it",
 }
 """Settings of earlier versions: what to do instead of each, told where a file still has it."""
 
@@ -200,11 +193,6 @@ def parse(text: str) -> Config:
     except msgspec.ValidationError as error:
         raise ConfigError(_line(_explain(str(error), plain))) from None
     server = config.server
-    if server.tcp is not None and server.keys is None and not _LOOPBACK.fullmatch(server.tcp):
-        raise ConfigError(
-            f"server.tcp: {server.tcp} is beyond loopback, where a client must show a key: make the daemon's with "
-            f"`jetsel keys new --server`, then set server.keys; example: {EXAMPLES['server.keys']}"
-        )
     if server.peers_mb < 2 * server.max_image_mb:
         raise ConfigError(
             f"server.peers_mb: {server.peers_mb:g} has no room for two messages with an image of server.max_image_mb, "

@@ -13,7 +13,7 @@ LEVELS = (
     ("runtime",),
     ("policies",),
     ("features", "premodel", "engines", "power", "zoo"),
-    ("wire", "image", "config", "endpoint", "keys", "bell", "weights", "overheard", "recent", "logs"),
+    ("wire", "image", "config", "endpoint", "bell", "weights", "overheard", "recent", "logs"),
     ("store",),
     ("errors", "events", "toml_keys", "state"),
 )
@@ -28,7 +28,7 @@ SIDEWAYS = {
 """(importer, imported) on one level, and why."""
 
 ONLY: Mapping[str, frozenset[str]] = {
-    "client": frozenset({"wire", "endpoint", "keys", "errors"}),  # so that an application carries nothing of the daemon
+    "client": frozenset({"wire", "endpoint", "errors"}),  # so that an application carries nothing of the daemon
     "engines.host": frozenset(),  # runs under the board's own Python 3.6, where nothing of ours is installed
 }
 """Parts, and single modules, that import less than their level allows: the other parts that each may import."""

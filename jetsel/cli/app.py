@@ -16,7 +16,6 @@ from jetsel.cli.demo import demo
 from jetsel.cli.doctor import doctor
 from jetsel.cli.evaluate import evaluate
 from jetsel.cli.install_service import install_service
-from jetsel.cli.keys import keys
 from jetsel.cli.models import models
 from jetsel.cli.power import power
 from jetsel.cli.serve import serve
@@ -38,8 +37,21 @@ Exit status: 0 when all was done and every image answered; 1 when something fail
 """
 
 
+_FROM_AFAR = "the daemon is reached over ssh or TLS from afar: see 'From afar' in docs/deploy.md"
+GONE = {"keys": _FROM_AFAR, "--key": _FROM_AFAR, "--server-key": _FROM_AFAR}
+"""Commands and options of earlier versions: what to do instead of each."""
+
+
 class Commands(TyperGroup):
     """The subcommands, whose errors end as one line and an exit code."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse what is gone, before typer knows no such thing."""
+        for word in (*args[:1], *(arg.partition("=")[0] for arg in args if arg.startswith("--"))):
+            if word in GONE:
+                typer.echo(f"jetsel: there is no {word} any more: {GONE[word]}", err=True)
+                raise typer.Exit(EXIT_USAGE)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand that was asked for."""
@@ -84,6 +96,5 @@ app.command(rich_help_panel="Operate")(install_service)
 app.command(rich_help_panel="Choose better")(calibrate)
 app.command(rich_help_panel="Choose better")(evaluate)
 app.add_typer(calibration, name="calibration", rich_help_panel="Choose better")
-app.add_typer(keys, name="keys", rich_help_panel="Operate")
 app.add_typer(models, name="models", rich_help_panel="Operate")
 app.add_typer(power, name="power", rich_help_panel="Operate")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jetsel.cli.options import Endpoint, Key, ServerKey, TimeoutMs
+from jetsel.cli.options import Endpoint, TimeoutMs
 from jetsel.errors import JetselError
 
 if TYPE_CHECKING:
@@ -50,8 +50,6 @@ def classify(
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Tell how each choice was made.")] = False,
     endpoint: Endpoint = None,
-    key: Key = None,
-    server_key: ServerKey = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=1000, help="Images under way at once.")] = 16,
     timeout_ms: TimeoutMs = 30_000,
     max_image_mb: Annotated[float, typer.Option(help="The daemon's [server] max_image_mb.")] = 16,
@@ -68,7 +66,7 @@ def classify(
     settings: dict[str, Any] = {"family": family, "model": model, "policy": policy, "top_k": top_k}
     settings |= {"deadline_ms": deadline_ms, "criterion": criterion.value, "explain": explain}
     settings |= {"on_doubt": on_doubt.value if on_doubt else None}
-    client = AsyncClient(endpoint, timeout_ms=timeout_ms, max_image_mb=max_image_mb, key=key, server_key=server_key)
+    client = AsyncClient(endpoint, timeout_ms=timeout_ms, max_image_mb=max_image_mb)
     show = _lines(explain) if json else _readable(len(images), explain)
     if asyncio.run(_all(client, images, settings, jobs, show)):
         raise typer.Exit(1)

@@ -24,22 +24,6 @@ Endpoint = Annotated[
         "your own daemon's socket, or /run/jetsel/jetsel.sock, whichever is there first.",
     ),
 ]
-Key = Annotated[
-    Path | None,
-    typer.Option(
-        "--key",
-        metavar="FILE",
-        help="Your own secret key, for a daemon over tcp that needs one. Left out: $JETSEL_KEY. See: jetsel keys new",
-    ),
-]
-ServerKey = Annotated[
-    str | None,
-    typer.Option(
-        "--server-key",
-        metavar="FILE",
-        help="A copy of that daemon's server.key, or its 40 letters. Left out: $JETSEL_SERVER_KEY.",
-    ),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
 TimeoutMs = Annotated[
     float, typer.Option(min=1, help="Give up on a call after this many milliseconds, retries included.")

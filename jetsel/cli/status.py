@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from jetsel.cli.options import Endpoint, Json, Key, ServerKey, TimeoutMs
+from jetsel.cli.options import Endpoint, Json, TimeoutMs
 
 LOOK_S = 0.1  # between two looks whether the daemon is still there
 
@@ -17,8 +17,6 @@ LOOK_S = 0.1  # between two looks whether the daemon is still there
 def status(
     json: Json = False,
     endpoint: Endpoint = None,
-    key: Key = None,
-    server_key: ServerKey = None,
     timeout_ms: TimeoutMs = 5000,
 ) -> None:
     """Show what the daemon serves and how it fares."""
@@ -28,7 +26,7 @@ def status(
     from jetsel.client import Client
     from jetsel.wire import encode
 
-    with Client(endpoint, timeout_ms=timeout_ms, key=key, server_key=server_key) as client:
+    with Client(endpoint, timeout_ms=timeout_ms) as client:
         reply = client.status()
     if json:
         typer.echo(encode(reply).decode())
@@ -49,8 +47,6 @@ def status(
 
 def reload(
     endpoint: Endpoint = None,
-    key: Key = None,
-    server_key: ServerKey = None,
     timeout_ms: TimeoutMs = 60_000,
     daemon_pid: Annotated[
         int | None,
@@ -59,14 +55,14 @@ def reload(
 ) -> None:
     """Have the daemon read its configuration, models and calibrations again.
 
-    Only root, the daemon's own user and the configured admin group may; over tcp, who has an admin's key. Where
+    Only root, the daemon's own user and the configured admin group may. Where
     something is wrong with the new files, the daemon goes on with what it has, and says why.
     """
     from jetsel.client import Client
 
     if daemon_pid is not None:
         threading.Thread(target=_end_with, args=(daemon_pid,), daemon=True).start()
-    with Client(endpoint, timeout_ms=timeout_ms, key=key, server_key=server_key) as client:
+    with Client(endpoint, timeout_ms=timeout_ms) as client:
         changed = client.reload().changed
     typer.echo("reloaded; " + (f"changed: {', '.join(changed)}" if changed else "nothing is different"))
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.cli.options import Endpoint, Key, ServerKey
+from jetsel.cli.options import Endpoint
 from jetsel.errors import JetselError
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ def top(
         int | None, typer.Option("--count", "-n", min=1, help="End after so many looks. Left out: go on.")
     ] = None,
     endpoint: Endpoint = None,
-    key: Key = None,
-    server_key: ServerKey = None,
 ) -> None:
     """Watch what the daemon does: requests a second, where their time goes, the queue, the models and the power.
 
@@ -48,7 +46,7 @@ def top(
     """
     from jetsel.client import Client
 
-    client = Client(endpoint, timeout_ms=TIMEOUT_MS, retry=False, key=key, server_key=server_key)
+    client = Client(endpoint, timeout_ms=TIMEOUT_MS, retry=False)
     before, now, gone, number = None, client.status(), "", 1
     with contextlib.suppress(KeyboardInterrupt), _screen() as (show, is_over):
         seen_at = datetime.now()

@@ -34,8 +34,7 @@ class Client(Settings):
 
     Threads may share one; their calls then wait for each other, so give each thread its own, or use AsyncClient, where
     they should overlap. Every call raises NoDaemonError where nobody listens, NoReplyError when its timeout is over,
-    NotAllowedError where a key is needed and not known, and what the daemon refuses with in the classes of
-    jetsel.errors.
+    and what the daemon refuses with in the classes of jetsel.errors.
     """
 
     _link: Link | None = field(init=False, repr=False, default=None)

@@ -9,7 +9,6 @@ from typing import Literal
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from jetsel.client.credentials import Credentials
 from jetsel.errors import ConfigError, NoDaemonError
 
 HIGH_WATER_MARK = 64
@@ -18,17 +17,10 @@ MAX_REPLY_BYTES = 4_000_000
 """The longest reply, 1,000 labels of 128 letters, has under 0.2 MB; anything larger is no reply of ours."""
 UNCOPIED_FROM_BYTES = 65_536
 """From here on lending the memory to ZeroMQ is cheaper than copying it."""
-ENDED = (
-    zmq.EVENT_DISCONNECTED
-    | zmq.EVENT_CLOSED  # the attempt to connect failed
-    | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
-    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
-    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
-)
+ENDED = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED
 
-End = Literal["refused", "lost", "mismatch", "denied", "ungreeted"]
-"""How a connection ended: it never came about; it was hung up; one side has keys and the other none; the daemon does
-not know our key; or it was hung up over tcp before both sides had greeted each other."""
+End = Literal["refused", "lost"]
+"""How a connection ended: it never came about (EVENT_CLOSED), or it was hung up."""
 
 
 class Link:
@@ -37,10 +29,8 @@ class Link:
     Raises ConfigError where the endpoint is none, and NoDaemonError where this process has no descriptors left.
     """
 
-    def __init__(self, endpoint: str, credentials: Credentials | None = None) -> None:
-        """credentials: for a daemon over tcp that needs a key."""
+    def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
-        self.has_key = credentials is not None
         self._pid = os.getpid()
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
         try:
@@ -50,12 +40,6 @@ class Link:
             self._socket.setsockopt(zmq.RCVHWM, HIGH_WATER_MARK)
             self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_REPLY_BYTES)
             self._socket.setsockopt(zmq.RECONNECT_IVL, -1)
-            if credentials is not None:
-                self._socket.setsockopt(zmq.CURVE_PUBLICKEY, credentials.public)
-                self._socket.setsockopt(zmq.CURVE_SECRETKEY, credentials.secret)
-                self._socket.setsockopt(zmq.CURVE_SERVERKEY, credentials.server)
-            if endpoint.startswith("tcp://["):
-                self._socket.setsockopt(zmq.IPV6, 1)
             self._monitor = self._socket.get_monitor_socket(ENDED)
         except zmq.ZMQError as error:
             raise NoDaemonError(f"cannot open a connection to {endpoint}: {error.strerror}") from None
@@ -74,12 +58,14 @@ class Link:
         self._poller.register(self._monitor, zmq.POLLIN)
 
     def send(self, message: bytes, image: bytes | memoryview | None) -> bool:
-        """Send a request without waiting; return False where the daemon has not read what was sent before."""
+        """Send a request without waiting; return False where the daemon has not read what was sent before.
+
+        The delimiter before it lets a proxy between this socket and the daemon give the reply back (ZeroMQ RFC 28).
+        """
         try:
-            if image is None:
-                self._socket.send(message, zmq.NOBLOCK)
-            else:
-                self._socket.send(message, zmq.NOBLOCK | zmq.SNDMORE)
+            self._socket.send(b"", zmq.NOBLOCK | zmq.SNDMORE)
+            self._socket.send(message, zmq.NOBLOCK | (0 if image is None else zmq.SNDMORE))
+            if image is not None:
                 self._socket.send(image, zmq.NOBLOCK, copy=memoryview(image).nbytes < UNCOPIED_FROM_BYTES)
         except zmq.Again:
             return False
@@ -91,12 +77,12 @@ class Link:
         return bool(events & zmq.POLLIN), bool(events & zmq.POLLOUT)
 
     def receive(self) -> bytes | None:
-        """Return frame one of a reply that has come, or None."""
+        """Return the JSON of a reply that has come, or None."""
         try:
             frames: list[bytes] = self._socket.recv_multipart(zmq.NOBLOCK)
         except zmq.Again:
             return None
-        return frames[1] if len(frames) > 1 and not frames[0] else frames[0]
+        return frames[-1]
 
     @property
     def end(self) -> End | None:
@@ -109,7 +95,7 @@ class Link:
             return "lost"
         if self._end is None and _number(self._monitor, zmq.EVENTS) & zmq.POLLIN:
             told = recv_monitor_message(self._monitor, zmq.NOBLOCK)
-            self._end = _kind_of_end(told["event"], told["value"], is_tcp=self.endpoint.startswith("tcp://"))
+            self._end = "refused" if told["event"] == zmq.EVENT_CLOSED else "lost"
         return self._end
 
     def wait(self, timeout_ms: float, to_send: bool = False) -> None:
@@ -123,17 +109,6 @@ class Link:
             self._socket.disable_monitor()
             self._monitor.close()
             self._socket.close()
-
-
-def _kind_of_end(event: int, value: int, *, is_tcp: bool) -> End:
-    """From what the monitor told first (zmq_socket_monitor(3)); value: of a failed handshake, how it failed."""
-    if event == zmq.EVENT_CLOSED:
-        return "refused"
-    if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
-        return "denied"
-    if event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL and value == zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH:
-        return "mismatch"
-    return "lost" if event == zmq.EVENT_DISCONNECTED or not is_tcp else "ungreeted"
 
 
 def _number(socket: zmq.Socket[bytes], option: int) -> int:

@@ -5,23 +5,16 @@ from __future__ import annotations
 import random
 import time
 
-from jetsel.errors import JetselError, NoDaemonError, NoReplyError, NotAllowedError
+from jetsel.errors import JetselError, NoDaemonError, NoReplyError
 
 FIRST_PAUSE_S = 0.01  # a queue of 10 ms photographs has moved on by then
 LONGEST_PAUSE_S = 0.5  # a daemon that starts again is ready in seconds
-UNGREETED_PAUSE_S = 0.5  # by half of it a daemon has made room where many of one address come and say nothing
 MOST_LOSSES = 2
 """A restart loses a request once. A request that loses its connection each time is itself the cause."""
 
 
 class CrowdedError(NoReplyError):
     """A daemon listens, and so many wait to be let in that the kernel has no room for one more (connect(2), EAGAIN)."""
-
-
-class UngreetedError(NotAllowedError):
-    """The daemon hung up before both sides had greeted each other: a wrong key, too many at once, or it was stopped."""
-
-    retry = True
 
 
 class Patience:
@@ -54,9 +47,7 @@ class Patience:
         if not error.retry or (isinstance(error, NoDaemonError) and not self._was_answered):
             return None
         self._was_answered = True
-        self._losses += isinstance(error, NoReplyError | NotAllowedError) and not isinstance(error, CrowdedError)
-        if isinstance(error, UngreetedError):
-            self._pause_s = max(self._pause_s, UNGREETED_PAUSE_S)
+        self._losses += isinstance(error, NoReplyError) and not isinstance(error, CrowdedError)
         pause_s = self._pause_s * random.uniform(0.5, 1.0)  # so that refused clients do not all come back at once
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
         left_ms = min(self.left_ms, self.left_ms if self.deadline_left_ms is None else self.deadline_left_ms)

@@ -9,11 +9,10 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import msgspec
 
-from jetsel.client.credentials import credentials
 from jetsel.client.link import Link
-from jetsel.client.patience import CrowdedError, Patience, UngreetedError
+from jetsel.client.patience import CrowdedError, Patience
 from jetsel.endpoint import find, why_absent
-from jetsel.errors import BadRequestError, DeadlineError, NoDaemonError, NoReplyError, NotAllowedError
+from jetsel.errors import BadRequestError, DeadlineError, NoDaemonError, NoReplyError
 from jetsel.wire import MAX_JSON_BYTES, Classify, Request, encode
 
 
@@ -21,11 +20,10 @@ from jetsel.wire import MAX_JSON_BYTES, Classify, Request, encode
 class Settings:
     """Where a client connects, how long it waits, and what it sends at most. Nothing is opened before the first call.
 
-    endpoint: ipc:///path or tcp://host:port; None: $JETSEL_ENDPOINT, the user's socket, /run/jetsel/jetsel.sock.
+    endpoint: ipc:///path, or tcp://host:port where a tunnel or a proxy to it listens; None: $JETSEL_ENDPOINT, the
+    user's socket, /run/jetsel/jetsel.sock.
     timeout_ms: of a whole call, attempts and pauses included, where the call names no other.
     max_image_mb: the daemon's [server] max_image_mb; past it an image is refused here, before it is sent.
-    key, server_key: for a daemon over tcp that needs them: the path of your own secret key file, and of a copy of the
-    daemon's server.key, or its 40 letters; None: $JETSEL_KEY and $JETSEL_SERVER_KEY. Over ipc they are not used.
     retry: whether failures that say `retry` (busy, loading, a restart) are tried again within the timeout.
     """
 
@@ -34,8 +32,6 @@ class Settings:
     timeout_ms: float = 30_000.0
     max_image_mb: float = 16.0
     retry: bool = True
-    key: str | os.PathLike[str] | None = None
-    server_key: str | os.PathLike[str] | None = None
     _prefix: str = field(init=False, repr=False, default_factory=lambda: f"{os.getpid()}-{os.urandom(3).hex()}")
     _count: Iterator[int] = field(init=False, repr=False, default_factory=lambda: itertools.count(1))
 
@@ -61,22 +57,11 @@ class Settings:
         return request_id, message
 
     def _connect(self) -> Link:
-        endpoint = find(self.endpoint)
-        is_tcp = endpoint.startswith("tcp://")
-        return Link(endpoint, credentials(self.key, self.server_key) if is_tcp else None)
+        return Link(find(self.endpoint))
 
 
-def end_of(link: Link) -> NoDaemonError | NoReplyError | NotAllowedError:
+def end_of(link: Link) -> NoDaemonError | NoReplyError:
     """Return why a link that has ended did so."""
-    if link.end == "mismatch":
-        return NotAllowedError(_mismatch(link))
-    if link.end == "denied":
-        return NotAllowedError(
-            f"the daemon at {link.endpoint} does not know this key: have its owner run jetsel keys allow with your "
-            ".key file, then jetsel reload"
-        )
-    if link.end == "ungreeted":
-        return UngreetedError(_ungreeted(link))
     if link.end == "refused":
         return why_absent(link.endpoint) or CrowdedError(
             f"the daemon at {link.endpoint} did not let this client in: too many connect at once, see its log"
@@ -85,24 +70,6 @@ def end_of(link: Link) -> NoDaemonError | NoReplyError | NotAllowedError:
         f"the daemon at {link.endpoint} hung up before it answered: it was stopped, "
         "or the message is larger than it takes"
     )
-
-
-def _mismatch(link: Link) -> str:
-    if link.has_key:
-        return f"the daemon at {link.endpoint} takes no keys: leave out key and server_key (--key, --server-key)"
-    return (
-        f"the daemon at {link.endpoint} needs a key: give key and server_key (--key, --server-key); "
-        "jetsel keys new makes one"
-    )
-
-
-def _ungreeted(link: Link) -> str:
-    keys = (
-        "server_key is not its server.key, this key has all the connections that one may have"
-        if link.has_key
-        else "it needs a key (key and server_key, or --key and --server-key)"
-    )
-    return f"the daemon at {link.endpoint} hung up on the first words: {keys}, it was stopped, or no jetsel"
 
 
 def too_late(link: Link, patience: Patience) -> NoReplyError:

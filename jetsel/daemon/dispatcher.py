@@ -29,7 +29,7 @@ from jetsel.daemon.tally import Tally
 from jetsel.daemon.trust import Trust
 from jetsel.daemon.watchdog import Watchdog
 from jetsel.engines import Backends
-from jetsel.errors import JetselError, LoadingError, ReloadFailedError, ShuttingDownError
+from jetsel.errors import JetselError, LoadingError, ShuttingDownError
 from jetsel.events import event, run_about
 from jetsel.runtime import Batch, Driver, Flight
 from jetsel.wire import Answer, Failure, Reply, StatusReply, encode, failure
@@ -266,13 +266,5 @@ class Dispatcher:
 
     def _reload_counted(self) -> list[str]:
         with self._tally.reload() as changed:
-            changed += self._port.reload_keys()  # first: who is revoked is out, even where a model's file is wrong
-            try:
-                changed += self._reload()
-            except ReloadFailedError as error:
-                if not changed:
-                    raise
-                raise ReloadFailedError(
-                    f"{error}; but of the keys, which are read first: {', '.join(changed)}"
-                ) from None
+            changed += self._reload()
         return changed

@@ -64,7 +64,6 @@ class Door:
         frame = bytes(message.frames[0][: MAX_JSON_BYTES + 1]) if message.frames else b""
         try:
             client = message.sender.name
-            message.check()
             if len(message.frames) > 2:
                 raise BadRequestError(f"{len(message.frames)} frames: send the JSON, then the image, nothing else")
             request = decode_request(frame)

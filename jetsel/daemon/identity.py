@@ -1,27 +1,29 @@
-"""Who sent a message, as far as its transport vouches for it."""
+"""Who sent a message: the user that the kernel names at the other end of its connection (unix(7), SO_PEERCRED)."""
 
 from __future__ import annotations
 
 import os
+import socket
+import struct
 from typing import NamedTuple
 
-LOOPBACK = "loopback"  # everybody on tcp without keys: nobody is told from anybody else there
 TRUSTED = frozenset({"uid 0", f"uid {os.getuid()}"})  # by name: root and the daemon's own user, who may end it anyway
+_CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 
 class Identity(NamedTuple):
-    """One client. `name` is what limits and the log count by: "uid 1000", "key NAME", or "loopback".
+    """One user, by the numbers of the user and its group."""
 
-    credentials: (uid, gid, pid) of an ipc peer as the kernel says, None over tcp. is_admin: whether its key may change
-    the daemon. refusal: why it may not even ask any more, None where it may.
-    """
+    uid: int
+    gid: int
 
-    name: str
-    credentials: tuple[int, int, int] | None = None
-    is_admin: bool = False
-    refusal: str | None = None
+    @property
+    def name(self) -> str:
+        """What limits and the log count by."""
+        return f"uid {self.uid}"
 
 
-def of_process(uid: int, gid: int, pid: int) -> Identity:
-    """Return who a peer on ipc is."""
-    return Identity(f"uid {uid}", (uid, gid, pid))
+def sender_of(peer: socket.socket) -> Identity:
+    """Return who is at the other end of a unix socket. Raises OSError."""
+    raw = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return Identity(*_CREDENTIALS.unpack(raw)[1:])

@@ -1,37 +1,38 @@
-"""What comes off a socket, and where its reply goes."""
+"""What comes off the socket, and where its reply goes."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from jetsel.daemon.identity import Identity
-from jetsel.errors import NotAllowedError
+
+MOST_ENVELOPE_BYTES = 4096  # ids of 255 bytes, over more proxies than anybody puts one behind another
 
 
 class Route(NamedTuple):
-    """Where a reply goes, and whether its request began with REQ's empty delimiter.
-
-    peer: the number of a connection.
-    """
+    """Where a reply goes. peer: the number of a connection. envelope: the frames that its reply begins with, too."""
 
     peer: int
-    delimited: bool
+    envelope: tuple[bytes, ...] = ()
 
 
 class Message(NamedTuple):
-    """One message as it came: where its reply goes, its frames, and who sent it, as keys are now."""
+    """One message as it came: where its reply goes, its frames without the envelope, and who sent it."""
 
     route: Route
     frames: list[memoryview]
     sender: Identity
 
-    def check(self) -> None:
-        """Raise NotAllowedError where its sender's key was revoked since it connected."""
-        if self.sender.refusal is not None:
-            raise NotAllowedError(self.sender.refusal)
 
+def unwrapped(frames: list[memoryview]) -> tuple[tuple[bytes, ...], list[memoryview]]:
+    """Return the envelope of a message, to its empty delimiter, and what follows it (ZeroMQ RFC 28).
 
-def undelimited(frames: list[memoryview]) -> tuple[list[memoryview], bool]:
-    """Return a message's frames without REQ's delimiter, and whether there was one."""
-    is_delimited = len(frames) > 1 and len(frames[0]) == 0
-    return (frames[1:] if is_delimited else frames), is_delimited
+    REQ sends the delimiter alone, with ZMQ_REQ_CORRELATE a number before it, and each proxy puts a peer's id before
+    them. Who sends no delimiter has no envelope; an empty frame at the very end is an image and delimits nothing.
+    """
+    for at, frame in enumerate(frames[:-1]):
+        if not len(frame):
+            envelope, rest = frames[: at + 1], frames[at + 1 :]
+            is_one = sum(map(len, envelope)) <= MOST_ENVELOPE_BYTES
+            return (tuple(map(bytes, envelope)), rest) if is_one else ((), frames)
+    return (), frames

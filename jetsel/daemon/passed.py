@@ -76,7 +76,7 @@ def choose(passed: Sequence[Passed], wanted: Path | None) -> Passed | None:
 def _look(descriptor: int, name: str) -> Passed:
     with socket.socket(fileno=os.dup(descriptor)) as found:
         if found.family != socket.AF_UNIX:
-            return Passed(descriptor, name, None, "no unix socket; for tcp set server.tcp")
+            return Passed(descriptor, name, None, "no unix socket: the daemon listens on no other")
         at = found.getsockname()
         path = Path(at) if isinstance(at, str) and at else None  # an abstract name is bytes
         if found.type != socket.SOCK_STREAM:

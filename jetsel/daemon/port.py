@@ -1,86 +1,106 @@
-"""The sockets that requests come over, which every thread of the daemon may use: ipc, and tcp where it is configured.
+"""The socket that requests come over, which every thread of the daemon may use: a ROUTER of our own.
 
-Threads that have nothing to do sleep here, and each event rouses one of them: all wait at one epoll instance, where
-every descriptor tells of news once (EPOLLET, epoll(7)).
+libzmq is not used here since its ROUTER ends the process where a peer hangs up behind messages that nobody has taken
+yet (docs/security.md). Threads that have nothing to do sleep here, and each event rouses one of them: all wait at one
+epoll instance, where every descriptor tells of news once (EPOLLET, epoll(7)).
 """
 
 from __future__ import annotations
 
-import functools
+import errno
+import itertools
+import logging
 import select
 import socket
+import threading
+import time
 from collections.abc import Callable
 
 from jetsel.bell import Bell
-from jetsel.config import Server as Limits
-from jetsel.daemon import tcp
-from jetsel.daemon.access.keyring import Keyring
+from jetsel.config import Server
+from jetsel.daemon import descriptors
+from jetsel.daemon.identity import sender_of
 from jetsel.daemon.listener import Listener
-from jetsel.daemon.message import Message, Route, undelimited
-from jetsel.daemon.zmtp.entrance import AsksKey
-from jetsel.daemon.zmtp.late import RETRY_MS
-from jetsel.daemon.zmtp.server import Server
+from jetsel.daemon.message import Message, Route, unwrapped
+from jetsel.daemon.zmtp.connection import Connection
+from jetsel.daemon.zmtp.frames import GREETING, ProtocolError
+from jetsel.events import event
+
+log = logging.getLogger("jetsel.daemon")
 
 HEARTBEAT_MS = 1000  # no thread sleeps longer, whatever happens
-FRAME_ROOM_BYTES = 65_536  # frames may be so much larger than an image may be; who sends a larger one is hung up on
+MESSAGE_ROOM_BYTES = 131_072  # a message may be so much larger than an image may be: its JSON and its envelope
+UNREAD_BYTES = 32_000_000  # of replies are kept for one peer that does not read
+TURNS = 64  # of peers, in one call: others wait for the lock meanwhile
+ENTRIES = 64  # connections that one call accepts
+SCRATCH_BYTES = 65_536
+LINGER_S = 0.5  # for replies that wait when the socket closes
+_NEWS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+_LEFT = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
+_WANT = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS))
 
 
 class Port:
-    """Receives from and sends over both; either may be absent."""
+    """Receives requests from all connections, in turns, and sends replies."""
 
-    def __init__(
-        self,
-        listener: Listener | None,
-        endpoint: str | None,
-        max_image_bytes: int,
-        keyring: Keyring | None = None,
-        limits: Limits | None = None,
-    ) -> None:
-        """endpoint: of tcp. keyring: whose keys are let in there; None: everybody who reaches it, without a key."""
-        self._turn_bytes = max_image_bytes
-        self._keyring = keyring
+    def __init__(self, listener: Listener, max_image_bytes: int, limits: Server) -> None:
+        """Serve at a listening socket, which is this object's to close from now on."""
+        self.endpoints = [f"ipc://{listener.path}"]
+        self.heartbeat_ms: float = HEARTBEAT_MS
+        self.lost_replies = 0  # that found no reader
+        self._image_bytes = max_image_bytes
+        self._most_held_bytes = int(limits.peers_mb * 1e6)
+        self._most_clients = max(1, min(limits.max_clients, descriptors.free()))
+        self._lock = threading.Lock()
         self._bell = Bell()
         self._epoll = select.epoll()
+        self._listening = socket.socket(fileno=listener.fd)
+        self._listening.setblocking(False)
         self._epoll.register(self._bell.fd, select.EPOLLIN | select.EPOLLET)
-        self.endpoints: list[str] = []
-        listening: list[socket.socket] = []
-        if listener is not None:
-            listening.append(socket.socket(fileno=listener.fd))
-            self.endpoints.append(f"ipc://{listener.path}")
-        if endpoint is not None:
-            listening.append(tcp.listen(endpoint))
-            self.endpoints.append(tcp.endpoint_of(listening[-1]))
-        asks_key = None if keyring is None else _asks_key(keyring)
-        frame_bytes = max_image_bytes + FRAME_ROOM_BYTES
-        self._server = Server(listening, self._epoll, frame_bytes, limits or Limits(), asks_key)
-        self._closed = False
+        self._epoll.register(self._listening, _NEWS)
+        self._tokens = itertools.count(1)
+        self._by_fd: dict[int, Connection] = {}
+        self._by_token: dict[int, Connection] = {}
+        self._ready: dict[int, Connection] = {}  # those that may have something, in their order
+        self._slow: dict[int, Connection] = {}  # those that have not read all replies
+        self._held_bytes = 0  # for all together
+        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._somebody_waits = True  # to be accepted, as far as is known
+        self._is_full = False  # and the log was told so
+        self._is_shut = self._closed = False
         self._has_called = False
         self._has_just_heard = False  # a thread that has slept need not look again for what it woke to
-        self.heartbeat_ms: float = HEARTBEAT_MS
-
-    @property
-    def lost_replies(self) -> int:
-        """How many replies found no reader."""
-        return self._server.lost_replies
 
     def waiter(self) -> Callable[[], None]:
         """Return what a thread calls to sleep until a message may have come, `wake` was called, or it is time."""
         return self._sleep
 
     def _sleep(self) -> None:
-        self._hear((RETRY_MS if self._server.has_late else self.heartbeat_ms) / 1e3, is_awake=False)
+        self._hear(self.heartbeat_ms / 1e3, is_awake=False)
         self._has_just_heard = True
 
     def _hear(self, timeout_s: float, *, is_awake: bool) -> None:
-        for descriptor, events in self._epoll.poll(timeout_s):
+        """Take note of what the epoll instance tells; the next `receive` looks."""
+        told = self._epoll.poll(timeout_s)
+        if not told and timeout_s:
+            self._somebody_waits = True  # perhaps descriptors have become free
+        for descriptor, events in told:
             if descriptor == self._bell.fd:
                 self._bell.heard()
                 if is_awake:
                     self._bell.ring()  # it was for one that sleeps
                 else:
                     self._has_called = False
-            else:
-                self._server.hears(descriptor, events)
+                continue
+            with self._lock:
+                connection = self._by_fd.get(descriptor)
+                if connection is None:
+                    self._somebody_waits = True
+                    continue
+                connection.may_have_more(has_left=bool(events & _LEFT))
+                self._ready[descriptor] = connection
+                if events & select.EPOLLOUT:
+                    self._write(connection, connection.flush)
 
     def wake(self) -> None:
         """Rouse one thread that sleeps, or the next that would."""
@@ -92,56 +112,170 @@ class Port:
             self._has_called = True
             self._bell.ring()
 
-    def receive(self, limit: int) -> list[Message]:
-        """Return up to `limit` messages that have come, fewer large ones, without waiting; retry late replies first."""
-        messages: list[Message] = []
+    def receive(self, most: int) -> list[Message]:
+        """Return messages that have come, of each peer in its turn, without waiting.
+
+        No peer is read once there are `most`, or as many bytes as one image may have: the last may bring some more.
+        """
+        found: list[Message] = []
         if self._closed:
-            return messages
-        if not self._has_just_heard:  # before the server looks: each event is told once
+            return found
+        if not self._has_just_heard:  # before the connections are read: each event is told once
             self._hear(0.0, is_awake=True)
         self._has_just_heard = False
-        for token, sender, frames in self._server.receive(limit, self._turn_bytes):
-            content, is_delimited = undelimited(frames)
-            messages.append(Message(Route(token, is_delimited), content, sender))
-        if self._server.has_more:
+        size = 0
+        with self._lock:
+            self._accept()
+            for _ in range(TURNS):
+                if not self._ready or len(found) >= most or size >= self._image_bytes:
+                    break
+                connection = self._ready.pop(next(iter(self._ready)))
+                for frames in self._read(connection):
+                    size += sum(map(len, frames))
+                    envelope, content = unwrapped(frames)
+                    found.append(Message(Route(connection.token, envelope), content, connection.sender))
+        if self._ready or self._somebody_waits:
             self._call()  # this thread may go and compute: another reads on
-        return messages
+        return found
+
+    def _read(self, connection: Connection) -> list[list[memoryview]]:
+        """Give one peer its turn; it is hung up on where it is gone, or breaks the protocol."""
+        try:
+            found = connection.turn(self._scratch)
+        except (OSError, ProtocolError, MemoryError) as error:
+            log.debug("%s was hung up on: %s", connection.sender.name, error)
+            self._drop(connection)
+            return []
+        if connection.has_more:
+            self._ready[connection.fd] = connection  # behind the others
+        self._count(connection)
+        return found
+
+    def _accept(self) -> None:
+        """Accept those who wait, as far as there is room; others are looked at again when one leaves, or later."""
+        for _ in range(ENTRIES):
+            if not self._somebody_waits or self._is_shut:
+                break
+            try:
+                if len(self._by_fd) >= self._most_clients:
+                    self._somebody_waits = False
+                    if select.select([self._listening], [], [], 0)[0]:
+                        self._tell_full()
+                else:
+                    self._greet(self._listening.accept()[0])
+            except BlockingIOError:
+                self._somebody_waits = self._is_full = False
+            except OSError as error:
+                if error.errno in _WANT:
+                    self._somebody_waits = False
+                    self._tell_full()
+
+    def _greet(self, peer: socket.socket) -> None:
+        """Take up a connection. Raises OSError where it has gone meanwhile."""
+        try:
+            peer.setblocking(False)
+            room_bytes = self._image_bytes + MESSAGE_ROOM_BYTES
+            connection = Connection(peer, next(self._tokens), sender_of(peer), room_bytes)
+            connection.write(GREETING)
+            self._epoll.register(connection.fd, _NEWS)
+        except OSError:
+            peer.close()
+            raise
+        self._by_fd[connection.fd] = self._by_token[connection.token] = self._ready[connection.fd] = connection
+
+    def _tell_full(self) -> None:
+        if not self._is_full:
+            self._is_full = True
+            log.warning(
+                "%d clients are connected and more wait for a place: raise server.max_clients or the limit of open "
+                "files (%d)",
+                len(self._by_fd),
+                descriptors.limit(),
+                extra=event("clients-wait", clients=len(self._by_fd)),
+            )
+
+    def send(self, route: Route, frame: bytes) -> None:
+        """Send one reply without waiting for the peer; what its kernel does not take now is kept for it.
+
+        A reply to a peer that is gone is counted as lost, and so is what is kept for one that is hung up on.
+        """
+        with self._lock:
+            connection = self._by_token.get(route.peer)
+            if connection is None:
+                self.lost_replies += 1
+            else:
+                self._write(connection, lambda: connection.send((*route.envelope, frame)))
+
+    def _write(self, connection: Connection, write: Callable[[], None]) -> None:
+        """Have a connection write, and be told when it can write on; hang up where it cannot."""
+        try:
+            write()
+            if bool(connection.unsent) != (connection.fd in self._slow):
+                self._epoll.modify(connection.fd, _NEWS | (select.EPOLLOUT if connection.unsent else 0))
+        except (OSError, MemoryError):
+            self._drop(connection)
+            return
+        if connection.unsent:
+            self._slow[connection.fd] = connection
+        else:
+            self._slow.pop(connection.fd, None)
+        if connection.unread_bytes > UNREAD_BYTES:
+            self._shed(connection, "does not read its replies")
+        self._count(connection)
+
+    def _count(self, connection: Connection) -> None:
+        """Take up what a connection holds now; hang up on whoever holds most where that is too much in all."""
+        if connection.fd in self._by_fd:
+            self._held_bytes += connection.held_bytes - connection.counted_bytes
+            connection.counted_bytes = connection.held_bytes
+        while self._held_bytes > self._most_held_bytes:
+            greediest = max(self._by_fd.values(), key=lambda each: each.counted_bytes)
+            self._shed(greediest, "holds most of server.peers_mb, which is used up")
+
+    def _shed(self, connection: Connection, why: str) -> None:
+        held_mb, client = connection.held_bytes / 1e6, connection.sender.name
+        told = event("peer-shed", client=client, held_mb=held_mb)
+        log.warning("%s is hung up on, with %.1f MB held for it: it %s", client, held_mb, why, extra=told)
+        self._drop(connection)
+
+    def _drop(self, connection: Connection) -> None:
+        """Hang up; replies that it has not read are lost."""
+        if self._by_fd.get(connection.fd) is not connection:
+            return
+        del self._by_fd[connection.fd], self._by_token[connection.token]
+        self._ready.pop(connection.fd, None)
+        self._slow.pop(connection.fd, None)
+        self._held_bytes -= connection.counted_bytes
+        self.lost_replies += len(connection.unsent)
+        connection.peer.close()
+        self._somebody_waits = True  # perhaps for this place
 
     @property
     def is_quiet(self) -> bool:
         """Whether no message waits to be taken and no reply waits for its reader."""
-        if not self._closed:
-            self._hear(0.0, is_awake=True)
-        is_quiet = self._server.is_quiet
-        if not is_quiet and not self._closed:
+        if self._closed:
+            return not self._slow
+        self._hear(0.0, is_awake=True)
+        if self._ready:
             self._call()  # whoever would have heard of it
-        return is_quiet
-
-    def send(self, route: Route, frame: bytes) -> None:
-        """Send one reply without waiting for the peer.
-
-        A peer that does not read may only be slow to be scheduled: its reply is tried again for a while. What a peer
-        that is gone, or goes on not reading, loses is counted.
-        """
-        self._server.send(route.peer, (b"", frame) if route.delimited else (frame,))
+        return not self._ready and not self._slow
 
     def shut(self) -> None:
-        """Let nobody in any more: who connects waits for whoever listens there next."""
-        self._server.shut()
+        """Accept nobody any more: who connects waits for whoever listens there next."""
+        self._is_shut = True
 
     def close(self) -> None:
-        """Close the sockets; what was sent is given half a second to leave."""
+        """Hang up on everybody; replies that wait are given half a second to leave."""
         self._closed = True
-        self._server.close()
+        give_up_s = time.monotonic() + LINGER_S
+        while self._slow and time.monotonic() < give_up_s:
+            with self._lock:
+                for connection in list(self._slow.values()):
+                    self._write(connection, connection.flush)
+            time.sleep(0.005)
+        with self._lock:
+            for connection in list(self._by_fd.values()):
+                self._drop(connection)
+        self._listening.close()
         self._epoll.close()
         self._bell.close()
-
-    def reload_keys(self) -> list[str]:
-        """Read again whose keys are let in; return what changed. Raises ReloadFailedError and changes nothing."""
-        return [] if self._keyring is None else self._keyring.reload()
-
-
-def _asks_key(keyring: Keyring) -> AsksKey:
-    from jetsel.daemon.zmtp.curve import Curve  # with libsodium, which a daemon without keys need not load
-
-    return functools.partial(Curve, keyring)

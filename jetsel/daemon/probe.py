@@ -25,7 +25,7 @@ from jetsel.wire import PROTOCOL_VERSION, Classify
 
 SIDE_PX = 64
 AGAIN_S = 0.25  # after one that ended by a defect of ours
-NOWHERE = Route(0, delimited=False)  # connections are numbered from 1
+NOWHERE = Route(0)  # connections are numbered from 1
 
 
 class Probe:

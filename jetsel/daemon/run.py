@@ -12,7 +12,6 @@ import cv2
 from jetsel import __version__
 from jetsel.config import Config
 from jetsel.daemon import descriptors
-from jetsel.daemon.access.keyring import keyring
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.life import Life
 from jetsel.daemon.listener import Listener, listen
@@ -49,8 +48,7 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples, signals:
         listener = listen(config.server)
         log.info("starting: jetsel %s", __version__, extra=event("starting", version=__version__, pid=os.getpid()))
         snapshot = read_snapshot(config)
-        server = config.server
-        port = Port(listener, server.tcp, snapshot.limits.max_bytes, keyring(server), server)
+        port = Port(listener, snapshot.limits.max_bytes, config.server)
         backends = Backends(config.host)
         backends.listen(port.wake)
         metering = Metering(config.power)
@@ -60,7 +58,7 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples, signals:
             metering.start()
             dispatcher = Dispatcher(snapshot, port, backends, metering, reread, notifier)
             shut = port.shut if listener.is_passed else _nothing
-            life = Life(dispatcher, port, signals, notifier, server.drain_s, shut)
+            life = Life(dispatcher, port, signals, notifier, config.server.drain_s, shut)
             life.live(backends, samples)
             return 0
         finally:

@@ -44,7 +44,7 @@ class Status(Struct, tag="status", tag_field="type", frozen=True, forbid_unknown
 
 
 class Reload(Struct, tag="reload", tag_field="type", frozen=True, forbid_unknown_fields=True):
-    """Asks the daemon to read its configuration, models and calibrations again; for administrators on ipc alone."""
+    """Asks the daemon to read its configuration, models and calibrations again; for administrators."""
 
     v: int
     id: Id

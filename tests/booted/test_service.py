@@ -15,7 +15,6 @@ from tests.unit.systemd.test_units import NEWER_THAN_237
 
 MOST_EXPOSED = 2.5
 CONFIG = "/etc/jetsel/jetsel.toml"
-KEYS, TCP = "/etc/jetsel/keys", "tcp://127.0.0.1:5555"
 
 
 def test_the_package_leaves_a_daemon_that_runs_now_and_after_a_boot(machine: Machine) -> None:
@@ -53,27 +52,6 @@ def test_a_member_of_the_group_may_ask_but_not_reload(machine: Machine) -> None:
     refused = machine.try_("jetsel", "reload", user=MEMBER)
     assert refused.returncode == 1
     assert machine.run("jetsel", "status", user=MEMBER)
-
-
-def test_over_tcp_the_service_answers_a_key_as_soon_as_it_is_allowed(machine: Machine) -> None:
-    mine, theirs = ("--endpoint", TCP, "--server-key", f"{KEYS}/server.key"), "/srv/laptop"
-    machine.run("jetsel", "keys", "new", "--server")
-    machine.run("jetsel", "keys", "new", "laptop", "--folder", theirs)
-    machine.run("chown", "-R", STRANGER, theirs)
-    ask = ("jetsel", "classify", "--json", *mine, "--key", f"{theirs}/laptop.key_secret", PICTURE)
-    machine.write(CONFIG, f'[server]\ntcp = "{TCP}"\nkeys = "{KEYS}"\n')
-    try:
-        started_clean(machine)
-        refused = machine.try_(*ask, user=STRANGER)
-        assert "does not know this key" in refused.stderr
-        assert "address=127.0.0.1" in machine.events("peer-refused")[-1]["MESSAGE"]
-        machine.run("jetsel", "keys", "allow", f"{theirs}/laptop.key")
-        assert json.loads(machine.run(*ask, user=STRANGER))["label"]
-        machine.run("jetsel", "keys", "revoke", "laptop")
-        assert machine.try_(*ask, user=STRANGER).returncode == 1
-    finally:
-        machine.run("rm", "-rf", CONFIG, KEYS)
-        started_clean(machine)
 
 
 def test_a_reload_takes_up_a_new_configuration_without_a_new_process(machine: Machine) -> None:

@@ -8,11 +8,13 @@ import pwd
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+import jetsel
 from tests.root.test_trust import ADMIN_GROUP, GUEST, OWNER, become
 from tests.system.daemons import Daemon, Peer, drawn, encoded, launch, wait_until_ready
 
@@ -38,6 +40,16 @@ while not select.select([sys.stdin], [], [], 0)[0]:
             reply = json.loads(peer.recv())
             seen[reply.get("code", reply["type"])] += 1
 print(json.dumps(seen))
+"""
+
+
+FLOODS = 4
+CONNECT = """
+import socket, sys
+print("here", flush=True)
+while True:
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.connect(sys.argv[1])
 """
 
 
@@ -72,4 +84,20 @@ def test_a_user_who_floods_is_over_their_limit_and_never_makes_another_busy(fold
     assert {reply["type"] for reply in outcomes} == {"answer"}, outcomes
     assert seen["over-limit"] > POLITE, "there was no flood"
     assert set(seen) == {"answer", "over-limit"}
+    assert daemon.stop() == 0, daemon.log.read_text()
+
+
+def test_users_who_connect_without_end_keep_root_from_nothing(folder: Path) -> None:
+    daemon = serving(folder, f'[server]\ngroup = "{ADMIN_GROUP}"\n')
+    path = daemon.endpoint.removeprefix("ipc://")
+    command = [*become(GUEST, "nogroup", ADMIN_GROUP), sys.executable, "-c", CONNECT, path]
+    with ExitStack() as stack:
+        for _ in range(FLOODS):
+            flood = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            stack.callback(flood.kill)
+            assert flood.stdout is not None
+            assert flood.stdout.readline() == "here\n"
+        for _ in range(20):
+            with jetsel.Client(daemon.endpoint, timeout_ms=60_000) as client:
+                assert client.status().state == "ready"
     assert daemon.stop() == 0, daemon.log.read_text()

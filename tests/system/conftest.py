@@ -12,7 +12,7 @@ import pytest
 import zmq
 
 from tests.system.boards import Board
-from tests.system.daemons import Connect, Daemon, Peer, Start, drawn, encoded, free_port, launch, wait_until_ready
+from tests.system.daemons import Connect, Daemon, Peer, Start, drawn, encoded, launch, wait_until_ready
 
 
 @pytest.fixture
@@ -38,9 +38,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 @pytest.fixture(scope="session")
 def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """One daemon with the defaults, for tests that leave it as it was."""
-    daemon = launch(
-        tmp_path_factory.mktemp("daemon"), '[server]\ntcp = "tcp://127.0.0.1:*"\n'.replace("*", free_port())
-    )
+    daemon = launch(tmp_path_factory.mktemp("daemon"))
     wait_until_ready(daemon)
     yield daemon
     assert daemon.stop() == 0, daemon.log.read_text()

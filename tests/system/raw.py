@@ -7,21 +7,13 @@ import struct
 import time
 from pathlib import Path
 
-from jetsel.daemon.zmtp.wire import MORE, framed
+from jetsel.daemon.zmtp.frames import MORE, framed
 
 LIMIT_S = 30.0  # how long a test waits for what must come
 
 
-def address_of(tcp: str) -> tuple[str, int]:
-    """tcp://127.0.0.1:5555 -> ("127.0.0.1", 5555)."""
-    host, _, port = tcp.removeprefix("tcp://").rpartition(":")
-    return host, int(port)
-
-
 def reach(endpoint: str) -> socket.socket:
-    """A connection to an ipc or tcp endpoint that says nothing by itself."""
-    if endpoint.startswith("tcp://"):
-        return socket.create_connection(address_of(endpoint))
+    """A connection to an ipc endpoint that says nothing by itself."""
     peer = socket.socket(socket.AF_UNIX)
     peer.connect(str(Path(endpoint.removeprefix("ipc://"))))
     return peer

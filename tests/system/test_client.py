@@ -16,7 +16,7 @@ from PIL import Image
 
 import jetsel
 from jetsel import errors, wire
-from tests.system.daemons import Daemon, Start, drawn, encoded, free_port, wait_until_ready
+from tests.system.daemons import Daemon, Start, drawn, encoded, wait_until_ready
 
 
 @pytest.fixture
@@ -104,16 +104,6 @@ def test_the_endpoint_is_found_by_the_variable(shared_daemon: Daemon, monkeypatc
     monkeypatch.setenv("JETSEL_ENDPOINT", shared_daemon.endpoint)
     with jetsel.Client() as client:
         assert client.status().pid == shared_daemon.process.pid
-
-
-def test_over_tcp_it_answers_and_does_not_reload(shared_daemon: Daemon, client: jetsel.Client) -> None:
-    tcp = next(endpoint for endpoint in client.status().endpoints if endpoint.startswith("tcp://"))
-    with jetsel.Client(tcp) as over_tcp:
-        assert top(over_tcp.classify(drawn(), model="s")) == top(client.classify(drawn(), model="s"))
-        with pytest.raises(errors.NotAllowedError):
-            over_tcp.reload()
-    with pytest.raises(errors.NoDaemonError):
-        jetsel.Client(f"tcp://127.0.0.1:{free_port()}").status()
 
 
 def test_threads_share_a_client_and_each_gets_its_own_answer(client: jetsel.Client) -> None:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import resource
-import socket
-from pathlib import Path
 
 import pytest
 
-import jetsel
 from tests.faults.descriptors import HOSTED, crowd
 from tests.faults.memory import photos, squeeze
-from tests.system.curve import Keys
-from tests.system.daemons import Start, drawn, free_port
-from tests.system.raw import address_of
+from tests.system.daemons import Start
 
 OPEN_FILES = 200
 CLIENTS = 300
@@ -30,12 +24,9 @@ def _many_files() -> None:
 
 
 @pytest.mark.usefixtures("_many_files")
-@pytest.mark.parametrize("kind", ["ipc", "tcp"])
-def test_with_more_clients_than_open_files_some_wait_and_nobody_is_hurt(start: Start, kind: str) -> None:
-    port = free_port()
-    config = f'[server]\ntcp = "tcp://127.0.0.1:{port}"\n{HOSTED}'
-    daemon = start(config, prefix=("prlimit", f"--nofile={OPEN_FILES}:{OPEN_FILES}"))
-    found = crowd(daemon, daemon.endpoint if kind == "ipc" else f"tcp://127.0.0.1:{port}", CLIENTS, is_hosted=True)
+def test_with_more_clients_than_open_files_some_wait_and_nobody_is_hurt(start: Start) -> None:
+    daemon = start(HOSTED, prefix=("prlimit", f"--nofile={OPEN_FILES}:{OPEN_FILES}"))
+    found = crowd(daemon, daemon.endpoint, CLIENTS, is_hosted=True)
     assert not found.wrong, daemon.log.read_text()
     assert 0 < found.let_in < OPEN_FILES
     assert found.open_files < OPEN_FILES
@@ -49,7 +40,7 @@ def test_max_clients_is_kept_and_the_next_come_in_when_some_have_left(start: Sta
     found = crowd(daemon, daemon.endpoint, 50, is_hosted=False)
     assert not found.wrong, daemon.log.read_text()
     assert 15 < found.let_in <= 20
-    assert "server.max_clients (20)" in daemon.log.read_text()
+    assert "server.max_clients" in daemon.log.read_text()
     assert daemon.stop() == 0
 
 
@@ -68,19 +59,3 @@ def test_where_memory_ends_each_photograph_is_answered_or_told_to_come_back(star
     assert found.outcomes["busy"] > 0, "there was no want of memory"
     assert "Traceback" not in daemon.log.read_text()
     assert daemon.stop() == 0
-
-
-def test_strangers_who_connect_and_say_nothing_shut_nobody_out(start: Start, tmp_path: Path) -> None:
-    keys = Keys.new(tmp_path)
-    keys.allow("camera")
-    tcp = f"tcp://127.0.0.1:{free_port()}"
-    daemon = start(keys.config(tcp, "max_clients = 100\npeer_timeout_s = 3600\n"))
-    with contextlib.ExitStack() as stack:
-        for _ in range(150):
-            stranger = stack.enter_context(socket.socket())
-            stranger.setblocking(False)
-            stranger.connect_ex(address_of(tcp))
-        with jetsel.Client(daemon.endpoint, timeout_ms=1e3 * LIMIT_S) as client:
-            assert client.classify(drawn()).label
-        with keys.client(tcp, "camera", timeout_ms=1e3 * LIMIT_S) as client:
-            assert client.classify(drawn()).label

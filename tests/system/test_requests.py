@@ -116,13 +116,6 @@ def test_many_requests_may_be_outstanding_on_one_connection(peer: Peer, jpeg: by
     assert {reply["type"] for reply in replies} == {"answer"}
 
 
-def test_the_tcp_endpoint_answers_but_does_not_reload(shared_daemon: Daemon, connect: Connect, jpeg: bytes) -> None:
-    tcp = next(e for e in connect(shared_daemon).status()["endpoints"] if e.startswith("tcp://"))
-    peer = connect(tcp)
-    assert peer.classify(jpeg)["type"] == "answer"
-    assert peer.ask({"type": "reload"})["code"] == "not-allowed"
-
-
 GOOD = {"v": 1, "type": "classify", "id": "x"}
 BAD_MESSAGES: dict[str, tuple[list[bytes], str, str | None]] = {
     "no JSON": ([b"{nonsense", b"img"], "bad-request", None),

@@ -94,7 +94,7 @@ def prepared(snapshot: Snapshot, file: bytes, **fields: Any) -> Job:
     family = snapshot.family(None)
     request = Classify(1, "a", **fields)
     job = Job(
-        route=Route(b"", False),
+        route=Route(1),
         request=request,
         data=memoryview(file),
         load=Load(None, len(file), 0),

@@ -52,7 +52,7 @@ def said(text: str) -> str:
 def test_an_empty_file_is_the_defaults() -> None:
     config = parse("")
     assert config == Config()
-    assert (config.server.endpoint, config.server.tcp, config.server.workers) == (None, None, None)
+    assert (config.server.endpoint, config.server.workers) == (None, None)
     assert (config.server.queue_requests, config.server.queue_mb) == (128, 64.0)
     assert (config.server.max_image_mb, config.server.max_image_megapixels) == (16.0, 50.0)
     assert (config.models.starter, config.models.paths, config.models.backend) == (True, [], "onnxruntime")
@@ -128,12 +128,7 @@ def test_a_setting_of_an_earlier_version_is_told_with_what_to_do_instead(key: st
         pytest.param('[server]\nendpoint = "ipc:///"', "server.endpoint", "wrong form", id="no path"),
         pytest.param('[server]\nendpoint = "tcp://127.0.0.1:1"', "server.endpoint", "wrong form", id="tcp as endpoint"),
         pytest.param('[server]\nendpoint = "ipc:///a\\u0000b"', "server.endpoint", "wrong form", id="a zero byte"),
-        pytest.param('[server]\nkeys = "keys"', "server.keys", "wrong form", id="a relative folder of keys"),
         pytest.param("[server]\npeers_mb = 31", "server.peers_mb", "no room for two", id="no room for the largest"),
-        pytest.param("[server]\npeer_timeout_s = 0", "server.peer_timeout_s", ">= 1", id="no patience"),
-        pytest.param('[server]\ntcp = "tcp://127.0.0.1"', "server.tcp", "wrong form", id="no port"),
-        pytest.param('[server]\ntcp = "tcp://127.0.0.1:70000"', "server.tcp", "wrong form", id="no such port"),
-        pytest.param('[server]\ntcp = "tcp://127.0.0.1:5555\\n"', "server.tcp", "wrong form", id="a line end"),
         pytest.param('[models]\npaths = "/models"', "models.paths", "got `str`", id="one path for a list"),
         pytest.param("[models]\npaths = [1]", "models.paths", "got `int`", id="a number for a path"),
         pytest.param('[models]\nstarter = "false"', "models.starter", "got `str`", id="a string for a truth"),
@@ -154,23 +149,6 @@ def test_a_wrong_value_is_told_by_its_key_with_an_example(text: str, key: str, w
     section = key.partition(".")[0]
     expected = EXAMPLES.get(key) or next(e for k, e in EXAMPLES.items() if k.startswith(section))
     assert line.endswith(f"; example: {expected}")
-
-
-@pytest.mark.parametrize(
-    "where",
-    ["0.0.0.0", "*", "192.168.1.2", "localhost.evil.org", "127.0.0.1.evil.org", "eth0", "[::]", "[fe80::1%eth0]"],
-)
-def test_beyond_loopback_tcp_needs_keys(where: str) -> None:
-    text = f'[server]\ntcp = "tcp://{where}:5555"\n'
-    assert said(text).startswith(f"server.tcp: tcp://{where}:5555 is beyond loopback, where a client must show a key")
-    assert said(text).endswith(EXAMPLES["server.keys"])
-    config = parse(f'{text}keys = "/etc/jetsel/keys"\n')
-    assert (config.server.tcp, config.server.keys) == (f"tcp://{where}:5555", "/etc/jetsel/keys")
-
-
-@pytest.mark.parametrize("where", ["127.0.0.1", "127.3.2.1", "localhost", "[::1]"])
-def test_on_loopback_it_needs_none(where: str) -> None:
-    assert parse(f'[server]\ntcp = "tcp://{where}:5555"\n').server.keys is None
 
 
 @pytest.mark.parametrize(
@@ -236,7 +214,6 @@ CONFIGS = st.builds(
     server=st.builds(
         Server,
         endpoint=st.sampled_from([None, "ipc:///run/jetsel/jetsel.sock", "ipc:///tmp/with space/é.sock"]),
-        tcp=st.sampled_from([None, "tcp://127.0.0.1:5555", "tcp://[::1]:1", "tcp://localhost:65535"]),
         group=st.none() | NAMES,
         workers=st.none() | st.integers(1, 64),
         queue_mb=st.floats(0, 65_536, exclude_min=True),
@@ -279,7 +256,7 @@ def test_effective_leaves_out_what_is_left_to_jetsel(config: Config) -> None:
 
 def test_every_key_left_to_jetsel_is_printed_with_its_example() -> None:
     text = as_toml(Config())
-    for key in ("endpoint", "tcp", "group", "admin_group", "workers", "calibrations", "interpreter", "engines"):
+    for key in ("endpoint", "group", "admin_group", "workers", "calibrations", "interpreter", "engines"):
         assert re.search(rf"^# {key} is left to jetsel.*; example: {key} = ", text, re.MULTILINE), key
     assert f"# [policies] example: {EXAMPLES['policies']}" in text
 

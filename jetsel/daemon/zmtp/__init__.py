@@ -1,1 +1,1 @@
-"""ZMTP as the daemon speaks it, over ipc and tcp, with keys and without: what libzmq would do, without what ends it."""
+"""ZMTP, the protocol of ZeroMQ on a connection, as the daemon's ipc socket speaks it."""

@@ -1,129 +1,173 @@
-"""Several peers at the daemon's own server: what they write, when each hangs up, and how time passes, in any order."""
+"""Several peers at the socket of a whole daemon: what they write, and when each hangs up, in any order."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
-import os
-import select
+import functools
+import json
+import shutil
 import socket
+import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
 
-from jetsel.config import Server as Limits
-from jetsel.daemon.zmtp.server import PER_TURN, TURNS, Server
-from tests.fuzz.targets.zmtp import WORDS
+from jetsel.config import Config, Models, Power, Server
+from jetsel.daemon.dispatcher import Dispatcher
+from jetsel.daemon.listener import Listener
+from jetsel.daemon.loading import load
+from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.notify import Notifier
+from jetsel.daemon.port import Port
+from jetsel.daemon.snapshot import read_snapshot
+from jetsel.engines import Backends
+from jetsel.errors import InternalError
+from jetsel.wire import Classify, Pixels, Reload, Status, encode
+from tests.fuzz.pictures import files
 from tests.system.raw import frame, greeting, message, ready
+from tests.unit.daemon.families import calibrate, put_family
 
 MAX_BYTES = 4096
-FRAME_BYTES = 2000
+WORDS = (
+    greeting()[:12],
+    b"\x05READY",
+    b"\x04PING",
+    b'"pixels"',
+    b'"explain"',
+    b'"deadline_ms"',
+    b'"cascade"',
+    b'"cat-l"',
+)
 PEERS = 4
-MOST_TURNS = 50  # until the last is heard, whatever the others do
+MOST_TURNS = 300  # until the last is heard, whatever the others do
 HELLO = greeting() + ready()
-QUESTION = message(b"the last")
+QUESTION = message(encode(Status(v=1, id="the last")))
 
-WRITE, GREET, HANG_UP, RECEIVE, REPLY, WAIT = range(6)
+WRITE, GREET, HANG_UP, WORK = range(4)
 """Steps: two bytes, the kind and the peer; WRITE has a third, how many of the bytes that follow it writes."""
 
 __all__ = ["MAX_BYTES", "WORDS", "run", "seeds"]
 
 
-class Rig:
-    """A server, and peers that come and go."""
+class Rig(NamedTuple):
+    """A daemon without its threads."""
 
-    def __init__(self, stack: ExitStack) -> None:
-        self._stack = stack
-        self._epoll = stack.enter_context(select.epoll())
-        listening = socket.socket(socket.AF_UNIX)
-        listening.bind(f"\0jetsel-fuzz-{os.getpid()}")  # of no file system (unix(7), abstract)
-        listening.listen(128)
-        self._address = listening.getsockname()
-        self.now_s = 0.0
-        limits = Limits(peer_timeout_s=8.0, peers_mb=0.003)
-        self.server = Server([listening], self._epoll, FRAME_BYTES, limits, None, lambda: self.now_s)
-        stack.callback(self.server.close)
-        self.peers = [self.connect() for _ in range(PEERS)]
-        self.tokens = [0]
+    dispatcher: Dispatcher
+    port: Port
+    path: Path
 
     def connect(self) -> socket.socket:
-        peer = self._stack.enter_context(socket.socket(socket.AF_UNIX))
+        peer = socket.socket(socket.AF_UNIX)
         peer.setblocking(False)
-        with contextlib.suppress(BlockingIOError):  # many have come, and nobody was let in meanwhile
-            peer.connect(self._address)
+        peer.connect(str(self.path))
         return peer
 
-    def write(self, peer: socket.socket, data: bytes) -> None:
-        with contextlib.suppress(OSError):  # it was hung up on, or nobody reads it
-            peer.send(data)
+    def work(self) -> None:
+        """One round of the daemon's threads."""
+        self.dispatcher.receive()
+        while (piece := self.dispatcher.next_piece()) is not None:
+            piece()
 
-    def receive(self) -> list[bytes]:
-        """One call; the messages that it gave."""
-        for descriptor, events in self._epoll.poll(0):
-            self.server.hears(descriptor, events)
-        found = self.server.receive(8, FRAME_BYTES)
-        assert len(found) <= min(8, TURNS * PER_TURN)
-        assert 0 <= self.server.held_bytes <= 3000, "peers_mb"
-        self.tokens += [token for token, _, _ in found]
-        return [b"|".join(parts) for _, _, parts in found]
+
+@functools.cache
+def rig() -> Rig:
+    """Two models of a few weights each, chosen by a calibration, behind a socket of their own."""
+    folder = Path(tempfile.mkdtemp(prefix="jetsel-fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    put_family(folder / "cats", "cats", "cat-s", "cat-l")
+    calibrate(folder / "cats", "cats")
+    config = Config(
+        server=Server(workers=1, max_image_mb=0.004, max_image_megapixels=1.0, peers_mb=1.0),
+        models=Models(starter=False, paths=[str(folder / "cats")]),
+        power=Power(sensor="none"),
+    )
+    listener = Listener(folder / "j.sock", None)
+    snapshot = read_snapshot(config)
+    port = Port(listener, snapshot.limits.max_bytes, config.server)
+    backends, metering = Backends(config.host), Metering(config.power)
+    load(snapshot, backends, lambda *_: None, threading.Event())
+    metering.serve(snapshot.families, config.power)
+    dispatcher = Dispatcher(snapshot, port, backends, metering, lambda: config, Notifier())
+    dispatcher.begin_serving()
+    return Rig(dispatcher, port, listener.path)
 
 
 def run(data: bytes) -> None:
-    """Whatever some do, another is heard; and when all have gone, nothing of them is left."""
+    """Whatever some do, another is answered; nothing was a defect; and when all have gone, nothing of them is left."""
+    found = rig()
     with ExitStack() as stack:
-        rig = Rig(stack)
-        _act(rig, data)
-        while rig.receive() or rig.server.has_more:
-            pass  # so that there is room for one more
-        last = rig.connect()
-        rig.write(last, HELLO + QUESTION)
-        heard = (b"the last" in rig.receive() for _ in range(MOST_TURNS))
-        assert any(heard), "one was not heard for the others"
-        for peer in (*rig.peers, last):
+        peers = [stack.enter_context(found.connect()) for _ in range(PEERS)]
+        _act(found, peers, data)
+        last = stack.enter_context(found.connect())
+        last.send(HELLO + QUESTION)
+        requests = json.loads(_heard(found, last))["requests"]
+        assert InternalError.code not in requests, requests
+        for peer in (*peers, last):
             peer.close()
-        rig.receive()
-        for _ in range(MAX_BYTES):  # a message has two bytes at least
-            if not rig.server.has_more:
-                break
-            rig.receive()
-        assert not rig.server.clients
-        assert not rig.server.held_bytes
-        assert not rig.server.promised_bytes
-        assert not rig.server.has_more
-        assert not rig.server.has_late
+    for _ in range(MOST_TURNS):
+        found.work()
+        if not found.port._by_fd:
+            break
+    assert not found.port._by_fd
+    assert not found.port._held_bytes
+    assert found.dispatcher.is_drained
 
 
-def _act(rig: Rig, data: bytes) -> None:
+def _heard(found: Rig, peer: socket.socket) -> bytes:
+    """The reply to the last question."""
+    said = b""
+    for _ in range(MOST_TURNS):
+        found.work()
+        with contextlib.suppress(BlockingIOError):
+            said += peer.recv(100_000)
+        if said.endswith(b"}"):
+            return said[said.index(b"{") :]
+    raise AssertionError("one was not heard for the others")
+
+
+def _act(found: Rig, peers: list[socket.socket], data: bytes) -> None:
     at = 0
     while at + 2 <= len(data):
-        kind, index = data[at] % 6, data[at + 1] % PEERS
+        kind, index = data[at] % 4, data[at + 1] % PEERS
         at += 2
-        if kind == WRITE:
-            count = data[at] if at < len(data) else 0
-            rig.write(rig.peers[index], data[at + 1 : at + 1 + count])
-            at += 1 + count
-        elif kind == GREET:
-            rig.write(rig.peers[index], HELLO)
-        elif kind == HANG_UP:
-            rig.peers[index].close()
-            rig.peers[index] = rig.connect()
-        elif kind == RECEIVE:
-            rig.receive()
-        elif kind == REPLY:
-            rig.server.send(rig.tokens[index % len(rig.tokens)], (b"answer",))
-        else:
-            rig.now_s += data[at - 1] / 32
+        with contextlib.suppress(OSError):  # it was hung up on, or nobody reads it
+            if kind == WRITE:
+                count = data[at] if at < len(data) else 0
+                at += 1 + count
+                peers[index].send(data[at - count : at])
+            elif kind == GREET:
+                peers[index].send(HELLO)
+            elif kind == HANG_UP:
+                peers[index].close()
+                peers[index] = found.connect()
+            else:
+                found.work()
 
 
 def seeds() -> Iterator[bytes]:
-    greet = bytes(value for peer in range(PEERS) for value in (GREET, peer)) + bytes((RECEIVE, 0))
-    yield greet + b"".join(_write(peer, message(b"{}") * 5) for peer in range(PEERS)) + bytes((RECEIVE, 0, REPLY, 1))
-    yield greet + _write(0, b"\x04\x00" * 100) * 12 + _write(1, b"\x01\x01x" + b"\x04\x00" * 50) + bytes((RECEIVE, 0))
-    yield greet + _write(0, b"\x04\x09\x04PING\0\0ab" * 20) + bytes((HANG_UP, 0, RECEIVE, 0))
-    yield greet + _write(2, frame(bytes(100), announced=1900)) + bytes((RECEIVE, 0, WAIT, 255, WAIT, 255, RECEIVE, 0))
-    yield greet + b"".join(_write(peer, frame(bytes(150), announced=1900)) for peer in range(PEERS)) * 5
-    begun = b"".join(_write(peer, frame(bytes(90), announced=1900)) for peer in range(PEERS)) + bytes((RECEIVE, 0))
-    more = b"".join(_write(peer, bytes(200)) for peer in range(PEERS)) + bytes((RECEIVE, 0))
-    yield greet + begun + more * 3 + bytes((WAIT, 0, WAIT, 255, RECEIVE, 0, HANG_UP, 1)) + more * 8
+    greet = bytes(value for peer in range(PEERS) for value in (GREET, peer)) + bytes((WORK, 0))
+    small = next(iter(files()))
+    yield greet + b"".join(_write(peer, message(b"", b"{}") * 5) for peer in range(PEERS))
+    yield greet + _write(0, b"\x04\x00" * 200) + _write(1, b"\x01\x01x" + b"\x04\x00" * 50) + bytes((WORK, 0))
+    yield greet + _write(0, b"\x04\x09\x04PING\0\0ab" * 20) + bytes((HANG_UP, 0, WORK, 0))
+    yield greet + _write(2, frame(bytes(1500), announced=3900)) + bytes((WORK, 0, HANG_UP, 2))
+    yield _write(0, greeting(b"CURVE")) + _write(1, b"GET / HTTP/1.1") + _write(2, greeting()[:20])
+    for request in (
+        Classify(v=1, id="a", family="cats", policy="cascade", deadline_ms=20.5, top_k=3, explain=True),
+        Classify(v=1, id="b", model="cat-s", on_doubt="refuse", criterion="top5"),
+        Classify(v=1, id="c", policy="single:cat-l", deadline_ms=1e-6),
+    ):
+        yield greet + _write(0, message(encode(request), small)) + bytes((WORK, 0))
+    raw = Classify(v=1, id="d", pixels=Pixels("bgr8", 4, 4, 12))
+    yield greet + _write(1, message(b"\0hop", b"", encode(raw), bytes(range(48))))
+    yield greet + _write(1, message(encode(Classify(v=1, id="f")), small, b"more")) + _write(1, message(b"", b""))
+    yield greet + _write(3, message(encode(Reload(v=1, id="h")), b"x")) + _write(3, message(b'{"v": 1, "id": "i"}'))
 
 
 def _write(peer: int, data: bytes) -> bytes:
-    return bytes((WRITE, peer, len(data))) + data
+    return b"".join(
+        bytes((WRITE, peer, len(piece))) + piece for piece in (data[at : at + 255] for at in range(0, len(data), 255))
+    )

@@ -14,7 +14,6 @@ from jetsel.errors import ConfigError
 FULL = Config(
     server=Server(
         "ipc:///run/x.sock",
-        "tcp://192.0.2.1:5555",
         "video",
         "adm",
         workers=2,
@@ -23,13 +22,10 @@ FULL = Config(
         queue_megapixels=7.5,
         client_requests=4,
         max_clients=9,
-        client_connections=4,
         peers_mb=64.5,
         max_image_mb=5.5,
         max_image_megapixels=6.5,
         drain_s=1.5,
-        keys="/keys",
-        peer_timeout_s=2.5,
     ),
     models=Models(
         ['/a "quoted" folder', "/b\\c"], False, "f", ["m"], "onnxruntime", {"m": "tensorrt"}, 2, 3, "/a folder"

@@ -54,11 +54,11 @@ class Peer:
             self._listens.set()
             while not self._stop.is_set():
                 if router.poll(10):
-                    peer, message, *image = router.recv_multipart()
+                    peer, _delimiter, message, *image = router.recv_multipart()
                     self.seen.append(Seen(wire.decode_request(message), image[0] if image else None))
                     for reply in self._script(self.seen):
                         frame = reply if isinstance(reply, bytes) else wire.encode(reply)
-                        router.send_multipart([peer, frame])
+                        router.send_multipart([peer, b"", frame])
 
 
 def answer(seen: Seen, label: str = "tabby") -> wire.Answer:

@@ -12,7 +12,7 @@ from jetsel.daemon.message import Message
 from jetsel.daemon.port import Port
 
 LIMIT_S = 60.0  # how long a test waits for what must come; it comes at once
-IPC, TCP = range(2)  # of a port's endpoints
+
 LONG_MS = 1_000_000  # a wait that only a message or a wake ends within a test
 
 Connect = Callable[..., "zmq.Socket[bytes]"]

@@ -15,7 +15,7 @@ from jetsel.errors import ReloadFailedError
 from jetsel.wire import PROTOCOL_VERSION, Reload, Reply
 
 LIMIT_S = 60.0
-ROUTE = Route(b"peer", delimited=False)
+ROUTE = Route(1)
 
 
 def message(request_id: str) -> tuple[Route, Reload]:

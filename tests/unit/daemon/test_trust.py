@@ -1,4 +1,4 @@
-"""Who may reload: root, the daemon's own user and the admin group; over tcp an admin's key."""
+"""Who may reload: root, the daemon's own user and the admin group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pwd
 
 import pytest
 
-from jetsel.daemon.identity import LOOPBACK, Identity, of_process
+from jetsel.daemon.identity import Identity
 from jetsel.daemon.trust import Trust
 from jetsel.errors import ConfigError, NotAllowedError
 
@@ -16,42 +16,32 @@ STRANGER_UID = STRANGER_GID = 4_000_000_000  # no user and no group has this num
 OWN_GROUP = grp.getgrgid(os.getgid())
 
 
-def peer(uid: int, gid: int) -> Identity:
-    return of_process(uid, gid, 1)
-
-
 @pytest.mark.parametrize("group", [None, OWN_GROUP.gr_name])
 def test_root_and_the_daemon_s_own_user_may(group: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    Trust(group).check(peer(os.getuid(), STRANGER_GID))
+    Trust(group).check(Identity(os.getuid(), STRANGER_GID))
     monkeypatch.setattr(os, "getuid", lambda: 1234)  # whoever runs the tests, root and the daemon's user are two
     for uid in (0, 1234):
-        Trust(group).check(peer(uid, STRANGER_GID))
+        Trust(group).check(Identity(uid, STRANGER_GID))
     with pytest.raises(NotAllowedError):
-        Trust(group).check(peer(1235, STRANGER_GID))
-
-
-@pytest.mark.parametrize("group", [None, OWN_GROUP.gr_name])
-def test_over_tcp_nobody_may(group: str | None) -> None:
-    with pytest.raises(NotAllowedError, match="over tcp without keys"):
-        Trust(group).check(Identity(LOOPBACK))
+        Trust(group).check(Identity(1235, STRANGER_GID))
 
 
 def test_anybody_else_may_not_and_is_told_who_may() -> None:
     with pytest.raises(NotAllowedError, match=f"user {STRANGER_UID} .*: be root, the daemon's own user$"):
-        Trust(None).check(peer(STRANGER_UID, OWN_GROUP.gr_gid))
+        Trust(None).check(Identity(STRANGER_UID, OWN_GROUP.gr_gid))
     with pytest.raises(NotAllowedError, match=f"own user or a member of {OWN_GROUP.gr_name}$"):
-        Trust(OWN_GROUP.gr_name).check(peer(STRANGER_UID, STRANGER_GID))
+        Trust(OWN_GROUP.gr_name).check(Identity(STRANGER_UID, STRANGER_GID))
 
 
 def test_a_process_that_runs_under_the_admin_group_may() -> None:
-    Trust(OWN_GROUP.gr_name).check(peer(STRANGER_UID, OWN_GROUP.gr_gid))
+    Trust(OWN_GROUP.gr_name).check(Identity(STRANGER_UID, OWN_GROUP.gr_gid))
 
 
 def test_a_member_of_the_admin_group_may_from_the_moment_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     # The peer's credentials hold its first group alone; the others stand in the group file, which is root's to write.
     member = next(user for user in pwd.getpwall() if user.pw_uid not in (0, os.getuid()))
     trust = Trust(OWN_GROUP.gr_name)
-    candidate = peer(member.pw_uid, STRANGER_GID)
+    candidate = Identity(member.pw_uid, STRANGER_GID)
     others = [name for name in OWN_GROUP.gr_mem if name != member.pw_name]
     for members, may in ((others, False), ([*others, member.pw_name], True)):
         now = grp.struct_group((OWN_GROUP.gr_name, "x", OWN_GROUP.gr_gid, members))
@@ -71,7 +61,7 @@ def test_a_group_that_is_gone_admits_nobody(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(grp, "getgrnam", gone)
     with pytest.raises(NotAllowedError):
-        trust.check(peer(STRANGER_UID, OWN_GROUP.gr_gid))
+        trust.check(Identity(STRANGER_UID, OWN_GROUP.gr_gid))
 
 
 def test_an_unknown_admin_group_stops_the_start() -> None:

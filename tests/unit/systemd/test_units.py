@@ -169,7 +169,7 @@ REQUIRED_OF_THE_SYSTEM = {
         "ProtectHome": "yes",
         "PrivateTmp": "yes",
         "IPAddressDeny": "any",
-        "IPAddressAllow": "localhost",
+        "RestrictAddressFamilies": "AF_UNIX",
         "DevicePolicy": "closed",
     },
     "[Install]": {"WantedBy": "multi-user.target", "Also": "jetsel.socket"},
