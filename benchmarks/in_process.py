@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.bare import LIMITS
-from jetsel import image, premodel
+from jetsel import image
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.errors import JetselError
 from jetsel.features import extract, table_hash
 from jetsel.policies import Evidence, Policy, catalogue
+from jetsel.policies.calibration import check
+from jetsel.policies.coding import read
 from jetsel.runtime import Driver, Flight, Lane
 from jetsel.zoo import Family, verify
 
@@ -30,9 +32,9 @@ class InProcess:
 
     def __init__(self, family: Family, policy: str | None) -> None:
         names = [model.manifest.name for model in family.models]
-        found = premodel.load(family.models[0].directory / "calibration")
+        found = read(family.models[0].directory / "calibration")
         hashes = {model.manifest.name: model.manifest.sha256 for model in family.models}
-        premodel.check(found, family.labels.sha256, hashes, table_hash(), family.decode_px)
+        check(found, family.labels.sha256, hashes, table_hash(), family.decode_px)
         self._family = family
         self._specs = {model.manifest.name: model.manifest.input for model in family.models}
         self._policy: Policy = catalogue(names, found, {})["top1"][policy or found.default_policy["top1"]]

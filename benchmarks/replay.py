@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.conditions import conditions
-from jetsel import premodel
 from jetsel.calibrate.record import load
 from jetsel.calibrate.replay import replay_all
 from jetsel.policies.catalogue import catalogue
+from jetsel.policies.coding import read
 from jetsel.zoo import STARTER, scan
 
 ROUNDS = 3
@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("recording", type=Path, help="of the starter family, as jetsel calibrate makes it")
     args = parser.parse_args()
     recording = load(args.recording, scan([STARTER]).families["starter"]).recording
-    calibration = premodel.load(STARTER / "calibration")
+    calibration = read(STARTER / "calibration")
     rows = range(len(recording.classes))
     print("# Replaying policies\n")
     print("\n".join(conditions()), flush=True)

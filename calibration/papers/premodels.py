@@ -18,15 +18,14 @@ from calibration.papers.network import choose_by_network, small_pictures
 from calibration.papers.techniques import Alternative, compare_techniques
 from jetsel import image
 from jetsel.calibrate.calibrating import FOLDS, SEED
-from jetsel.calibrate.fit.algorithm1 import select_models
 from jetsel.calibrate.folds import deal
 from jetsel.calibrate.from_files import FeatureClock
-from jetsel.calibrate.held_out import Plan
 from jetsel.calibrate.neighbourhood import Neighbourhood, look_around
 from jetsel.calibrate.planning import make_plan
 from jetsel.calibrate.record import load
 from jetsel.calibrate.recording import Recording
-from jetsel.premodel import fit_scaling, optimum_votes
+from jetsel.policies.kind import Plan
+from jetsel.premodel import fit_scaling, optimum_votes, select_models
 from jetsel.zoo import STARTER, scan
 
 LIMITS = image.Limits(max_bytes=16_000_000, max_pixels=50_000_000)

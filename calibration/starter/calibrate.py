@@ -15,15 +15,16 @@ from typing import Any
 
 import msgspec
 
-from jetsel import image, premodel
+from jetsel import image
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, Order, calibrate
 from jetsel.calibrate.evaluating import evaluate
 from jetsel.calibrate.from_files import FeatureClock
 from jetsel.calibrate.record import Loaded, find, load, loaded_models, record
-from jetsel.calibrate.rungs import Voices, fit_cascades, judge
 from jetsel.features import table_hash
 from jetsel.policies.catalogue import CRITERIA
+from jetsel.policies.coding import save
+from jetsel.premodel.cascades import fit_cascades, judge
 from jetsel.zoo import STARTER, Family, scan
 
 RESULTS = Path(__file__).parent / "results"
@@ -73,8 +74,8 @@ def front_on(other: Loaded, fitted_on: Loaded, found: Calibrated) -> list[tuple[
     temperatures = found.calibration.temperatures
     points = []
     for averaged in (False, True):
-        voices = Voices(fitted_on.recording, "top1", temperatures, averaged=averaged)
-        others = Voices(other.recording, "top1", temperatures, averaged=averaged)
+        voices = fitted_on.recording.table("top1", temperatures).voices(averaged=averaged)
+        others = other.recording.table("top1", temperatures).voices(averaged=averaged)
         for cascade in fit_cascades(voices):
             right, ms = judge(cascade, others)
             points.append((float(ms.mean()), float(right.mean()), "cascade-averaged" if averaged else "cascade"))
@@ -124,7 +125,7 @@ def main() -> None:
     family = scan([STARTER]).families["starter"]
     loaded = recorded(family, options.photos, options.work / "calibrate.sqlite")
     found = fitted(family, loaded)
-    premodel.save(found.calibration, STARTER / "calibration")
+    save(found.calibration, STARTER / "calibration")
     keep("calibrate.json", msgspec.structs.replace(found.findings, differing=[], installed=True))
     show(f"in ten folds over {found.findings.photographs} photographs", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}")

@@ -17,8 +17,7 @@ import numpy as np
 
 from calibration.starter.export import Trained, manifest_of, put_labels, store_half, to_onnx
 from jetsel.calibrate import record as recording
-from jetsel.calibrate.fit.algorithm1 import select_models
-from jetsel.calibrate.held_out import costs_of
+from jetsel.premodel.algorithm1 import select_models
 from jetsel.zoo import Labels, Manifest, scan
 
 FAMILY = "starter-pool"
@@ -68,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         recording.record(path, family, engines, found)
     seen = recording.load(path, family).recording
     for criterion in ("top1", "top5"):
-        right, costs = seen.right(criterion), costs_of(seen)
+        right, costs = seen.right(criterion), seen.costs()
         chosen, steps = select_models(right, costs, seen.models, options.theta)
         print(f"\n{criterion}, {len(seen.classes)} photographs, {len(seen.models)} candidates: {', '.join(chosen)}\n")
         print("| model | right % | ms |\n|---|---|---|")

@@ -13,8 +13,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel import image, premodel
+from jetsel import image
 from jetsel.features import NAMES, extract
+from jetsel.policies.catalogue import catalogue
+from jetsel.policies.coding import read
 from jetsel.zoo import STARTER, scan
 
 LIMITS = image.Limits(max_bytes=16_000_000, max_pixels=50_000_000)
@@ -38,7 +40,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     options = parser.parse_args()
     family = scan([STARTER]).families["starter"]
-    calibration = premodel.load(STARTER / "calibration")
+    calibration = read(STARTER / "calibration")
     paths = sorted(path for path in options.folder.rglob("*") if path.suffix.lower() in {".jpg", ".jpeg"})
     large, small = [], []
     for path in paths:
@@ -53,7 +55,7 @@ def main() -> None:
         r = f"{np.corrcoef(full[:, i], copies[:, i])[0, 1]:.2f}" if varies else "never changes"
         print(f"| {name} | {full[:, i].mean():.3f} | {copies[:, i].mean():.3f} | {r} |")
     columns = [NAMES.index(name) for name in calibration.features]
-    chain = premodel.chain_from(calibration, "top1", "optimum")
+    chain = catalogue([*calibration.model_sha256], calibration, {})["top1"]["chain"].chain
     choices = [(chain.choose(a), chain.choose(b)) for a, b in zip(full[:, columns], copies[:, columns], strict=True)]
     same = np.mean([a.model == b.model for a, b in choices])
     by_chance = _by_chance([a.model for a, _ in choices], [b.model for _, b in choices])

@@ -12,21 +12,21 @@ import numpy as np
 
 from jetsel.calibrate.assemble import Identity, assemble
 from jetsel.calibrate.comparing import compared, differing
-from jetsel.calibrate.cross_validation import CrossValidated, best_single, cross_validate, trees_of
+from jetsel.calibrate.cross_validation import CrossValidated, best_single, cross_validate
 from jetsel.calibrate.findings import Comparison, Findings
 from jetsel.calibrate.folds import deal
 from jetsel.calibrate.goal import SURE, Goal, Outcomes, accuracy_gain
 from jetsel.calibrate.held_out import fit_temperatures, learn
 from jetsel.calibrate.neighbourhood import look_around
-from jetsel.calibrate.planning import Planned, TimeFeatures, make_plan
+from jetsel.calibrate.planning import Planned, make_plan
 from jetsel.calibrate.record import Loaded
 from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import replay_all
+from jetsel.calibrate.replay import TimeFeatures, replay_all
 from jetsel.calibrate.results import Judge
 from jetsel.calibrate.studies import Scene
 from jetsel.errors import CalibrationError
+from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import CRITERIA, catalogue
-from jetsel.premodel import Calibration
 from jetsel.wire import Criterion
 
 FOLDS = 10  # section 4.2
@@ -95,7 +95,7 @@ def calibrate(
             recording,
             criterion,
             fold_of,
-            planned.plan.features_ms,
+            features_ms,
             best_single(recording, criterion)[0],
             order.choice_factor,
             loaded.times.energy_reason,
@@ -106,7 +106,7 @@ def calibrate(
     draft = _on_all(recording, planned, tried, identity)
     winners = {criterion: _winner(tried[criterion], judges[criterion], goals[criterion]) for criterion in CRITERIA}
     winner = winners[order.decides].name
-    rival, rival_outcomes = _rival(order, judges[order.decides], tried[order.decides], features_ms)
+    rival, rival_outcomes = _rival(order, judges[order.decides], tried[order.decides])
     is_better, verdict = _verdict(order, winners[order.decides], rival, rival_outcomes)
     plan, factor = planned.plan, order.choice_factor
     scenes = {
@@ -162,13 +162,8 @@ def _on_all(
 ) -> Calibration:
     """Learn once more, from every photograph, at the operating points that cross-validation chose."""
     temperatures = fit_temperatures(recording)
-    learned = {
-        criterion: learn(recording, criterion, planned.plan, temperatures, trees_of(recording, criterion, planned.plan))
-        for criterion in CRITERIA
-    }
-    places = {criterion: tried[criterion].places for criterion in CRITERIA}
-    soundness = {criterion: tried[criterion].soundness for criterion in CRITERIA}
-    return assemble(identity, learned, places, soundness)
+    learned = {criterion: learn(recording, criterion, planned.plan, temperatures) for criterion in CRITERIA}
+    return assemble(identity, learned, {criterion: tried[criterion].chosen for criterion in CRITERIA})
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +191,7 @@ def _winner(tried: CrossValidated, judge: Judge, goal: Goal) -> _Winner:
     return _Winner(single, rival, None if names[place] == single else f"{names[place]} gives {said}")
 
 
-def _rival(order: Order, judge: Judge, tried: CrossValidated, features_ms: TimeFeatures) -> tuple[str, Outcomes]:
+def _rival(order: Order, judge: Judge, tried: CrossValidated) -> tuple[str, Outcomes]:
     """What the winner must beat: the installed policy, or the best single model where none is installed."""
     if order.installed is None:
         name = f"single:{judge.best_single}"
@@ -206,8 +201,7 @@ def _rival(order: Order, judge: Judge, tried: CrossValidated, features_ms: TimeF
     policy = catalogue(recording.models, order.installed, {})[order.decides][name]
     rows = range(len(recording.classes))
     run = replay_all(policy, recording, rows, order.decides, order.installed.temperatures, recording.models[-1])
-    own = replace(judge, features_ms=features_ms(tuple(policy.features)))  # it may read others than the new one
-    return f"the installed {name} of {order.installed.created}", own.outcomes(run)
+    return f"the installed {name} of {order.installed.created}", judge.outcomes(run)
 
 
 def _verdict(order: Order, winner: _Winner, rival: str, outcomes: Outcomes) -> tuple[bool, str]:

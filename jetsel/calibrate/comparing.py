@@ -16,7 +16,8 @@ from jetsel.calibrate.replay import Run
 from jetsel.calibrate.results import Judge
 from jetsel.calibrate.sentences import sentences
 from jetsel.calibrate.studies import Scene, study_chain
-from jetsel.premodel import Calibration, optimum_votes
+from jetsel.policies.calibration import Calibration
+from jetsel.premodel import optimum_votes
 
 MOST_DIFFERING = 200  # photographs listed in the report
 
@@ -32,7 +33,7 @@ def compared(
     recording, criterion = scene.recording, scene.criterion
     results = {name: judge.result(name, run) for name, run in tried.runs.items()}
     bounds = judge.bounds()
-    optimal = optimum_votes(scene.right, recording.costs().tolist()).mean(axis=0)
+    optimal = optimum_votes(scene.right, recording.costs()).mean(axis=0)
     _, steps = scene.links()
     limit_ms = _pays_below_ms(scene, calibration)
     chain = study_chain(scene, tried.soundness, k_accuracy, dict(calibration.temperatures), limit_ms)
@@ -55,7 +56,7 @@ def _pays_below_ms(scene: Scene, calibration: Calibration) -> float:
 
     It saves that rung's time on the photographs that go on from it, and on no other.
     """
-    first, *later = calibration.cascades[scene.criterion]
+    first, *later = calibration.parts["cascade"].facts.rungs[scene.criterion]
     if not later:
         return 0.0
     column = scene.recording.models.index(first.model)

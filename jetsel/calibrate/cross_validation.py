@@ -9,31 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.assemble import Identity, Places, assemble
-from jetsel.calibrate.fit.algorithm1 import select_models
-from jetsel.calibrate.fit.boosted import grow
+from jetsel import premodel
+from jetsel.calibrate.assemble import Chosen, Identity, assemble
 from jetsel.calibrate.fit.soundness import fit_soundness
 from jetsel.calibrate.goal import Goal, Outcomes
-from jetsel.calibrate.held_out import (
-    Learned,
-    Plan,
-    costs_of,
-    fit_temperatures,
-    learn,
-    try_boosted,
-    try_cascades,
-    try_embedding,
-    try_skipping,
-)
+from jetsel.calibrate.held_out import Learned, fit_temperatures, learn, try_out
 from jetsel.calibrate.neighbourhood import Neighbourhood
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, replay_all
+from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import CRITERIA, calibrated
+from jetsel.policies.kind import Plan
+from jetsel.policies.registry import KINDS
 from jetsel.policies.single import Single
-from jetsel.premodel import Calibration, Soundness, Trees
+from jetsel.premodel import Soundness
 from jetsel.wire import Criterion
 
-Points = dict[str, list[Outcomes]]  # way to choose -> its operating points, each on the held-out photographs
+Points = dict[str, list[Outcomes]]  # policy -> its operating points, each on the held-out photographs
 Progress = Callable[[str, int, int], None]  # what is being done, steps done, steps in all
 
 
@@ -42,12 +34,12 @@ class CrossValidated:
     """What cross-validation gave for one criterion.
 
     runs: policy -> its outcome on every photograph, each under a calibration that had not seen it. points: the same
-    for every operating point that was tried, by way to choose. places: those chosen on all photographs.
+    for every operating point that was tried. chosen: what all photographs decide. soundness: the chain's, of `chosen`.
     """
 
     runs: dict[str, Run]
     points: Points
-    places: Places
+    chosen: Chosen
     soundness: Soundness
 
 
@@ -69,7 +61,7 @@ def cross_validate(
         temperatures = fit_temperatures(train)
         for criterion in CRITERIA:
             progress("learning", sum(map(len, learned.values())), steps)
-            learned[criterion].append(learn(train, criterion, plan, temperatures, trees_of(train, criterion, plan)))
+            learned[criterion].append(learn(train, criterion, plan, temperatures))
     found = {}
     for number, criterion in enumerate(CRITERIA):
         progress("replaying", (len(CRITERIA) + number) * len(folds), steps)
@@ -78,25 +70,9 @@ def cross_validate(
     return found
 
 
-def trees_of(train: Recording, criterion: Criterion, plan: Plan) -> Trees | None:
-    """Grow the trees of `boosted`, None where scikit-learn is not installed."""
-    columns = [train.feature_names.index(name) for name in plan.features]
-    return grow(train.features[:, columns], train.right(criterion))
-
-
-def choose_places(points: Points, rival: Outcomes, goal: Goal) -> Places:
-    """The operating point of each way to choose that serves the goal best."""
-
-    def best(way: str) -> int | None:
-        return goal.best(points[way], rival) if points[way] else None
-
-    return Places(
-        cascade=goal.best(points["cascade"], rival),
-        averaged=goal.best(points["cascade-averaged"], rival),
-        skipping=goal.best(points["cascade-skipping"], rival) if "cascade-skipping" in points else 0,
-        embedding=best("embedding"),
-        boosted=best("boosted"),
-    )
+def choose_places(points: Points, rival: Outcomes, goal: Goal) -> dict[str, int]:
+    """The operating point of each policy that serves the goal best."""
+    return {policy: goal.best(tried, rival) for policy, tried in points.items()}
 
 
 def best_single(recording: Recording, criterion: Criterion) -> tuple[str, Outcomes]:
@@ -120,51 +96,36 @@ def _one_criterion(
     held = [recording.take(np.flatnonzero(fold_of == fold)) for fold in folds]
     points = _points(learned, held, fold_of, folds)
     _, rival = best_single(recording, criterion)
-    everywhere = choose_places(points, rival, goal)
-    points["cascade-skipping"] = _scattered(
-        [
-            try_skipping(one, one.cascades[everywhere.cascade], photographs)
-            for one, photographs in zip(learned, held, strict=True)
-        ],
-        fold_of,
-        folds,
-    )
-    everywhere = choose_places(points, rival, goal)
-    right = recording.right(criterion)
-    links, _ = select_models(right, costs_of(recording), recording.models, learned[0].plan.theta_points)
-    columns = [recording.models.index(model) for model in links]
-    chain_right = near.choices(right, columns, costs_of(recording)).right
+    right, costs = recording.right(criterion), recording.costs()
+    links, _ = premodel.select_models(right, costs, recording.models, learned[0].plan.theta_points)
+    chain_right = near.choices(right, [recording.models.index(model) for model in links], costs).right
 
-    def soundness(rows: NDArray[np.bool_]) -> Soundness:
-        return fit_soundness(near.mean_distance[rows], chain_right[rows], right[rows, -1])
+    def chosen(rows: NDArray[np.bool_]) -> dict[str, Any]:
+        """What these photographs decide."""
+        tried = {policy: [point.of(rows) for point in each] for policy, each in points.items()}
+        soundness = fit_soundness(near.mean_distance[rows], chain_right[rows], right[rows, -1])
+        return {"chain": soundness, **choose_places(tried, rival.of(rows), goal)}
 
     runs: dict[str, list[Run]] = {}
     for fold, one in zip(folds, learned, strict=True):
-        others = fold_of != fold
-        elsewhere = {way: [point.of(others) for point in tried] for way, tried in points.items()}
-        places = choose_places(elsewhere, rival.of(others), goal)
-        calibration = assemble(identity, {criterion: one}, {criterion: places}, {criterion: soundness(others)})
+        calibration = assemble(identity, {criterion: one}, {criterion: chosen(fold_of != fold)})
         for name, run in _replayed(calibration, recording, np.flatnonzero(fold_of == fold), criterion):
             runs.setdefault(name, []).append(run)
-    return CrossValidated(
-        runs={name: _joined(parts, fold_of, folds) for name, parts in runs.items()},
-        points=points,
-        places=everywhere,
-        soundness=soundness(np.ones(len(fold_of), bool)),
-    )
+    everywhere = chosen(np.ones(len(fold_of), bool))
+    joined = {name: _joined(parts, fold_of, folds) for name, parts in runs.items()}
+    return CrossValidated(joined, points, everywhere, everywhere["chain"])
 
 
 def _points(
     learned: Sequence[Learned], held: Sequence[Recording], fold_of: NDArray[np.int64], folds: NDArray[np.int64]
 ) -> Points:
-    pairs = list(zip(learned, held, strict=True))
-    tried = {
-        "cascade": [try_cascades(one, photographs, averaged=False) for one, photographs in pairs],
-        "cascade-averaged": [try_cascades(one, photographs, averaged=True) for one, photographs in pairs],
-        "embedding": [try_embedding(one, photographs) for one, photographs in pairs],
-        "boosted": [try_boosted(one, photographs) for one, photographs in pairs],
-    }
-    return {way: _scattered(parts, fold_of, folds) for way, parts in tried.items()}
+    """The operating points of each policy that has several."""
+    points: Points = {}
+    for kind in KINDS:
+        tried = [try_out(kind, one, photographs) for one, photographs in zip(learned, held, strict=True)]
+        if all(tried):
+            points[kind.name] = _scattered(tried, fold_of, folds)
+    return points
 
 
 def _scattered(parts: Sequence[list[Outcomes]], fold_of: NDArray[np.int64], folds: NDArray[np.int64]) -> list[Outcomes]:
@@ -195,7 +156,7 @@ def _replayed(
     calibration: Calibration, recording: Recording, rows: NDArray[np.int64], criterion: Criterion
 ) -> Iterator[tuple[str, Run]]:
     """Each policy of the calibration, and each single model, on some photographs."""
-    policies = [*(Single(model) for model in recording.models), *calibrated(calibration, criterion)]
+    policies = [*(Single(model) for model in recording.models), *calibrated(calibration)[criterion].values()]
     for policy in policies:
         yield (
             policy.name,
@@ -214,4 +175,4 @@ def _joined(parts: Sequence[Run], fold_of: NDArray[np.int64], folds: NDArray[np.
     names = ("answered", "is_top5", "models_ms", "ran", "in_doubt")
     arrays: Mapping[str, NDArray[np.generic]] = {name: joined(name) for name in names}
     choice_ms = float(np.median([part.choice_ms for part in parts]))
-    return Run(**arrays, choice_ms=choice_ms, reads_features=parts[0].reads_features)  # type: ignore[arg-type]
+    return Run(**arrays, choice_ms=choice_ms, features=parts[0].features)  # type: ignore[arg-type]

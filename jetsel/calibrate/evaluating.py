@@ -9,15 +9,15 @@ import numpy as np
 
 from jetsel.calibrate.cross_validation import best_single
 from jetsel.calibrate.findings import Result
-from jetsel.calibrate.planning import TimeFeatures
 from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import replay_all
+from jetsel.calibrate.replay import TimeFeatures, replay_all
 from jetsel.calibrate.results import Judge
 from jetsel.config import OwnPolicy
 from jetsel.errors import UnknownPolicyError
+from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import catalogue
 from jetsel.policies.policy import Policy
-from jetsel.premodel import Calibration
+from jetsel.policies.registry import no_such
 from jetsel.wire import Criterion
 
 
@@ -41,9 +41,7 @@ def evaluate(
     single, _ = best_single(recording, criterion)
     rows = range(len(recording.classes))
     one_fold = np.zeros(len(rows), np.int64)
-    judge = Judge(
-        recording, criterion, one_fold, features_ms(calibration.features), single, energy_reason=energy_reason
-    )
+    judge = Judge(recording, criterion, one_fold, features_ms, single, energy_reason=energy_reason)
     temperatures = {model: calibration.temperatures.get(model, 1.0) for model in recording.models}
     results = {}
     for name, policy in policies.items():
@@ -63,5 +61,5 @@ def asked(
     policies = catalogue(models, calibration, own)[criterion]
     unknown = [name for name in wanted if name not in policies]
     if unknown:
-        raise UnknownPolicyError(f"there is no policy {', '.join(unknown)}; there are {', '.join(policies)}")
+        raise UnknownPolicyError(f"the calibration offers {no_such(unknown[0], policies)}")
     return {name: policies[name] for name in wanted or policies}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from jetsel.premodel import Step
 from jetsel.wire import Criterion
 
 
@@ -58,21 +59,6 @@ class Result(Struct, frozen=True, kw_only=True):
     geometric_mean: float
     vs_best_single: Against
     vs_oracle: Against
-
-
-class Step(Struct, frozen=True):
-    """One step of Algorithm 1 (section 3.2; Figures 5 and 6).
-
-    accuracy: of each candidate on what failed before this step (in the first step: how often it is the optimum).
-    gain: what the added model brought, in points; total: the share that one of the models so far gets right.
-    """
-
-    added: str
-    accuracy: dict[str, float]
-    failing: int
-    gain_points: float
-    total: float
-    kept: bool  # False for the last step, whose gain was at most theta
 
 
 class Reliability(Struct, frozen=True):

@@ -34,10 +34,13 @@ class FeatureClock:
         if not self._photographs:
             raise CalibrationError(f"{paths[0]}: cannot be read any more: put the photographs back, or record again")
         self._table_ms = self._measured(NAMES)
+        self._known_ms: dict[tuple[str, ...], float] = {}
 
     def __call__(self, names: tuple[str, ...]) -> float:
         """The milliseconds that these features take on one photograph, on the recording's machine."""
-        return self._whole_ms * self._measured(names) / self._table_ms if names else 0.0
+        if names and names not in self._known_ms:
+            self._known_ms[names] = self._whole_ms * self._measured(names) / self._table_ms
+        return self._known_ms.get(names, 0.0)
 
     def _measured(self, names: tuple[str, ...]) -> float:
         """The median over rounds of the mean over photographs."""

@@ -41,7 +41,7 @@ class Neighbourhood:
 
         right: (n, m). costs: (m,).
         """
-        votes = optimum_votes(right[:, list(links)], costs[list(links)].tolist())
+        votes = optimum_votes(right[:, list(links)], costs[list(links)])
         yes = votes[self.near[:, : self.k]].sum(axis=1) * 2 > self.k
         columns = np.array([*links, right.shape[1] - 1])
         column = columns[np.where(yes.any(axis=1), yes.argmax(axis=1), len(links))]

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.calibrate.findings import FeatureStudy
-from jetsel.calibrate.fit.algorithm1 import select_models
 from jetsel.calibrate.fit.features import Removal, drop_correlated, remove_greedily, sample
-from jetsel.calibrate.fit.neighbour_count import PAPER_K, accuracy_by_k, best_k
-from jetsel.calibrate.held_out import Plan, costs_of
+from jetsel.calibrate.fit.neighbour_count import accuracy_by_k, best_k
 from jetsel.calibrate.recording import Recording
-from jetsel.premodel import optimum_votes
+from jetsel.calibrate.replay import TimeFeatures
+from jetsel.policies.chain import PAPER_K
+from jetsel.policies.kind import Plan
+from jetsel.premodel import optimum_votes, select_models
 from jetsel.wire import Criterion
 
 SEED = 2018
-
-TimeFeatures = Callable[[tuple[str, ...]], float]
-"""Names of features -> the milliseconds that extracting them takes on one photograph."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +43,12 @@ def make_plan(
     """
     rows = sample(len(fold_of), SEED)
     seen, folds = recording.take(rows), fold_of[rows]
-    right, costs = seen.right(criterion), costs_of(seen)
+    right, costs = seen.right(criterion), seen.costs()
     links, _ = select_models(right, costs, seen.models, theta_points)
     chain = [seen.models.index(model) for model in links]
     last = len(seen.models) - 1
     columns = chain if last in chain else [*chain, last]  # the fallback answers in doubt, whether or not it is a link
-    votes = optimum_votes(right[:, chain], costs[chain].tolist())
+    votes = optimum_votes(right[:, chain], costs[chain])
     table = np.zeros((len(rows), len(columns)), bool)
     table[:, : len(chain)] = votes
     kept, removed = drop_correlated(recording.features, recording.feature_names)

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
+from jetsel.policies.kind import Table
 from jetsel.policies.policy import Prediction
+from jetsel.premodel import is_right
 from jetsel.runtime.driver import predict
 from jetsel.wire import Criterion
 
@@ -99,6 +101,22 @@ class Recording:
         embedding = self.embeddings[photograph].astype(np.float32) if cheapest and self.embeddings is not None else None
         return predict(model, logits, temperature, criterion, embedding)
 
+    def table(self, criterion: Criterion, temperatures: Mapping[str, float]) -> Table:
+        """The same as what a policy is fitted on, or tried on."""
+        return Table(
+            models=self.models,
+            criterion=criterion,
+            logits=tuple(self.logits),
+            temperatures=[temperatures[model] for model in self.models],
+            classes=self.classes,
+            right=self.right(criterion),
+            costs=self.costs(),
+            by_energy=self.objective == "energy",
+            features=self.features,
+            feature_names=self.feature_names,
+            embeddings=self.embeddings,
+        )
+
     def take(self, rows: NDArray[np.int64]) -> Recording:
         """The same of some photographs, in the order of `rows`."""
         return replace(
@@ -110,13 +128,3 @@ class Recording:
             groups=None if self.groups is None else self.groups[rows],
             paths=tuple(self.paths[row] for row in rows) if self.paths else (),
         )
-
-
-def is_right(logits: NDArray[np.floating], classes: NDArray[np.int64], criterion: Criterion) -> NDArray[np.bool_]:
-    """Whether the class of each photograph is the first, or among the first five, of (n, c) logits: (n,)."""
-    column = classes[:, None]
-    true = np.take_along_axis(logits, column, axis=1)
-    lower = np.arange(logits.shape[1]) < column
-    above = ((logits > true) | ((logits == true) & lower)).sum(axis=1)
-    right: NDArray[np.bool_] = np.less(above, 1 if criterion == "top1" else 5)
-    return right

@@ -11,7 +11,7 @@ from jetsel.calibrate.findings import Against, Result, Spread
 from jetsel.calibrate.goal import Outcomes
 from jetsel.calibrate.metrics import geometric_mean_over_folds, macro, mean_interval, share_interval
 from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import Run
+from jetsel.calibrate.replay import Run, TimeFeatures
 from jetsel.wire import Criterion
 
 RANDOM_SEED = 2018
@@ -21,7 +21,7 @@ RANDOM_SEED = 2018
 class Judge:
     """What every result is judged against: one recording, one criterion.
 
-    fold_of: (n,); where nothing was cross-validated, one fold. features_ms: of extracting what the premodel reads.
+    fold_of: (n,); where nothing was cross-validated, one fold. features_ms: of extracting the features of these names.
     best_single: the name of the most accurate model on these photographs. choice_factor: how much slower than here a
     choice is on the machine that the times are of. energy_reason: why energies are unknown, where they are.
     """
@@ -29,7 +29,7 @@ class Judge:
     recording: Recording
     criterion: Criterion
     fold_of: NDArray[np.int64]
-    features_ms: float
+    features_ms: TimeFeatures
     best_single: str
     choice_factor: float = 1.0
     energy_reason: str | None = None
@@ -40,15 +40,18 @@ class Judge:
 
     def time_ms(self, run: Run) -> NDArray[np.float64]:
         """The whole time of each photograph, (n,)."""
-        return run.models_ms + run.choice_ms * self.choice_factor + (self.features_ms if run.reads_features else 0.0)
+        return run.models_ms + self._chooser_ms(run)
 
     def energy_mj(self, run: Run) -> NDArray[np.float64] | None:
         """The whole energy of each photograph above idle power, (n,); None where it was not measured."""
         if not self.recording.knows_energy:
             return None
-        chooser_ms = run.choice_ms * self.choice_factor + (self.features_ms if run.reads_features else 0.0)
         models_mj: NDArray[np.float64] = run.ran @ self.recording.costs("energy")
-        return models_mj + self.recording.chooser_mj(chooser_ms)
+        return models_mj + self.recording.chooser_mj(self._chooser_ms(run))
+
+    def _chooser_ms(self, run: Run) -> float:
+        """The time of choosing for one photograph, features included."""
+        return run.choice_ms * self.choice_factor + (self.features_ms(run.features) if run.features else 0.0)
 
     def result(self, name: str, run: Run) -> Result:
         """Describe one policy."""
@@ -118,7 +121,7 @@ class Judge:
         ran = np.zeros((len(columns), len(costs)), bool)
         ran[np.arange(len(columns)), columns] = True
         doubt = np.zeros(len(columns), bool)
-        return Run(logits.argmax(axis=1), top5, costs[columns], ran, doubt, choice_ms=0.0, reads_features=False)
+        return Run(logits.argmax(axis=1), top5, costs[columns], ran, doubt, choice_ms=0.0, features=())
 
     def _deciding_model(self, run: Run) -> NDArray[np.int64]:
         """The most expensive model that ran, which is the one that answered, -1 where none did."""

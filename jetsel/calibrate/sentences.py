@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jetsel.calibrate.findings import ChainStudy, Result
+from jetsel.policies.registry import KINDS
 
-LEARNED = ("chain", "chain-right", "cascade", "cascade-averaged", "cascade-skipping", "embedding", "boosted")
+LEARNED = tuple(kind.name for kind in KINDS)
 
 
 def sentences(

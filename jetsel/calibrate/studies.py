@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.findings import ChainStudy, Link, Step
-from jetsel.calibrate.fit.algorithm1 import select_models
-from jetsel.calibrate.held_out import Plan, costs_of
+from jetsel.calibrate.findings import ChainStudy, Link
 from jetsel.calibrate.metrics import auc
 from jetsel.calibrate.neighbourhood import Neighbourhood
 from jetsel.calibrate.recording import Recording
-from jetsel.premodel import Soundness, optimum_votes
+from jetsel.policies.kind import Plan
+from jetsel.premodel import Soundness, Step, optimum_votes, select_models
 from jetsel.wire import Criterion
 
 
@@ -45,7 +44,7 @@ class Scene:
 
     def links(self) -> tuple[list[int], list[Step]]:
         """The chain's columns in the order of Algorithm 1, and its steps."""
-        costs, theta = costs_of(self.recording), self.plan.theta_points
+        costs, theta = self.recording.costs(), self.plan.theta_points
         links, steps = select_models(self.right, costs, self.recording.models, theta)
         return [self.recording.models.index(model) for model in links], steps
 
@@ -58,7 +57,7 @@ def study_chain(
     pays_below_ms: float,
 ) -> ChainStudy:
     """Describe the chain."""
-    recording, right, costs = scene.recording, scene.right, costs_of(scene.recording)
+    recording, right, costs = scene.recording, scene.right, scene.recording.costs()
     columns, _ = scene.links()
     chosen = scene.near.choices(right, columns, costs)
     truth = optimum_votes(right[:, columns], costs[columns].tolist())

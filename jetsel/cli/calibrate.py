@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jetsel.cli.shelf import Shelf
     from jetsel.cli.telling import Teller
     from jetsel.config import Power
-    from jetsel.premodel import Calibration
+    from jetsel.policies.calibration import Calibration
     from jetsel.zoo import Family
 
 Photos = Annotated[
@@ -277,7 +277,7 @@ def _finish(
     from jetsel.calibrate.report import render
     from jetsel.cli.shelf import tell_daemon
     from jetsel.errors import CalibrationError
-    from jetsel.premodel import installed
+    from jetsel.policies import installed
 
     installs = found.is_better or force
     page = render(msgspec.structs.replace(found.findings, installed=installs))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jetsel.cli.shelf import Shelf
-    from jetsel.premodel.installed import Installed
+    from jetsel.policies.installed import Installed
 
 EXIT_FAILED = 1
 
@@ -63,7 +63,7 @@ def show(
     """Show all that one calibration says; left out, the number is that of the one in use."""
     from jetsel.cli import shelf as shelves
     from jetsel.cli.calibration_facts import facts
-    from jetsel.premodel.plain import as_plain
+    from jetsel.policies.plain import as_plain
 
     shelf = shelves.find(config, family)
     entry = shelf.entry(number)
@@ -98,8 +98,8 @@ def diff(
     """Show what differs between two calibrations, side by side."""
     from jetsel.cli import shelf as shelves
     from jetsel.cli.calibration_facts import differences
-    from jetsel.premodel import installed
-    from jetsel.premodel.plain import as_plain
+    from jetsel.policies import installed
+    from jetsel.policies.plain import as_plain
 
     shelf = shelves.find(config, family)
     one = shelf.entry(installed.before(shelf.folder, shelf.family) if before is None else before)
@@ -138,7 +138,7 @@ def rollback(
     """
     from jetsel.cli import shelf as shelves
     from jetsel.daemon.calibration import shipped
-    from jetsel.premodel import installed
+    from jetsel.policies import installed
 
     shelf = shelves.find(config, family)
     chosen = installed.rollback(shelf.folder, shelf.family, to)

@@ -15,8 +15,8 @@ from jetsel.daemon.family import served_models
 from jetsel.daemon.snapshot import default_family
 from jetsel.endpoint import VARIABLE
 from jetsel.errors import CalibrationError, NoDaemonError, UnknownFamilyError
-from jetsel.premodel import installed
-from jetsel.premodel.installed import SHIPPED, Installed
+from jetsel.policies import installed
+from jetsel.policies.installed import SHIPPED, Installed
 from jetsel.zoo import model_folders, scan
 
 if TYPE_CHECKING:

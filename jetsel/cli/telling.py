@@ -17,7 +17,7 @@ import typer
 if TYPE_CHECKING:
     from jetsel.calibrate.calibrating import Calibrated
     from jetsel.calibrate.record import Progress, Recorded
-    from jetsel.premodel.installed import Installed
+    from jetsel.policies.installed import Installed
 
 PHASES = {
     "reading": "reading the files",

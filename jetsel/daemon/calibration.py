@@ -6,15 +6,15 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from jetsel import premodel
 from jetsel.config import Config, OwnPolicy, calibrations_folder
 from jetsel.errors import CalibrationError
 from jetsel.events import event
 from jetsel.features import NAMES, table_hash
-from jetsel.policies import Policy, catalogue
+from jetsel.policies import Policy, catalogue, installed
+from jetsel.policies.calibration import Calibration, check
 from jetsel.policies.catalogue import CRITERIA
-from jetsel.premodel import installed
-from jetsel.premodel.installed import Installed
+from jetsel.policies.installed import Installed
+from jetsel.policies.registry import no_such
 from jetsel.wire import CalibrationIdentity, Criterion
 from jetsel.zoo import Family, Model
 
@@ -31,7 +31,7 @@ class InUse:
     is not; None where nothing was refused. identity: which one it is, for programs; None where there is none.
     """
 
-    calibration: premodel.Calibration | None
+    calibration: Calibration | None
     policies: dict[Criterion, dict[str, Policy]]
     source: str
     refused: str | None = None
@@ -75,11 +75,11 @@ def shipped(family: Family, _config: Config | None = None) -> Installed | None:
 
 
 def offered(
-    calibration: premodel.Calibration, family: Family, models: Mapping[str, Model], own: Mapping[str, OwnPolicy]
+    calibration: Calibration, family: Family, models: Mapping[str, Model], own: Mapping[str, OwnPolicy]
 ) -> dict[Criterion, dict[str, Policy]]:
     """Return the policies of a family with this calibration; raises CalibrationError where it cannot serve it."""
     hashes = {name: model.manifest.sha256 for name, model in models.items()}
-    premodel.check(calibration, family.labels.sha256, hashes, table_hash(), family.decode_px)
+    check(calibration, family.labels.sha256, hashes, table_hash(), family.decode_px)
     unknown = sorted(set(calibration.features) - set(NAMES))
     if unknown:
         raise CalibrationError(f"it asks for the features {', '.join(unknown)}, which there are not: recalibrate")
@@ -91,8 +91,8 @@ def offered(
         default = calibration.default_policy[criterion]
         if default not in policies[criterion]:
             raise CalibrationError(
-                f"its default policy for {criterion} is {default}, which is none of {', '.join(policies[criterion])}: "
-                "update jetsel, or recalibrate"
+                f"its default policy for {criterion}: the family has {no_such(default, policies[criterion])}: "
+                "recalibrate (jetsel calibrate PHOTOS), or update jetsel"
             )
     return policies
 
@@ -101,7 +101,7 @@ def _owners(family: Family, config: Config) -> Installed | None:
     return installed.current(calibrations_folder(config.models), family.name)
 
 
-def _identity(found: Installed, calibration: premodel.Calibration) -> CalibrationIdentity | None:
+def _identity(found: Installed, calibration: Calibration) -> CalibrationIdentity | None:
     number = None if found.number == installed.SHIPPED else found.number
     return None if found.sha256 is None else CalibrationIdentity(number, calibration.created, found.sha256)
 

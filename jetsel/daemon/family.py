@@ -14,8 +14,9 @@ from jetsel.errors import ConfigError, JetselError, ManifestError, UnknownModelE
 from jetsel.events import event
 from jetsel.image import InputSpec
 from jetsel.policies import Policy
+from jetsel.policies.embedding import EmbeddingPolicy
+from jetsel.policies.registry import no_such
 from jetsel.policies.single import Single
-from jetsel.policies.worth import EmbeddingPolicy
 from jetsel.runtime import Driver, Lane
 from jetsel.weights import Weights
 from jetsel.wire import Classify, Criterion, FamilyStatus, ModelStatus
@@ -135,7 +136,7 @@ class ServedFamily:
             return offered[f"single:{request.model}"]
         name = request.policy or self.default_policy[request.criterion]
         if name not in offered:
-            raise UnknownPolicyError(f"family {self.name} has no policy {name!r}: {', '.join(offered)}")
+            raise UnknownPolicyError(f"family {self.name} has {no_such(name, offered)}")
         return offered[name]
 
     def why(self, request: Classify) -> str:
@@ -212,9 +213,8 @@ def serve_family(
         defaults: dict[Criterion, str] = {"top1": config.policy.default, "top5": config.policy.default}
         because = "the configuration says so"
         if config.policy.default not in policies["top1"]:
-            known = ", ".join(policies["top1"])
             raise ConfigError(
-                f"policy.default: family {family.name} has no policy {config.policy.default!r}; it has {known}"
+                f"policy.default: family {family.name} has {no_such(config.policy.default, policies['top1'])}"
             )
     elif calibration is not None:
         defaults = {"top1": calibration.default_policy["top1"], "top5": calibration.default_policy["top5"]}

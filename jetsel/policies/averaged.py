@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jetsel.errors import ModelUnavailableError
-from jetsel.policies.cascade import Ladder, rungs_of
+from jetsel.policies.cascade import CascadeKind, Ladder, rungs_of
 from jetsel.policies.policy import Decision, Evidence, Prediction, Run, Steps, sum_of_five
 from jetsel.wire import Criterion
 
@@ -64,3 +64,10 @@ def mean_of(heard: Sequence[Prediction], criterion: Criterion) -> Prediction:
     probabilities /= probabilities.sum()
     confidence = float(probabilities.max()) if criterion == "top1" else sum_of_five(probabilities)
     return Prediction(heard[-1].model, probabilities, confidence, heard[-1].embedding)
+
+
+AVERAGED = CascadeKind(
+    "cascade-averaged",
+    lambda rungs, criterion: AveragedCascade("cascade-averaged", rungs, criterion),
+    averaged=True,
+)

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta, Struct
 
 from jetsel.errors import ModelUnavailableError
-from jetsel.policies.policy import Decision, Evidence, Prediction, Run, Steps
+from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, unknown_models
+from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
+from jetsel.premodel.cascades import Fitted, fit_cascades, judge
+from jetsel.wire import Criterion
+
+if TYPE_CHECKING:
+    from jetsel.policies.calibration import Calibration
 
 
-@dataclass(frozen=True)
-class CascadeRung:
-    """One model, and the confidence from which its answer is taken; the last rung's is not read."""
+class Rung(Struct, frozen=True, forbid_unknown_fields=True):
+    """One rung of a cascade: its answer is taken where its confidence reaches the threshold; the last rung's is 0.0."""
 
-    model: str
-    threshold: float
+    model: Annotated[str, Meta(min_length=1)]
+    threshold: Annotated[float, Meta(ge=0)]
 
 
-def rungs_of(models: Sequence[str], thresholds: Sequence[float]) -> tuple[CascadeRung, ...]:
+def rungs_of(models: Sequence[str], thresholds: Sequence[float]) -> tuple[Rung, ...]:
     """Return the rungs of these models, cheapest first; thresholds: of all but the last."""
-    return tuple(CascadeRung(m, t) for m, t in zip(models, (*thresholds, 0.0), strict=True))
+    return tuple(Rung(m, t) for m, t in zip(models, (*thresholds, 0.0), strict=True))
 
 
 @dataclass(frozen=True)
@@ -27,7 +35,7 @@ class Ladder:
     """Rungs cheapest first, of which the first always runs."""
 
     name: str
-    rungs: tuple[CascadeRung, ...]
+    rungs: tuple[Rung, ...]
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -55,14 +63,8 @@ class Cascade(Ladder):
         return cls(name, rungs_of(models, thresholds))
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Climb from the first rung."""
-        return (yield from self.climb("first rung"))
-
-    def climb(self, why: str) -> Steps:
-        """Climb until a model is sure. An unavailable rung is passed over; the last good answer stands in for it.
-
-        why: the reason of the first run.
-        """
+        """Climb until a model is sure. An unavailable rung is passed over; the last good answer stands in for it."""
+        why = "first rung"
         best: Prediction | None = None
         for rung in self.rungs:
             last = rung is self.rungs[-1]
@@ -80,3 +82,66 @@ class Cascade(Ladder):
             why = f"{rung.model} was not sure: {best.confidence:.2f} of {rung.threshold:.2f}"
         assert best is not None
         return Decision(best, f"{why}; {best.model} is the best that ran")
+
+
+class Facts(Struct, frozen=True, forbid_unknown_fields=True):
+    """By criterion: the rungs, cheapest first."""
+
+    rungs: dict[Criterion, tuple[Rung, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Learned:
+    """The models, and a cascade for each budget."""
+
+    models: tuple[str, ...]
+    cascades: list[Fitted]
+
+
+class CascadeKind(Kind):
+    """Learned is the most accurate cascade for each budget; tried is each of them."""
+
+    facts = Facts
+
+    def __init__(
+        self, name: str, policy: Callable[[tuple[Rung, ...], Criterion], Policy], *, averaged: bool = False
+    ) -> None:
+        """policy: makes one of these rungs; averaged: whether the models that ran answer together."""
+        self.name = name
+        self._policy = policy
+        self._averaged = averaged
+
+    def learn(self, train: Table, _plan: Plan) -> _Learned:
+        """Fit rungs and thresholds."""
+        return _Learned(train.models, fit_cascades(train.voices(averaged=self._averaged)))
+
+    def tried(self, learned: _Learned, held: Table) -> list[Tried]:
+        """One point for each budget."""
+        voices = held.voices(averaged=self._averaged)
+        return [
+            Tried(judge(fitted, voices)[0], lambda costs, fitted=fitted: judge(fitted, voices, costs)[1])  # type: ignore[misc]
+            for fitted in learned.cascades
+        ]
+
+    def fitted(self, learned: Mapping[Criterion, _Learned], chosen: Mapping[Criterion, Any]) -> Part:
+        """Store the cascade of the chosen budget."""
+        rungs = {}
+        for criterion, one in learned.items():
+            fitted = one.cascades[chosen[criterion]]
+            models = [one.models[rung] for rung in fitted.rungs]
+            rungs[criterion] = rungs_of(models, [float(threshold) for threshold in fitted.thresholds[:-1]])
+        return Part(Facts(rungs))
+
+    def fault(self, part: Part, calibration: Calibration) -> str | None:
+        """The last rung must accept all, and each be a model of the calibration."""
+        for criterion, rungs in part.facts.rungs.items():
+            if not rungs or rungs[-1].threshold != 0.0:
+                return f"the last rung of {criterion} must accept all"
+        return unknown_models([rung.model for rungs in part.facts.rungs.values() for rung in rungs], calibration)
+
+    def make(self, part: Part, _calibration: Calibration) -> dict[Criterion, Policy]:
+        """One policy a criterion."""
+        return {criterion: self._policy(rungs, criterion) for criterion, rungs in part.facts.rungs.items()}
+
+
+CASCADE = CascadeKind("cascade", lambda rungs, _criterion: Cascade("cascade", rungs))

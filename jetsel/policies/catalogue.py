@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Mapping, Sequence
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from jetsel.config import OwnPolicy
 from jetsel.errors import ConfigError
-from jetsel.policies.averaged import AveragedCascade
-from jetsel.policies.cascade import Cascade
-from jetsel.policies.chain import ChainPolicy
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.policy import Policy
+from jetsel.policies.registry import GONE, KINDS
 from jetsel.policies.single import Single
-from jetsel.policies.skipping import SkippingCascade
-from jetsel.policies.worth import BoostedPolicy, EmbeddingPolicy
-from jetsel.premodel import Calibration, Scaling, Shares, chain_from, chances
 from jetsel.wire import Criterion
 
-CALIBRATED = (
-    "chain",
-    "chain-right",
-    "cascade",
-    "cascade-averaged",
-    "cascade-skipping",
-    "embedding",
-    "boosted",
-)  # what a family with a calibration may offer
 CRITERIA: tuple[Criterion, ...] = ("top1", "top5")
 
 
@@ -39,51 +24,26 @@ def catalogue(
     models: the family's, cheapest first. `single:<model>` always; where the family is calibrated what its calibration
     fitted; and the owner's cascades whose models are all of this family.
     """
-    offered: dict[Criterion, dict[str, Policy]] = {}
-    for criterion in CRITERIA:
-        policies: dict[str, Policy] = {f"single:{model}": Single(model) for model in models}
-        if calibration is not None:
-            policies |= {policy.name: policy for policy in calibrated(calibration, criterion)}
-        for name, policy in own.items():
-            if set(policy.models) <= set(models):
-                policies[name] = Cascade.of(name, policy.models, policy.thresholds)
-        offered[criterion] = policies
-    return offered
+    fitted = {} if calibration is None else calibrated(calibration)
+    owners = {
+        name: Cascade(name, rungs_of(policy.models, policy.thresholds))
+        for name, policy in own.items()
+        if set(policy.models) <= set(models)
+    }
+    return {
+        criterion: {f"single:{model}": Single(model) for model in models} | fitted.get(criterion, {}) | owners
+        for criterion in CRITERIA
+    }
 
 
-def calibrated(calibration: Calibration, criterion: Criterion) -> Iterator[Policy]:
-    """Give each policy that the calibration fitted for this criterion."""
-    features = calibration.features
-    rungs = calibration.cascades[criterion]
-    cascade = Cascade.of("cascade", [r.model for r in rungs], [r.threshold for r in rungs[:-1]])
-    yield ChainPolicy("chain", chain_from(calibration, criterion, "optimum"), features)
-    yield ChainPolicy("chain-right", chain_from(calibration, criterion, "right"), features)
-    yield cascade
-    if criterion in calibration.averaged:
-        rungs = calibration.averaged[criterion]
-        thresholds = [r.threshold for r in rungs[:-1]]
-        yield AveragedCascade.of("cascade-averaged", [r.model for r in rungs], thresholds, criterion)
-    if criterion in calibration.skip:
-        skip = calibration.skip[criterion]
-        sure = Shares(calibration.points, calibration.sure[criterion], skip.k)
-        scaling = Scaling(calibration.minimum, calibration.maximum)
-        yield SkippingCascade("cascade-skipping", cascade, sure, scaling, skip.share, features)
-    yield from _weighing(calibration, criterion)
-
-
-def _weighing(calibration: Calibration, criterion: Criterion) -> Iterator[Policy]:
-    models = tuple(calibration.model_sha256)
-    costs = np.array([calibration.costs[model] for model in models])
-    if criterion in calibration.embedding:
-        assert calibration.embeddings is not None
-        weighing = calibration.embedding[criterion]
-        shares = Shares(calibration.embeddings, calibration.right[criterion], weighing.k or 1)
-        after = np.where(np.arange(len(models)) == 0, 0.0, costs)  # the cheapest has run by then
-        yield EmbeddingPolicy("embedding", models, shares.of, after, weighing.price)
-    if criterion in calibration.boosted:
-        trees = functools.partial(chances, calibration.trees[criterion])
-        price = calibration.boosted[criterion].price
-        yield BoostedPolicy("boosted", models, trees, costs, price, calibration.features)
+def calibrated(calibration: Calibration) -> dict[Criterion, dict[str, Policy]]:
+    """Return each policy that the calibration fitted, by criterion and name."""
+    made: dict[Criterion, dict[str, Policy]] = {criterion: {} for criterion in CRITERIA}
+    for kind in KINDS:
+        if kind.name in calibration.parts:
+            for criterion, policy in kind.make(calibration.parts[kind.name], calibration).items():
+                made[criterion][kind.name] = policy
+    return made
 
 
 def check_own(own: Mapping[str, OwnPolicy], families: Mapping[str, Sequence[str]]) -> None:
@@ -92,7 +52,7 @@ def check_own(own: Mapping[str, OwnPolicy], families: Mapping[str, Sequence[str]
     Raises ConfigError that says which mix.
     """
     for name, policy in own.items():
-        if name in CALIBRATED or name.startswith("single:"):
+        if name in {kind.name for kind in KINDS} | GONE.keys() or name.startswith("single:"):
             raise ConfigError(f"policies.{name}: jetsel has a policy of this name; example: [policies.quick]")
         if any(set(policy.models) <= set(models) for models in families.values()):
             continue

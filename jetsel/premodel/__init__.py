@@ -1,37 +1,28 @@
-"""The learned chooser of Taylor et al.: cached neighbours, the chain of links over them, its fitting, its artefact."""
+"""Arrays that choose: cached neighbours, the chain of links over them, cascades, trees, and what fits them."""
 
 from __future__ import annotations
 
-from jetsel.premodel.artefact import Calibration, Rung, Skip, Soundness, Weighing, check
-from jetsel.premodel.chain import Chain, Choice, optimum_votes, right_votes
-from jetsel.premodel.fit import Votes, chain_from, fit_chain
+from jetsel.premodel.algorithm1 import Step, select_models
+from jetsel.premodel.chain import Chain, Choice, Soundness
 from jetsel.premodel.neighbours import Neighbours
 from jetsel.premodel.scaling import Scaling, fit_scaling
 from jetsel.premodel.shares import Shares, worthiest
-from jetsel.premodel.storage import load, save
 from jetsel.premodel.trees import Trees, chances
+from jetsel.premodel.votes import is_right, optimum_votes
 
 __all__ = [
-    "Calibration",
     "Chain",
     "Choice",
     "Neighbours",
-    "Rung",
     "Scaling",
     "Shares",
-    "Skip",
     "Soundness",
+    "Step",
     "Trees",
-    "Votes",
-    "Weighing",
-    "chain_from",
     "chances",
-    "check",
-    "fit_chain",
     "fit_scaling",
-    "load",
+    "is_right",
     "optimum_votes",
-    "right_votes",
-    "save",
+    "select_models",
     "worthiest",
 ]

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from jetsel.premodel.artefact import Soundness
 from jetsel.premodel.neighbours import Neighbours
 from jetsel.premodel.scaling import Scaling
+
+
+class Soundness(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a distance to the neighbours says of a chain's choice (section 6).
+
+    limit: beyond it the choice is in doubt, None where no distance is. steps: (distance up to which, share of the
+    choices there that were right), by growing distance; beyond the last, the last.
+    """
+
+    limit: float | None = None
+    steps: tuple[tuple[float, float], ...] = ()
+
+    def confidence(self, distance: float) -> float | None:
+        """How often choices at this distance were right, None where nothing was fitted."""
+        if not self.steps:
+            return None
+        place = bisect.bisect_left(self.steps, distance, key=lambda step: step[0])
+        return self.steps[min(place, len(self.steps) - 1)][1]
+
+    def is_far(self, distance: float) -> bool:
+        """Whether this distance leaves the choice in doubt."""
+        return self.limit is not None and distance > self.limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,26 +93,3 @@ class Chain:
         is_far = self.soundness.is_far(distance)
         elected = next((name for name, yes in zip(self.models, votes, strict=True) if yes * 2 > self.k), None)
         return Choice(None if is_far else elected, distance, votes, self.soundness.confidence(distance), is_far)
-
-
-def optimum_votes(right: NDArray[np.bool_], costs_ms: Sequence[float]) -> NDArray[np.bool_]:
-    """Return, for each photograph, True for its optimum alone: the cheapest model that is right (section 3.3).
-
-    right: (photographs, models), who was right on what. costs_ms: one a model, in any order; of two that cost the same,
-    the first counts as cheaper. A photograph that no model gets right votes for none.
-    Returns (photographs, models) bool. Raises ValueError where the shapes do not fit or a cost is no number.
-    """
-    right = np.asarray(right, np.bool_)
-    costs = np.asarray(costs_ms, np.float64)
-    if right.ndim != 2 or costs.shape != right.shape[1:] or np.isnan(costs).any():
-        raise ValueError(f"right is {right.shape}, costs are {costs_ms}: one cost is needed for each column")
-    cheapest_first = costs.argsort(kind="stable")
-    ordered = right[:, cheapest_first]
-    votes = np.zeros_like(right)
-    votes[:, cheapest_first] = ordered & (ordered.cumsum(axis=1) == 1)  # the first that is right, and only it
-    return votes
-
-
-def right_votes(right: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the votes of `chain-right`: a photograph votes for every model that is right on it, which is `right`."""
-    return np.asarray(right, np.bool_)

@@ -11,11 +11,12 @@ from jetsel.premodel.neighbours import Neighbours
 class Shares:
     """Reads columns of a table of yes and no through the k nearest of a set of points."""
 
-    def __init__(self, points: NDArray[np.float32], table: NDArray[np.bool_], k: int) -> None:
-        """Keep points (n, width) float32 and the table (n, columns); 1 <= k <= n. Raises ValueError otherwise."""
-        if len(points) != len(table) or not 1 <= k <= len(points):
-            raise ValueError(f"{len(points)} points, {len(table)} rows and k {k} do not fit one another")
-        self._neighbours = Neighbours(points)
+    def __init__(self, neighbours: Neighbours, table: NDArray[np.bool_], k: int) -> None:
+        """Keep the neighbours of n points and the table (n, columns); 1 <= k <= n. Raises ValueError otherwise."""
+        n = len(neighbours.points)
+        if n != len(table) or not 1 <= k <= n:
+            raise ValueError(f"{n} points, {len(table)} rows and k {k} do not fit one another")
+        self._neighbours = neighbours
         self._table = table
         self.k = k
 
@@ -23,12 +24,6 @@ class Shares:
         """The share of yes in each column among the neighbours of x (width,): (columns,) float64."""
         near, _ = self._neighbours.nearest(x, self.k)
         shares: NDArray[np.float64] = self._table[near].mean(axis=0)
-        return shares
-
-    def of_many(self, xs: NDArray[np.float32]) -> NDArray[np.float64]:
-        """The same for each row of xs (photographs, width): (photographs, columns) float64."""
-        near, _ = self._neighbours.nearest_many(xs, self.k)
-        shares: NDArray[np.float64] = self._table[near].mean(axis=1)
         return shares
 
 

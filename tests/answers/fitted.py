@@ -27,23 +27,24 @@ def fit(recording: Path) -> dict[str, Any]:
     found = calibrate(
         loaded, identity, Order(names=tuple(family.labels.names)), lambda _: FEATURES_MS, lambda *_: None
     ).calibration
+    chain, embedding = found.parts["chain"].facts, found.parts["embedding"]
     neighbours = Neighbours(found.points)
     near = [neighbours.nearest(point, NEAREST)[0].tolist() for point in found.points[:QUERIES]]
     return {
         "models": list(found.model_sha256),
         "features": list(found.features),
         "k": found.k,
-        "links": {criterion: list(links) for criterion, links in found.links.items()},
+        "links": {criterion: list(links) for criterion, links in chain.links.items()},
         "temperatures": dict(found.temperatures),
-        "cascades": _rungs(found.cascades),
-        "averaged": _rungs(found.averaged),
+        "cascades": _rungs(found.parts["cascade"].facts.rungs),
+        "averaged": _rungs(found.parts["cascade-averaged"].facts.rungs),
         "neighbours": near,
         "points": _digest(found.points),
         "right": {criterion: _digest(table) for criterion, table in found.right.items()},
-        "embeddings": _digest(found.embeddings),
-        "embedding_k": {criterion: weighing.k for criterion, weighing in found.embedding.items()},
+        "embeddings": _digest(embedding.arrays["points"].astype(np.float32)),
+        "embedding_k": {criterion: weighing.k for criterion, weighing in embedding.facts.weighings.items()},
         "soundness": {
-            criterion: [one.limit, [list(step) for step in one.steps]] for criterion, one in found.soundness.items()
+            criterion: [one.limit, [list(step) for step in one.steps]] for criterion, one in chain.soundness.items()
         },
     }
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from jetsel.premodel import load
-from jetsel.premodel.installed import install
+from jetsel.policies.coding import read
+from jetsel.policies.installed import install
 from jetsel.zoo import STARTER
 
 FAMILY = "starter"
@@ -24,7 +24,7 @@ class Disk:
         self._kept = folder / "kept"
         shutil.copytree(STARTER, self._kept / "models")
         for _ in range(2):
-            install(load(STARTER / "calibration"), self._kept / "calibrations", FAMILY)
+            install(read(STARTER / "calibration"), self._kept / "calibrations", FAMILY)
         self.restore()
 
     @property

@@ -26,8 +26,8 @@ from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.record import Energies, Loaded, load, loaded_models
 from jetsel.config import Power
 from jetsel.features import NAMES, extract, table_hash
+from jetsel.policies.calibration import Calibration
 from jetsel.power.sampling.sampler import Sampler
-from jetsel.premodel import Calibration
 from tests.simulator import Simulator, following, unavailable
 from tests.system.command import COMMAND
 from tests.system.test_calibrate import configured, installed, put

@@ -11,8 +11,9 @@ import msgspec
 import pytest
 
 from jetsel.errors import CalibrationError
-from jetsel.premodel import Calibration, load
-from jetsel.premodel.installed import current, history, install, rollback
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.coding import read
+from jetsel.policies.installed import current, history, install, rollback
 from jetsel.zoo import STARTER
 
 PAGE = 4096  # what the file system hands out at a time
@@ -30,7 +31,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def calibration(created: str) -> Calibration:
-    return msgspec.structs.replace(load(STARTER / "calibration"), created=created)
+    return msgspec.structs.replace(read(STARTER / "calibration"), created=created)
 
 
 def leave(folder: Path, free_bytes: int) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from jetsel.premodel import Calibration, load
-from jetsel.premodel.installed import install
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.coding import read
+from jetsel.policies.installed import install
 from jetsel.zoo import STARTER
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Daemon, Peer, Start
@@ -25,7 +26,7 @@ PEERS = 3
 
 def calibration(model: str, temperature: float) -> Calibration:
     """One under which `model` answers, and divides its logits by `temperature`: its answers tell it from others."""
-    shipped = load(STARTER / "calibration")
+    shipped = read(STARTER / "calibration")
     return msgspec.structs.replace(
         shipped,
         default_policy=dict.fromkeys(shipped.default_policy, f"single:{model}"),

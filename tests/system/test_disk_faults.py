@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.premodel import load
-from jetsel.premodel.installed import install
+from jetsel.policies.coding import read
+from jetsel.policies.installed import install
 from jetsel.zoo import STARTER
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Peer, Start, wait_until_ready
@@ -24,7 +24,7 @@ class State:
         self.folder = folder
         folder.mkdir()
         self._mount("mount", "-t", "tmpfs", "-o", "size=4m,nr_inodes=64", "jetsel-test")
-        install(load(STARTER / "calibration"), folder / "calibrations", "starter")
+        install(read(STARTER / "calibration"), folder / "calibrations", "starter")
 
     def fill(self) -> None:
         """Leave not one byte."""

@@ -149,7 +149,7 @@ WAYS: list[dict[str, Any]] = [
     {"policy": ALL},
     {"policy": "cascade"},
     {"policy": "chain"},
-    {"policy": "chain-right", "explain": True},
+    {"policy": "cascade", "explain": True},
     {"policy": ALL, "criterion": "top5", "top_k": 1},
     {"policy": ALL, "deadline_ms": 1.0},
 ]

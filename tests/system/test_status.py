@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import jetsel.zoo
-from jetsel.premodel import coding
+from jetsel.policies import coding
 from tests.system.command import jetsel as command
 from tests.system.daemons import Connect, Peer, Start, drawn, encoded
 from tests.system.hosts import host_of

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from jetsel.calibrate.fit.features import Distances, chosen_right
 
-PAPER_K = 5  # section 3.3
 TRIED = (1, 3, 5, 7, 9, 15, 21, 31, 51)
 
 

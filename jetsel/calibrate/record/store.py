@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jetsel.calibrate.record.conditions import Conditions
 from jetsel.calibrate.record.schema import create_or_open
-from jetsel.calibrate.recording import is_right
+from jetsel.premodel import is_right
 from jetsel.zoo import Family, Model
 
 COMMIT_EVERY_S = 1.0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from jetsel.calibrate.findings import Comparison, Step
+from jetsel.calibrate.findings import Comparison
 from jetsel.calibrate.report.bars import Bar, bars
 from jetsel.calibrate.report.drawing import absent, figure
 from jetsel.calibrate.report.markup import Node
 from jetsel.calibrate.report.tables import numbers_behind
 from jetsel.calibrate.report.words import Words, in_percent, joined, number_of, percent, signed
+from jetsel.premodel import Step
 
 NONE_RIGHT = "none of them"
 

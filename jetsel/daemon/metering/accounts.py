@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from jetsel.daemon.metering.bill import CHOOSER, DECODE, of_model
 from jetsel.daemon.metering.spending import Kind, Spent, saved_j
+from jetsel.policies.calibration import Calibration
 from jetsel.power.ledger import BEHIND_NS, Activity, Ledger
-from jetsel.premodel import Calibration
 from jetsel.wire import Criterion, ModelEnergy, PolicyEnergy
 
 SINGLE = "single:"  # how policies that are one model are called

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from jetsel.policies.calibration import Calibration
 from jetsel.power import Reading
 from jetsel.power.integration import too_few
 from jetsel.power.ledger import Activity, Ledger
-from jetsel.premodel import Calibration
 from jetsel.wire import Ran
 
 DECODE, CHOOSER = "decode", "chooser"

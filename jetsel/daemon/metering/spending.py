@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from jetsel.premodel import Calibration
+from jetsel.policies.calibration import Calibration
 from jetsel.wire import Criterion
 
 

@@ -16,9 +16,12 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from jetsel.policies import catalogue
-from jetsel.premodel import Calibration, Rung, Skip, Soundness, Trees, Weighing
-from jetsel.premodel.coding import ARRAYS, MANIFEST, decode, encode
+from jetsel.policies import boosted, cascade, catalogue, chain, embedding
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.cascade import Rung
+from jetsel.policies.coding import ARRAYS, MANIFEST, decode, encode
+from jetsel.policies.kind import Part, Weighing
+from jetsel.premodel import Soundness, Trees
 from tests.fuzz.mutations import json_mutation as mutation
 
 MAX_BYTES = 16_384
@@ -62,7 +65,8 @@ def _vouched(body: bytes, arrays: bytes) -> tuple[bytes, bytes]:
             {**plain, "arrays_sha256": hashlib.sha256(arrays).hexdigest(), "arrays_bytes": len(arrays)}
         )
     digest = hashlib.sha256(body).hexdigest().encode()
-    return b'{"format":"jetsel-calibration","version":2,"sha256":"' + digest + b'","body":' + body + b"}", arrays
+    version = b"3" if isinstance(plain, dict) and "parts" in plain else b"2"
+    return b'{"format":"jetsel-calibration","version":%s,"sha256":"%s","body":%s}' % (version, digest, body), arrays
 
 
 def _archive(body: bytes, members: list[bytes]) -> bytes:
@@ -108,7 +112,9 @@ def _plain() -> Calibration:
         maximum=np.array([12], np.float32),
         points=np.array([[0], [0.5], [1]], np.float32),
         right={name: np.array([[1, 0], [1, 1], [0, 1]], bool) for name in ("top1", "top5")},
-        cascades={"top1": (Rung("xs", 0.75), Rung("xl", 0.0)), "top5": (Rung("xl", 0.0),)},
+        parts={
+            "cascade": Part(cascade.Facts({"top1": (Rung("xs", 0.75), Rung("xl", 0.0)), "top5": (Rung("xl", 0.0),)})),
+        },
         default_policy={"top1": "cascade", "top5": "single:xl"},
         because="b",
         figures={},
@@ -128,17 +134,20 @@ def _whole() -> Calibration:
         model=np.array([1], np.int16),
         baseline=np.zeros(2, np.float32),
     )
+    scale = {"minimum": np.zeros(7, np.float32), "maximum": np.ones(7, np.float32)}
     return msgspec.structs.replace(
         _plain(),
-        links={"top1": ("xl", "xs")},
-        soundness={"top1": Soundness(0.5, ((0.25, 0.75),))},
-        averaged={"top5": (Rung("xl", 0.0),)},
-        skip={"top1": Skip(2, 0.5)},
-        sure={"top1": np.array([[1], [0], [1]], bool)},
-        embedding={"top1": Weighing(0.125, 2)},
-        embeddings=np.array([[0.5, 1], [2, 3], [4, 5]], np.float32),
-        boosted={"top5": Weighing(0.25)},
-        trees={"top5": leaf},
+        parts={
+            "chain": Part(chain.Facts({"top1": ("xl", "xs")}, {"top1": Soundness(0.5, ((0.25, 0.75),))})),
+            "chain-paper": Part(chain.Facts({"top5": ("xs",)}), scale | {"points": np.eye(3, 7, dtype=np.float32)}),
+            "cascade-averaged": Part(cascade.Facts({"top5": (Rung("xl", 0.0),)})),
+            "embedding": Part(
+                embedding.Facts({"top1": Weighing(0.125, 2)}), {"points": np.eye(3, 2, dtype=np.float16)}
+            ),
+            "boosted": Part(
+                boosted.Facts({"top5": Weighing(0.25)}), {f"top5.{k}": array for k, array in leaf._asdict().items()}
+            ),
+        },
         labels_from="xl",
         energies_mj={"xs": 1.0, "xl": 9.0},
         machine={"board": "drawn"},

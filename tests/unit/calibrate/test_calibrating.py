@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from jetsel import premodel
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, Order, calibrate
 from jetsel.calibrate.goal import Goal
@@ -20,7 +19,10 @@ from jetsel.calibrate.report import render
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash
-from jetsel.policies.catalogue import CALIBRATED, CRITERIA, catalogue
+from jetsel.policies.calibration import check
+from jetsel.policies.catalogue import CRITERIA, catalogue
+from jetsel.policies.coding import read, save
+from jetsel.policies.registry import KINDS
 
 NAMES = ALL_NAMES[:4]  # few, so that choosing among them takes no time
 COSTS_MS = {"s": 1.0, "m": 3.0, "l": 10.0}
@@ -91,7 +93,9 @@ def test_what_was_found_is_complete(found: Calibrated) -> None:
     assert set(findings.comparisons) == set(CRITERIA)
     assert NAMES[0] in findings.features.chosen
     for comparison in findings.comparisons.values():
-        assert set(comparison.policies) == {f"single:{model}" for model in COSTS_MS} | set(CALIBRATED)
+        assert set(comparison.policies) == {f"single:{model}" for model in COSTS_MS} | {kind.name for kind in KINDS} - {
+            "chain-paper"
+        }
         assert set(comparison.bounds) == {"cheapest", "best single", "random", "oracle"}
         assert comparison.sentences
         assert comparison.steps
@@ -104,16 +108,16 @@ def test_what_was_found_is_complete(found: Calibrated) -> None:
 
 
 def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibrated, tmp_path: Path) -> None:
-    premodel.save(found.calibration, tmp_path / "stored")
-    read = premodel.load(tmp_path / "stored")
-    premodel.check(read, "d" * 64, HASHES, table_hash(), 64)
-    policies = catalogue(tuple(COSTS_MS), read, {})
+    save(found.calibration, tmp_path / "stored")
+    found_again = read(tmp_path / "stored")
+    check(found_again, "d" * 64, HASHES, table_hash(), 64)
+    policies = catalogue(tuple(COSTS_MS), found_again, {})
     for criterion in CRITERIA:
-        assert read.default_policy[criterion] in policies[criterion]
+        assert found_again.default_policy[criterion] in policies[criterion]
         assert set(policies[criterion]) == set(found.findings.comparisons[criterion].policies)
-    assert (read.because, read.rival) == (found.findings.verdict, "single:l")
-    assert read.points.shape == (500, len(found.findings.features.chosen))
-    chosen = read.figures["top1"][found.findings.winner]
+    assert (found_again.because, found_again.rival) == (found.findings.verdict, "single:l")
+    assert found_again.points.shape == (500, len(found.findings.features.chosen))
+    chosen = found_again.figures["top1"][found.findings.winner]
     assert chosen["mean_ms"] == found.findings.comparisons["top1"].policies[found.findings.winner].time_ms.mean
 
 
@@ -204,20 +208,20 @@ def test_the_chain_s_energy_has_its_chooser_s_in_it(frugal: Calibrated) -> None:
 
 
 def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(frugal: Calibrated, tmp_path: Path) -> None:
-    premodel.save(frugal.calibration, tmp_path / "stored")
-    read = premodel.load(tmp_path / "stored")
-    assert (read.objective, read.energy_reason) == ("energy", None)
-    assert read.energies_mj == read.costs == {"s": 40.0, "m": 4.0, "l": 50.0}
-    assert read.energies_half_mj == {"s": 1.0, "m": 0.1, "l": 2.0}
-    assert read.costs_ms == COSTS_MS
-    for weighing in (*read.embedding.values(), *read.boosted.values()):
+    save(frugal.calibration, tmp_path / "stored")
+    found_again = read(tmp_path / "stored")
+    assert (found_again.objective, found_again.energy_reason) == ("energy", None)
+    assert found_again.energies_mj == found_again.costs == {"s": 40.0, "m": 4.0, "l": 50.0}
+    assert found_again.energies_half_mj == {"s": 1.0, "m": 0.1, "l": 2.0}
+    assert found_again.costs_ms == COSTS_MS
+    for weighing in (w for name in ("embedding", "boosted") for w in found_again.parts[name].facts.weighings.values()):
         assert weighing.price_per_ms is None
         assert weighing.price == weighing.price_per_mj
-    assert read.figures["top1"]["single:m"]["mean_mj"] == pytest.approx(4.0, abs=0.05)
+    assert found_again.figures["top1"]["single:m"]["mean_mj"] == pytest.approx(4.0, abs=0.05)
     loaded = metered(drawn())
-    policy = catalogue(tuple(COSTS_MS), read, {})["top1"]["chain"]
+    policy = catalogue(tuple(COSTS_MS), found_again, {})["top1"]["chain"]
     rows = range(100)
-    ran = replay_all(policy, loaded.recording, rows, "top1", read.temperatures, "l").ran.mean(axis=0)
+    ran = replay_all(policy, loaded.recording, rows, "top1", found_again.temperatures, "l").ran.mean(axis=0)
     assert ran[0] == 0  # what is easy m gets right as well, for a tenth of the energy
 
 

@@ -7,27 +7,25 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jetsel.calibrate.assemble import Identity, Places, assemble
-from jetsel.calibrate.cross_validation import best_single, choose_places, cross_validate, trees_of
+from jetsel.calibrate.assemble import Identity, assemble
+from jetsel.calibrate.cross_validation import best_single, choose_places, cross_validate
 from jetsel.calibrate.folds import deal
 from jetsel.calibrate.goal import Goal, Outcomes
-from jetsel.calibrate.held_out import (
-    Learned,
-    Plan,
-    fit_temperatures,
-    learn,
-    try_boosted,
-    try_cascades,
-    try_embedding,
-    try_skipping,
-)
+from jetsel.calibrate.held_out import Learned, fit_temperatures, learn, try_out
 from jetsel.calibrate.neighbourhood import look_around
 from jetsel.calibrate.recording import Objective, Recording
 from jetsel.calibrate.replay import replay_all
+from jetsel.features import PAPER_SEVEN
+from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import CRITERIA, calibrated
-from jetsel.premodel import Calibration, Soundness
+from jetsel.policies.chain import ChainPolicy
+from jetsel.policies.kind import Plan
+from jetsel.policies.registry import KIND, KINDS
+from jetsel.premodel import select_models
 from tests.unit.calibrate.recorded import CHOOSER_W, COSTS_MS, ENERGIES_MJ, drawn
+from tests.unit.premodel.fitted import fit_chain
 
+CHAINS = ("chain", "chain-paper")
 FOLDS = 4
 PLAN = Plan(("contrast", "hue1"), k=5, features_ms=0.5)
 GOALS = dict.fromkeys(CRITERIA, Goal())
@@ -46,50 +44,65 @@ def parted(recording: Recording) -> tuple[Learned, Recording]:
     """What three quarters taught under top1, and the fourth that it has not seen."""
     rows = np.arange(len(recording.classes))
     train, held = recording.take(rows[rows % 4 > 0]), recording.take(rows[rows % 4 == 0])
-    return learn(train, "top1", PLAN, fit_temperatures(train), trees_of(train, "top1", PLAN)), held
+    return learn(train, "top1", PLAN, fit_temperatures(train)), held
 
 
 def put_together(learned: Learned, **places: int) -> Calibration:
-    chosen = Places(**({"cascade": 0, "averaged": 0, "skipping": 0, "embedding": 0, "boosted": 0} | places))
-    sound = Soundness(None, ())
-    return assemble(IDENTITY, {"top1": learned}, {"top1": chosen}, {"top1": sound})
+    chosen = dict.fromkeys((kind.name for kind in KINDS if kind.name not in CHAINS), 0)
+    return assemble(IDENTITY, {"top1": learned}, {"top1": chosen | places})
 
 
 def replayed(calibration: Calibration, name: str, held: Recording) -> Outcomes:
     """What the policy gives, its features included and the choice left out."""
-    policy = next(policy for policy in calibrated(calibration, "top1") if policy.name == name)
+    policy = calibrated(calibration)["top1"][name]
     run = replay_all(policy, held, range(len(held.classes)), "top1", calibration.temperatures, held.models[-1])
-    features_ms = PLAN.features_ms * run.reads_features
+    features_ms = PLAN.features_ms * bool(run.features)
     energy_mj = run.ran @ held.costs("energy") + features_ms * CHOOSER_W if held.knows_energy else None
     return Outcomes(run.answered == held.classes, run.models_ms + features_ms, energy_mj)
 
 
 @pytest.mark.parametrize("objective", ["time", "energy"])
-@pytest.mark.parametrize("way", ["cascade", "cascade-averaged", "cascade-skipping", "embedding", "boosted"])
+@pytest.mark.parametrize("way", [kind.name for kind in KINDS if kind.name not in CHAINS])
 def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it_has_not_seen(
     way: str, objective: Objective
 ) -> None:
     metered = dataclasses.replace(recorded(), energies_mj=ENERGIES_MJ, chooser_w=CHOOSER_W, objective=objective)
     learned, held = parted(metered)
-    later = range(len(learned.cascades) // 2, len(learned.cascades))
-    cascade = next(place for place in later if len(learned.cascades[place].rungs) > 1)
-    points = {
-        "cascade": lambda: try_cascades(learned, held, averaged=False),
-        "cascade-averaged": lambda: try_cascades(learned, held, averaged=True),
-        "cascade-skipping": lambda: try_skipping(learned, learned.cascades[cascade], held),
-        "embedding": lambda: try_embedding(learned, held),
-        "boosted": lambda: try_boosted(learned, held),
-    }[way]()
+    points = try_out(KIND[way], learned, held)
     assert len({(point.correct.sum(), point.time_ms.sum()) for point in points}) > 1
     for place in range(0, len(points), max(1, len(points) // 7)):
-        called = {"cascade-averaged": "averaged", "cascade-skipping": "skipping"}.get(way, way)
-        calibration = put_together(learned, **({"cascade": cascade} | {called: place}))
-        given = replayed(calibration, way, held)
+        given = replayed(put_together(learned, **{way: place}), way, held)
         np.testing.assert_array_equal(given.correct, points[place].correct)
         np.testing.assert_allclose(given.time_ms, points[place].time_ms)
         assert given.energy_mj is not None
         assert points[place].energy_mj is not None
         np.testing.assert_allclose(given.energy_mj, points[place].energy_mj)
+
+
+def test_the_papers_chain_has_its_seven_features_five_neighbours_and_three_links() -> None:
+    """Whatever the plan says of features, neighbours and theta; with photographs that lie apart, those vote."""
+    draw = np.random.default_rng(5)
+    four = dataclasses.replace(recorded(), models=("s", "m", "l", "xl"), costs_ms=COSTS_MS | {"xl": 30.0})
+    extra = four.logits[:1] + draw.normal(size=four.logits[:1].shape).astype(np.float32)
+    names = ("another", *reversed(PAPER_SEVEN))
+    seven = draw.random((len(four.classes), 8), dtype=np.float32)
+    told = dataclasses.replace(four, logits=np.concatenate([four.logits, extra]), features=seven, feature_names=names)
+    plan = Plan(("another",), k=1, theta_points=50.0)
+    learned = learn(told, "top1", plan, fit_temperatures(told))
+    identity = dataclasses.replace(IDENTITY, model_sha256=dict.fromkeys(four.models, "a" * 64))
+    calibration = assemble(identity, {"top1": learned}, {"top1": dict.fromkeys(KIND, 0) | {"chain": None}})
+    policy = calibrated(calibration)["top1"]["chain-paper"]
+    assert isinstance(policy, ChainPolicy)
+    assert (policy.features, policy.chain.k, len(policy.models)) == (PAPER_SEVEN, 5, 3)
+    assert len(calibrated(calibration)["top1"]["chain"].models) == 1  # theta is 50 points
+    links, _ = select_models(told.right("top1"), told.costs(), told.models, -1.0)
+    assert policy.models == links[:3]
+    columns = [told.models.index(model) for model in links[:3]]
+    own = fit_chain(links[:3], told.features[:, :0:-1], told.right("top1")[:, columns], told.costs()[columns], 5)
+    for row in range(20):
+        x = told.features_of(row, PAPER_SEVEN)
+        assert policy.chain.choose(x) == own.choose(x)
+    assert learn(recorded(), "top1", PLAN, fit_temperatures(recorded())).policies["chain-paper"] is None  # two features
 
 
 def test_a_fold_is_judged_by_what_the_others_taught() -> None:
@@ -111,8 +124,6 @@ def test_a_fold_is_judged_by_what_the_others_taught() -> None:
         for classes in (recording.classes, shuffled)
     )
     for way, points in one.points.items():
-        if way == "cascade-skipping":  # its cascade is chosen on all
-            continue
         for point, of_shuffled in zip(points, other.points[way], strict=True):
             np.testing.assert_array_equal(point.time_ms[fold_of == 2], of_shuffled.time_ms[fold_of == 2])
     chain, of_shuffled_chain = one.runs["chain"], other.runs["chain"]
@@ -163,11 +174,11 @@ def test_the_best_single_model_is_the_cheapest_of_the_most_accurate() -> None:
     np.testing.assert_array_equal(outcomes.time_ms, np.full(40, 3.0))
 
 
-def test_ways_that_could_not_be_learned_have_no_place() -> None:
+def test_the_place_of_each_policy_is_that_of_its_best_point() -> None:
     point = Outcomes(np.array([True, False]), np.array([1.0, 1.0]))
     slower = Outcomes(np.array([True, False]), np.array([2.0, 2.0]))
-    points = {"cascade": [slower, point], "cascade-averaged": [point], "embedding": [], "boosted": [slower, point]}
-    assert choose_places(points, slower, Goal()) == Places(1, 0, 0, None, 1)
+    points = {"cascade": [slower, point], "embedding": [point]}
+    assert choose_places(points, slower, Goal()) == {"cascade": 1, "embedding": 0}
 
 
 def test_a_model_that_is_always_right_has_the_temperature_one() -> None:

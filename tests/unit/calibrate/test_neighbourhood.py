@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jetsel.calibrate.neighbourhood import MOST, look_around
-from jetsel.premodel import fit_chain
+from tests.unit.premodel.fitted import fit_chain
 
 LINE = np.array([[0], [1], [2.4], [3], [4.2], [10]], np.float32)
 ODD = np.arange(6) % 2  # the folds: 0, 2.4 and 4.2 against 1, 3 and 10
@@ -100,9 +100,7 @@ def test_the_choices_are_the_premodel_s_fold_by_fold(
     for fold in range(folds):
         rest = fold_of != fold
         assert near.k <= rest.sum()
-        chain = fit_chain(
-            [str(i) for i in links], features[rest], right[rest][:, links], costs[links], near.k, "optimum"
-        )
+        chain = fit_chain([str(i) for i in links], features[rest], right[rest][:, links], costs[links].tolist(), near.k)
         for row in np.flatnonzero(~rest):
             choice = chain.choose(features[row])
             assert near.mean_distance[row] == pytest.approx(choice.distance)

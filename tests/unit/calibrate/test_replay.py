@@ -18,10 +18,10 @@ from jetsel.policies import Decision, Evidence, Policy
 from jetsel.policies.cascade import Cascade
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.single import Single
-from jetsel.premodel import fit_chain
 from jetsel.runtime import Driver, Flight, Lane
 from jetsel.wire import Criterion
 from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, of_two_classes
+from tests.unit.premodel.fitted import fit_chain
 
 TEMPERATURES = {"s": 0.8, "m": 1.5, "l": 2.0}
 EVEN = dict.fromkeys(TEMPERATURES, 1.0)
@@ -61,7 +61,7 @@ def driven(policy: Policy, recording: Recording, photograph: int, criterion: Cri
 
 def chain(recording: Recording) -> ChainPolicy:
     right, costs = recording.right("top1"), list(COSTS_MS.values())
-    fitted = fit_chain(recording.models, recording.features, right, costs, 3, "optimum")
+    fitted = fit_chain(recording.models, recording.features, right, costs, 3)
     return ChainPolicy("chain", fitted, recording.feature_names)
 
 
@@ -127,7 +127,7 @@ def doubtful() -> tuple[ChainPolicy, Recording]:
     recording = of_two_classes([1.0, 1.0, -1.0, -1.0, 1.0, 1.0], [1.0] * 6, classes=[0, 0, 0, 0, 1, 1])
     features = np.array([0, 0, 0.5, 0.5, 1, 1], np.float32)[:, None]
     told = dataclasses.replace(recording, features=features)
-    fitted = fit_chain(told.models, features, told.right("top1"), [1.0, 3.0], 1, "optimum")
+    fitted = fit_chain(told.models, features, told.right("top1"), [1.0, 3.0], 1)
     return ChainPolicy("chain", fitted, ("contrast",)), told
 
 

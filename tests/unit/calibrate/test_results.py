@@ -23,21 +23,25 @@ SIX = of_two_classes(
     classes=[0, 0, 0, 1, 1, 1],
 )
 FOLD_OF = np.array([0, 1, 0, 1, 0, 1])
-FEATURES_MS, CHOICE_MS = 2.0, 0.5
+CHOICE_MS = 0.5
+
+
+def features_ms(names: tuple[str, ...]) -> float:
+    return {("contrast",): 2.0, ("contrast", "hue1"): 7.0}[names]
 
 
 def judge(recording: Recording = SIX, criterion: Criterion = "top1") -> Judge:
-    return Judge(recording, criterion, FOLD_OF, FEATURES_MS, "l", energy_reason="no sensor here")
+    return Judge(recording, criterion, FOLD_OF, features_ms, "l", energy_reason="no sensor here")
 
 
-def of(models: list[str], *, reads_features: bool = True) -> Run:
+def of(models: list[str], features: tuple[str, ...] = ("contrast",)) -> Run:
     """One model a photograph, those named; of the last photograph the choice was in doubt."""
     columns = np.array([SIX.models.index(model) for model in models])
     ran = np.eye(3, dtype=bool)[columns]
     in_doubt = np.arange(6) == 5
     models_ms = np.array([COSTS_MS[model] for model in models])
     answered = SIX.logits[columns, np.arange(6)].argmax(axis=1)
-    return Run(answered, np.ones(6, bool), models_ms, ran, in_doubt, CHOICE_MS, reads_features)
+    return Run(answered, np.ones(6, bool), models_ms, ran, in_doubt, CHOICE_MS, features)
 
 
 CHOSEN = ["s", "m", "m", "s", "l", "l"]  # right on 0, 2, 3 and 4; the optimum on 0, 2 and 3
@@ -83,10 +87,12 @@ def test_the_ratios_by_hand() -> None:
 
 
 def test_who_reads_no_features_does_not_pay_for_them() -> None:
-    outcomes = judge().outcomes(of(CHOSEN, reads_features=False))
+    outcomes = judge().outcomes(of(CHOSEN, ()))
     assert outcomes.time_ms.tolist() == [1.5, 3.5, 3.5, 1.5, 10.5, 10.5]
     assert outcomes.correct.tolist() == [True, False, True, True, True, False]
     assert judge().outcomes(of(CHOSEN)).time_ms.tolist() == [3.5, 5.5, 5.5, 3.5, 12.5, 12.5]
+    more = judge().outcomes(of(CHOSEN, ("contrast", "hue1")))
+    assert more.time_ms.tolist() == [8.5, 10.5, 10.5, 8.5, 17.5, 17.5]
 
 
 def test_of_several_that_ran_the_dearest_answered() -> None:
@@ -102,7 +108,13 @@ def test_of_several_that_ran_the_dearest_answered() -> None:
 
 def test_a_refusal_is_wrong_agrees_with_nothing_and_runs_nothing() -> None:
     refused = Run(
-        np.full(6, -1), np.zeros(6, bool), np.zeros(6), np.zeros((6, 3), bool), np.ones(6, bool), CHOICE_MS, True
+        np.full(6, -1),
+        np.zeros(6, bool),
+        np.zeros(6),
+        np.zeros((6, 3), bool),
+        np.ones(6, bool),
+        CHOICE_MS,
+        ("contrast",),
     )
     found = judge().result("refuse", refused)
     assert (found.top1, found.top5, found.precision, found.agreement, found.geometric_mean) == (0, 0, 0, 0, 0)
@@ -130,7 +142,7 @@ def test_the_bounds_by_hand() -> None:
 
 def test_the_random_bound_draws_evenly_and_answers_as_who_was_drawn() -> None:
     many = drawn(1, photographs=3000)
-    bound = Judge(many, "top1", np.zeros(3000, np.int64), 0.0, "l")
+    bound = Judge(many, "top1", np.zeros(3000, np.int64), features_ms, "l")
     run = bound.random()
     assert (run.ran.sum(axis=1) == 1).all()
     assert run.ran.mean(axis=0) == pytest.approx([1 / 3] * 3, abs=0.04)
@@ -168,13 +180,13 @@ def test_energies_by_hand() -> None:
     # l alone takes 30 mJ; the oracle, which saves time, s, s, m, s, m and s: 12, 12, 6, 12, 6 and 12.
     assert found.vs_best_single.energy_ratio == pytest.approx(26 / 30)
     assert found.vs_oracle.energy_ratio == pytest.approx(26 / 10)
-    quick = judge(METERED).outcomes(of(CHOSEN, reads_features=False)).energy_mj
+    quick = judge(METERED).outcomes(of(CHOSEN, ())).energy_mj
     assert quick is not None
     assert quick.tolist() == [14.0, 8.0, 8.0, 14.0, 32.0, 32.0]  # 0.5 ms of choice alone
 
 
 def test_of_a_cascade_every_model_that_ran_is_paid_for() -> None:
-    climbed = of(["s", "s", "m", "s", "m", "l"], reads_features=False)
+    climbed = of(["s", "s", "m", "s", "m", "l"], ())
     climbed.ran[:, 0] = True
     energy = judge(METERED).outcomes(climbed).energy_mj
     assert energy is not None

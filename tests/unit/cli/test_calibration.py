@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from jetsel.cli.app import app
 from jetsel.cli.calibration_facts import Difference, differences, facts
-from jetsel.premodel.installed import current, install
+from jetsel.policies.installed import current, install
 from tests.unit.daemon.families import calibrate, calibration_of, put_family
 
 NOWHERE = "ipc:///nonexistent/jetsel.sock"

@@ -9,7 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from jetsel.features import table_hash
-from jetsel.premodel import Calibration, Rung, save
+from jetsel.policies import cascade, chain
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.cascade import Rung
+from jetsel.policies.catalogue import CRITERIA
+from jetsel.policies.coding import save
+from jetsel.policies.kind import Part
 from jetsel.zoo import Family, scan
 from tests.contract.tiny import matrix_model
 from tests.unit.zoo.making import put_model
@@ -75,7 +80,10 @@ def calibration_of(folder: Path, family: str, **changes: object) -> Calibration:
         "k": 3,
         "temperatures": {name: 1.5 + place for place, name in enumerate(names)},
         "costs_ms": {name: 1.0 + place for place, name in enumerate(names)},
-        "cascades": dict.fromkeys(("top1", "top5"), (Rung(names[0], 0.75), Rung(names[-1], 0.0))),
+        "parts": {
+            "chain": Part(chain.Facts(dict.fromkeys(CRITERIA, tuple(names)))),
+            "cascade": Part(cascade.Facts(dict.fromkeys(CRITERIA, (Rung(names[0], 0.75), Rung(names[-1], 0.0))))),
+        },
         "default_policy": {"top1": "cascade", "top5": f"single:{names[0]}"},
         "because": "the cascade did best",
         "figures": {},

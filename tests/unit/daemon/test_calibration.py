@@ -12,7 +12,7 @@ import pytest
 from jetsel.config import Config, Models
 from jetsel.daemon.changes import changes
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
-from jetsel.premodel.installed import install, rollback
+from jetsel.policies.installed import install, rollback
 from tests.unit.daemon.families import calibrate, calibration_of, put_family
 
 FOREIGN = {"labels_sha256": "a" * 64}
@@ -115,10 +115,14 @@ def test_one_that_cannot_be_read_is_refused_and_a_start_serves_the_shipped_one(
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
+        (
+            {"default_policy": {"top1": "chain-right", "top5": "cascade"}},
+            "no policy 'chain-right' any more (use chain)",
+        ),
         (FOREIGN, "its labels had hash aaaaaaaaaaaa"),
         (
             {"default_policy": {"top1": "magic", "top5": "cascade"}},
-            "its default policy for top1 is magic, which is none",
+            "its default policy for top1: the family has no policy 'magic'",
         ),
     ],
 )
@@ -140,8 +144,8 @@ def test_one_that_asks_for_features_that_nobody_computes_is_refused(models: Path
 
 def test_one_that_was_made_for_one_criterion_alone_is_refused(models: Path, owners: Path) -> None:
     whole = calibration_of(models, "cats")
-    parts = {part: {"top1": getattr(whole, part)["top1"]} for part in ("right", "cascades", "default_policy")}
-    put(models, owners, "June", **parts)
+    parts = {part: {"top1": getattr(whole, part)["top1"]} for part in ("right", "default_policy")}
+    put(models, owners, "June", **parts, parts={})
     assert "number 1: it was not made for top5: recalibrate" in str(told(served(models, owners)))
 
 

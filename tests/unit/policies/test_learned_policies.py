@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from jetsel.errors import ModelUnavailableError
 from jetsel.policies.averaged import AveragedCascade, mean_of
-from jetsel.policies.cascade import Cascade
+from jetsel.policies.boosted import BoostedPolicy
 from jetsel.policies.chain import ChainPolicy
+from jetsel.policies.embedding import EmbeddingPolicy
 from jetsel.policies.policy import Evidence, Prediction
-from jetsel.policies.skipping import SkippingCascade
-from jetsel.policies.worth import BoostedPolicy, EmbeddingPolicy
-from jetsel.premodel import Chain, Neighbours, Scaling, Shares, Soundness
+from jetsel.premodel import Chain, Neighbours, Scaling, Soundness
 from tests.unit.policies.stepping import ended
 
 NOTHING = Evidence(features=None, fallback="l")
@@ -95,26 +94,6 @@ def test_an_averaged_cascade_without_any_model_fails() -> None:
     steps.throw(GONE)
     with pytest.raises(ModelUnavailableError):
         steps.throw(GONE)
-
-
-# Near 0 the first rung was sure of all, near 1 of one in three.
-SURE = Shares(
-    np.array([[0], [0.1], [0.2], [0.8], [0.9], [1]], np.float32), np.array([[1], [1], [1], [0], [0], [1]], bool), 3
-)
-SKIPPING = SkippingCascade("cascade-skipping", Cascade.of("cascade", ["s", "l"], [0.8]), SURE, WHOLE, 0.5, ("hue1",))
-
-
-def test_a_cascade_begins_at_the_second_rung_among_hard_neighbours() -> None:
-    steps = SKIPPING(at(1.0))
-    assert next(steps).models == ("l",)
-    assert "sure of 33 % of 3 photographs like this" in next(SKIPPING(at(1.0))).because
-    assert ended(steps, said("l", 0.6, 0.4)).seen.model == "l"
-
-
-def test_a_cascade_begins_at_the_first_rung_among_easy_neighbours() -> None:
-    steps = SKIPPING(at(0.0))
-    assert next(steps).models == ("s",)
-    assert ended(steps, said("s", 0.9, 0.1)).seen.model == "s"
 
 
 def chances_of(*likely: float) -> NDArray[np.float64]:

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from jetsel.premodel import Chain, Choice, Neighbours, Scaling, fit_chain, optimum_votes, right_votes
+from jetsel.premodel import Chain, Choice, Neighbours, Scaling, optimum_votes
+from tests.unit.premodel.fitted import fit_chain
 
 MODELS = ("small", "middle", "large")
 
@@ -44,7 +45,7 @@ def test_features_are_scaled_inside() -> None:
     # Unscaled, the second feature would decide: 100 is nearer to 90 than to 0. Scaled: (0, 1) is 0.1 from (0, 0.9).
     features = np.array([[0, 90], [1, 100], [0, 0], [1, 0]], np.float32)
     right = np.array([[1, 0], [0, 1], [0, 0], [0, 0]], bool)
-    chain = fit_chain(("a", "b"), features, right, [1, 2], 1, "optimum")
+    chain = fit_chain(("a", "b"), features, right, [1, 2], 1)
     choice = chain.choose(np.array([0, 100], np.float32))
     assert choice.model == "a"
     assert choice.distance == pytest.approx(0.1)
@@ -74,11 +75,6 @@ def test_optimum_votes_follow_the_costs_and_not_the_columns() -> None:
 def test_of_equal_costs_the_first_column_is_the_optimum() -> None:
     right = np.array([[1, 1, 1], [0, 1, 1]], bool)
     assert optimum_votes(right, [4, 4, 4]).tolist() == [[True, False, False], [False, True, False]]
-
-
-def test_right_votes_are_the_table_itself() -> None:
-    right = np.array([[1, 0, 1], [0, 0, 0]], bool)
-    assert right_votes(right) is right
 
 
 @pytest.mark.parametrize("costs", [[1, 2], [1, 2, 3, 4], [1, 2, np.nan]])
@@ -111,9 +107,8 @@ def test_parts_that_do_not_fit_are_refused() -> None:
     features=st.integers(1, 7),
     models=st.integers(1, 4),
     k=st.integers(1, 11),
-    votes=st.sampled_from(["optimum", "right"]),
 )
-def test_every_link_equals_scikit_learn(seed: int, n: int, features: int, models: int, k: int, votes: str) -> None:
+def test_every_link_equals_scikit_learn(seed: int, n: int, features: int, models: int, k: int) -> None:
     sklearn = pytest.importorskip("sklearn.neighbors")
     random = np.random.default_rng(seed)
     train = random.random((n, features), dtype=np.float32) * 50  # continuous: no two distances are equal
@@ -121,10 +116,10 @@ def test_every_link_equals_scikit_learn(seed: int, n: int, features: int, models
     right = random.random((n, models)) < 0.6
     costs = random.permutation(models) + 1.0
     names = tuple("abcd"[:models])
-    chain = fit_chain(names, train, right, costs.tolist(), k, votes)  # type: ignore[arg-type]
+    chain = fit_chain(names, train, right, costs.tolist(), k)
 
     low, high = train.min(axis=0).astype(float), train.max(axis=0).astype(float)
-    table = optimum_votes(right, costs.tolist()) if votes == "optimum" else right
+    table = optimum_votes(right, costs.tolist())
     levels = []
     for column in range(models):
         classifier = sklearn.KNeighborsClassifier(n_neighbors=k, algorithm="brute")

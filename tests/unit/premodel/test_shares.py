@@ -5,25 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jetsel.premodel import Shares, worthiest
+from jetsel.premodel import Neighbours, Shares, worthiest
 
 POINTS = np.array([[0], [1], [2], [10]], np.float32)
 TABLE = np.array([[1, 0], [1, 1], [0, 1], [0, 0]], bool)
 
 
 def test_shares_by_hand() -> None:
-    shares = Shares(POINTS, TABLE, 3)
+    shares = Shares(Neighbours(POINTS), TABLE, 3)
     assert shares.of(np.array([0.4], np.float32)) == pytest.approx([2 / 3, 2 / 3])  # rows 0, 1, 2
     assert shares.of(np.array([9], np.float32)) == pytest.approx([1 / 3, 2 / 3])  # rows 3, 2, 1
-    many = shares.of_many(np.array([[0.4], [9]], np.float32))
-    assert many == pytest.approx(np.array([[2 / 3, 2 / 3], [1 / 3, 2 / 3]]))
-    assert Shares(POINTS, TABLE, 1).of(np.array([1.2], np.float32)).tolist() == [1, 1]
+    assert Shares(Neighbours(POINTS), TABLE, 1).of(np.array([1.2], np.float32)).tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(("rows", "k"), [(4, 0), (4, 5), (3, 1)])
 def test_what_does_not_fit_is_refused(rows: int, k: int) -> None:
     with pytest.raises(ValueError, match=f"4 points, {rows} rows and k {k} do not fit"):
-        Shares(POINTS, TABLE[:rows], k)
+        Shares(Neighbours(POINTS), TABLE[:rows], k)
 
 
 @pytest.mark.parametrize(

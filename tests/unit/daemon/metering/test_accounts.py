@@ -12,8 +12,8 @@ import pytest
 from jetsel.daemon.metering.accounts import Accounts
 from jetsel.daemon.metering.bill import CHOOSER, DECODE, of_model
 from jetsel.daemon.metering.spending import Kind, Spent, best_single, saved_j
+from jetsel.policies.calibration import Calibration
 from jetsel.power.ledger import Activity, Ledger
-from jetsel.premodel import Calibration
 from tests.unit.daemon.families import calibration_of, put_family
 from tests.unit.power.playing import Clock, Playing, ns
 

@@ -12,10 +12,10 @@ import pytest
 from jetsel.daemon.metering.bill import DECODE, Bill, estimated, price
 from jetsel.daemon.metering.watching import Watcher
 from jetsel.policies import Evidence
+from jetsel.policies.calibration import Calibration
 from jetsel.policies.single import Single
 from jetsel.power import Reading
 from jetsel.power.ledger import Ledger
-from jetsel.premodel import Calibration
 from jetsel.runtime import Flight
 from jetsel.wire import Ran
 from tests.unit.daemon.families import calibration_of, put_family

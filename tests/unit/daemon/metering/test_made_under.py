@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from jetsel.daemon.metering.made_under import kept, restored
+from jetsel.policies.coding import read, save
 from jetsel.power.machine import Machine, differences
-from jetsel.premodel import load, save
 from tests.unit.daemon.families import calibration_of, put_family
 from tests.unit.power.machines import tx2
 
@@ -36,5 +36,5 @@ def test_it_is_saved_and_loaded_with_the_calibration(tmp_path: Path) -> None:
     folder = put_family(tmp_path / "cats", "cats", "s", "l")
     save(calibration_of(folder, "cats", machine=machine), tmp_path / "with")
     save(calibration_of(folder, "cats"), tmp_path / "without")
-    assert load(tmp_path / "with").machine == machine
-    assert load(tmp_path / "without").machine == {}
+    assert read(tmp_path / "with").machine == machine
+    assert read(tmp_path / "without").machine == {}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.recording import Recording, is_right
+from jetsel.premodel.votes import is_right
 from jetsel.wire import Criterion
 
 QUANTILES = np.linspace(0.02, 0.98, 33)  # of the confidences at a rung: the thresholds that are tried
@@ -23,16 +23,20 @@ class Voices:
     """What the models say that have run: the last of them alone, or all averaged as AveragedCascade does."""
 
     def __init__(
-        self, recording: Recording, criterion: Criterion, temperatures: Mapping[str, float], *, averaged: bool
+        self,
+        log_odds: Sequence[NDArray[np.float32]],
+        classes: NDArray[np.int64],
+        costs: NDArray[np.float64],
+        criterion: Criterion,
+        *,
+        averaged: bool,
     ) -> None:
-        self.costs = recording.costs()  # ms, or mJ where energy is the objective
+        """Keep each model's log_softmax at its temperature, (n, c), the true classes (n,) and the costs (m,)."""
+        self.costs = costs  # ms, or mJ where energy is the objective
         self._criterion = criterion
         self._averaged = averaged
-        self._classes = recording.classes
-        self._logs = [
-            _log_softmax(logits, temperatures[model])
-            for model, logits in zip(recording.models, recording.logits, strict=True)
-        ]
+        self._classes = classes
+        self._logs = log_odds
         self._heard: dict[tuple[int, ...], tuple[NDArray[np.float32], NDArray[np.bool_]]] = {}
 
     def of(self, ran: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -41,7 +45,7 @@ class Voices:
         if key not in self._heard:
             logs = self._logs[key[0]]
             if len(key) > 1:
-                logs = _log_softmax(np.mean([self._logs[column] for column in key], axis=0), 1.0)
+                logs = log_softmax(np.mean([self._logs[column] for column in key], axis=0), 1.0)
             odds = np.exp(logs)
             first = 1 if self._criterion == "top1" else min(5, odds.shape[1])
             confidence = odds.max(axis=1) if first == 1 else np.partition(odds, -first)[:, -first:].sum(axis=1)
@@ -159,7 +163,8 @@ class _Ladder:
         return value
 
 
-def _log_softmax(logits: NDArray[np.floating], temperature: float) -> NDArray[np.float32]:
+def log_softmax(logits: NDArray[np.floating], temperature: float) -> NDArray[np.float32]:
+    """The logarithms of the probabilities that logits (n, c) give at a temperature: (n, c)."""
     scaled: NDArray[np.float32] = logits.astype(np.float32) / np.float32(temperature)
     scaled -= scaled.max(axis=1, keepdims=True)
     scaled -= np.log(np.exp(scaled).sum(axis=1, keepdims=True))

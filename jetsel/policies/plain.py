@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from jetsel.premodel.artefact import Calibration
+from jetsel.policies.calibration import Calibration
 
 
 def as_plain(calibration: Calibration) -> dict[str, Any]:

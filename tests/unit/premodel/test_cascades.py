@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import replay
-from jetsel.calibrate.rungs import PRICES, QUANTILES, Fitted, Voices, fit_cascades, judge
 from jetsel.policies.averaged import AveragedCascade
 from jetsel.policies.cascade import Cascade
+from jetsel.premodel.cascades import PRICES, QUANTILES, Fitted, Voices, fit_cascades, judge
 from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, of_two_classes
 
 EVEN = dict.fromkeys(COSTS_MS, 1.0)
@@ -26,7 +26,7 @@ def of_four() -> Recording:
 
 
 def voices(recording: Recording, *, averaged: bool = False) -> Voices:
-    return Voices(recording, "top1", EVEN, averaged=averaged)
+    return recording.table("top1", EVEN).voices(averaged=averaged)
 
 
 @pytest.mark.parametrize(

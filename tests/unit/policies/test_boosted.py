@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
-from jetsel.calibrate.fit.boosted import LEARNING_RATE, LEAVES, ROUNDS, SEED, grow
+from jetsel.policies.boosted import LEARNING_RATE, LEAVES, ROUNDS, SEED, grow
 from jetsel.premodel import chances
 from jetsel.premodel.trees import DTYPES, fault
 

@@ -5,10 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from jetsel.calibrate.findings import Step
-from jetsel.premodel import optimum_votes
+from jetsel.premodel.votes import optimum_votes
+
+
+class Step(Struct, frozen=True):
+    """One step of Algorithm 1 (section 3.2; Figures 5 and 6).
+
+    accuracy: of each candidate on what failed before this step (in the first step: how often it is the optimum).
+    gain: what the added model brought, in points; total: the share that one of the models so far gets right.
+    """
+
+    added: str
+    accuracy: dict[str, float]
+    failing: int
+    gain_points: float
+    total: float
+    kept: bool  # False for the last step, whose gain was at most theta
 
 
 def select_models(
@@ -25,7 +40,7 @@ def select_models(
     right: (n, m). costs: (m,), ms or mJ. Of equals the cheaper is taken.
     """
     costs = np.asarray(costs, np.float64)
-    optimal = optimum_votes(right, costs.tolist()).mean(axis=0)
+    optimal = optimum_votes(right, costs).mean(axis=0)
     first = max(range(len(models)), key=lambda i: (optimal[i], -costs[i]))
     chosen, failing = [first], ~right[:, first]
     total = float(right[:, first].mean())

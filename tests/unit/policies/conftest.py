@@ -7,7 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jetsel.premodel import Calibration, Rung, save
+from jetsel.policies import cascade, chain
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.cascade import Rung
+from jetsel.policies.catalogue import CRITERIA
+from jetsel.policies.coding import save
+from jetsel.policies.kind import Part
 
 
 @pytest.fixture
@@ -30,9 +35,11 @@ def calibration() -> Calibration:
             "top1": np.array([[1, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0]], bool),
             "top5": np.array([[1, 1, 1], [1, 1, 1], [0, 1, 1], [0, 0, 1]], bool),
         },
-        cascades={
-            "top1": (Rung("small", 0.75), Rung("large", 0.0)),
-            "top5": (Rung("middle", 0.0),),
+        parts={
+            "chain": Part(chain.Facts(dict.fromkeys(CRITERIA, ("small", "middle", "large")))),
+            "cascade": Part(
+                cascade.Facts({"top1": (Rung("small", 0.75), Rung("large", 0.0)), "top5": (Rung("middle", 0.0),)})
+            ),
         },
         default_policy={"top1": "cascade", "top5": "single:middle"},
         because="cascade: 75.0 % in 1.2 ms; large alone: 50.0 % in 4.0 ms",

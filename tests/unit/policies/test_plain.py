@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from jetsel.premodel import Calibration
-from jetsel.premodel.plain import as_plain
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.plain import as_plain
 
 
 def test_every_field_is_there_and_json_can_say_it(calibration: Calibration) -> None:

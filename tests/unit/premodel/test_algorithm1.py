@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jetsel.calibrate.findings import Step
-from jetsel.calibrate.fit.algorithm1 import select_models
+from jetsel.premodel.algorithm1 import select_models
 
 MODELS = ("s", "m", "l", "x")
 COSTS_MS = (1.0, 2.0, 4.0, 8.0)

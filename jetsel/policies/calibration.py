@@ -1,0 +1,131 @@
+"""A calibration: everything that choosing for one family needs, and which models it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from msgspec import Meta, Struct
+from numpy.typing import NDArray
+
+from jetsel.errors import CalibrationError
+from jetsel.policies.kind import Part, points_fault
+from jetsel.policies.registry import KIND
+
+Name = Annotated[str, Meta(min_length=1)]
+Positive = Annotated[float, Meta(gt=0)]
+Unsigned = Annotated[float, Meta(ge=0)]
+
+
+class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=True):
+    """What a calibration says beside its arrays and its policies' parts; stored as JSON."""
+
+    family: Name
+    labels_sha256: Name  # the family's identity
+    model_sha256: dict[Name, Name]  # model -> hash of its ONNX file, cheapest first
+    feature_table: Name  # hash of the table of features that these were computed with
+    decode_px: Annotated[int, Meta(ge=1)]  # the shorter side that the photographs were decoded for
+    features: tuple[Name, ...]  # those that `chain` and `boosted` read, in vector order
+    k: Annotated[int, Meta(ge=1)]  # neighbours that `chain` asks
+    temperatures: dict[Name, Positive]  # model -> what divides its logits
+    costs_ms: dict[Name, Positive]  # model -> its measured mean latency when the votes were made
+    default_policy: dict[Name, Name]  # criterion -> 'cascade', 'chain', 'single:<model>', ...
+    because: str  # why that default, one sentence with figures
+    figures: dict[str, Any]  # what was measured on the calibration set; whatever JSON can say
+    created: str  # ISO date
+    labels_from: Name | None = None  # the model whose answers stood for labels: right means agreement with it
+    objective: Literal["time", "energy"] = "time"  # what was to be saved, by which chains vote and chances are weighed
+    energies_mj: dict[Name, Positive] = {}  # model -> mean energy of one run above idle power; empty: not measured
+    energies_half_mj: dict[Name, Unsigned] = {}  # model -> half of that mean's 95 % interval, as far as it is known
+    energy_reason: Name | None = None  # why it was not measured
+    chooser_energy_mj: Positive | None = None  # above idle power, of one photograph's features and a choice
+    rival: Name | None = None  # what the default policy had to beat on held-out photographs
+    machine: dict[str, Any] = {}  # what the board said of itself when times and energies were measured; empty: unknown
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """What each model costs of the objective: ms, or mJ."""
+        return self.energies_mj if self.objective == "energy" else self.costs_ms
+
+    @property
+    def cost_array(self) -> NDArray[np.float64]:
+        """The same as an array, (m,), in the models' order."""
+        return np.array([self.costs[model] for model in self.model_sha256])
+
+
+class Calibration(Facts, frozen=True, eq=False, kw_only=True):
+    """One family's calibration; n calibration photographs, f features, m models."""
+
+    minimum: NDArray[np.float32]  # (f,) of each feature on the calibration photographs
+    maximum: NDArray[np.float32]  # (f,)
+    points: NDArray[np.float32]  # (n, f) scaled features
+    right: dict[str, NDArray[np.bool_]]  # criterion -> (n, m), which model was right on which, in the models' order
+    parts: dict[str, Part] = {}  # policy -> what was fitted for it; one that is not here is not offered
+
+
+def verify(calibration: Calibration) -> None:
+    """Raise CalibrationError that names the first part of a calibration that does not fit the others."""
+    models = tuple(calibration.model_sha256)
+    n, f = len(calibration.points), len(calibration.features)
+    criteria = set(calibration.right)
+    _require(len(models) > 0, "it names no model")
+    _require(0 < f == len(set(calibration.features)), "it needs at least one feature, and none twice")
+    _require(set(calibration.temperatures) == set(models), "temperatures must name exactly its models")
+    _require(set(calibration.costs_ms) == set(models), "costs_ms must name exactly its models")
+    for part in ("energies_mj", "energies_half_mj"):
+        _require(set(getattr(calibration, part)) in ({*models}, set()), f"{part} must name exactly its models, or none")
+    _require(set(calibration.costs) == set(models), "energy is its objective, and energies_mj names no model")
+    _require(1 <= calibration.k <= n, f"k is {calibration.k}, but it has {n} photographs")
+    fault = points_fault(calibration.minimum, calibration.maximum, calibration.points, n, f)
+    _require(fault is None, str(fault))
+    _require(len(criteria) > 0, "it was made for no criterion")
+    _require(set(calibration.default_policy) == criteria, "default_policy must name exactly the criteria of right")
+    for criterion, table in calibration.right.items():
+        _require(table.shape == (n, len(models)), f"right[{criterion!r}] must be {(n, len(models))}, not {table.shape}")
+    for name, fitted in calibration.parts.items():
+        # Each field of a part's facts is by criterion.
+        named = {criterion for by in fitted.facts.__struct_fields__ for criterion in getattr(fitted.facts, by)}
+        _require(named <= criteria, f"{name} names a criterion that right does not know")
+        fault = KIND[name].fault(fitted, calibration)
+        _require(fault is None, f"{name}: {fault}")
+
+
+def check(
+    calibration: Calibration,
+    labels_sha256: str,
+    model_sha256: Mapping[str, str],
+    feature_table: str,
+    decode_px: int,
+) -> None:
+    """Refuse a calibration that was made for other labels, models, features or pixels than those served.
+
+    model_sha256: model -> hash of its ONNX file, as served. A served model that the calibration does not know is no
+    fault: the premodel never chooses it. Raises CalibrationError that names each difference and the repair.
+    """
+    differences = []
+    if calibration.labels_sha256 != labels_sha256:
+        differences.append(_differ("its labels", calibration.labels_sha256, labels_sha256))
+    if calibration.feature_table != feature_table:
+        differences.append(_differ("its table of features", calibration.feature_table, feature_table))
+    if calibration.decode_px != decode_px:
+        differences.append(f"photographs were decoded for {calibration.decode_px} px, now for {decode_px}")
+    for model, made_for in calibration.model_sha256.items():
+        if model not in model_sha256:
+            differences.append(f"model {model} is not there")
+        elif model_sha256[model] != made_for:
+            differences.append(_differ(f"model {model}", made_for, model_sha256[model]))
+    if differences:
+        raise CalibrationError(
+            f"the calibration of family {calibration.family} does not belong to what is served: "
+            f"{'; '.join(differences)}. Recalibrate, or put back what it was made for"
+        )
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise CalibrationError(f"the calibration contradicts itself: {otherwise}; recalibrate")
+
+
+def _differ(what: str, made_for: str, served: str) -> str:
+    return f"{what} had hash {made_for[:12]}, now {served[:12]}"

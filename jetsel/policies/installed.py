@@ -1,0 +1,148 @@
+"""The owner's calibrations of one family: numbered directories that never change, and a link to the one in use."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from jetsel.errors import CalibrationError
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.coding import encode, identity, read
+from jetsel.store import NONE, Versions
+
+SHIPPED = NONE  # stands for the one that came with the models, which lies elsewhere: no link says so
+REPORT = "report.html"
+
+_FAMILY = re.compile(r"[a-z0-9][a-z0-9_.-]*")  # as a model's manifest may call it: never a way out of the folder
+
+
+@dataclass(frozen=True, eq=False)
+class Installed:
+    """One calibration of the history; where it cannot be used, `calibration` is None and `reason` says why.
+
+    sha256: of every copy of it, on any device; None where it cannot be used.
+    """
+
+    number: int
+    directory: Path
+    calibration: Calibration | None
+    reason: str | None
+    is_current: bool
+    report: Path | None
+    sha256: str | None = None
+
+    @property
+    def called(self) -> str:
+        """Which one it is, in words."""
+        name = _named(self.number)
+        return name if self.calibration is None else f"{name}, of {self.calibration.created}"
+
+    def usable(self) -> Calibration:
+        """Return the calibration; raises CalibrationError with the reason where there is none."""
+        if self.calibration is None:
+            raise CalibrationError(self.reason)
+        return self.calibration
+
+
+def install(calibration: Calibration, folder: Path, family: str, report: str | None = None) -> Installed:
+    """Put a calibration into `folder`/`family` under the next number, with its report (HTML), and have it used.
+
+    Killed or out of space at any moment, `current` gives the one before, whole. Of those that are older the last 10 are
+    kept. Raises CalibrationError that names the repair, and then nothing has changed.
+    """
+    versions = _versions(folder, family)
+    if calibration.family != family:
+        raise CalibrationError(f"the calibration is of family {calibration.family}, not {family}: calibrate {family}")
+    files = encode(calibration) | ({} if report is None else {REPORT: report.encode()})
+    number = versions.install(files, read)
+    directory = versions.path(number)
+    return Installed(number, directory, calibration, None, True, None if report is None else directory / REPORT)
+
+
+def current(folder: Path, family: str) -> Installed | None:
+    """Return the calibration in use, with its reason where it is refused; None where none of the owner's is.
+
+    Raises CalibrationError where the link itself is none of ours or cannot be read.
+    """
+    versions = _versions(folder, family)
+    while number := versions.current():
+        found = _look(versions.path(number), number, is_current=True)
+        if found.reason is None or versions.current() == number:  # otherwise it was replaced while being read
+            return found
+    return None
+
+
+def shipped(directory: Path) -> Installed | None:
+    """Return the calibration that came with a family's models, in the same shape; None where none did."""
+    try:
+        if not directory.is_dir():
+            return None
+    except OSError as fault:  # a directory that this user may not enter
+        return Installed(SHIPPED, directory, None, f"{directory}: {fault.strerror}", False, None)
+    return _look(directory, SHIPPED, is_current=False)
+
+
+def history(folder: Path, family: str) -> list[Installed]:
+    """Return every calibration that is kept, the newest first. Raises CalibrationError where none can be listed."""
+    versions = _versions(folder, family)
+    used = versions.current()
+    numbers = sorted({*versions.numbers(), used} - {SHIPPED}, reverse=True)
+    return [_look(versions.path(number), number, is_current=number == used) for number in numbers]
+
+
+def before(folder: Path, family: str) -> int:
+    """Return the number that `rollback` would go back to; 0 for the one that came with the models.
+
+    Raises CalibrationError where nothing is installed.
+    """
+    versions = _versions(folder, family)
+    if versions.current() == SHIPPED:
+        raise CalibrationError(
+            f"{versions.folder}: no calibration of the owner's is in use; what came with the models is, if anything: "
+            "see jetsel calibration list"
+        )
+    return versions.before()
+
+
+def rollback(folder: Path, family: str, to: int | None = None) -> Installed | None:
+    """Have the calibration before the current one used, or the one numbered `to`; None where that is the shipped one.
+
+    Nothing is deleted: the number that was left can be gone back to. Raises CalibrationError where there is none such
+    or it would be refused, and then nothing has changed.
+    """
+    versions = _versions(folder, family)
+    wanted = before(folder, family) if to is None or not versions.folder.is_dir() else to
+    if wanted == versions.current():
+        raise CalibrationError(f"in use already for family {family}: {_named(wanted)}")
+    versions.use(wanted, lambda directory: _check(directory, wanted))
+    return None if wanted == SHIPPED else _look(versions.path(wanted), wanted, is_current=True)
+
+
+def _check(directory: Path, number: int) -> None:
+    reason = _look(directory, number, is_current=False).reason
+    if reason is not None:
+        raise CalibrationError(
+            f"number {number} cannot be used: {reason}. Nothing has changed; "
+            "name another with --to, see: jetsel calibration list"
+        )
+
+
+def _named(number: int) -> str:
+    return "shipped with the models" if number == SHIPPED else f"number {number}"
+
+
+def _versions(folder: Path, family: str) -> Versions:
+    if not _FAMILY.fullmatch(family):
+        raise CalibrationError(f"{family!r} is no name of a family: letters a to z, digits, and _ . - after the first")
+    return Versions(folder / family, CalibrationError)
+
+
+def _look(directory: Path, number: int, *, is_current: bool) -> Installed:
+    report = directory / REPORT
+    try:
+        found, sha256, reason = read(directory), identity(directory), None
+        has_report = report.is_file()
+    except (CalibrationError, OSError) as fault:  # OSError: a directory that this user may not enter
+        found, sha256, reason, has_report = None, None, str(fault), False
+    return Installed(number, directory, found, reason, is_current, report if has_report else None, sha256)

@@ -1,0 +1,27 @@
+"""The policies that a calibration may fit: a new one is one file and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from jetsel.policies.averaged import AVERAGED
+from jetsel.policies.boosted import BoostedKind
+from jetsel.policies.cascade import CASCADE
+from jetsel.policies.chain import ChainKind, PaperChainKind
+from jetsel.policies.embedding import EmbeddingKind
+from jetsel.policies.kind import Kind
+
+KINDS: tuple[Kind, ...] = (ChainKind(), PaperChainKind(), CASCADE, AVERAGED, EmbeddingKind(), BoostedKind())
+"""In the order in which they are listed and reported."""
+
+KIND: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in KINDS})
+
+GONE: Mapping[str, str] = MappingProxyType({"chain-right": "chain", "cascade-skipping": "cascade"})
+"""Policies that earlier versions had, and which of today's takes their place."""
+
+
+def no_such(name: str, offered: Iterable[str]) -> str:
+    """Say that there is no policy of this name, which there are, and what to name instead of one that went."""
+    instead = f" any more (use {GONE[name]})" if name in GONE else ""
+    return f"no policy {name!r}{instead}; it has {', '.join(offered)}"

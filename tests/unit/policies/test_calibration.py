@@ -1,0 +1,137 @@
+"""Which calibrations contradict themselves, and which do not belong to what is served."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from jetsel.errors import CalibrationError
+from jetsel.policies import boosted, cascade, chain, embedding
+from jetsel.policies.calibration import Calibration, check, verify
+from jetsel.policies.cascade import Rung
+from jetsel.policies.catalogue import catalogue
+from jetsel.policies.chain import ChainPolicy
+from jetsel.policies.kind import Part, Weighing
+from jetsel.premodel.trees import DTYPES
+
+
+def test_the_example_is_whole(calibration: Calibration) -> None:
+    verify(calibration)
+
+
+ENERGIES = {"small": 9.0, "middle": 2.0, "large": 30.0}
+
+
+def test_what_models_cost_is_of_the_objective(calibration: Calibration) -> None:
+    assert calibration.costs == calibration.costs_ms
+    by_energy = msgspec.structs.replace(calibration, objective="energy", energies_mj=ENERGIES)
+    verify(by_energy)
+    assert by_energy.costs == ENERGIES
+    # All three are right on the second photograph: the optimum is the fastest, or the most frugal.
+    chosen = []
+    for one in (msgspec.structs.replace(calibration, k=1), msgspec.structs.replace(by_energy, k=1)):
+        chain = catalogue(list(one.model_sha256), one, {})["top1"]["chain"]
+        assert isinstance(chain, ChainPolicy)
+        chosen.append(chain.chain.choose(np.array([3.0, -1.0], np.float32)).model)
+    assert chosen == ["small", "middle"]
+
+
+def rungs(*top1: Rung) -> Part:
+    return Part(cascade.Facts({"top1": top1}))
+
+
+def links(*top1: str) -> Part:
+    return Part(chain.Facts({"top1": top1}))
+
+
+def weighed(k: int | None, points: NDArray[np.float16]) -> Part:
+    return Part(embedding.Facts({"top1": Weighing(0.5, k)}), {"points": points})
+
+
+def grown(weighing: Weighing, model: int = 0) -> Part:
+    """Trees of one leaf, about this model."""
+    one: dict[str, list[float]] = {name: [0] for name in DTYPES} | {"model": [model], "baseline": [0, 0, 0]}
+    arrays = {f"top1.{name}": np.array(values, DTYPES[name]) for name, values in one.items()}
+    return Part(boosted.Facts({"top1": weighing}), arrays)
+
+
+def paper(points: NDArray[np.float32]) -> Part:
+    scale = {"minimum": np.zeros(7, np.float32), "maximum": np.ones(7, np.float32)}
+    return Part(chain.Facts({"top1": ("small",)}), scale | {"points": points})
+
+
+FOUR = np.zeros((4, 2), np.float16)
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "reason"),
+    [
+        ("cascade", rungs(Rung("small", 0.5)), "the last rung of top1 must accept all"),
+        ("cascade-averaged", rungs(), "the last rung of top1 must accept all"),
+        ("cascade", rungs(Rung("huge", 0.0)), "names huge"),
+        ("cascade", Part(cascade.Facts({"top3": (Rung("small", 0.0),)})), "a criterion that right does not know"),
+        ("chain", links("small", "small"), "none twice"),
+        ("chain", links("huge"), "names huge"),
+        ("chain-paper", paper(np.zeros((3, 7), np.float32)), r"points must be \(4, 7\)"),
+        ("chain-paper", paper(np.full((4, 7), 1.5, np.float32)), "points must be scaled"),
+        ("embedding", weighed(3, FOUR[:3]), r"points must be \(4, width\)"),
+        ("embedding", weighed(None, FOUR), "asks"),
+        ("embedding", weighed(9, FOUR), "asks"),
+        ("embedding", weighed(3, FOUR + np.float16(np.inf)), "not finite"),
+        ("boosted", grown(Weighing()), "a weighing has no price"),
+        ("boosted", grown(Weighing(price_per_mj=0.5)), "not one of time"),
+        ("boosted", grown(Weighing(0.5), model=3), "3 models"),
+    ],
+)
+def test_a_part_that_does_not_fit_is_named_with_its_policy(
+    calibration: Calibration, name: str, part: Part, reason: str
+) -> None:
+    with pytest.raises(CalibrationError, match=f"{name}.*{reason}"):
+        verify(msgspec.structs.replace(calibration, parts={name: part}))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"model_sha256": {}}, "names no model"),
+        ({"features": ("contrast", "contrast")}, "none twice"),
+        ({"temperatures": {"small": 1.0}}, "temperatures"),
+        ({"costs_ms": {"small": 1.0, "middle": 2.0, "huge": 3.0}}, "costs_ms"),
+        ({"k": 5}, "k is 5, but it has 4 photographs"),
+        ({"minimum": np.zeros(3, np.float32)}, "minimum and maximum must be"),
+        ({"minimum": np.full(2, 99, np.float32)}, "above its maximum"),
+        ({"minimum": np.full(2, np.nan, np.float32)}, "not finite"),
+        ({"points": np.zeros((4, 3), np.float32)}, "points must be"),
+        ({"points": np.full((4, 2), 1.5, np.float32)}, "points must be scaled"),
+        ({"default_policy": {"top1": "chain"}}, "default_policy must name exactly"),
+        ({"right": {"top1": np.zeros((4, 3), bool), "top5": np.zeros((4, 2), bool)}}, r"right\['top5'\] must be"),
+        ({"energies_mj": {"small": 1.0}}, "energies_mj must name exactly"),
+        ({"energies_half_mj": {"small": 1.0}}, "energies_half_mj must name exactly"),
+        ({"objective": "energy"}, "energy is its objective, and energies_mj names no model"),
+    ],
+)
+def test_a_contradiction_is_named(calibration: Calibration, change: dict[str, Any], reason: str) -> None:
+    with pytest.raises(CalibrationError, match=reason):
+        verify(msgspec.structs.replace(calibration, **change))
+
+
+def test_what_it_was_made_for_is_accepted_and_more_models_too(calibration: Calibration) -> None:
+    check(calibration, "a" * 64, calibration.model_sha256, "f" * 64, 64)
+    check(calibration, "a" * 64, calibration.model_sha256 | {"extra": "9" * 64}, "f" * 64, 64)
+
+
+def test_every_difference_is_named_with_the_repair(calibration: Calibration) -> None:
+    with pytest.raises(CalibrationError) as raised:
+        check(calibration, "b" * 64, {"small": "1" * 64, "middle": "7" * 64}, "e" * 64, 96)
+    message = str(raised.value)
+    assert "its labels had hash aaaaaaaaaaaa, now bbbbbbbbbbbb" in message
+    assert "its table of features had hash ffffffffffff, now eeeeeeeeeeee" in message
+    assert "model middle had hash 222222222222, now 777777777777" in message
+    assert "model large is not there" in message
+    assert "photographs were decoded for 64 px, now for 96" in message
+    assert "model small" not in message
+    assert "Recalibrate" in message

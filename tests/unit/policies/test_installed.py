@@ -1,0 +1,139 @@
+"""The owner's calibrations: what is in use is always whole, and the way back leads to what was in use before."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from jetsel.errors import CalibrationError
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.coding import save
+from jetsel.policies.installed import Installed, before, current, history, install, rollback, shipped
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """The folder of one family, `animals`, in the folder tmp_path."""
+    return tmp_path / "animals"
+
+
+def put(calibration: Calibration, folder: Path, created: str) -> Installed:
+    return install(msgspec.structs.replace(calibration, created=created), folder, "animals")
+
+
+def used(folder: Path) -> tuple[int, str] | None:
+    found = current(folder, "animals")
+    return None if found is None else (found.number, found.usable().created)
+
+
+def names(place: Path) -> list[str]:
+    return sorted(entry.name for entry in place.iterdir())
+
+
+def test_nothing_is_in_use_before_the_first_installation(tmp_path: Path) -> None:
+    assert current(tmp_path, "animals") is None
+    assert history(tmp_path, "animals") == []
+    for going_back in (before, rollback):
+        with pytest.raises(CalibrationError, match="no calibration of the owner's is in use"):
+            going_back(tmp_path / "nowhere", "animals")
+
+
+def test_each_installation_gets_the_next_number_and_is_in_use(
+    calibration: Calibration, tmp_path: Path, place: Path
+) -> None:
+    first = install(calibration, tmp_path / "deeper", "animals", "<!doctype html><p>gains</p>")
+    assert first.report is not None
+    assert first.report.read_text() == "<!doctype html><p>gains</p>"
+    assert [put(calibration, tmp_path, created).number for created in ("May", "June")] == [1, 2]
+    assert used(tmp_path) == (2, "June")
+    assert names(place) == ["1", "2", "current"]
+    assert str((place / "current").readlink()) == "2"
+    assert [(one.number, one.is_current, one.called, one.report) for one in history(tmp_path, "animals")] == [
+        (2, True, "number 2, of June", None),
+        (1, False, "number 1, of May", None),
+    ]
+    seen = current(tmp_path / "deeper", "animals")
+    assert seen is not None
+    assert seen.report == first.report
+
+
+def test_the_way_back_leads_to_what_was_in_use_before_and_then_to_what_was_shipped(
+    calibration: Calibration, tmp_path: Path
+) -> None:
+    for created in ("April", "May", "June"):
+        put(calibration, tmp_path, created)
+    back = rollback(tmp_path, "animals")
+    assert back is not None
+    assert back.called == "number 2, of May"
+    assert used(tmp_path) == (2, "May")
+    put(calibration, tmp_path, "July")  # number 4, while 2 was in use: 3 was left for a reason
+    assert before(tmp_path, "animals") == 2
+    assert [rollback(tmp_path, "animals") is not None for _ in range(3)] == [True, True, False]
+    assert used(tmp_path) is None
+    assert [one.number for one in history(tmp_path, "animals")] == [4, 3, 2, 1], "nothing was deleted"
+    with pytest.raises(CalibrationError, match="no calibration of the owner's is in use"):
+        rollback(tmp_path, "animals")
+
+
+def test_any_number_can_be_gone_to_also_forward(calibration: Calibration, tmp_path: Path) -> None:
+    for created in ("April", "May", "June"):
+        put(calibration, tmp_path, created)
+    for number in (1, 3, 2):
+        rollback(tmp_path, "animals", number)
+        assert used(tmp_path) == (number, ["April", "May", "June"][number - 1])
+    assert rollback(tmp_path, "animals", 0) is None
+    assert used(tmp_path) is None
+    with pytest.raises(CalibrationError, match="in use already for family animals: shipped with the models"):
+        rollback(tmp_path, "animals", 0)
+    with pytest.raises(CalibrationError, match=r"number 9 cannot be used: .*9/manifest.json: no such file"):
+        rollback(tmp_path, "animals", 9)
+    assert used(tmp_path) is None
+
+
+def test_what_is_damaged_is_listed_with_its_reason_and_never_gone_back_to(
+    calibration: Calibration, tmp_path: Path, place: Path
+) -> None:
+    for created in ("April", "May"):
+        put(calibration, tmp_path, created)
+    (place / "1" / "arrays.npz").write_bytes(b"")
+    assert "not the arrays" in str(history(tmp_path, "animals")[1].reason)
+    with pytest.raises(CalibrationError, match=r"number 1 cannot be used: .*Nothing has changed; name another"):
+        rollback(tmp_path, "animals")
+    assert used(tmp_path) == (2, "May")
+    shutil.rmtree(place / "2")
+    gone = current(tmp_path, "animals")
+    assert gone is not None
+    assert gone.calibration is None
+    assert "no such file" in str(gone.reason)
+    with pytest.raises(CalibrationError, match="no such file"):
+        gone.usable()
+    assert [one.number for one in history(tmp_path, "animals")] == [2, 1], "the one in use is listed, gone or not"
+    assert put(calibration, tmp_path, "June").number == 3, "no number is ever given twice"
+
+
+@pytest.mark.parametrize("family", ["..", "a/b", "", ".hidden", "Animals"])
+def test_no_name_of_a_family_leads_out_of_the_folder(calibration: Calibration, tmp_path: Path, family: str) -> None:
+    with pytest.raises(CalibrationError, match="is no name of a family"):
+        install(msgspec.structs.replace(calibration, family=family or "x"), tmp_path, family)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_calibration_of_another_family_is_refused(calibration: Calibration, tmp_path: Path) -> None:
+    with pytest.raises(CalibrationError, match="of family animals, not plants: calibrate plants"):
+        install(calibration, tmp_path, "plants")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_came_with_the_models_has_the_same_shape(calibration: Calibration, tmp_path: Path) -> None:
+    assert shipped(tmp_path / "calibration") is None
+    save(calibration, tmp_path / "calibration")
+    found = shipped(tmp_path / "calibration")
+    assert found is not None
+    assert (found.number, found.called) == (0, "shipped with the models, of 2026-11-20")
+    (tmp_path / "calibration" / "manifest.json").write_bytes(b"{}")
+    found = shipped(tmp_path / "calibration")
+    assert found is not None
+    assert "not a calibration's manifest" in str(found.reason)
