@@ -19,11 +19,11 @@ from benchmarks.bare_host import BareHost
 from benchmarks.conditions import conditions
 from benchmarks.memory import memory_mb
 from benchmarks.report import table
-from jetsel.config import Host
 from jetsel.engines import Backends, Engine
 from jetsel.engines.hosted import HostedBackend, HostedEngine
 from jetsel.engines.hosting.rules import Rules
 from jetsel.errors import JetselError
+from jetsel.host_settings import HostSettings
 from jetsel.weights import Weights
 from tests.contract.tiny import matrix_model
 
@@ -125,7 +125,8 @@ def _recovery(weights: Weights, kills: int) -> None:
 
     Without the pauses of the back-off, which so many deaths in so short a time would earn.
     """
-    backend = HostedBackend("onnxruntime", Host(), lambda: None, Rules(first_pause_s=0.0, most_deaths=kills))
+    rules = Rules(first_pause_s=0.0, most_deaths=kills)
+    backend = HostedBackend("onnxruntime", HostSettings(Path("/nonexistent")), lambda: None, rules)
     hosted = backend.open(weights, concurrency=2, threads=1)
     over = threading.Event()
     answered = [0.0]

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from jetsel.errors import ConfigError
+from jetsel.host_settings import HostSettings
 from jetsel.state import state_folder
 from jetsel.toml_keys import MAX_KEY_PARTS, line_of_deep_key
 
@@ -56,7 +57,7 @@ class Models(Struct, frozen=True, forbid_unknown_fields=True):
 class Host(Struct, frozen=True, forbid_unknown_fields=True):
     """The process that owns the GPU, and the engines that are built for it."""
 
-    interpreter: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # None: found by probing
+    interpreter: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # None: JetPack's
     reserve_mb: Annotated[float, Meta(ge=0, le=1_048_576)] = 256.0  # of memory, left free by every load
     engines: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # None: see engines_folder
     precision: Literal["fp32", "fp16", "int8"] = "fp16"
@@ -227,6 +228,18 @@ def calibrations_folder(models: Models, environment: Mapping[str, str] | None = 
 def engines_folder(host: Host, environment: Mapping[str, str] | None = None) -> Path:
     """Return the folder of the engines built on this device: host.engines where it is set, else see state_folder."""
     return Path(host.engines) if host.engines is not None else state_folder("engines", environment)
+
+
+def host_settings(host: Host, environment: Mapping[str, str] | None = None) -> HostSettings:
+    """Return [host] as the engines take it."""
+    return HostSettings(
+        folder=engines_folder(host, environment),
+        interpreter=host.interpreter,
+        precision=host.precision,
+        max_batch=host.max_batch,
+        workspace_bytes=int(host.workspace_mb * 1e6),
+        reserve_bytes=int(host.reserve_mb * 1e6),
+    )
 
 
 def power_folder(power: Power, environment: Mapping[str, str] | None = None) -> Path:

@@ -32,7 +32,6 @@ CONTINUED = "    | "  # begins each line of a traceback, so that none passes for
 
 WINDOW_S = 10.0
 MOST_REPEATS = 5  # warnings and errors of one kind that are written in a window
-MOST_OUTPUT_LINES = 100  # of what an engine host prints, such as a traceback
 SUBJECTS = ("family", "model", "path", "section")  # fields that make two records of one event different kinds
 
 _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/+@%,")
@@ -99,7 +98,7 @@ class Handler(logging.Handler):
         window = self._windows.get(kind, _Window(now_s + WINDOW_S, 0, 0))
         if now_s >= window.ends_s:
             window = _Window(now_s + WINDOW_S, 0, window.left_out)
-        is_written = window.written < (MOST_OUTPUT_LINES if name == "host-output" else MOST_REPEATS)
+        is_written = window.written < MOST_REPEATS
         left_out = 0 if is_written else window.left_out + 1
         self._windows[kind] = _Window(window.ends_s, window.written + is_written, left_out)
         return window.left_out if is_written else None

@@ -15,7 +15,7 @@ LEVELS = (
     ("features", "premodel", "engines", "power", "zoo"),
     ("wire", "image", "config", "endpoint", "bell", "weights", "overheard", "recent", "logs"),
     ("store",),
-    ("errors", "events", "toml_keys", "state"),
+    ("errors", "host_settings", "events", "toml_keys", "state"),
 )
 """What stands directly under jetsel/, from the top down. A part imports itself and the levels below it, no other.
 
@@ -80,12 +80,13 @@ def read_imports(package: Path) -> dict[str, set[str]]:
 def _forbidden(module: str, target: str) -> str | None:
     """Why `module` may not import `target`, or None where it may."""
     importer, imported = _part(module), _part(target)
-    narrow = module if module in ONLY else importer
-    within = narrow == importer == imported
+    narrow = next((part for part in ONLY if _is_in(module, part)), importer)
+    within = _is_in(target, narrow)
     if narrow in ONLY and imported not in ONLY[narrow] and not within:
         return f"of ours, {narrow} may import {', '.join(sorted(ONLY[narrow])) or 'nothing'}"
-    if target in ONLY_FROM and module not in ONLY_FROM[target]:
-        return f"only {', '.join(sorted(ONLY_FROM[target]))} may"
+    for part, importers in ONLY_FROM.items():
+        if _is_in(target, part) and not _is_in(module, part) and module not in importers:
+            return f"only {', '.join(sorted(importers))} may"
     if importer == imported or (importer, imported) in SIDEWAYS:
         return None
     if importer not in _LEVEL_OF or imported not in _LEVEL_OF:
@@ -95,6 +96,11 @@ def _forbidden(module: str, target: str) -> str | None:
     if _LEVEL_OF[importer] > _LEVEL_OF[imported]:
         return f"{imported} stands above {importer}"
     return None
+
+
+def _is_in(module: str, part: str) -> bool:
+    """Whether a module is this part, or stands in its folder."""
+    return module == part or module.startswith(f"{part}.")
 
 
 def _heavy_in_the_daemon(package: Path, imports: Mapping[str, Iterable[str]]) -> list[str]:

@@ -5,29 +5,29 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.config import Config
+from jetsel.config import Config, host_settings
+from jetsel.daemon.family import served_models
 from jetsel.engines.building.builder import Builder, Order
 from jetsel.engines.building.plans import Plan
-from jetsel.errors import JetselError, ManifestError
+from jetsel.errors import ConfigError, JetselError, UnknownFamilyError, UnknownModelError
 from jetsel.events import event
 from jetsel.image import InputSpec, Photograph, model_input
 from jetsel.weights import Weights
-from jetsel.zoo import Model, verify
-from jetsel.zoo.onnx_graph import read_graph
+from jetsel.zoo import Model, model_folders, scan, verify
 
 BACKEND = "tensorrt"  # the one whose models are built
 SAY_EVERY_S = 10.0
 
 log = logging.getLogger("jetsel.models")
 
-_QDQ = {"QuantizeLinear", "DequantizeLinear"}
+_QDQ = b"\x22\x10DequantizeLinear"  # a node's op_type in an ONNX file: field 4 of NodeProto, 16 bytes long
 
 
 class Photographs(Protocol):
@@ -51,6 +51,11 @@ class Candidate:
     classes: int
 
     @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.model.manifest.name
+
+    @property
     def weights(self) -> Weights:
         """What a backend is to load."""
         return self.model.weights(self.classes)
@@ -72,6 +77,33 @@ def on_tensorrt(family: str, models: Iterable[Model], classes: int, config: Conf
     return [
         Candidate(family, model, classes) for model in models if backends.get(model.manifest.name, default) == BACKEND
     ]
+
+
+def asked_for(config: Config, names: Collection[str], family: str | None) -> list[Candidate]:
+    """Return the models of these names, all that run on TensorRT where there are none; family: None for all.
+
+    Raises UnknownFamilyError, UnknownModelError, and ConfigError where nothing is to be built.
+    """
+    zoo = scan(model_folders(config.models))
+    if family is not None and family not in zoo.families:
+        raise UnknownFamilyError(f"there is no family {family}: see jetsel models list")
+    families = [known for known in zoo.families.values() if family in (None, known.name)]
+    if names:
+        every = [Candidate(known.name, model, len(known.labels.names)) for known in families for model in known.models]
+        if unknown := sorted(set(names) - {one.name for one in every}):
+            raise UnknownModelError(f"there is no model {', '.join(unknown)}: see jetsel models list")
+        return [one for one in every if one.name in names]
+    found = [
+        one
+        for known in families
+        for one in on_tensorrt(known.name, served_models(known, config).values(), len(known.labels.names), config)
+    ]
+    if not found:
+        raise ConfigError(
+            'models.backend: no model runs on tensorrt here: name those to build, or write backend = "tensorrt" under '
+            "[models] in jetsel.toml"
+        )
+    return found
 
 
 def build_missing(
@@ -99,7 +131,7 @@ def build_missing(
             yield Outcome(candidate, plan, None, was_built=False)
             continue
         number += 1
-        tell(number, missing, candidate.model.manifest.name)
+        tell(number, missing, candidate.name)
         try:
             order = _order(candidate, photographs, calibration)
             yield Outcome(candidate, builder.build(order, progress, force=force), None, was_built=True)
@@ -129,14 +161,14 @@ def build_at_start(
         tell(number, missing, name)
 
     try:
-        builder = Builder(config.host, stop=stop)
+        builder = Builder(host_settings(config.host), stop=stop)
     except JetselError as error:
         log.error("no engine is built: %s", error, extra=event("not-built", code=error.code))
         return []
     outcomes = []
     for outcome in build_missing(builder, candidates, photographs, begun, _Stages(alive)):
         outcomes.append(outcome)
-        name = outcome.candidate.model.manifest.name
+        name = outcome.candidate.name
         if outcome.reason is not None:
             log.error("not built: %s", outcome.reason, extra=event("not-built", model=name))
         elif outcome.was_built and outcome.plan is not None:
@@ -166,13 +198,9 @@ def _order(candidate: Candidate, photographs: Photographs, calibration: Photogra
     """Raises ManifestError where the weights are not those that the manifest means."""
     verify(candidate.model)
     spec = candidate.model.manifest.input
-    try:
-        graph = read_graph(candidate.model.path)
-    except (OSError, ValueError) as error:
-        raise ManifestError(f"{candidate.model.path}: {error}; export the model again") from None
     return Order(
         weights=candidate.weights,
-        has_qdq=any(node.kind in _QDQ for node in graph.nodes),
+        has_qdq=_QDQ in candidate.model.path.read_bytes(),
         inputs=_Prepared(photographs, spec),
         calibration=None if calibration is None else _Prepared(calibration, spec),
     )

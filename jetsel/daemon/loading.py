@@ -10,7 +10,7 @@ from jetsel.daemon.building import Photographs, build_at_start, on_tensorrt
 from jetsel.daemon.memory import settle
 from jetsel.daemon.snapshot import Snapshot
 from jetsel.engines import Backends
-from jetsel.engines.building.child import PATIENCE
+from jetsel.engines.building.build_host import LIMITS
 from jetsel.errors import ConfigError, ShuttingDownError
 from jetsel.image import Limits
 
@@ -35,15 +35,15 @@ def build_engines(snapshot: Snapshot, samples: Samples, tell: Tell, stop: thread
     if not candidates:
         return
     progress = "building"
-    tell(progress, PATIENCE.silence_s)
+    tell(progress, LIMITS.silence_s)
 
     def begun(number: int, missing: int, _: str) -> None:
         nonlocal progress
         progress = f"building {number} of {missing}"
-        tell(progress, PATIENCE.silence_s)
+        tell(progress, LIMITS.silence_s)
 
     photographs = samples(snapshot.limits, max(family.decode_px for family in families))
-    build_at_start(config, candidates, photographs, begun, stop, lambda: tell(progress, PATIENCE.silence_s))
+    build_at_start(config, candidates, photographs, begun, stop, lambda: tell(progress, LIMITS.silence_s))
 
 
 def load(

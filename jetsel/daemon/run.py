@@ -10,7 +10,7 @@ from collections.abc import Callable
 import cv2
 
 from jetsel import __version__
-from jetsel.config import Config
+from jetsel.config import Config, host_settings
 from jetsel.daemon import descriptors
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.life import Life
@@ -49,7 +49,7 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples, signals:
         log.info("starting: jetsel %s", __version__, extra=event("starting", version=__version__, pid=os.getpid()))
         snapshot = read_snapshot(config)
         port = Port(listener, snapshot.limits.max_bytes, config.server)
-        backends = Backends(config.host)
+        backends = Backends(host_settings(config.host))
         backends.listen(port.wake)
         metering = Metering(config.power)
         life = None

@@ -5,15 +5,16 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import cast
 
-from jetsel.config import Host
 from jetsel.engines.base import Backend, Engine
 from jetsel.engines.report import HostReport
 from jetsel.errors import ConfigError
+from jetsel.host_settings import HostSettings
 from jetsel.weights import Weights
 
-Factory = Callable[[Host, Callable[[], None]], Backend]
+Factory = Callable[[HostSettings, Callable[[], None]], Backend]
 
 BACKENDS = {
     "onnxruntime": "jetsel.engines.onnx:OnnxBackend",
@@ -25,8 +26,9 @@ BACKENDS = {
 class Backends:
     """Those that one process uses. Every method may be called from any thread."""
 
-    def __init__(self, host: Host | None = None) -> None:
-        self._host = host or Host()
+    def __init__(self, settings: HostSettings | None = None) -> None:
+        """settings: None where no model is to run in an engine host."""
+        self._settings = settings or HostSettings(Path("/nonexistent"))
         self._lock = threading.Lock()
         self._made: dict[str, Backend] = {}
         self._listener: Callable[[], None] | None = None
@@ -47,7 +49,7 @@ class Backends:
             if backend not in self._made:
                 module, _, attribute = BACKENDS[backend].partition(":")
                 factory = cast(Factory, getattr(importlib.import_module(module), attribute))
-                self._made[backend] = factory(self._host, self._changed)
+                self._made[backend] = factory(self._settings, self._changed)
             return self._made[backend]
 
     def asking(self) -> frozenset[int]:

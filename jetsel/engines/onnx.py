@@ -9,8 +9,8 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from jetsel.config import Host
 from jetsel.engines.base import EngineFailedError, Output, Place
+from jetsel.host_settings import HostSettings
 from jetsel.weights import Weights
 
 _OUTPUTS = ["logits", "embedding"]
@@ -21,7 +21,7 @@ _NO_MEMORY = ("Failed to allocate memory", "bad_alloc")
 class OnnxBackend:
     """Its models share nothing."""
 
-    def __init__(self, _host: Host, _changed: Callable[[], None]) -> None:
+    def __init__(self, _settings: HostSettings, _changed: Callable[[], None]) -> None:
         pass
 
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> OnnxEngine:

@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jetsel.config import Host
+from jetsel.host_settings import HostSettings
 from jetsel.zoo import STARTER, scan
 
 LIMIT_S = 4 * 3600  # a slow board builds for minutes; what hangs is ended by the command's own limits
 MODELS = {model.manifest.name: model.weights(100) for model in scan([STARTER]).families["starter"].models}
 
 
-def build_starter(settings: Host, precision: str, folder: Path) -> Mapping[str, Any]:
+def build_starter(settings: HostSettings, precision: str, folder: Path) -> Mapping[str, Any]:
     """Run `jetsel models build`, and return what it says of each model by name; fails with what it printed."""
     config = folder / "jetsel.toml"
     config.write_text(
-        f"[host]\ninterpreter = {json.dumps(settings.interpreter)}\nengines = {json.dumps(settings.engines)}\n"
+        f"[host]\ninterpreter = {json.dumps(settings.interpreter)}\nengines = {json.dumps(str(settings.folder))}\n"
     )
     command = [sys.executable, "-m", "jetsel", "models", "build", *MODELS, "--family", "starter", "--json"]
     command += ["--precision", precision, "--config", str(config)]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jetsel.config import Host
 from jetsel.engines.building.builder import Builder
-from jetsel.engines.hosting.interpreters import choose
+from jetsel.engines.hosting.interpreters import default
+from jetsel.engines.hosting.process import Start, ask_about
 from jetsel.errors import JetselError
+from jetsel.host_settings import HostSettings
 from tests.board.building import build_starter
 from tests.board.report import Report
 from tests.contract.opening import Models, Subject
@@ -27,7 +29,9 @@ Built = Callable[[str, str], Mapping[str, Any]]
 def python(pytestconfig: pytest.Config) -> str:
     """The interpreter that sees TensorRT, found as the daemon finds it unless JETSEL_BOARD_PYTHON names one."""
     try:
-        return str(choose("tensorrt", os.environ.get(PYTHON)).path)
+        found = os.environ.get(PYTHON) or default("tensorrt")
+        ask_about(Start(found, "tensorrt"))
+        return found
     except JetselError as error:
         if pytestconfig.getoption("forbid_skips"):
             pytest.exit(f"no test was run: {error}", returncode=1)  # once, and not once for every test
@@ -35,13 +39,13 @@ def python(pytestconfig: pytest.Config) -> str:
 
 
 @pytest.fixture(scope="session")
-def settings(python: str, tmp_path_factory: pytest.TempPathFactory) -> Host:
+def settings(python: str, tmp_path_factory: pytest.TempPathFactory) -> HostSettings:
     """The host as it comes, with engines in a folder of their own, or in JETSEL_BOARD_ENGINES, where they stay."""
-    return Host(interpreter=python, engines=os.environ.get(ENGINES) or str(tmp_path_factory.mktemp("engines")))
+    return HostSettings(Path(os.environ.get(ENGINES) or tmp_path_factory.mktemp("engines")), python)
 
 
 @pytest.fixture(scope="session")
-def about(settings: Host, report: Report) -> Mapping[str, Any]:
+def about(settings: HostSettings, report: Report) -> Mapping[str, Any]:
     """What the host says of itself, its TensorRT and its GPU."""
     found = Builder(settings).about
     report.machine(found)
@@ -55,7 +59,7 @@ def report(pytestconfig: pytest.Config) -> Report:
 
 
 @pytest.fixture(scope="session")
-def built(settings: Host, tmp_path_factory: pytest.TempPathFactory) -> Built:
+def built(settings: HostSettings, tmp_path_factory: pytest.TempPathFactory) -> Built:
     """Build the starter family in a precision, once, and return what `jetsel models build --json` says of one model."""
     build = functools.cache(lambda precision: build_starter(settings, precision, tmp_path_factory.mktemp("build")))
 
@@ -74,7 +78,7 @@ def precision(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def models(settings: Host) -> Iterator[Models]:
+def models(settings: HostSettings) -> Iterator[Models]:
     """Open models as the settings come, in one host that ends with the test."""
     made = Models(Subject("tensorrt", settings))
     yield made

@@ -53,7 +53,6 @@ class Report:
         self.facts |= {"host's python": about["python"], "TensorRT": about["version"]}
         self.facts |= {f"host's {name}": version for name, version in sorted(about["libraries"].items())}
         self.facts |= {f"gpu {name}": str(value) for name, value in about["gpu"].items()}
-        self.facts |= {f"memory {name}": str(value) for name, value in about["memory"].items()}
 
     def lines(self) -> list[str]:
         """Return all of it as text, the rows as a table that Markdown understands."""

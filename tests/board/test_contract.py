@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 
-from jetsel.config import Host
+from jetsel.host_settings import HostSettings
 from tests.contract.opening import MAX_BATCH, Subject
 from tests.contract.test_engines import *  # noqa: F403  # its tests are ours
 
@@ -24,8 +24,8 @@ AMPERE = 8
 
 
 @pytest.fixture(scope="module")
-def subject(precision: str, settings: Host, about: Mapping[str, Any]) -> Subject:
-    host = msgspec.structs.replace(settings, precision=precision, max_batch=MAX_BATCH)
+def subject(precision: str, settings: HostSettings, about: Mapping[str, Any]) -> Subject:
+    host = replace(settings, precision=precision, max_batch=MAX_BATCH)
     is_half = precision == "fp16"
     is_rounded = is_half or int(about["gpu"]["compute_capability"].split(".")[0]) >= AMPERE
     return Subject("tensorrt", host, tolerance=ROUNDED if is_rounded else EXACT, rounding=HALF if is_half else 0.0)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.config import Host
+from jetsel.host_settings import HostSettings
 from tests.board.conftest import Built
 from tests.system.daemons import Daemon, Peer, drawn, encoded, launch, wait_until_ready
 from tests.system.test_daemon_with_host import host_of
@@ -23,10 +23,10 @@ CLOSE = 0.02  # of a probability, which half precision changes a little
 
 
 @contextlib.contextmanager
-def serving(folder: Path, backend: str, settings: Host) -> Iterator[tuple[Daemon, Peer]]:
+def serving(folder: Path, backend: str, settings: HostSettings) -> Iterator[tuple[Daemon, Peer]]:
     """A daemon that is ready, and somebody who may ask it."""
     config = f'[models]\nonly = ["xs"]\nbackend = "{backend}"\n[host]\n'
-    config += f"interpreter = {json.dumps(settings.interpreter)}\nengines = {json.dumps(settings.engines)}\n"
+    config += f"interpreter = {json.dumps(settings.interpreter)}\nengines = {json.dumps(str(settings.folder))}\n"
     daemon = launch(folder, config, name=backend)
     try:
         wait_until_ready(daemon)
@@ -55,7 +55,7 @@ def probability(peer: Peer, picture: bytes) -> float:
 
 
 def test_it_answers_as_with_onnx_runtime_before_and_after_its_host_was_killed(
-    built: Built, settings: Host, tmp_path: Path
+    built: Built, settings: HostSettings, tmp_path: Path
 ) -> None:
     built("fp16", "xs")
     with serving(tmp_path, "onnxruntime", settings) as (_, peer):

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 
-from jetsel.config import Host
 from jetsel.engines import EngineFailedError
 from jetsel.engines.building.builder import Builder, Order
+from jetsel.host_settings import HostSettings
 from tests.board.building import MODELS
 from tests.contract.opening import Noise
 
 WITHOUT_CALIBRATORS = 11  # TensorRT's major version
 
 
-def test_int8_is_for_the_gpus_that_are_fast_at_it(settings: Host, about: Mapping[str, Any]) -> None:
+def test_int8_is_for_the_gpus_that_are_fast_at_it(settings: HostSettings, about: Mapping[str, Any]) -> None:
     weights = MODELS["xs"]
-    builder = Builder(msgspec.structs.replace(settings, precision="int8"))
+    builder = Builder(replace(settings, precision="int8"))
     order = Order(weights, has_qdq=False, inputs=Noise(weights, 16), calibration=Noise(weights, 64))
     refused = None
     if not about["gpu"]["fast_int8"]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 
-from jetsel.config import Host
 from jetsel.engines import Engine
 from jetsel.engines.onnx import OnnxEngine
+from jetsel.host_settings import HostSettings
 from tests.board.building import MODELS
 from tests.board.conftest import Built
 from tests.board.report import Report, Row, megabytes, percentiles
@@ -22,9 +22,9 @@ RUNS, FIRST = 200, 20  # the first runs are not the usual ones
 
 
 @pytest.fixture(scope="module")
-def served(settings: Host, precision: str) -> Iterator[Models]:
+def served(settings: HostSettings, precision: str) -> Iterator[Models]:
     """A host that runs: starting it is not part of loading a model."""
-    models = Models(Subject("tensorrt", msgspec.structs.replace(settings, precision=precision)))
+    models = Models(Subject("tensorrt", replace(settings, precision=precision)))
     models.backends.get("tensorrt").supervisor.start()  # type: ignore[attr-defined]
     yield models
     models.close()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.config import Host
 from jetsel.engines import BACKENDS
+from jetsel.host_settings import HostSettings
 from tests.contract.opening import MAX_BATCH, Subject
 from tests.doubles.interpreter import GENERATIONS, make_interpreter
 
@@ -22,5 +22,5 @@ def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     python = make_interpreter(folder / "interpreter", name.removeprefix(DOUBLED))
     return Subject(
         "tensorrt",
-        Host(interpreter=str(python), engines=str(folder / "engines"), precision="fp32", max_batch=MAX_BATCH),
+        HostSettings(folder / "engines", str(python), precision="fp32", max_batch=MAX_BATCH),
     )

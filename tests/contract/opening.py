@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.config import Host
 from jetsel.engines import Backends, Engine
 from jetsel.engines.building.builder import Builder, Order
 from jetsel.engines.building.plans import Plan
+from jetsel.host_settings import HostSettings
 from jetsel.weights import Weights
 from jetsel.zoo import STARTER
 from tests.contract.tiny import CLASSES, HEIGHT_PX, WIDTH_PX
@@ -31,7 +31,7 @@ class Subject:
     """
 
     backend: str
-    host: Host = field(default_factory=Host)
+    host: HostSettings = field(default_factory=lambda: HostSettings(Path("/nonexistent")))
     tolerance: float = 1e-5
     rounding: float = 0.0
 

@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from jetsel.config import Host
 from jetsel.engines import EngineFailedError
 from jetsel.engines.building.builder import Builder, Order
 from jetsel.engines.building.preparing import fold, halve
 from jetsel.engines.building.trial import Inputs, compare, in_process
+from jetsel.host_settings import HostSettings
 from jetsel.weights import Weights
 from jetsel.zoo import STARTER, scan
 from tests.doubles.interpreter import make_interpreter
@@ -67,10 +67,11 @@ def kinds(path: Path) -> set[int]:
 
 
 def test_weights_that_are_stored_in_half_become_constants_and_then_half_again(tmp_path: Path) -> None:
-    folded = fold(XS, tmp_path / "folded.onnx")
+    folded, half = tmp_path / "folded.onnx", tmp_path / "half.onnx"
+    fold(XS, folded)
     assert kinds(folded) == {TensorProto.FLOAT}
     assert "Cast" not in {node.op_type for node in onnx.load(str(folded)).graph.node}
-    half = halve(XS, folded, tmp_path / "half.onnx", quiet)
+    halve(XS, folded, half, quiet)
     assert kinds(half) == {TensorProto.FLOAT16}
     onnx.checker.check_model(onnx.load(str(half)))
     graph = onnx.load(str(half)).graph
@@ -83,25 +84,25 @@ def test_weights_that_are_stored_in_half_become_constants_and_then_half_again(tm
 
 def test_what_cannot_be_converted_says_why(tmp_path: Path) -> None:
     (tmp_path / "none.onnx").write_bytes(b"no model")
-    with pytest.raises(EngineFailedError, match=r"cannot be converted to half precision \(.*set \[host\] precision"):
+    with pytest.raises(EngineFailedError, match=r"converted to that \(.*set \[host\] precision"):
         halve(XS, tmp_path / "none.onnx", tmp_path / "half.onnx", quiet)
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Callable[..., Host]:
+def host(tmp_path: Path) -> Callable[..., HostSettings]:
     python = make_interpreter(tmp_path / "python", "11", board={"profile": "orin"})
-    return lambda: Host(interpreter=str(python), engines=str(tmp_path / "engines"))
+    return lambda: HostSettings(tmp_path / "engines", str(python))
 
 
-def test_tensorrt_11_builds_fp16_from_a_file_in_half_precision(host: Callable[..., Host]) -> None:
+def test_tensorrt_11_builds_fp16_from_a_file_in_half_precision(host: Callable[..., HostSettings]) -> None:
     plan = Builder(host()).build(Order(XS, False, Noise(XS)), quiet)
     assert plan.record.key.precision == "fp16"
     assert plan.record.plan_bytes < 150_000  # of 62,000 parameters: two bytes each, not four
-    assert "in half precision, which answers as the model's own on 100.0% of 5 photographs" in plan.record.notes[0]
+    assert "in half precision, which agrees with the model's own on 100.0% of 5 photographs" in plan.record.notes[0]
 
 
 def test_a_model_that_half_precision_breaks_is_refused_with_the_figures(
-    host: Callable[..., Host], tmp_path: Path
+    host: Callable[..., HostSettings], tmp_path: Path
 ) -> None:
     weights = large(tmp_path / "large.onnx", 1e6)
     with pytest.raises(EngineFailedError) as raised:

@@ -1,136 +1,212 @@
-"""Under the Python of each board the host builds and runs engines with that board's TensorRT, by its stand-in."""
+"""The host serves TensorRT engines, through the real process, over doubles of four generations of TensorRT."""
 
 from __future__ import annotations
 
-import hashlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX
-from tests.doubles.interpreter import GENERATIONS, make_interpreter
-from tests.host import interpreters
-from tests.host.models import WEIGHTS, images, load_request, tiny_file
-from tests.host.started import StartedHost
-from tests.host.test_probe import probe
+import jetsel
+from jetsel.engines.base import EngineFailedError
+from tests.contract.tiny import matrix_model
+from tests.doubles.interpreter import GENERATIONS
+from tests.host.bench import COUNTING, HALF, SIZE_BYTES, Begin, benches, pixels, typed_model
 
-GENERATION_OF = {"3.6": "8.2", "3.8": "8.6", "3.10": "10", "3.12": "11"}  # JetPack 4.6.2, 5, 6 and 7
-MAX_BATCH = 4
-
-
-def pairs() -> list[tuple[str, str]]:
-    """Each interpreter with the TensorRT of its board, and our own with every one."""
-    minors = {python: interpreters.version(python).rpartition(".")[0] for python in interpreters.found()}
-    boards = [(python, GENERATION_OF[minor]) for python, minor in minors.items() if minor in GENERATION_OF]
-    return sorted({*boards, *((sys.executable, generation) for generation in GENERATIONS)})
-
-
-@pytest.fixture(
-    scope="module", params=pairs(), ids=lambda pair: f"{interpreters.short_name(pair[0])} with TensorRT {pair[1]}"
-)
-def board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """An interpreter that has a TensorRT, and which."""
-    python, generation = request.param
-    made = make_interpreter(tmp_path_factory.mktemp("board") / "python", generation, python=python)
-    return str(made), generation
+STARTER = Path(jetsel.__file__).parent / "zoo" / "starter"
 
 
 @pytest.fixture
-def on_board(board: tuple[str, str]) -> Iterator[StartedHost]:
-    with StartedHost(board[0], "tensorrt") as started:
-        yield started
+def start(tmp_path: Path) -> Iterator[Begin]:
+    with benches(tmp_path) as begin:
+        yield begin
 
 
-def build_request(folder: Path, **changes: Any) -> dict[str, Any]:
-    """What a host is asked to build of the tiny model."""
-    request = {"onnx": str(tiny_file(folder)), "plan": str(folder / "tiny.plan"), "precision": "fp32"}
-    request |= {"max_batch": MAX_BATCH, "input_px": [HEIGHT_PX, WIDTH_PX], "workspace_bytes": 1 << 24}
-    request |= {"timing_cache": str(folder / "timings"), "calibration_cache": None, "options": {}}
-    return {**request, "input": {"offset": 0, "bytes": 4096}, **changes}
+@pytest.mark.parametrize(
+    ("generation", "profile"),
+    [("8.2", "tx2"), ("8.6", "orin"), ("10", "discrete"), ("11", "orin"), ("11", "tx2")],
+)
+def test_an_engine_answers_for_each_image_of_a_batch(
+    start: Begin, generation: str, profile: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    bench = start(generation, profile=profile)
+    built = bench.build(matrix_model(COUNTING))
+    assert (built["ok"], built["notes"]) == (True, [])
+    loaded = bench.load()
+    assert (loaded["ok"], loaded["max_batch"], loaded["classes"], loaded["embedding_width"]) == (True, 4, 4, 18)
+    for batch in (pixels(1), pixels(0, 2, -1, 3), pixels(5, 7)):
+        reply = bench.infer(batch)
+        assert reply["logits"].tolist() == [[612 * v, 630 * v, 648 * v, 666 * v] for v in batch[:, 0, 0, 0].tolist()]
+        assert reply["embedding"].tolist() == batch.reshape(-1, 18).tolist()
+        assert 0 <= reply["device_ms"] <= reply["wall_ms"]
+    assert capfd.readouterr().err == ""  # nothing of this is worth a warning
 
 
-def test_the_probe_finds_all_that_it_needs(board: tuple[str, str]) -> None:
-    found = probe(board[0], "tensorrt")
-    assert (found["usable"], found["reason"], found["isolated"]) == (True, None, True)
-    assert found["modules"]["tensorrt"]["version"].startswith(f"{board[1]}.")
-    assert found["modules"]["pycuda"]["error"] is None
-    assert found["gpu"]["compute_capability"] == "6.2"
+@pytest.mark.parametrize(("generation", "profile"), [("8.2", "tx2"), ("8.6", "orin"), ("11", "orin")])
+def test_inputs_are_read_from_memory_that_was_added_later(start: Begin, generation: str, profile: str) -> None:
+    bench = start(generation, profile=profile)
+    bench.build(matrix_model(COUNTING))
+    bench.load()
+    former, bench.region = bench.region, bench.process.memory.take(SIZE_BYTES)
+    assert bench.region.offset > former.offset
+    assert bench.infer(pixels(2))["logits"].tolist() == [[1224, 1260, 1296, 1332]]
 
 
-def test_hello_names_the_gpu_and_every_library(on_board: StartedHost, board: tuple[str, str]) -> None:
-    reply = on_board.hello()
-    assert reply["ok"], reply
-    assert (reply["backend"], reply["pid"]) == ("tensorrt", on_board.process.pid)
-    assert reply["python"] == interpreters.version(board[0])
-    assert reply["version"].startswith(f"{board[1]}.")
-    assert reply["libraries"].keys() >= {"numpy", "pycuda", "cuda"}
-    assert reply["gpu"]["compute_capability"] == "6.2"
-    assert reply["gpu"]["memory_bytes"] > 0
-    assert reply["memory"]["available_bytes"] > 0
+def test_hello_describes_a_tx2(start: Begin) -> None:
+    about = start("8.2").process.about
+    assert (about["backend"], about["version"], about["libraries"]["cuda"]) == ("tensorrt", "8.2.1.8", "10.2")
+    assert about["gpu"] == {
+        "name": "NVIDIA Tegra X2",
+        "compute_capability": "6.2",
+        "memory_bytes": 8235577344,
+        "is_integrated": True,
+        "fast_fp16": True,
+        "fast_int8": False,
+    }
 
 
-def test_an_engine_is_built_loaded_run_and_unloaded(on_board: StartedHost, tmp_path: Path) -> None:
-    assert on_board.hello()["ok"]
-    built = on_board.ask("build", **build_request(tmp_path))
-    assert built["ok"], built
-    plan = (tmp_path / "tiny.plan").read_bytes()
-    assert (built["plan_bytes"], built["sha256"]) == (len(plan), hashlib.sha256(plan).hexdigest())
-    request = load_request(tmp_path / "tiny.plan")
-    loaded = on_board.ask("load", **request)
-    assert loaded["ok"], loaded
-    assert (loaded["classes"], loaded["max_batch"]) == (WEIGHTS.shape[1], MAX_BATCH)
-    assert loaded["embedding_width"] == PIXELS
-    for count in (1, 3, MAX_BATCH):
-        batch = images(count, seed=count)
-        logits, embedding = on_board.infer(request["model"], batch)
-        assert logits == pytest.approx(batch.reshape(count, PIXELS) @ WEIGHTS, abs=1e-5)
-        assert embedding is not None
-        assert np.array_equal(embedding, batch.reshape(count, PIXELS))
-    assert on_board.ask("unload", model=request["model"])["ok"]
-    assert on_board.ask("quit")["ok"]
-    assert on_board.ended()[0] == 0
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_engines_share_their_scratch_memory(start: Begin, generation: str) -> None:
+    bench = start(generation, profile="discrete", engine_bytes=1 << 20, scratch_bytes=1 << 22)
+    bench.build(matrix_model(COUNTING))
+    first, second = bench.load(1), bench.load(2)
+    assert first["scratch_bytes"] == second["scratch_bytes"] == 1 << 22
+    assert first["cost_bytes"] - second["cost_bytes"] == 1 << 22
+    assert 1 << 20 <= second["cost_bytes"] < 1 << 21
 
 
-def test_more_images_than_the_engine_was_built_for_are_refused(on_board: StartedHost, tmp_path: Path) -> None:
-    assert on_board.hello()["ok"]
-    assert on_board.ask("build", **build_request(tmp_path))["ok"]
-    request = load_request(tmp_path / "tiny.plan")
-    assert on_board.ask("load", **request)["ok"]
-    place = {"offset": 0, "shape": [MAX_BATCH + 1, 3, HEIGHT_PX, WIDTH_PX]}
-    reply = on_board.ask("infer", model=request["model"], input=place, output={"offset": 4096, "bytes": 4096})
-    assert (reply["ok"], reply["code"]) == (False, "bad-request")
-    assert on_board.infer(request["model"], images(1))[0].shape == (1, WEIGHTS.shape[1])
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_engines_move_when_one_that_needs_more_scratch_memory_comes(start: Begin, generation: str) -> None:
+    bench = start(generation, scratch_bytes=256)
+    bench.build(matrix_model(COUNTING), name="little")
+    bench.set_board({"scratch_bytes": 1 << 20})
+    bench.build(matrix_model(2 * COUNTING), name="much")
+    assert bench.load(1, name="little")["scratch_bytes"] == 256
+    assert bench.load(2, name="much")["scratch_bytes"] == 1 << 20
+    assert bench.infer(pixels(1), 1)["logits"].tolist() == [[612, 630, 648, 666]]
+    assert bench.infer(pixels(1), 2)["logits"].tolist() == [[1224, 1260, 1296, 1332]]
+    assert bench.unload(2)["ok"]
+    assert bench.infer(pixels(1), 1)["logits"].tolist() == [[612, 630, 648, 666]]
+    assert bench.unload(1)["ok"]
+    assert bench.load(3, name="much")["ok"]
+    assert bench.infer(pixels(1), 3)["logits"].tolist() == [[1224, 1260, 1296, 1332]]
 
 
-@pytest.mark.parametrize("changed", ["tensorrt", "gpu", "compute_capability"])
-def test_a_plan_of_another_tensorrt_or_gpu_is_not_loaded(on_board: StartedHost, tmp_path: Path, changed: str) -> None:
-    hello = on_board.hello()
-    assert on_board.ask("build", **build_request(tmp_path))["ok"]
-    gpu = hello["gpu"]
-    ours = {"tensorrt": hello["version"], "gpu": gpu["name"], "compute_capability": gpu["compute_capability"]}
-    request = load_request(tmp_path / "tiny.plan")
-    reply = on_board.ask("load", **{**request, "made_for": {**ours, changed: "another"}})
-    assert (reply["ok"], reply["code"]) == (False, "mismatch"), reply
-    assert "jetsel models build" in reply["message"]
-    assert on_board.ask("load", **{**request, "made_for": ours})["ok"]
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_an_engine_of_a_fixed_batch_answers_for_fewer_images(start: Begin, generation: str) -> None:
+    bench = start(generation)
+    assert bench.build(matrix_model(COUNTING, batch=3))["ok"]
+    assert bench.load()["max_batch"] == 3
+    assert bench.infer(pixels(1, 2))["logits"].tolist() == [[612, 630, 648, 666], [1224, 1260, 1296, 1332]]
 
 
-def test_what_is_no_plan_is_refused(on_board: StartedHost, tmp_path: Path) -> None:
-    assert on_board.hello()["ok"]
-    (tmp_path / "tiny.plan").write_bytes(b"no plan at all")
-    reply = on_board.ask("load", **load_request(tmp_path / "tiny.plan"))
-    assert (reply["ok"], reply["code"]) == (False, "load-failed"), reply
-    assert on_board.ask("ping")["ok"]
+@pytest.mark.parametrize("generation", ["10", "11"])
+def test_an_engine_that_takes_half_precision_is_given_it(start: Begin, generation: str) -> None:
+    bench = start(generation, profile="orin")
+    assert bench.build(typed_model(COUNTING, HALF), precision="fp16", is_half=True)["ok"]
+    loaded = bench.load()
+    assert loaded["embedding_width"] is None
+    # 0.1 is 0.0999755859375 as a half; 612 times that is 61.185, and halves are 1/32 apart there, 1/16 above 64.
+    assert bench.infer(pixels(0.1))["logits"].tolist() == [[61.1875, 63.0, 64.8125, 66.5625]]
 
 
-def test_what_is_no_onnx_file_is_not_built(on_board: StartedHost, tmp_path: Path) -> None:
-    assert on_board.hello()["ok"]
-    (tmp_path / "garbage.onnx").write_bytes(b"no model at all")
-    reply = on_board.ask("build", **build_request(tmp_path, onnx=str(tmp_path / "garbage.onnx")))
-    assert (reply["ok"], reply["code"]) == (False, "build-failed"), reply
-    assert not (tmp_path / "tiny.plan").exists()
-    assert on_board.ask("ping")["ok"]
+@pytest.mark.parametrize("other", ["tensorrt", "gpu", "compute_capability"])
+def test_a_plan_made_for_another_place_is_not_loaded(start: Begin, other: str) -> None:
+    bench = start("8.2")
+    bench.build(matrix_model(COUNTING))
+    version = bench.process.about["version"]
+    made_for = {"tensorrt": version, "gpu": "NVIDIA Tegra X2", "compute_capability": "6.2"}
+    refused = bench.load(made_for={**made_for, other: "another"})
+    assert (refused["ok"], refused["code"]) == (False, "mismatch")
+    assert "another" in refused["message"]
+    assert f"TensorRT {version} and NVIDIA Tegra X2 (6.2)" in refused["message"]
+    assert "jetsel models build m" in refused["message"]
+    assert bench.load(made_for=made_for)["ok"]
+
+
+@pytest.mark.parametrize("generation", ["8.2", "11"])
+@pytest.mark.parametrize(
+    ("board", "said"),
+    [
+        pytest.param({"faults": {"deserialize_none": True}}, "Serialization assertion failed", id="no engine"),
+        pytest.param({"faults": {"context_none": True}}, "out of memory", id="no context"),
+        pytest.param({"faults": {"mem_alloc_memory": True}}, "serve fewer or smaller models", id="no memory"),
+        pytest.param({"used_bytes": 8235577344}, "out of memory", id="no memory for weights"),
+    ],
+)
+def test_an_engine_that_does_not_load_fails_alone(
+    start: Begin, generation: str, board: dict[str, Any], said: str
+) -> None:
+    bench = start(generation)
+    bench.build(matrix_model(COUNTING))
+    assert bench.load(1)["ok"]
+    bench.set_board(board)
+    refused = bench.load(2)
+    assert (refused["ok"], refused["code"]) == (False, "load-failed")
+    assert said in refused["message"]
+    assert bench.infer(pixels(1), 1)["logits"].tolist() == [[612, 630, 648, 666]]
+    bench.set_board({})
+    assert bench.load(2)["ok"]
+
+
+@pytest.mark.parametrize("generation", ["8.2", "10"])
+def test_what_is_no_plan_is_refused_with_the_command_that_makes_one(start: Begin, generation: str) -> None:
+    bench = start(generation)
+    (bench.folder / "m.plan").write_bytes(b"not a plan")
+    refused = bench.load()
+    assert refused["code"] == "load-failed"
+    assert "magicTag does not match" in refused["message"]
+    assert "jetsel models build m" in refused["message"]
+
+
+@pytest.mark.parametrize(
+    ("onnx", "input_px", "said"),
+    [
+        pytest.param(matrix_model(COUNTING), [2, 4], "not one ['n', 3, 2, 4]", id="input of another size"),
+        pytest.param(matrix_model(COUNTING, logits_name="scores"), [2, 3], "export it with logits", id="no logits"),
+    ],
+)
+def test_an_engine_of_other_tensors_is_refused(start: Begin, onnx: bytes, input_px: list[int], said: str) -> None:
+    bench = start("8.2")
+    assert bench.build(onnx)["ok"]
+    refused = bench.load(input_px=input_px)
+    assert refused["code"] == "load-failed"
+    assert said in refused["message"]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_run_that_tensorrt_refuses_fails_alone(start: Begin, generation: str) -> None:
+    bench = start(generation)
+    bench.build(matrix_model(COUNTING))
+    bench.load()
+    bench.set_board({"faults": {"enqueue_false": {"times": 1}}})
+    refused = bench.infer(pixels(1))
+    assert (refused["ok"], refused["code"]) == (False, "infer-failed")
+    assert "invalid argument" in refused["message"]
+    assert bench.infer(pixels(1))["logits"].tolist() == [[612, 630, 648, 666]]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_fault_of_the_gpu_is_answered_and_ends_the_process(start: Begin, generation: str) -> None:
+    bench = start(generation, profile="orin")
+    bench.build(matrix_model(COUNTING))
+    bench.load()
+    bench.set_board({"profile": "orin", "faults": {"enqueue_error": True}})
+    refused = bench.infer(pixels(1))
+    assert (refused["ok"], refused["code"]) == (False, "poisoned")
+    assert "illegal memory access" in refused["message"]
+    bench.ends = "exit status 3"
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        pytest.param({"import_tensorrt": "libnvinfer.so.8: cannot open"}, "libnvinfer.so.8", id="no TensorRT"),
+        pytest.param({"import_pycuda": "libcuda.so.1: cannot open"}, "libcuda.so.1", id="no pycuda"),
+        pytest.param({"cuda_initialization": True}, "CUDA does not start", id="no device"),
+    ],
+)
+def test_a_host_that_cannot_use_the_gpu_says_why(start: Begin, fault: dict[str, Any], said: str) -> None:
+    with pytest.raises(EngineFailedError, match=said):
+        start("8.2", faults=fault)

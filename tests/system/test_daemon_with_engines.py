@@ -96,6 +96,6 @@ def test_an_engine_of_another_tensorrt_is_not_loaded_and_the_command_is_named(
     peer = connect(later)
     found = models(peer)["xs"]
     assert found["state"] == "unavailable"
-    assert "built for TensorRT 8.2.1.8, and this board has 8.2.3.0" in found["reason"]
+    assert "tensorrt 8.2.1.8 and not 8.2.3.0" in found["reason"]
     assert "jetsel models build xs" in found["reason"]
     assert peer.classify(encoded(drawn()), model="s")["type"] == "answer"

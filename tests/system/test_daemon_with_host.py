@@ -198,7 +198,7 @@ def test_an_interpreter_without_what_is_needed_leaves_its_models_out_with_the_re
     peer = connect(daemon)
     found = model(peer, "xs")
     assert found["state"] == "unavailable"
-    assert "jetsel doctor" in found["reason"]
+    assert "pip install" in found["reason"]
     assert peer.classify(PICTURES[0], model="s")["type"] == "answer"
 
 

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.doubles.interpreter import make_interpreter
 from tests.system.command import jetsel
 from tests.system.daemons import Daemon
-from tests.unit.engines.hosting.programs import program, says
 
 
 def examined(folder: Path, config: str, **environment: str) -> tuple[int, dict[tuple[str, str], dict[str, Any]]]:
@@ -36,19 +36,14 @@ def test_the_daemon_that_answers_is_told_of(shared_daemon: Daemon) -> None:
 
 
 def test_tensorrt_that_is_used_has_its_interpreter_and_the_engines_that_are_to_be_built(tmp_path: Path) -> None:
-    gpu = {"name": "NVIDIA Tegra X2", "compute_capability": "6.2"}
-    sound = program(
-        tmp_path / "sound",
-        says("3.6.9", {"numpy": "1.19.4", "tensorrt": "8.2.1.8", "pycuda": "2022.1"}, gpu=gpu),
-    )
     config = '[models]\nbackend = "tensorrt"\n[host]\ninterpreter = "{}"\n'
-    status, found = examined(tmp_path, config.format(sound))
+    status, found = examined(tmp_path, config.format(make_interpreter(tmp_path / "sound", "8.2")))
     assert "NVIDIA Tegra X2" in found["TensorRT", "Python"]["said"]
     assert found["TensorRT", "xl"]["repair"] == "run: jetsel models build xl"
     assert status == 1
-    lacking = program(tmp_path / "lacking", says("3.6.9", {"numpy": "1.19.4", "tensorrt": "8.2.1.8", "pycuda": None}))
+    lacking = make_interpreter(tmp_path / "lacking", None, pycuda=False)
     status, found = examined(tmp_path, config.format(lacking))
-    assert "pip install pycuda==2022.1" in found["TensorRT", "Python"]["repair"]
+    assert "pip install pycuda" in found["TensorRT", "Python"]["repair"]
     assert status == 1
 
 

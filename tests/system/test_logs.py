@@ -141,28 +141,18 @@ def test_the_end_of_an_engine_host_names_the_requests_that_it_had(start: Start, 
     assert len(lines(daemon, "model-back")) == 1
 
 
-def test_what_a_host_prints_is_told_in_its_name(start: Start, tmp_path: Path) -> None:
-    change = 'sys.stderr.write("a library\\x1b[2J complains\\n"); os.write(1, b"and prints")\n'
-    python = hosts.interpreter(tmp_path, change)
-    daemon = start(f'{HOSTED}[host]\ninterpreter = "{python}"\n')
-    pid = host_of(daemon)
-    assert daemon.stop() == 0
-    complains, prints = lines(daemon, "host-output")
-    assert f"engine host {pid} says: a library\\x1b[2J complains" in complains
-    assert "and prints" in prints
-    assert all(line.isprintable() for line in daemon.log.read_text().splitlines())
-
-
 def test_a_model_that_fails_in_every_request_does_not_flood(
     start: Start, connect: Connect, jpeg: bytes, tmp_path: Path
 ) -> None:
     change = (
-        "def broken(self, batch, shared):\n"
+        "def broken(self, batch):\n"
         "    if os.path.exists({flag!r}):\n"
-        '        raise host.Refusal("bad-input", "a broken kernel")\n'
-        "    return run(self, batch, shared)\n"
+        '        raise serving.Refusal("bad-input", "a broken kernel")\n'
+        "    return run(self, batch)\n"
     ).format(flag=str(tmp_path / "broken"))
-    python = hosts.interpreter(tmp_path, f"run = host.OnnxModel.run\n{change}host.OnnxModel.run = broken\n")
+    python = hosts.interpreter(
+        tmp_path, f"run = onnx_runtime.OnnxModel.run\n{change}onnx_runtime.OnnxModel.run = broken\n"
+    )
     daemon = start(f'{HOSTED}[host]\ninterpreter = "{python}"\n')
     peer = connect(daemon)
     (tmp_path / "broken").touch()

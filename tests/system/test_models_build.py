@@ -69,7 +69,7 @@ def test_all_models_of_tensorrt_are_built_and_told_with_their_figures(configure:
         assert "top-1 agreement with ONNX Runtime 100.0% on 3 pictures drawn by jetsel" in line
         assert "largest logit difference 0.0" in line
         assert "ms on the device" in line
-    assert lines[2:] == ["a daemon that runs uses them after: jetsel reload"]
+    assert "jetsel reload" in lines[2]
     assert "TensorRT 8.2.1.8 on NVIDIA Tegra X2; comparing on 3 pictures" in done.stderr
     assert "building 2 of 2: s" in done.stderr
     assert "--photographs DIR" in done.stderr  # few pictures prove little

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from jetsel import logs
 from jetsel.events import about, event
-from jetsel.logs import MOST_OUTPUT_LINES, MOST_REPEATS, WINDOW_S, Handler
+from jetsel.logs import MOST_REPEATS, WINDOW_S, Handler
 from tests.waiting import LIMIT_S
 
 
@@ -171,9 +171,8 @@ def test_lines_about_different_models_or_of_different_events_are_counted_apart(
     assert len(output.written(*(failed(name="crashed") for _ in range(9)))) == MOST_REPEATS
 
 
-def test_what_was_asked_for_one_by_one_and_what_a_host_prints_has_more_room(output: Output, now: list[float]) -> None:
+def test_what_was_asked_for_one_by_one_is_not_left_out(output: Output, now: list[float]) -> None:
     assert len(output.written(*(record("answered", name="request") for _ in range(100)))) == 100
-    assert len(output.written(*(failed(name="host-output") for _ in range(200)))) == MOST_OUTPUT_LINES > 60
 
 
 def test_a_pipe_that_nobody_reads_is_not_waited_for_and_what_was_lost_is_counted() -> None:

@@ -25,7 +25,7 @@ from jetsel.calibrate.record.repeats import Plan
 from jetsel.calibrate.record.schema import faults
 from jetsel.calibrate.record.store import Store, rightness
 from jetsel.calibrate.record.timing import Bench, time_models
-from jetsel.config import Config
+from jetsel.config import Config, host_settings
 from jetsel.engines import Backends, Engine, warm_up
 from jetsel.errors import CalibrationError
 from jetsel.power import NO_METER
@@ -80,7 +80,7 @@ def loaded_models(family: Family, config: Config = DEFAULTS) -> Iterator[dict[st
     """
     engines: dict[str, Engine] = {}
     settings = config.models
-    backends = Backends(config.host)
+    backends = Backends(host_settings(config.host))
     cores = len(os.sched_getaffinity(0))
     try:
         for model in family.models:

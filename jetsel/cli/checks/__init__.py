@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from jetsel.config import Config
+from jetsel.errors import JetselError
 
 if TYPE_CHECKING:
     from jetsel.daemon.snapshot import Snapshot
-    from jetsel.engines.hosting.interpreters import Probe
 
 
 State = Literal["ok", "info", "warning", "failed"]
@@ -40,13 +41,22 @@ class Subject:
         """The backends that the configuration names, as it names them."""
         return {self.config.models.backend, *self.config.models.backends.values()}
 
-    @cached_property
-    def tensorrt(self) -> Probe:
-        """The Python that can run TensorRT, or the likeliest one, which says what it lacks."""
-        from jetsel.engines.hosting.interpreters import candidates, probe_all
+    @property
+    def interpreter(self) -> str:
+        """The Python that is to run TensorRT."""
+        from jetsel.engines.hosting.interpreters import default
 
-        found = probe_all(candidates("tensorrt", self.config.host.interpreter), "tensorrt")
-        return next((probe for probe in found if probe.usable), found[0])
+        return self.config.host.interpreter or default("tensorrt")
+
+    @cached_property
+    def tensorrt(self) -> dict[str, Any] | JetselError:
+        """What the engine host says of its TensorRT and its GPU, or what it lacks and what brings that."""
+        from jetsel.engines.hosting.process import Start, ask_about
+
+        try:
+            return ask_about(Start(self.interpreter, "tensorrt", output=subprocess.DEVNULL))
+        except JetselError as error:
+            return error
 
     @cached_property
     def generation(self) -> Snapshot:

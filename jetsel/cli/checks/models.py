@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from jetsel.cli.checks import Finding, State, Subject
-from jetsel.errors import ManifestError
+from jetsel.errors import JetselError, ManifestError
 
 
 def models(subject: Subject) -> Iterator[Finding]:
@@ -33,31 +34,30 @@ def models(subject: Subject) -> Iterator[Finding]:
 def tensorrt(subject: Subject) -> Iterator[Finding]:
     """Look which Python runs TensorRT, or what it lacks, and for the engine of each model that runs on it."""
     found = subject.tensorrt
-    if found.usable:
-        modules = ", ".join(f"{name} {module.version}" for name, module in found.modules.items())
-        gpu = f", {found.gpu['name']}" if found.gpu else ""
-        yield Finding("Python", "ok", f"{found.path}, Python {found.python}, {modules}{gpu}")
-    else:
-        state: State = "failed" if "tensorrt" in subject.used else "info"
-        yield Finding("Python", state, f"{found.path}: {found.reason}", found.repair)
-    if found.usable and "tensorrt" in subject.used:
-        yield from _engines(subject, {"version": found.modules["tensorrt"].version, "gpu": found.gpu})
+    if isinstance(found, JetselError):
+        said, _, repair = str(found).partition("; ")
+        yield Finding("Python", "failed" if "tensorrt" in subject.used else "info", said, repair or None)
+        return
+    libraries = ", ".join(f"{name} {version}" for name, version in found["libraries"].items())
+    said = f"{subject.interpreter}, Python {found['python']}, TensorRT {found['version']}, {libraries}"
+    yield Finding("Python", "ok", f"{said}, {found['gpu']['name']}")
+    if "tensorrt" in subject.used:
+        yield from _engines(subject, found)
 
 
-def _engines(subject: Subject, about: dict[str, object]) -> Iterator[Finding]:
+def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
     """about: what the engine host tells of its TensorRT and its GPU."""
-    from jetsel.config import engines_folder
+    from jetsel.config import host_settings
     from jetsel.daemon.building import on_tensorrt
-    from jetsel.engines.base import EngineFailedError
     from jetsel.engines.building.plans import find
 
     host = subject.config.host
     for family, served in subject.generation.families.items():
         for model in on_tensorrt(family, served.models.values(), len(served.labels.names), subject.config):
-            name = model.model.manifest.name
+            name = model.name
             try:
-                made = find(engines_folder(host), model.weights, host, about).record
-            except EngineFailedError as error:
+                made = find(host_settings(host), model.weights, about).record
+            except JetselError as error:
                 said, _, repair = str(error).removeprefix(f"{name}: ").rpartition("; ")
                 later = "; the daemon builds it at its start" if host.build_at_start else ""
                 yield Finding(name, "warning" if later else "failed", f"{said}{later}", repair)

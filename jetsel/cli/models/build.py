@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,8 +11,7 @@ import typer
 from jetsel.cli.options import ConfigFile, Json
 
 if TYPE_CHECKING:
-    from jetsel.config import Config
-    from jetsel.daemon.building import Candidate, Outcome
+    from jetsel.daemon.building import Outcome
 
 EXIT_FAILED = 1
 MOST_COMPARED, MOST_CALIBRATED = 500, 512  # photographs: more change no figure and no scale that counts
@@ -57,31 +56,31 @@ def build(
     import msgspec
 
     from jetsel.cli import settings
-    from jetsel.cli.models.build_telling import Teller
+    from jetsel.cli.models.build_progress import BuildProgress
     from jetsel.cli.models.samples import Folder, Own
-    from jetsel.daemon.building import build_missing
+    from jetsel.config import host_settings
+    from jetsel.daemon.building import BACKEND, asked_for, build_missing, on_tensorrt
     from jetsel.daemon.snapshot import limits_of
+    from jetsel.engines.building.build_host import BuildLimits
     from jetsel.engines.building.builder import Builder
-    from jetsel.engines.building.child import Patience
 
     values = settings.read(settings.locate(config))
-    host = values.host if precision is None else msgspec.structs.replace(values.host, precision=precision)
-    candidates = _candidates(values, names or [], family)
-    builder = Builder(host, Patience(total_s=limit_s))
+    candidates = asked_for(values, names or [], family)
+    configured = host_settings(values.host)
+    wanted = configured if precision is None else replace(configured, precision=precision)
+    builder = Builder(wanted, BuildLimits(total_s=limit_s))
     limits, decode_px = limits_of(values), max(one.model.manifest.input.shorter_px for one in candidates)
     compared = Own(limits, decode_px) if photographs is None else Folder(photographs, MOST_COMPARED, limits, decode_px)
     calibration = None if calibrate_on is None else Folder(calibrate_on, MOST_CALIBRATED, limits, decode_px)
-    teller = Teller(builder.about, quiet=json)
-    teller.begin(compared.source, len(compared))
     outcomes = []
-    with teller:
+    with BuildProgress(builder.about, compared.source, len(compared), quiet=json) as progress:
         for outcome in build_missing(
-            builder, candidates, compared, teller.building, teller.stage, calibration=calibration, force=force
+            builder, candidates, compared, progress.begin, progress.stage, calibration=calibration, force=force
         ):
             outcomes.append(outcome)
-            teller.became(outcome)
+            progress.end(outcome)
     built = [outcome.candidate.weights for outcome in outcomes if outcome.plan is not None]
-    pruned = builder.prune(built, [values.host]) if prune else []
+    pruned = builder.prune(built, [configured]) if prune else []
     if json:
         found = [_plain(outcome) for outcome in outcomes]
         gone = [{"path": str(path), "bytes": size} for path, size in pruned]
@@ -89,42 +88,17 @@ def build(
     else:
         for path, size in pruned:
             typer.echo(f"deleted {path} ({size / 1e6:.1f} MB)")
-        for note in _notes(values, outcomes, precision):
-            typer.echo(note)
+        if any(outcome.was_built for outcome in outcomes):
+            if wanted != configured:
+                typer.echo(
+                    f'the daemon loads {configured.precision} engines until [host] says precision = "{precision}"'
+                )
+            served = {one.name for one in on_tensorrt("", [one.model for one in candidates], 0, values)}
+            for name in sorted({one.name for one in candidates} - served):
+                typer.echo(f'for {name} to be served by TensorRT write under [models.backends]: {name} = "{BACKEND}"')
+            typer.echo("a daemon that runs uses them after: jetsel reload")
     if any(outcome.plan is None for outcome in outcomes):
         raise typer.Exit(EXIT_FAILED)
-
-
-def _candidates(config: Config, names: Sequence[str], family: str | None) -> list[Candidate]:
-    """Return what is to be built; raises UnknownFamilyError, UnknownModelError, ConfigError for nothing."""
-    from jetsel.daemon.building import Candidate, on_tensorrt
-    from jetsel.daemon.family import served_models
-    from jetsel.errors import ConfigError, UnknownFamilyError, UnknownModelError
-    from jetsel.zoo import model_folders, scan
-
-    zoo = scan(model_folders(config.models))
-    if family is not None and family not in zoo.families:
-        raise UnknownFamilyError(f"there is no family {family}: see jetsel models list")
-    families = [known for known in zoo.families.values() if family in (None, known.name)]
-    if names:
-        all_of_them = [
-            Candidate(known.name, model, len(known.labels.names)) for known in families for model in known.models
-        ]
-        unknown = sorted(set(names) - {one.model.manifest.name for one in all_of_them})
-        if unknown:
-            raise UnknownModelError(f"there is no model {', '.join(unknown)}: see jetsel models list")
-        return [one for one in all_of_them if one.model.manifest.name in names]
-    found = [
-        one
-        for known in families
-        for one in on_tensorrt(known.name, served_models(known, config).values(), len(known.labels.names), config)
-    ]
-    if not found:
-        raise ConfigError(
-            'models.backend: no model runs on tensorrt here: name those to build, or write backend = "tensorrt" under '
-            "[models] in jetsel.toml"
-        )
-    return found
 
 
 def _plain(outcome: Outcome) -> dict[str, Any]:
@@ -133,26 +107,9 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
     plan = outcome.plan
     return {
         "family": outcome.candidate.family,
-        "name": outcome.candidate.model.manifest.name,
+        "name": outcome.candidate.name,
         "was_built": outcome.was_built,
         "fault": outcome.reason,
         "engine": None if plan is None else str(plan.path),
         "record": None if plan is None else msgspec.to_builtins(plan.record),
     }
-
-
-def _notes(config: Config, outcomes: Sequence[Outcome], precision: str | None) -> list[str]:
-    """What to do so that the engines are used."""
-    from jetsel.daemon.building import BACKEND
-
-    built = [outcome.candidate.model.manifest.name for outcome in outcomes if outcome.was_built]
-    elsewhere = [name for name in built if config.models.backends.get(name, config.models.backend) != BACKEND]
-    notes = []
-    if elsewhere:
-        notes.append(f"not served by TensorRT yet: {', '.join(elsewhere)}; for that write under [models.backends]:")
-        notes += [f'{name} = "{BACKEND}"' for name in elsewhere]
-    if built and precision not in (None, config.host.precision):
-        notes.append(f'the daemon loads {config.host.precision} engines until [host] says precision = "{precision}"')
-    if built:
-        notes.append("a daemon that runs uses them after: jetsel reload")
-    return notes

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,14 +10,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from jetsel.config import Host, engines_folder
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building import plan_folder, plans
-from jetsel.engines.building.child import PATIENCE, Files, Patience, build_host, load_plan, write_plan
-from jetsel.engines.building.preparing import fold
-from jetsel.engines.building.trial import Inputs, Tell, compare, hosted, objection
+from jetsel.engines.building.build_host import LIMITS, BuildHost, BuildLimits, Tell, good
+from jetsel.engines.building.calibrating import Array, CalibrationFeed, Inputs, digest
+from jetsel.engines.building.preparing import fold, halve
+from jetsel.engines.building.trial import compare, in_process, objection
 from jetsel.engines.hosting import interpreters
-from jetsel.engines.hosting.process import HostProcess, Start
+from jetsel.engines.hosting.process import Start, ask_about
+from jetsel.host_settings import HostSettings
 from jetsel.weights import Weights
 
 SPACE_TIMES = 6  # of the ONNX file's bytes: it folded to float32 and halved, and the plan, with some to spare
@@ -36,36 +35,31 @@ class Order:
 
 
 class Builder:
-    """Builds into the configuration's folder. Used by the thread that made it: a host ends with its maker's thread."""
+    """Builds into the settings' folder. Used by the thread that made it: a host ends with its maker's thread."""
 
-    def __init__(self, host: Host, patience: Patience = PATIENCE, stop: threading.Event | None = None) -> None:
-        """Ask what TensorRT and GPU there are; raises EngineFailedError or ConfigError where there are none.
+    def __init__(
+        self, settings: HostSettings, limits: BuildLimits = LIMITS, stop: threading.Event | None = None
+    ) -> None:
+        """Ask what TensorRT and GPU there are; raises EngineFailedError where there are none.
 
         stop: set, by any thread, to end the build that is under way.
         """
-        self.folder = engines_folder(host)
+        self.settings = settings
+        self._limits = limits
         self._stop = stop or threading.Event()
-        self._host = host
-        self._patience = patience
-        self._start = Start(
-            interpreter=host.interpreter or interpreters.choose("tensorrt").path,
-            backend="tensorrt",
-            environment=interpreters.environment(os.environ),
-            reserve_bytes=0,  # what the builder itself holds would count; whoever serves checks the reserve
-            hello_s=patience.hello_s,
-        )
-        process = HostProcess(self._start)
-        self.about: Mapping[str, Any] = process.about
-        process.leave()
+        # Nothing is reserved: what the builder itself holds would count; whoever serves checks the reserve.
+        interpreter = settings.interpreter or interpreters.default("tensorrt")
+        self._start = Start(interpreter, "tensorrt", hello_s=limits.hello_s)
+        self.about: Mapping[str, Any] = ask_about(self._start)
 
     def key(self, weights: Weights) -> plans.Key:
         """Return the key that the model's engine has here; raises EngineFailedError."""
-        return plans.wanted_key(weights, self._host, self.about)
+        return plans.wanted_key(weights, self.settings, self.about)
 
     def standing(self, weights: Weights) -> plans.Plan | None:
         """Return the model's engine where one stands that may be loaded here."""
         with contextlib.suppress(EngineFailedError):
-            return plans.find(self.folder, weights, self._host, self.about)
+            return plans.find(self.settings, weights, self.about)
         return None
 
     def build(self, order: Order, tell: Tell, *, force: bool = False) -> plans.Plan:
@@ -73,7 +67,7 @@ class Builder:
 
         Whatever ends it, what is not finished is never loaded. Raises EngineFailedError with the reason and the repair.
         """
-        weights, key = order.weights, self.key(order.weights)
+        weights, key, folder = order.weights, self.key(order.weights), self.settings.folder
         if key.precision == "int8" and not self.about["gpu"].get("fast_int8"):
             raise EngineFailedError(f"{weights.name}: this GPU ({key.gpu}) is not fast in int8: build it as fp16")
         if key.precision == "int8" and not order.has_qdq and not order.calibration:
@@ -81,96 +75,104 @@ class Builder:
                 f"{weights.name}: int8 takes its scales from photographs like those to come: name a folder with some "
                 "hundreds of them: --calibrate-on DIR"
             )
-        plan_folder.prepare(self.folder, SPACE_TIMES * _size(weights))
-        with plan_folder.only_builder(self.folder, lambda: tell(f"waiting for another build in {self.folder}", None)):
+        try:
+            needed_bytes = SPACE_TIMES * weights.path.stat().st_size
+        except OSError as fault:
+            said = f"{weights.name}: {weights.path}: cannot be read: {fault.strerror}; put the weights there"
+            raise EngineFailedError(said) from None
+        with plan_folder.workplace(folder, needed_bytes, lambda: tell("waiting for another build", None)) as work:
             standing = None if force else self.standing(weights)  # another builder may have been faster
-            return standing or self._build(order, key, tell)
+            return standing or self._build(order, key, work, tell)
 
-    def prune(self, models: Sequence[Weights], others: Sequence[Host] = ()) -> list[tuple[Path, int]]:
+    def prune(self, models: Sequence[Weights], others: Sequence[HostSettings] = ()) -> list[tuple[Path, int]]:
         """Delete the engines of these models that do not fit here, and those without a usable record.
 
         others: settings whose engines stay, too. Return what was deleted, and its bytes. Raises EngineFailedError.
         """
-        hosts = (self._host, *others)
-        keep = [plans.wanted_key(weights, host, self.about) for weights in models for host in hosts]
-        plan_folder.prepare(self.folder, 0)
-        with plan_folder.only_builder(self.folder, lambda: None):
-            return plan_folder.prune(self.folder, keep)
+        keep = [plans.wanted_key(one, settings, self.about) for one in models for settings in (self.settings, *others)]
+        with plan_folder.workplace(self.settings.folder, 0, lambda: None):
+            return plan_folder.prune(self.settings.folder, keep)
 
-    def _build(self, order: Order, key: plans.Key, tell: Tell) -> plans.Plan:
-        weights, calibration = order.weights, order.calibration
-        if key.precision != "int8" or order.has_qdq:
-            calibration = None
-        files = self._files(order, key, calibration)
-        try:
-            tell("preparing", None)
-            if not order.has_qdq:
-                fold(weights, files.source)
-            with build_host(self._start, weights, self._patience, self._stop) as process:
-                built, notes = write_plan(process, key, weights, files, order.inputs, calibration, self._patience, tell)
-                loaded = load_plan(process, key, weights, files.plan, built, self._patience, tell)
-                check = compare(hosted(process, weights, loaded), loaded.get("max_batch"), weights, order.inputs, tell)
-            refused = objection(check, key.precision)
-            if refused is not None:
-                raise EngineFailedError(
-                    f"{weights.name}: its engine is not used: {refused}; build it with --precision fp32, or compare on "
-                    "photographs like those to come: --photographs DIR"
-                )
-            if calibration is not None:
-                notes.append(f"calibrated on {len(calibration)} photographs ({calibration.source})")
-            return plan_folder.install(self.folder, files.plan, self._record(order, key, built, loaded, check, notes))
-        finally:
-            for path in self.folder.glob(f"{plan_folder.ASIDE}{key.stem}*"):
-                path.unlink(missing_ok=True)
+    def _build(self, order: Order, key: plans.Key, work: Path, tell: Tell) -> plans.Plan:
+        weights = order.weights
+        calibration = order.calibration if key.precision == "int8" and not order.has_qdq else None
+        source, plan = weights.path, work / f"{key.stem}{plans.PLAN}"
+        tell("preparing", None)
+        if not order.has_qdq:
+            source = work / "folded.onnx"
+            fold(weights, source)
+        with BuildHost(self._start, weights, self._limits, self._stop, tell) as host:
+            request = self._request(key, weights, source, plan, calibration)
+            feed = None if calibration is None else CalibrationFeed(calibration, host.memory)
+            reply = host.ask("build", request, feed)
+            notes = []
+            if reply.get("code") == "unsupported" and key.precision == "fp16":
+                half = work / "half.onnx"
+                notes.append(_halve(weights, source, half, order.inputs, tell))
+                reply = host.ask("build", {**request, "onnx": str(half), "is_half": True})
+            built = good(weights, reply)
+            loaded, about = host.load(plans.load_request(weights, plan, built["sha256"], key))
 
-    def _files(self, order: Order, key: plans.Key, calibration: Inputs | None) -> Files:
-        aside = f"{plan_folder.ASIDE}{key.stem}"
-        cache = None
+            def run(batch: Array) -> tuple[Array, float | None]:
+                output, _ = loaded.run(host.memory, lambda request: host.ask("infer", request), batch)
+                return output.logits, output.device_ms
+
+            check = compare(run, loaded.max_batch, weights, order.inputs, tell)
+        refused = objection(check, key.precision)
+        if refused is not None:
+            raise EngineFailedError(
+                f"{weights.name}: its engine is not used: {refused}; build it with --precision fp32, or compare on "
+                "photographs like those to come: --photographs DIR"
+            )
+        notes += built["notes"]
         if calibration is not None:
-            cache = plan_folder.calibration_cache(self.folder, key, _digest(calibration))
-        return Files(
-            source=order.weights.path if order.has_qdq else self.folder / f"{aside}.onnx",
-            half=self.folder / f"{aside}-half.onnx",
-            plan=self.folder / f"{aside}.plan",
-            timing_cache=plan_folder.timing_cache(self.folder, key),
-            calibration_cache=cache,
-        )
-
-    def _record(
-        self,
-        order: Order,
-        key: plans.Key,
-        built: Mapping[str, Any],
-        loaded: Mapping[str, Any],
-        check: plans.Check,
-        notes: list[str],
-    ) -> plans.Record:
-        return plans.Record(
-            model=order.weights.name,
+            notes.append(f"calibrated on {len(calibration)} photographs ({calibration.source})")
+        record = plans.Record(
+            model=weights.name,
             key=key,
             plan_sha256=built["sha256"],
             plan_bytes=built["plan_bytes"],
             build_s=round(float(built["build_s"]), 3),
             built=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            libraries={**self.about.get("libraries", {}), "python": self.about.get("python")},
-            cost_bytes=loaded.get("cost_bytes"),
-            scratch_bytes=loaded.get("scratch_bytes"),
+            libraries={**self.about["libraries"], "python": self.about["python"]},
+            cost_bytes=about["cost_bytes"],
+            scratch_bytes=about["scratch_bytes"],
             check=check,
             notes=notes,
         )
+        return plan_folder.install(work, plan, record)
+
+    def _request(
+        self, key: plans.Key, weights: Weights, source: Path, plan: Path, calibration: Inputs | None
+    ) -> dict[str, Any]:
+        folder, scales = self.settings.folder, None
+        if calibration is not None:
+            scales = str(plan_folder.calibration_cache(folder, key, digest(calibration)))
+        return {
+            "onnx": str(source),
+            "precision": key.precision,
+            "is_half": False,
+            "has_qdq": key.precision == "int8" and calibration is None,
+            "max_batch": key.max_batch,
+            "input_px": [weights.height_px, weights.width_px],
+            "workspace_bytes": key.workspace_bytes,
+            "lean_tactics": key.lean_tactics,
+            "timing_cache": str(plan_folder.timing_cache(folder, key)),
+            "calibration_cache": scales,
+            "plan": str(plan),
+        }
 
 
-def _size(weights: Weights) -> int:
-    try:
-        return weights.path.stat().st_size
-    except OSError as error:
+def _halve(weights: Weights, source: Path, half: Path, inputs: Inputs, tell: Tell) -> str:
+    """Write the half-precision twin, compare it, and return a note on it; raises EngineFailedError."""
+    halve(weights, source, half, tell)
+    check = compare(in_process(weights.name, half), None, weights, inputs, tell)
+    refused = objection(check, "fp16")
+    if refused is not None:
         raise EngineFailedError(
-            f"{weights.name}: {weights.path}: cannot be read: {error.strerror}; put the weights there"
-        ) from None
-
-
-def _digest(inputs: Inputs) -> str:
-    digest = hashlib.sha256()
-    for photograph in inputs:
-        digest.update(photograph.tobytes())
-    return digest.hexdigest()
+            f"{weights.name}: in half precision it is not the same model: {refused}; build it with --precision fp32"
+        )
+    return (
+        f"built from its ONNX file in half precision, which agrees with the model's own on {check.agreement:.1%} of "
+        f"{check.photographs} photographs; the largest difference of a logit is {check.largest_difference:.3g}"
+    )

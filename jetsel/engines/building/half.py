@@ -1,7 +1,7 @@
 """Write a model's half-precision twin, in a process of its own: `python -m jetsel.engines.building.half SOURCE TARGET`.
 
-A strongly typed network computes in the types that its ONNX file has. This needs the onnx package, which no process
-that serves imports.
+A strongly typed network computes in the types that its ONNX file has. This imports the onnx package, which no process
+that serves does.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from jetsel.engines.building.preparing import EXIT_WITHOUT_ONNX
-
-EXIT_FAILED = 1
+from jetsel.engines.building.preparing import DONE
 
 
 def convert(source: Path, target: Path) -> None:
@@ -29,18 +27,6 @@ def convert(source: Path, target: Path) -> None:
     onnx.save(model.model, str(target))
 
 
-def main(arguments: list[str]) -> int:
-    """Convert, and return the exit status; what went wrong is printed."""
-    try:
-        convert(*map(Path, arguments))
-    except ImportError as error:
-        print(error)
-        return EXIT_WITHOUT_ONNX
-    except Exception as error:  # whatever the two libraries raise: it is this process's whole task
-        print(f"{type(error).__name__}: {' '.join(str(error).split())}")
-        return EXIT_FAILED
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    convert(*map(Path, sys.argv[1:]))
+    print(DONE)

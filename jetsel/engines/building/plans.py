@@ -12,15 +12,15 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from jetsel.config import Host
 from jetsel.engines.base import EngineFailedError
+from jetsel.host_settings import HostSettings, Precision
+from jetsel.store import files
 from jetsel.weights import Weights
 
 MAX_RECORD_BYTES = 65_536
 PLAN, RECORD = ".plan", ".json"
 _DIGITS = 12  # of a hash, in a file's name: what is inside the record decides
 
-Precision = Literal["fp32", "fp16", "int8"]
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 Sentence = Annotated[str, Meta(min_length=1, max_length=2000)]
@@ -55,26 +55,10 @@ class Key(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """What the names of the plan and of its record begin with."""
         return f"{self.onnx_sha256[:_DIGITS]}-{self.digest()[:_DIGITS]}"
 
-    def differences(self, wanted: Key) -> list[str]:
+    def differences(self, wanted: Key) -> str:
         """Say what tells this key, of an engine that stands, from the one that is wanted here."""
         theirs, ours = msgspec.structs.asdict(self), msgspec.structs.asdict(wanted)
-        return [
-            _DIFFERENCES[name].format(_shown(name, theirs[name]), _shown(name, ours[name]))
-            for name in _DIFFERENCES
-            if theirs[name] != ours[name]
-        ]
-
-
-_DIFFERENCES = {
-    "onnx_sha256": "built from another ONNX file ({}) than the model's ({})",
-    "tensorrt": "built for TensorRT {}, and this board has {}",
-    "gpu": "built on the GPU {}, and this one is {}",
-    "compute_capability": "built for compute capability {}, and this GPU has {}",
-    "precision": "built as {}, and [host] precision is {}",
-    "max_batch": "built for {} photographs a run, and [host] max_batch is {}",
-    "workspace_bytes": "built with a workspace of {} MB, and [host] workspace_mb is {}",
-    "lean_tactics": "built {} cuBLAS and cuDNN, and here it is to be tried {} them",
-}
+        return "; ".join(f"{name} {theirs[name]} and not {ours[name]}" for name in theirs if theirs[name] != ours[name])
 
 
 class Check(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -120,22 +104,28 @@ class Plan:
     path: Path
     record: Record
 
-    def to_load(self) -> dict[str, Any]:
-        """Return what the host is told of the file; see docs/engine-host.md."""
-        record, key = self.record, self.record.key
-        return {
-            "path": str(self.path),
-            "sha256": record.plan_sha256,
-            "made_for": {
-                "tensorrt": key.tensorrt,
-                "gpu": key.gpu,
-                "compute_capability": key.compute_capability,
-            },
-            "expected_bytes": record.plan_bytes if record.cost_bytes is None else record.cost_bytes,
-        }
+    def to_load(self, weights: Weights) -> dict[str, Any]:
+        """Return what the host is asked to load; see docs/engine-host.md."""
+        record = self.record
+        expected_bytes = record.plan_bytes if record.cost_bytes is None else record.cost_bytes
+        return {**load_request(weights, self.path, record.plan_sha256, record.key), "expected_bytes": expected_bytes}
 
 
-def wanted_key(weights: Weights, host: Host, about: Mapping[str, Any]) -> Key:
+def load_request(weights: Weights, path: Path, sha256: str, key: Key | None = None) -> dict[str, Any]:
+    """Return what a host is asked to load: this file for this model; key: what an engine was built for."""
+    request = {
+        "name": weights.name,
+        "path": str(path),
+        "sha256": sha256,
+        "classes": weights.classes,
+        "input_px": [weights.height_px, weights.width_px],
+    }
+    if key is not None:
+        request["made_for"] = {name: getattr(key, name) for name in ("tensorrt", "gpu", "compute_capability")}
+    return request
+
+
+def wanted_key(weights: Weights, settings: HostSettings, about: Mapping[str, Any]) -> Key:
     """Return the key of the engine that this model needs here; about: the host's reply to hello.
 
     Raises EngineFailedError where the host sees no GPU.
@@ -143,64 +133,52 @@ def wanted_key(weights: Weights, host: Host, about: Mapping[str, Any]) -> Key:
     gpu = about.get("gpu")
     if not gpu:
         raise EngineFailedError(f"{weights.name}: the engine host sees no GPU; see: jetsel doctor")
-    plain = {
-        "onnx_sha256": weights.sha256,
-        "tensorrt": about.get("version"),
-        "gpu": gpu.get("name"),
-        "compute_capability": gpu.get("compute_capability"),
-        "precision": host.precision,
-        "max_batch": host.max_batch,
-        "workspace_bytes": int(host.workspace_mb * 1e6),
+    return Key(
+        onnx_sha256=weights.sha256,
+        tensorrt=about["version"],
+        gpu=gpu["name"],
+        compute_capability=gpu["compute_capability"],
+        precision=settings.precision,
+        max_batch=settings.max_batch,
+        workspace_bytes=settings.workspace_bytes,
         # cuBLAS +281 MiB and cuDNN +412 MiB were seen on a Nano (wang-xinyu/tensorrtx issue 1145), whose GPU takes
         # them from the memory that everything else lives in.
-        "lean_tactics": bool(gpu.get("is_integrated")),
-    }
-    try:
-        return msgspec.convert(plain, Key)
-    except msgspec.ValidationError as error:
-        raise EngineFailedError(f"{weights.name}: the engine host says {plain}: {error}; see: jetsel doctor") from None
+        lean_tactics=bool(gpu["is_integrated"]),
+    )
 
 
-def find(folder: Path, weights: Weights, host: Host, about: Mapping[str, Any]) -> Plan:
-    """Return the engine of this model for this TensorRT, GPU and configuration.
+def find(settings: HostSettings, weights: Weights, about: Mapping[str, Any]) -> Plan:
+    """Return the engine of this model for this TensorRT, GPU and these settings.
 
     Raises EngineFailedError that says what there is instead, and which command builds it.
     """
-    wanted = wanted_key(weights, host, about)
-    path = folder / f"{wanted.stem}{PLAN}"
+    wanted = wanted_key(weights, settings, about)
+    path = settings.folder / f"{wanted.stem}{PLAN}"
     repair = f"run: jetsel models build {weights.name}"
     try:
         record = read_record(path.with_suffix(RECORD))
         size = path.stat().st_size
     except FileNotFoundError:
-        raise EngineFailedError(f"{weights.name}: {_instead(folder, wanted)}; {repair}") from None
+        raise EngineFailedError(f"{weights.name}: {_instead(settings.folder, wanted)}; {repair}") from None
     except OSError as error:
         raise EngineFailedError(
-            f"{weights.name}: {path}: cannot be read: {error.strerror}; let the daemon's user read it, or {repair}"
+            f"{weights.name}: {path.with_suffix(RECORD)}: cannot be read: {error.strerror}; let the daemon's user read "
+            f"it, or {repair} --force"
         ) from None
     except ValueError as error:
-        raise EngineFailedError(f"{weights.name}: {error}; {repair} --force") from None
-    if record.key != wanted:
-        raise EngineFailedError(
-            f"{weights.name}: {path} was {'; '.join(record.key.differences(wanted))}; {repair} --force"
-        )
-    if size != record.plan_bytes:
-        raise EngineFailedError(
-            f"{weights.name}: {path} has {size} bytes, and its record says {record.plan_bytes}; {repair} --force"
-        )
+        raise EngineFailedError(f"{weights.name}: {path.with_suffix(RECORD)}: {error}; {repair} --force") from None
+    if record.key != wanted or size != record.plan_bytes:
+        why = record.key.differences(wanted) or f"{record.plan_bytes} bytes long, and has {size}"
+        raise EngineFailedError(f"{weights.name}: {path} was built as {why}; {repair} --force")
     return Plan(path, record)
 
 
 def read_record(path: Path) -> Record:
-    """Read one record; raises OSError, and ValueError that names the file and says what is wrong with it."""
-    with path.open("rb") as file:
-        content = file.read(MAX_RECORD_BYTES + 1)
-    if len(content) > MAX_RECORD_BYTES:
-        raise ValueError(f"{path}: longer than {MAX_RECORD_BYTES} bytes: it is no record of an engine")
+    """Read one record; raises OSError, and ValueError that says what is wrong with it."""
     try:
-        return msgspec.json.decode(content, type=Record)
+        return msgspec.json.decode(files.read_bounded(path, MAX_RECORD_BYTES), type=Record)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{path}: no record of an engine: {error}") from None
+        raise ValueError(f"no record of an engine: {error}") from None
 
 
 def stored(folder: Path) -> list[tuple[Path, Record | None]]:
@@ -228,15 +206,4 @@ def _instead(folder: Path, wanted: Key) -> str:
     others = [record.key.differences(wanted) for record in records if record.key.onnx_sha256 == wanted.onnx_sha256]
     if not others:
         return "no engine of it was built on this device"
-    closest: list[str] = min(others, key=len)
-    return f"its engine was {'; '.join(closest)}"
-
-
-def _shown(name: str, value: Any) -> str:
-    if name == "onnx_sha256":
-        return str(value)[:_DIGITS]
-    if name == "workspace_bytes":
-        return f"{value / 1e6:g}"
-    if name == "lean_tactics":
-        return "without" if value else "with"
-    return str(value)
+    return f"its engine was built with {min(others, key=len)}"

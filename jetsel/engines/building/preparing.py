@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import onnxruntime
 
 from jetsel.engines.base import EngineFailedError
-from jetsel.engines.hosting.bounded import run
+from jetsel.engines.building.build_host import Tell
+from jetsel.engines.hosting.child import Child
 from jetsel.weights import Weights
 
 CONVERT_S = 900.0
-EXIT_WITHOUT_ONNX = 3  # of jetsel.engines.building.half, which is never imported here: it imports the onnx package
-ONNX_PACKAGE = "pip install 'jetsel[tensorrt]'"
+DONE = "converted"  # what jetsel.engines.building.half prints, which is never imported here: it imports onnx
 
 
-def fold(weights: Weights, target: Path) -> Path:
+def fold(weights: Weights, target: Path) -> None:
     """Write the model with everything that is constant computed; raises EngineFailedError.
 
     Kernels that are stored as float16 and cast are no constants to the parsers of TensorRT 8: "TensorRT only supports
@@ -33,25 +33,19 @@ def fold(weights: Weights, target: Path) -> Path:
     except Exception as error:  # ONNX Runtime's exceptions share no base but this one; they end here
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise EngineFailedError(f"{weights.name}: ONNX Runtime does not prepare it for a build: {reason}") from None
-    return target
 
 
-def halve(weights: Weights, source: Path, target: Path, tell: Callable[[str, float | None], None]) -> Path:
+def halve(weights: Weights, source: Path, target: Path, tell: Tell) -> None:
     """Write `source` in half precision, in a process of its own; raises EngineFailedError with the repair."""
     tell("converting to half precision", None)
     root = str(Path(__file__).resolve().parents[3])  # where jetsel is imported from
     paths = ":".join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-m", "jetsel.engines.building.half", str(source.resolve()), str(target.resolve())]
-    ended = run(command, CONVERT_S, {**os.environ, "PYTHONPATH": paths})
-    if ended.status == 0:
-        return target
-    said = " ".join(ended.output.decode(errors="replace").split()) or ended.words
-    if ended.status == EXIT_WITHOUT_ONNX:
+    child = Child(command, {**os.environ, "PYTHONPATH": paths}, output=subprocess.PIPE)
+    printed = child.output(CONVERT_S)
+    lines = [f"it took longer than {CONVERT_S:g} s"] if printed is None else printed.strip().splitlines() or [""]
+    if lines[-1] != DONE:
         raise EngineFailedError(
-            f"{weights.name}: this TensorRT takes fp16 only from an ONNX file in half precision, and what writes one "
-            f"is not installed ({said}): {ONNX_PACKAGE}, or set [host] precision to fp32"
+            f"{weights.name}: this TensorRT takes fp16 only from an ONNX file in half precision, and it cannot be "
+            f"converted to that ({lines[-1]}; {child.end()}): set [host] precision to fp32"
         )
-    how = f"it took longer than {CONVERT_S:g} s" if ended.status is None else said or f"status {ended.status}"
-    raise EngineFailedError(
-        f"{weights.name}: it cannot be converted to half precision ({how}): set [host] precision to fp32"
-    )

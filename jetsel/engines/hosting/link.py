@@ -1,7 +1,6 @@
 """The daemon's end of the socket to the engine host: one exchange at a time, within a limit.
 
-The framing is that of host.py, which imports nothing of ours and is imported by nobody: four bytes of length,
-big-endian, then a JSON object.
+The framing is that of host/messages.py, which nobody imports: four bytes of length, big-endian, then a JSON object.
 """
 
 from __future__ import annotations
@@ -18,10 +17,11 @@ import msgspec
 
 MAX_MESSAGE_BYTES = 65_536
 HEADER = struct.Struct("!I")
-SLOW = ("load", "build")  # what may send progress, which begins its limit anew
+LOOK_S = 0.2  # how often `stopped` is asked
 
 Progress = Callable[[str, float | None], None]
-Feed = Callable[[], Mapping[str, Any]]
+Feed = Callable[[int], Mapping[str, Any]]
+Stopped = Callable[[], str | None]
 
 
 class LinkBrokenError(Exception):
@@ -44,7 +44,7 @@ class Link:
 
     @property
     def fd(self) -> int:
-        """The descriptor, for a poll on the host's end."""
+        """The descriptor, for a poll on the host's end; negative once it is closed."""
         return self._socket.fileno()
 
     def exchange(
@@ -54,30 +54,30 @@ class Link:
         limit_s: float,
         progress: Progress | None = None,
         feed: Feed | None = None,
+        stopped: Stopped | None = None,
     ) -> dict[str, Any]:
         """Send one request and return its reply, whether it says ok or not.
 
-        limit_s: until the reply; each word of progress begins it anew. feed: writes the next batch of photographs into
-        the shared memory and returns what is told of it. Raises LinkBrokenError, LinkTimeoutError.
+        limit_s: until the reply; each report of progress begins it anew. feed: writes as many photographs as it is
+        given the number of into the shared memory and returns what is told of them. stopped: asked now and then; a
+        reason that it returns ends the exchange. Raises LinkBrokenError, LinkTimeoutError.
         """
         self._number += 1
         number = self._number
-        give_up = time.monotonic() + limit_s
-        self._send({"id": number, "do": kind, **request}, give_up)
+        self._send({"id": number, "do": kind, **request}, limit_s)
         while True:
-            reply = self._receive(give_up)
+            reply = self._receive(time.monotonic() + limit_s, stopped)
             if reply.get("id") != number:
                 raise LinkBrokenError(f"it answered another question than {kind}")
             if "ok" in reply:
                 return reply
-            if kind in SLOW and isinstance(reply.get("progress"), dict):
+            if "progress" in reply:
                 if progress is not None:
-                    progress(str(reply["progress"].get("stage")), reply["progress"].get("share"))
+                    progress(reply["progress"]["stage"], reply["progress"]["share"])
             elif "need" in reply and feed is not None:
-                self._send({"id": number, **feed()}, time.monotonic() + limit_s)
+                self._send({"id": number, **feed(reply["count"])}, limit_s)
             else:
                 raise LinkBrokenError(f"it sent what is neither a reply nor progress during {kind}")
-            give_up = time.monotonic() + limit_s
 
     def close(self) -> None:
         """Close this end; the host leaves when it notices."""
@@ -89,42 +89,42 @@ class Link:
         with self._ending, contextlib.suppress(OSError):  # closed by now
             self._socket.shutdown(socket.SHUT_RDWR)
 
-    def _send(self, message: Mapping[str, Any], give_up: float) -> None:
+    def _send(self, message: Mapping[str, Any], limit_s: float) -> None:
         body = msgspec.json.encode(message)
-        if len(body) > MAX_MESSAGE_BYTES:
-            raise LinkBrokenError(f"a message of {len(body)} bytes; at most {MAX_MESSAGE_BYTES} are read")
         try:
-            self._limit(_left(give_up))
+            self._limit(limit_s)
             self._socket.sendall(HEADER.pack(len(body)) + body)
         except BlockingIOError:
             raise LinkTimeoutError("it takes no messages any more") from None
         except OSError as error:
             raise LinkBrokenError(f"its socket broke: {error.strerror}") from None
 
-    def _receive(self, give_up: float) -> dict[str, Any]:
-        (length,) = HEADER.unpack(self._read(HEADER.size, give_up))
+    def _receive(self, give_up_s: float, stopped: Stopped | None) -> dict[str, Any]:
+        (length,) = HEADER.unpack(self._read(HEADER.size, give_up_s, stopped))
         if length > MAX_MESSAGE_BYTES:
             raise LinkBrokenError(f"it announced a message of {length} bytes; at most {MAX_MESSAGE_BYTES} are read")
         try:
-            message = msgspec.json.decode(self._read(length, give_up))
+            return msgspec.json.decode(self._read(length, give_up_s, stopped), type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise LinkBrokenError(f"it sent what is no JSON: {error}") from None
-        if not isinstance(message, dict):
-            raise LinkBrokenError("it sent what is no JSON object")
-        return message
+            raise LinkBrokenError(f"it sent what is no JSON object: {error}") from None
 
-    def _read(self, length: int, give_up: float) -> bytes:
+    def _read(self, length: int, give_up_s: float, stopped: Stopped | None) -> bytes:
         """Return exactly `length` bytes, however they arrive."""
         while len(self._unread) < length:
+            left_s = give_up_s - time.monotonic()
+            if left_s <= 0:
+                raise LinkTimeoutError("it did not answer in time")
+            if stopped is not None and (why := stopped()) is not None:
+                raise LinkBrokenError(why)
             try:
-                self._limit(_left(give_up))
+                self._limit(left_s if stopped is None else min(left_s, LOOK_S))
                 part = self._socket.recv(MAX_MESSAGE_BYTES)  # a whole message, mostly, at once
             except BlockingIOError:
-                raise LinkTimeoutError("it did not answer in time") from None
+                continue
             except OSError as error:
                 raise LinkBrokenError(f"its socket broke: {error.strerror}") from None
             if not part:
-                raise LinkBrokenError("it closed its end" + (" in the middle of a message" if self._unread else ""))
+                raise LinkBrokenError("it closed its end")
             self._unread += part
         content, self._unread = self._unread[:length], self._unread[length:]
         return content
@@ -135,12 +135,7 @@ class Link:
         A limit that is the same to a twentieth is left as it is: most requests have one and the same.
         """
         if not 0.95 <= self._limit_s / limit_s <= 1.05:
-            self._limit_s = limit_s
+            self._limit_s = max(limit_s, 1e-3)  # 0 would mean to wait for ever
             value = struct.pack("ll", int(self._limit_s), int(self._limit_s % 1 * 1e6))
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, value)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)
-
-
-def _left(give_up: float) -> float:
-    """The time left, never 0, which would mean to wait for ever."""
-    return max(give_up - time.monotonic(), 1e-3)

@@ -1,4 +1,4 @@
-"""The models that are to be loaded in every engine host that starts, and what their loading has cost hosts so far."""
+"""The models that are to be loaded in every engine host that starts, and how many hosts died of loading each."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Resident(Protocol):
     name: str
 
     def request(self) -> Mapping[str, Any]:
-        """What `load` is asked with."""
+        """Return what `load` is asked with."""
 
-    def moved_in(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
+    def loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
         """Take note that this host has loaded it."""
 
-    def move_out(self) -> None:
+    def unload(self) -> None:
         """Have the host unload it."""
 
     def refused(self, reason: str) -> None:
@@ -32,47 +32,28 @@ class Residents:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: list[Resident] = []
-        self._strikes: dict[int, int] = {}
+        self._strikes: dict[Resident, int] = {}
 
     def add(self, resident: Resident) -> None:
         """Have every later host load it."""
         with self._lock:
-            self._known.append(resident)
+            self._strikes[resident] = 0
 
-    def forget(self, resident: Resident) -> None:
-        """Have it loaded no more."""
+    def forget(self, *residents: Resident) -> None:
+        """Have these loaded no more."""
         with self._lock:
-            self._known = [known for known in self._known if known is not resident]
-            self._strikes.pop(id(resident), None)
-
-    def forget_all(self) -> list[Resident]:
-        """Have none loaded any more, and return those that were."""
-        with self._lock:
-            gone, self._known = self._known, []
-            self._strikes.clear()
-            return gone
+            for resident in residents:
+                self._strikes.pop(resident, None)
 
     def all(self) -> list[Resident]:
         """Return those there are now."""
         with self._lock:
-            return list(self._known)
+            return list(self._strikes)
 
-    def names(self) -> list[str]:
-        """Return how those there are now are called."""
-        return [resident.name for resident in self.all()]
-
-    def holds(self, resident: Resident) -> bool:
-        """Whether it is still to be loaded."""
-        return any(known is resident for known in self.all())
-
-    def strike(self, resident: Resident) -> int:
-        """Count that a host died of loading it; return how many have in a row."""
+    def strike(self, resident: Resident, died: bool) -> int:
+        """Take note whether a host died of loading it; return how many have in a row."""
         with self._lock:
-            self._strikes[id(resident)] = self._strikes.get(id(resident), 0) + 1
-            return self._strikes[id(resident)]
-
-    def loaded(self, resident: Resident) -> None:
-        """Take note that a host has loaded it: what came before does not count any more."""
-        with self._lock:
-            self._strikes.pop(id(resident), None)
+            strikes = self._strikes.get(resident, 0) + 1 if died else 0
+            if resident in self._strikes:
+                self._strikes[resident] = strikes
+            return strikes

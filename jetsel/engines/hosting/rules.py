@@ -10,7 +10,7 @@ from dataclasses import dataclass
 class Rules:
     """When a host is asked whether it lives, and how often it is started again."""
 
-    hello_s: float = 60.0  # a board reads TensorRT's libraries from a slow card for the first time
+    hello_s: float = 60.0
     ping_every_s: float = 5.0  # of an idle host
     ping_limit_s: float = 5.0
     first_pause_s: float = 0.1  # before the second start within the window; it doubles with every further one
@@ -18,7 +18,7 @@ class Rules:
     same_failure_s: float = 2.0  # that a failed first start is not tried again: the next model asks at once
     most_deaths: int = 15  # within the window; one more and it is given up
     window_s: float = 300.0
-    load_limit_s: float = 120.0  # without a word of progress
+    load_limit_s: float = 120.0  # without a report of progress
     most_strikes: int = 2  # deaths while loading one model: it is left out from then on
 
 
@@ -38,11 +38,11 @@ class Deaths:
     def count(self, now_s: float) -> bool:
         """Count one more; return whether that is one too many."""
         self._times_s.append(now_s)
-        while self._times_s and now_s - self._times_s[0] > self._rules.window_s:
+        while now_s - self._times_s[0] > self._rules.window_s:
             self._times_s.popleft()
         return len(self._times_s) > self._rules.most_deaths
 
-    def forgive(self) -> None:
+    def forget(self) -> None:
         """Begin to count anew: somebody asked for a host."""
         self._times_s.clear()
 
@@ -50,6 +50,6 @@ class Deaths:
     def pause_s(self) -> float:
         """How long to wait before the next start: not at all after the first, then twice as long each time."""
         earlier = len(self._times_s) - 1
-        if earlier < 1:
-            return 0.0
-        return min(self._rules.first_pause_s * 2.0 ** (earlier - 1), self._rules.longest_pause_s)
+        return (
+            0.0 if earlier < 1 else min(self._rules.first_pause_s * 2.0 ** (earlier - 1), self._rules.longest_pause_s)
+        )

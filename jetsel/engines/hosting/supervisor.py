@@ -1,4 +1,4 @@
-"""Keeps one engine host running: starts it, listens for its end, kills it when it hangs, and starts it again.
+"""Keeps one engine host running: starts it, notices its end, kills it when it hangs, and starts it again.
 
 A thread of its own does that, and is the parent of every host: the kernel ends a host with the thread that started it.
 Whoever wants something of the host asks for it in a thread of their own, one at a time.
@@ -19,7 +19,7 @@ from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Progr
 from jetsel.engines.hosting.process import LEAVE_S, HostProcess, Start
 from jetsel.engines.hosting.residents import Resident, Residents
 from jetsel.engines.hosting.rules import RULES, Deaths, Rules
-from jetsel.engines.report import History, HostReport, HostState
+from jetsel.engines.report import HostReport, HostState
 from jetsel.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.events import event
 
@@ -41,62 +41,51 @@ class Supervisor:
         self._rules = rules
         self.asking: set[int] = set()  # the threads in `ask`: each has a limit, and ends with the host
         self._talking = threading.Lock()  # held by whoever uses the link, and by whoever ends a host
-        self._state = threading.Condition()
-        self._bell = Bell()
-        self._process: HostProcess | None = None
+        self._condition = threading.Condition()  # for what follows
+        self._state: HostState = "idle"
+        self.process: HostProcess | None = None  # the host that runs
+        self.down: str | None = "the engine host is not started yet"  # why none runs
         self._starting: HostProcess | None = None  # until it has loaded every model
+        self._failure: tuple[Exception, float] | None = None  # why the first start failed, and when
+        self._closing = False
+        self._restarts = 0
+        self._last_end: tuple[str, float] | None = None
         self._residents = Residents()
         self._deaths = Deaths(rules)
-        self._wanted = False
-        self._closing = False
-        self._is_given_up = False
-        self._history = History()
-        self._failure: Exception | None = None  # why the first start failed
-        self._failed_s = 0.0
         self._last_word_s = 0.0
-        self.down: str | None = "the engine host is not started yet"
-        self.is_returning = False
         self.returns_within_s = 1.0  # what a start took the last time, with all loads
+        self._bell = Bell()
         self._thread = threading.Thread(target=self._run, name="engine-host", daemon=True)
         self._thread.start()
 
     @property
-    def process(self) -> HostProcess | None:
-        """The host that runs, or None."""
-        return self._process
+    def is_returning(self) -> bool:
+        """Whether a host that ended is being started again."""
+        return self._state == "restarting"
 
     def report(self) -> HostReport:
-        """Return how the host fares, and how those before it did."""
-        with self._state:
-            process, reason = self._process, self.down
-            state: HostState = "idle"
-            if process is not None:
-                state, reason = "running", None
-            elif self.is_returning:
-                state = "restarting"
-            elif self._is_given_up:
-                state = "given-up"
-            elif self._failure is not None:
-                state = "failed"
-            elif self._wanted:
-                state = "starting"
-            return self._history.report(state, reason, None if process is None else process.pid)
+        """Return the state of the host, and how the last one before it ended."""
+        with self._condition:
+            how, when_s = self._last_end or (None, None)
+            ago_s = None if when_s is None else time.monotonic() - when_s
+            pid = None if self.process is None else self.process.pid
+            return HostReport(self._state, self.down, pid, self._restarts, how, ago_s)
 
     def start(self) -> HostProcess:
         """Return the running host, started where none runs; raises EngineFailedError or ConfigError with the reason."""
-        with self._state:
-            if self._failure is not None and time.monotonic() - self._failed_s < self._rules.same_failure_s:
-                raise type(self._failure)(str(self._failure))
-            if self._process is None and not self.is_returning:
-                self._failure, self._wanted, self._is_given_up = None, True, False
-                self._deaths.forgive()
+        with self._condition:
+            if self._failure is not None and time.monotonic() - self._failure[1] < self._rules.same_failure_s:
+                raise type(self._failure[0])(str(self._failure[0]))
+            if self._state in ("idle", "failed", "given-up"):
+                self._failure = None
+                self._deaths.forget()
+                self._state = "starting"
                 self._bell.ring()
-            self._state.wait_for(
-                lambda: self._process is not None or self._closing or not (self._wanted or self.is_returning)
-            )
-            if self._process is None:
-                raise type(self._failure)(str(self._failure)) if self._failure else EngineFailedError(str(self.down))
-            return self._process
+            self._condition.wait_for(lambda: self._closing or self._state not in ("starting", "restarting"))
+            if self.process is None:
+                failure = self._failure[0] if self._failure else EngineFailedError(str(self.down))
+                raise type(failure)(str(failure))
+            return self.process
 
     def ask(
         self,
@@ -115,14 +104,14 @@ class Supervisor:
         self.asking.add(thread)
         try:
             with self._talking:
-                if self._process is not process:
+                if self.process is not process:
                     raise AnotherHostError("the engine host died: send again")
                 try:
                     reply = process.exchange(kind, request, limit_s, progress)
                     if reply.get("code") == "poisoned":
                         raise LinkBrokenError(f"its device failed: {reply.get('message')}")
                 except LinkBrokenError as error:
-                    self._bury(process, error, what)
+                    self._lost(process, error, what)
                     raise EngineDiedError(f"the engine host died while {what}: send again") from None
                 finally:
                     self._last_word_s = time.monotonic()
@@ -130,14 +119,14 @@ class Supervisor:
             self.asking.discard(thread)
         return reply
 
-    def load(self, resident: Resident, progress: Progress | None = None) -> None:
+    def load(self, resident: Resident) -> None:
         """Load a model now and in every later host; raises EngineFailedError with the host's reason."""
         self._residents.add(resident)  # before: a host that starts meanwhile loads it too, which does no harm
         try:
             try:
-                self._move_in(self.start(), resident, progress)
+                self._load(self.start(), resident)
             except EngineDiedError:  # perhaps of something else
-                self._move_in(self.start(), resident, progress)
+                self._load(self.start(), resident)
         except EngineDiedError:
             self.forget(resident)
             raise EngineFailedError(
@@ -154,13 +143,13 @@ class Supervisor:
 
     def close(self) -> None:
         """Have the host leave, and stop; one that is only starting is killed."""
-        with self._state:
+        with self._condition:
             if self._closing:
                 return
             self._closing = True
             if self._starting is not None:
                 self._starting.hang_up()
-            self._state.notify_all()
+            self._condition.notify_all()
         self._bell.ring()
         self._thread.join(CLOSE_S)
         if self._thread.is_alive():  # the kernel ends the host with this process
@@ -172,42 +161,38 @@ class Supervisor:
 
     def _run(self) -> None:
         while not self._closing:
-            if self._process is None and self._wanted:
-                self._rest(self._deaths.pause_s)
-                if not self._closing:
-                    self._bring_up()
+            if self._state in ("starting", "restarting"):
+                with self._talking:  # who ends the host before holds it until that is done
+                    over_s = time.monotonic() + self._deaths.pause_s
+                while not self._closing and (left_s := over_s - time.monotonic()) > 0:
+                    self._sleep(left_s)
+                try:
+                    self._start_one()
+                finally:
+                    self._starting = None
             else:
                 self._watch()
-        with self._talking, self._state:
-            process, self._process = self._process, None
+        with self._talking, self._condition:
+            process, self.process = self.process, None
         if process is not None:
             process.leave()
 
     def _watch(self) -> None:
         """Sleep until the bell rings or the host ends; ask an idle host now and then whether it lives."""
-        process = self._process
-        if process is None:
-            self._sleep(None)
+        process = self.process
+        link_fd = -1 if process is None else process.link.fd
+        if process is None or link_fd < 0:
+            self._sleep(None)  # whoever ends it rings
             return
-        link_fd = process.link.fd
-        if link_fd < 0:  # who is ending it holds the lock until that is done
-            with self._talking:
-                return
         idle_s = time.monotonic() - self._last_word_s
         has_ended = self._sleep(max(self._rules.ping_every_s - idle_s, 0.01), link_fd)
-        if self._closing or self._process is not process:
+        if self._closing or self.process is not process:
             return
         if has_ended:
             with self._talking:
-                self._bury(process, LinkBrokenError("it closed its end"), "idle")
+                self._lost(process, LinkBrokenError("it closed its end"), "idle")
         elif time.monotonic() - self._last_word_s >= self._rules.ping_every_s:
             self._ping(process)
-
-    def _rest(self, pause_s: float) -> None:
-        """Let the pause go by, whatever rings meanwhile but the end."""
-        over_s = time.monotonic() + pause_s
-        while not self._closing and (left_s := over_s - time.monotonic()) > 0:
-            self._sleep(left_s)
 
     def _sleep(self, limit_s: float | None, link_fd: int | None = None) -> bool:
         """Sleep until the bell rings, the limit, or the end of the host at the link; return whether it was the last."""
@@ -215,159 +200,136 @@ class Supervisor:
         poll.register(self._bell.fd, select.POLLIN)
         if link_fd is not None:
             poll.register(link_fd, 0)  # its end alone
-        roused = {fd for fd, _ in poll.poll(None if limit_s is None else limit_s * 1e3)}
-        if self._bell.fd in roused:
+        ready = {fd for fd, _ in poll.poll(None if limit_s is None else limit_s * 1e3)}
+        if self._bell.fd in ready:
             self._bell.heard()
-        return link_fd in roused
+        return link_fd in ready
 
     def _ping(self, process: HostProcess) -> None:
-        if not self._talking.acquire(blocking=False):
-            self._last_word_s = time.monotonic()  # somebody talks to it: that has a limit of its own
-            return
-        try:
-            if self._process is process:
-                process.exchange("ping", {}, self._rules.ping_limit_s)
-        except LinkBrokenError as error:
-            self._bury(process, error, "idle")
-        finally:
-            self._last_word_s = time.monotonic()
-            self._talking.release()
+        if self._talking.acquire(blocking=False):  # else somebody talks to it: that has a limit of its own
+            try:
+                if self.process is process:
+                    process.exchange("ping", {}, self._rules.ping_limit_s)
+            except LinkBrokenError as error:
+                self._lost(process, error, "idle")
+            finally:
+                self._talking.release()
+        self._last_word_s = time.monotonic()
 
-    def _bury(self, process: HostProcess, error: LinkBrokenError, what: str) -> None:
+    def _lost(self, process: HostProcess, error: LinkBrokenError, what: str) -> None:
         """End a host that died or hangs, and have another started. The caller holds `_talking`."""
-        if self._process is not process:
-            return
-        if self._closing:
-            process.kill()
-            with self._state:
-                self._process = None
-            return
-        with self._state:  # at once: ending it may take seconds, in which nobody should queue for it
-            self._process, self._wanted, self.is_returning = None, False, True
+        with self._condition:  # at once: ending it may take seconds, in which nobody should queue for it
+            if self.process is not process:
+                return
+            self.process, self._state = None, "restarting"
             self.down = f"the engine host failed while {what}; it is being ended"
-        lost = self._residents.names()
-        if isinstance(error, LinkTimeoutError):
-            process.kill()
-            how = f"{error}, and was killed"
-            told = event("host-hung", pid=process.pid, model=lost)
-        else:
-            how = f"{error} ({process.kill(patience_s=0.2)})"
-            told = event("host-died", pid=process.pid, model=lost)
+        is_hung = isinstance(error, LinkTimeoutError)
+        how = process.kill(0.0 if is_hung else 0.2)
+        if self._closing:
+            return
+        how = f"{error}, and was killed" if is_hung else f"{error} ({how})"
+        names = [resident.name for resident in self._residents.all()]
+        told = event("host-hung" if is_hung else "host-died", pid=process.pid, model=names)
         log.error("engine host %d ended while %s: %s", process.pid, what, how, extra=told)
-        self._mourn(f"the engine host ended while {what}: {how}")
+        self._count_death(f"the engine host ended while {what}: {how}")
 
-    def _mourn(self, reason: str) -> None:
-        """Count a death, and decide whether another host is started."""
-        given_up = self._deaths.count(time.monotonic())
-        with self._state:
-            self._process = None
-            self._wanted = not given_up
-            self.is_returning = not given_up
-            self._is_given_up = given_up
-            self._history.ended(reason)
+    def _count_death(self, reason: str) -> None:
+        """Count the end of a host, and decide whether another one is started."""
+        gone: list[Resident] = []
+        with self._condition:
+            self._last_end = (reason, time.monotonic())
             self.down = f"{reason}; it is being started again"
-            gone: list[Resident] = []
-            if given_up:
-                deaths = len(self._deaths)
-                gone = self._residents.forget_all()
-                told = event("host-given-up", count=deaths, model=[resident.name for resident in gone])
-                log.critical("the engine host is given up: it ended %d times", deaths, extra=told)
+            if self._deaths.count(time.monotonic()):
+                self._state = "given-up"
                 self.down = (
-                    f"{reason}; it ended {deaths} times in {self._rules.window_s:g} s and is not started "
+                    f"{reason}; it ended {len(self._deaths)} times in {self._rules.window_s:g} s and is not started "
                     "again: look at the log for the cause, then run: jetsel reload"
                 )
-            self._state.notify_all()
+                gone = self._residents.all()
+                self._residents.forget(*gone)
+                told = event("host-given-up", count=len(self._deaths), model=[resident.name for resident in gone])
+                log.critical("the engine host is given up: it ended %d times", len(self._deaths), extra=told)
+            self._condition.notify_all()
         for resident in gone:
-            resident.refused(self.down)
+            resident.refused(str(self.down))
         self._bell.ring()
         self._changed()
 
-    def _bring_up(self) -> None:
-        try:
-            self._start_one()
-        finally:
-            with self._state:
-                self._starting = None
-
     def _begun(self, process: HostProcess) -> None:
         """Let `close` hang up on a host that is starting."""
-        with self._state:
+        with self._condition:
             self._starting = process
             if self._closing:
                 process.hang_up()
 
     def _start_one(self) -> None:
-        began = time.monotonic()
-        again = self.is_returning
+        began_s, again = time.monotonic(), self.is_returning
+        if self._closing:
+            return
         try:
             process = HostProcess(self._prepare(), self._begun)
         except (EngineFailedError, ConfigError) as error:
-            if self._closing:
-                return
-            if again:
+            if again and not self._closing:
                 log.error("the engine host does not start again: %s", error, extra=event("host-not-started"))
-                self._mourn(str(error))
+                self._count_death(str(error))
                 return
-            with self._state:
-                self._failure, self._wanted, self.down = error, False, str(error)
-                self._failed_s = time.monotonic()
-                self._state.notify_all()
+            with self._condition:
+                self._failure, self._state, self.down = (error, time.monotonic()), "failed", str(error)
+                self._condition.notify_all()
             return
-        with self._state:
-            self._process, self.down, self.is_returning = process, None, False
-            self._history.restarts += again
+        with self._condition:
+            self.process, self._state, self.down = process, "running", None
+            self._restarts += again
             residents = self._residents.all()
             self._last_word_s = time.monotonic()
-            self._state.notify_all()
+            self._condition.notify_all()
         for resident in residents:
-            self._house(resident)
-            if self._closing or self._process is not process:
+            self._load_again(process, resident)
+            if self._closing or self.process is not process:
                 return
-        self.returns_within_s = time.monotonic() - began
-        about = process.about
-        tell = log.warning if again else log.info
-        tell(
+        self.returns_within_s = time.monotonic() - began_s
+        log.log(
+            logging.WARNING if again else logging.INFO,
             "engine host %d runs %s %s under Python %s; models loaded: %d, in %.2f s",
             process.pid,
-            about.get("backend"),
-            about.get("version"),
-            about.get("python"),
+            process.about["backend"],
+            process.about["version"],
+            process.about["python"],
             len(residents),
             self.returns_within_s,
             extra=event("host-started", pid=process.pid, model=[resident.name for resident in residents]),
         )
         self._changed()
 
-    def _house(self, resident: Resident) -> None:
+    def _load_again(self, process: HostProcess, resident: Resident) -> None:
         """Load a model that an earlier host held; one that cannot be any more is left out with its reason."""
-        process = self._process
-        if process is None or not self._residents.holds(resident):
+        if resident not in self._residents.all():
             return
-        reason = None
         try:
-            self._move_in(process, resident, None)
-            self._residents.loaded(resident)
+            self._load(process, resident)
+            self._residents.strike(resident, died=False)
             log.warning("model %s is back", resident.name, extra=event("model-back", model=resident.name))
-            if not self._residents.holds(resident):  # closed meanwhile, when it was nowhere
-                resident.move_out()
+            if resident not in self._residents.all():  # closed meanwhile, when it was nowhere
+                resident.unload()
+            self._changed()
+            return
         except EngineFailedError as error:
             reason = str(error)
         except AnotherHostError:
             return
         except EngineDiedError:
-            strikes = self._residents.strike(resident)
+            strikes = self._residents.strike(resident, died=True)
             if self._closing or strikes < self._rules.most_strikes:
                 return
             reason = f"{resident.name}: the engine host died {strikes} times while loading it: build it again"
-        if reason is not None:
-            self.forget(resident)
-            resident.refused(reason)
-            log.error("model left out: %s", reason, extra=event("model-unavailable", model=resident.name))
+        self.forget(resident)
+        resident.refused(reason)
+        log.error("model left out: %s", reason, extra=event("model-unavailable", model=resident.name))
         self._changed()
 
-    def _move_in(self, process: HostProcess, resident: Resident, progress: Progress | None) -> None:
-        what = f"loading {resident.name}"
-        reply = self.ask(process, "load", resident.request(), self._rules.load_limit_s, what, progress)
-        if not reply.get("ok"):
+    def _load(self, process: HostProcess, resident: Resident) -> None:
+        request, what = resident.request(), f"loading {resident.name}"
+        reply = self.ask(process, "load", request, self._rules.load_limit_s, what)
+        if not reply["ok"]:
             raise EngineFailedError(f"{resident.name}: {reply.get('message')}")
-        resident.moved_in(process, reply)
+        resident.loaded(process, reply)

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from jetsel.config import Config, Models, Power, Server
+from jetsel.config import Config, Models, Power, Server, host_settings
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.loading import load
@@ -87,7 +87,7 @@ def rig() -> Rig:
     listener = Listener(folder / "j.sock", None)
     snapshot = read_snapshot(config)
     port = Port(listener, snapshot.limits.max_bytes, config.server)
-    backends, metering = Backends(config.host), Metering(config.power)
+    backends, metering = Backends(host_settings(config.host)), Metering(config.power)
     load(snapshot, backends, lambda *_: None, threading.Event())
     metering.serve(snapshot.families, config.power)
     dispatcher = Dispatcher(snapshot, port, backends, metering, lambda: config, Notifier())

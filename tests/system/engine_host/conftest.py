@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from jetsel.config import Host
 from jetsel.engines.hosted import HostedBackend
 from jetsel.engines.hosting.rules import RULES, Rules
+from jetsel.host_settings import HostSettings
 from tests.system.engine_host.models import Make
 
 
@@ -18,9 +20,13 @@ def make() -> Iterator[Make]:
     made: list[HostedBackend] = []
 
     def begin(
-        host: Host | None = None, rules: Rules = RULES, changed: Callable[[], None] = lambda: None
+        interpreter: str | None = None,
+        rules: Rules = RULES,
+        changed: Callable[[], None] = lambda: None,
+        **settings: Any,
     ) -> HostedBackend:
-        made.append(HostedBackend("onnxruntime", host or Host(), changed, rules))
+        host = HostSettings(Path("/nonexistent"), interpreter, **settings)
+        made.append(HostedBackend("onnxruntime", host, changed, rules))
         return made[-1]
 
     yield begin

@@ -10,9 +10,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from jetsel.config import Host
 from jetsel.engines.hosted import HostedBackend
 from jetsel.engines.hosting.rules import RULES
+from jetsel.host_settings import HostSettings
 from tests.processes import children_with
 from tests.system import hosts
 from tests.system.engine_host.models import LIMIT_S, Make, is_gone, load, pid_of, tiny
@@ -24,7 +24,7 @@ def test_the_host_ends_with_a_daemon_that_was_killed(tmp_path: Path) -> None:
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
-        backend = HostedBackend("onnxruntime", Host(), lambda: None)
+        backend = HostedBackend("onnxruntime", HostSettings(tmp_path), lambda: None)
         load(backend, weights)
         os.write(theirs, str(pid_of(backend)).encode())
         os.kill(pid_of(backend), signal.SIGSTOP)  # so that it cannot even notice
@@ -37,14 +37,6 @@ def test_the_host_ends_with_a_daemon_that_was_killed(tmp_path: Path) -> None:
     until(lambda: is_gone(host))
 
 
-def test_closing_ends_the_host(make: Make, tmp_path: Path) -> None:
-    backend = make()
-    load(backend, tiny(tmp_path))
-    pid = pid_of(backend)
-    backend.close()
-    assert is_gone(pid)
-
-
 LATE = """#!/bin/sh
 if [ -e {when} ]; then touch {begun}; sleep 600; fi
 exec {python} "$@"
@@ -55,7 +47,7 @@ def test_closing_does_not_wait_for_a_host_that_is_started_again(make: Make, tmp_
     python, when, begun = tmp_path / "python-late", tmp_path / "when", tmp_path / "begun"
     python.write_text(LATE.format(when=when, begun=begun, python=sys.executable))
     python.chmod(0o755)
-    backend = make(Host(interpreter=str(python)), replace(RULES, hello_s=600.0))
+    backend = make(str(python), replace(RULES, hello_s=600.0))
     load(backend, tiny(tmp_path))
     when.touch()
     os.kill(pid_of(backend), signal.SIGKILL)
@@ -66,7 +58,7 @@ def test_closing_does_not_wait_for_a_host_that_is_started_again(make: Make, tmp_
 def test_closing_does_not_wait_for_a_model_that_is_loaded_again(make: Make, tmp_path: Path) -> None:
     when, begun = tmp_path / "when", tmp_path / "begun"
     python = hosts.interpreter(tmp_path, HANGS_LOADING.format(when=str(when), begun=str(begun)))
-    backend = make(Host(interpreter=python), replace(RULES, load_limit_s=600.0))
+    backend = make(python, replace(RULES, load_limit_s=600.0))
     load(backend, tiny(tmp_path))
     when.touch()
     os.kill(pid_of(backend), signal.SIGKILL)
@@ -75,13 +67,13 @@ def test_closing_does_not_wait_for_a_model_that_is_loaded_again(make: Make, tmp_
 
 
 HANGS_LOADING = """
-class Hanging(host.Host):
+class Hanging(serving.Host):
     def _load(self, request):
         if os.path.exists({when!r}):
             open({begun!r}, "w").close()
             time.sleep(600)
         return super()._load(request)
-host.Host = Hanging
+serving.Host = Hanging
 """
 
 
@@ -91,4 +83,4 @@ def is_closed_in_time(backend: HostedBackend) -> None:
     closing.start()
     closing.join(LIMIT_S)
     assert not closing.is_alive()
-    until(lambda: not children_with(os.getpid(), "host.py"))
+    until(lambda: not children_with(os.getpid(), "/engines/host"))

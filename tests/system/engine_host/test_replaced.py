@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jetsel.config import Host
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosting.rules import Rules
 from jetsel.errors import EngineDiedError
@@ -55,7 +54,7 @@ def test_whatever_comes_instead_of_an_answer_the_request_may_be_sent_again(
     make: Make, tmp_path: Path, body: str
 ) -> None:
     change = hosts.ON_INFER.format(once=str(tmp_path / "once"), body=hosts.BODIES[body])
-    backend = make(Host(interpreter=hosts.interpreter(tmp_path, change)))
+    backend = make(hosts.interpreter(tmp_path, change))
     engine = load(backend, tiny(tmp_path))
     first = pid_of(backend)
     with pytest.raises(EngineDiedError) as caught:
@@ -104,24 +103,6 @@ def test_a_host_that_keeps_dying_is_given_up_and_started_again_when_a_model_is_o
         engine.infer(images())
     assert [record.levelno for record in caplog.records if "given up" in record.getMessage()] == [logging.CRITICAL]
     assert is_right(load(backend, tiny(tmp_path)))
-
-
-def test_each_start_after_the_second_waits_twice_as_long(make: Make, tmp_path: Path) -> None:
-    starts, broken = tmp_path / "starts", tmp_path / "broken"
-    change = (
-        f'print(time.monotonic(), file=open({str(starts)!r}, "a")); os.path.exists({str(broken)!r}) and sys.exit(1)'
-    )
-    rules = Rules(first_pause_s=0.2, most_deaths=5)
-    backend = make(Host(interpreter=hosts.interpreter(tmp_path, change)), rules)
-    engine = load(backend, tiny(tmp_path))
-    broken.touch()
-    killed_s = time.monotonic()
-    os.kill(pid_of(backend), signal.SIGKILL)
-    until(lambda: "is not started again" in str(engine.unavailable))
-    began_s = [float(line) for line in starts.read_text().split()][1:]
-    gaps_s = np.diff([killed_s, *began_s])
-    assert len(gaps_s) == 5
-    assert (gaps_s[1:] >= [0.2, 0.4, 0.8, 1.6]).all(), "the first of them at once"
 
 
 def test_many_threads_and_many_kills_give_no_wrong_answer(make: Make, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.config import Host
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosting.rules import Rules
 from tests.system import hosts
@@ -19,7 +18,7 @@ def test_a_start_that_failed_is_not_waited_for_again_by_the_next_model_and_later
 ) -> None:
     starts = tmp_path / "starts"
     change = f'open({str(starts)!r}, "a").write("x"); os.path.exists({str(tmp_path / "mended")!r}) or sys.exit(1)'
-    backend = make(Host(interpreter=hosts.interpreter(tmp_path, change)), Rules(same_failure_s=1.0))
+    backend = make(hosts.interpreter(tmp_path, change), Rules(same_failure_s=1.0))
     for _ in range(3):
         with pytest.raises(EngineFailedError, match="exit status 1"):
             load(backend, tiny(tmp_path))
@@ -39,9 +38,9 @@ def test_an_interpreter_that_ends_at_once_is_told_with_how(make: Make, tmp_path:
     path.write_text(script)
     path.chmod(0o755)
     with pytest.raises(EngineFailedError, match=said):
-        load(make(Host(interpreter=str(path))), tiny(tmp_path))
+        load(make(str(path)), tiny(tmp_path))
 
 
 def test_an_interpreter_that_is_not_there_is_told(make: Make, tmp_path: Path) -> None:
     with pytest.raises(EngineFailedError, match="python-nowhere: No such file or directory; see: jetsel doctor"):
-        load(make(Host(interpreter=str(tmp_path / "python-nowhere"))), tiny(tmp_path))
+        load(make(str(tmp_path / "python-nowhere")), tiny(tmp_path))

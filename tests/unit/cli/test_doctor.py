@@ -18,7 +18,8 @@ from jetsel.cli.checks.models import models, tensorrt
 from jetsel.cli.doctor import examine, subject_of
 from jetsel.config import Config, Host, Models, Power, Server
 from jetsel.engines.building.plans import wanted_key
-from jetsel.engines.hosting.interpreters import Module, Probe
+from jetsel.errors import ModelUnavailableError
+from jetsel.host_settings import HostSettings
 from jetsel.power.idle import Idle, save
 from jetsel.power.machine import Fact, Machine
 from jetsel.weights import Weights
@@ -30,21 +31,14 @@ from tests.unit.power.machines import THERMAL, TX2, put, tx2
 
 BOARDS = Path(__file__).parents[2] / "data/sysfs"
 GPU = {"name": "NVIDIA Tegra X2", "compute_capability": "6.2", "memory_bytes": 8_235_577_344, "is_integrated": True}
-MODULES = {"numpy": "1.13.3", "tensorrt": "8.2.1.8", "pycuda": "2022.1"}
-GOOD = Probe(
-    "/usr/bin/python3",
-    usable=True,
-    python="3.6.9",
-    modules={name: Module(version, None, None) for name, version in MODULES.items()},
-    gpu=GPU,
-)
-BAD = Probe("/usr/bin/python3.8", python="3.8.0", reason="tensorrt is not installed for it", repair="install it")
+GOOD = {"python": "3.6.9", "version": "8.2.1.8", "libraries": {"numpy": "1.13.3", "pycuda": "2022.1"}, "gpu": GPU}
+BAD = ModelUnavailableError("the engine host cannot serve: tensorrt (why); install it")
 
 
-def found(check: Callable[[Subject], Iterator[Finding]], probe: Probe = BAD, **sections: Any) -> dict[str, Finding]:
+def found(check: Callable[[Subject], Iterator[Finding]], hosted: Any = BAD, **sections: Any) -> dict[str, Finding]:
     """What a check finds, by name, where TensorRT's interpreter has been asked already."""
     subject = Subject(None, Config(**sections))
-    subject.tensorrt = probe
+    subject.tensorrt = hosted
     return {finding.name: finding for finding in check(subject)}
 
 
@@ -131,11 +125,11 @@ def test_what_keeps_a_daemon_from_starting_fails(settings: Models, name: str, sa
 
 
 def test_the_interpreter_that_sees_tensorrt_is_told_with_its_libraries_and_its_gpu() -> None:
-    assert found(tensorrt, GOOD) == {
+    assert found(tensorrt, GOOD, host=Host(interpreter="/usr/bin/python3")) == {
         "Python": Finding(
             "Python",
             "ok",
-            "/usr/bin/python3, Python 3.6.9, numpy 1.13.3, tensorrt 8.2.1.8, pycuda 2022.1, NVIDIA Tegra X2",
+            "/usr/bin/python3, Python 3.6.9, TensorRT 8.2.1.8, numpy 1.13.3, pycuda 2022.1, NVIDIA Tegra X2",
         )
     }
 
@@ -148,14 +142,14 @@ def test_the_interpreter_that_sees_tensorrt_is_told_with_its_libraries_and_its_g
 def test_what_is_missing_is_told_and_a_failure_only_where_tensorrt_is_used(settings: Models, state: str) -> None:
     told = found(tensorrt, BAD, models=settings)["Python"]
     assert (told.state, told.repair) == (state, "install it")
-    assert "tensorrt is not installed" in told.said
+    assert "tensorrt (why)" in told.said
 
 
 def test_engines_that_fit_are_stale_or_are_missing_are_told_apart(tmp_path: Path) -> None:
-    about = {"version": "8.2.1.8", "gpu": GPU}
+    about, settings = {"version": "8.2.1.8", "gpu": GPU}, HostSettings(tmp_path)
     backends = dict.fromkeys(("xs", "s", "xl"), "tensorrt")
-    put_engine(tmp_path, wanted_key(weights_of("xl"), Host(), about))
-    put_engine(tmp_path, wanted_key(weights_of("s"), Host(), {**about, "version": "8.0.1.6"}))
+    put_engine(tmp_path, wanted_key(weights_of("xl"), settings, about))
+    put_engine(tmp_path, wanted_key(weights_of("s"), settings, {**about, "version": "8.0.1.6"}))
     for at_start, state in ((False, "failed"), (True, "warning")):
         host = Host(engines=str(tmp_path), build_at_start=at_start)
         told = found(tensorrt, GOOD, models=Models(backends=backends), host=host)

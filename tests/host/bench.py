@@ -1,16 +1,18 @@
-"""What the tests of the TensorRT host share: a real host process over a double of TensorRT, and small ONNX files."""
+"""What the tests of the host share: a real host process, over a double of TensorRT or not, and small ONNX files."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.engines.building.calibrating import CalibrationFeed
 from jetsel.engines.hosting.link import LinkBrokenError
 from jetsel.engines.hosting.process import HostProcess, Start
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX
@@ -25,66 +27,68 @@ FLOAT, INT8, HALF = 1, 3, 10  # TensorProto.DataType in onnx.proto
 class Bench:
     """One host process; `board` is its simulated board, which can be changed while it runs."""
 
-    def __init__(self, interpreter: Path, folder: Path, board: Mapping[str, Any]) -> None:
+    def __init__(
+        self, interpreter: str | Path, folder: Path, backend: str = "tensorrt", reserve_bytes: int = 0
+    ) -> None:
         self.folder = folder
-        self._board_file = folder / "board.json"
-        self.set_board(board)
-        start = Start(str(interpreter), "tensorrt", {"JETSEL_DOUBLE": str(self._board_file)}, 0, LIMIT_S)
-        self.process = HostProcess(start)
+        self.process = HostProcess(Start(str(interpreter), backend, reserve_bytes, LIMIT_S))
         self.region = self.process.memory.take(SIZE_BYTES)
         self.told: list[tuple[str, float | None]] = []
         self.ends = "exit status 0"  # how it has to end
 
     def set_board(self, board: Mapping[str, Any]) -> None:
         """Change the board, faults included."""
-        aside = self._board_file.with_suffix(".aside")
-        aside.write_text(json.dumps(board))
-        aside.replace(self._board_file)
+        set_board(self.folder, board)
 
     def build(
-        self, onnx: bytes, batches: Iterable[NDArray[np.float32]] = (), *, name: str = "m", **changes: Any
+        self, onnx: bytes, photographs: NDArray[np.float32] | None = None, *, name: str = "m", **changes: Any
     ) -> dict[str, Any]:
-        """Ask for NAME.plan of this ONNX file; `batches` are what a calibration gets."""
+        """Ask for NAME.plan of this ONNX file; `photographs` are what a calibration gets."""
         (self.folder / f"{name}.onnx").write_bytes(onnx)
         request = {
             "onnx": str(self.folder / f"{name}.onnx"),
             "plan": str(self.folder / f"{name}.plan"),
             "precision": "fp32",
+            "is_half": False,
+            "has_qdq": False,
             "max_batch": 4,
             "input_px": [HEIGHT_PX, WIDTH_PX],
             "workspace_bytes": 1 << 26,
-            "timing_cache": None,
+            "lean_tactics": False,
+            "timing_cache": str(self.folder / "timings"),
             "calibration_cache": None,
-            "options": {},
-            "input": {"offset": self.region.offset, "bytes": self.region.size},
         }
-        coming = iter(batches)
-
-        def feed() -> dict[str, Any]:
-            batch = next(coming, None)
-            if batch is None:
-                return {"count": 0, "shape": [0, 3, HEIGHT_PX, WIDTH_PX]}
-            self._write(batch)
-            return {"count": len(batch), "shape": list(batch.shape)}
-
         self.told.clear()
+        feed = None if photographs is None else CalibrationFeed(Photographs(photographs), self.process.memory)
         return self.process.exchange(
             "build", {**request, **changes}, LIMIT_S, lambda stage, share: self.told.append((stage, share)), feed
         )
 
     def load(self, key: int = 1, *, name: str = "m", **changes: Any) -> dict[str, Any]:
-        """Ask for NAME.plan to be loaded."""
+        """Ask for NAME.plan to be loaded, made for this very place."""
+        about = self.process.about
+        made_for = {"tensorrt": about["version"], "gpu": about["gpu"]["name"]}
+        made_for["compute_capability"] = about["gpu"]["compute_capability"]
+        return self.load_file(self.folder / f"{name}.plan", key, **{"made_for": made_for, **changes})
+
+    def load_file(self, path: Path, key: int = 1, **changes: Any) -> dict[str, Any]:
+        """Ask for a file to be loaded."""
         request = {
             "model": key,
-            "name": name,
-            "path": str(self.folder / f"{name}.plan"),
-            "sha256": None,
-            "classes": None,
+            "name": path.stem,
+            "path": str(path),
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "classes": 4,
             "input_px": [HEIGHT_PX, WIDTH_PX],
             "threads": 1,
-            "made_for": None,
         }
         return self.process.exchange("load", {**request, **changes}, LIMIT_S)
+
+    def leave(self, how: str = "exit status 0") -> None:
+        """Have it leave, and see how it ended."""
+        with contextlib.suppress(LinkBrokenError):
+            self.process.exchange("quit", {}, LIMIT_S)
+        assert self.process.kill(patience_s=LIMIT_S) == how
 
     def infer(self, batch: NDArray[np.float32], key: int = 1) -> dict[str, Any]:
         """Ask for one run; the reply's arrays are replaced by what they hold."""
@@ -112,25 +116,42 @@ class Bench:
 Begin = Callable[..., Bench]
 
 
+def set_board(folder: Path, board: Mapping[str, Any]) -> Path:
+    """Write the board that an interpreter with a double reads, and return its file."""
+    aside, file = folder / "board.aside", folder / "board.json"
+    aside.write_text(json.dumps(board))
+    return aside.replace(file)
+
+
+class Photographs:
+    """Photographs to calibrate with."""
+
+    source = "pixels"
+
+    def __init__(self, batch: NDArray[np.float32]) -> None:
+        self._batch = batch
+
+    def __len__(self) -> int:
+        return len(self._batch)
+
+    def __iter__(self) -> Iterator[NDArray[np.float32]]:
+        return (image[None] for image in self._batch)
+
+
 @contextlib.contextmanager
 def benches(folder: Path) -> Iterator[Begin]:
     """Starts hosts: begin(generation, **board). Each has to leave cleanly at the end, its CUDA context too."""
-    with contextlib.ExitStack() as stack:
+    begun: list[Bench] = []
 
-        def begin(generation: str, **board: Any) -> Bench:
-            mine = folder / str(len(list(folder.iterdir())))
-            mine.mkdir()
-            bench = Bench(make_interpreter(mine / "python", generation), mine, board)
-            stack.callback(_left, bench)
-            return bench
+    def begin(generation: str, **board: Any) -> Bench:
+        mine = folder / str(len(begun))
+        mine.mkdir()
+        begun.append(Bench(make_interpreter(mine / "python", generation, board=set_board(mine, board)), mine))
+        return begun[-1]
 
-        yield begin
-
-
-def _left(bench: Bench) -> None:
-    with contextlib.suppress(LinkBrokenError):
-        bench.process.exchange("quit", {}, LIMIT_S)
-    assert bench.process.kill(patience_s=10) == bench.ends
+    yield begin
+    for bench in begun:
+        bench.leave(bench.ends)
 
 
 def typed_model(weights: NDArray[np.float32], kind: int = FLOAT, *, step: float | None = None) -> bytes:

@@ -1,0 +1,58 @@
+"""What each backend offers to the requests: a runtime, and the models that it loads."""
+
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from .memory import Shared, available_bytes, resident_bytes
+from .messages import Progress, Refusal
+
+NextBatch = Callable[[int], Any]
+"""Takes a number of photographs and returns as many to calibrate with, (count, 3, height, width) float32; the last ones
+are repeated where fewer are left, and None comes after them."""
+
+
+class Model:
+    """One loaded model. max_batch: images at a time, None without a limit; scratch_bytes: what a run works in."""
+
+    max_batch: Optional[int] = None
+    scratch_bytes: Optional[int] = None
+
+    def run(self, batch: Any) -> Tuple[Any, Any, Optional[float]]:
+        """Return logits (n, classes) float32, the embedding (n, width) or None, and the device's own ms or None.
+
+        batch: (n, 3, height, width) float32, a view of the shared memory. The next run may overwrite the arrays.
+        Raises Refusal("infer-failed", ...) or Poisoned.
+        """
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Free what it holds."""
+
+
+class Runtime:
+    """One backend and everything that its models share."""
+
+    def describe(self) -> Dict[str, Any]:
+        """Return "version", "libraries" and "gpu" as the reply to hello has them."""
+        raise NotImplementedError
+
+    def available_bytes(self) -> Optional[int]:
+        """Return the memory that another model could still take."""
+        return available_bytes()
+
+    def held_bytes(self) -> Optional[int]:
+        """Return a number that grows by what loading a model takes."""
+        return resident_bytes()
+
+    def open(self, request: Dict[str, Any], content: bytes) -> Model:
+        """Load one model from its file's content; raises Refusal, or Poisoned."""
+        raise NotImplementedError
+
+    def build(self, request: Dict[str, Any], progress: Progress, next_batch: NextBatch) -> Dict[str, Any]:
+        """Build an engine; raises Refusal, or Poisoned."""
+        raise Refusal("unsupported", "this backend runs ONNX files as they are: nothing has to be built")
+
+    def mapped(self, shared: Shared) -> None:
+        """Take note that shared memory was mapped, in place of what was mapped before."""
+
+    def close(self) -> None:
+        """Free the device."""

@@ -1,0 +1,195 @@
+"""Build one TensorRT engine out of one ONNX file, by the calls that this TensorRT has."""
+
+import contextlib
+import hashlib
+import os
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+from .backend import NextBatch
+from .gpu import Gpu
+from .messages import Refusal
+from .monitoring import BuildMonitor, Calibration
+
+
+class EngineBuild:
+    """One build. notes: what its owner should know of it, one sentence each."""
+
+    def __init__(
+        self, trt: Any, gpu: Gpu, log: Any, logger: Any, request: Dict[str, Any], monitor: BuildMonitor
+    ) -> None:
+        self._trt, self._gpu, self._log, self._logger = trt, gpu, log, logger
+        self._request, self._monitor = request, monitor
+        self._calibration: Optional[Calibration] = None
+        self.notes: List[str] = []
+
+    def run(self, next_batch: NextBatch) -> Dict[str, Any]:
+        """Build, write the plan, and return the reply; raises Refusal."""
+        began = time.monotonic()
+        self._log.clear()
+        try:
+            self._builder = self._trt.Builder(self._logger)
+        except TypeError as error:  # so pybind says that TensorRT returned nothing
+            raise Refusal("build-failed", f"TensorRT makes no builder: {self._log.why()} ({error})") from None
+        self._config = self._builder.create_builder_config()
+        network = self._parse()
+        shape = self._profile(network)
+        try:
+            self._set_precision(next_batch, shape)
+            self._limit_workspace()
+            has_timings = self._use_timings()
+            plan = self._build(network)
+            table = self._calibration.table if self._calibration else None
+        finally:
+            if self._calibration is not None:
+                self._calibration.close()
+        if has_timings:
+            self._save("timing_cache", self._config.get_timing_cache().serialize())
+        self._save("calibration_cache", table)
+        path = self._request["plan"]
+        try:
+            Path(path).write_bytes(plan)
+        except OSError as error:
+            raise Refusal("build-failed", f"{path} cannot be written: {error.strerror}") from None
+        return {
+            "plan_bytes": len(plan),
+            "sha256": hashlib.sha256(plan).hexdigest(),
+            "build_s": time.monotonic() - began,
+            "notes": self.notes,
+        }
+
+    def _parse(self) -> Any:
+        """Return the network that the ONNX file describes; raises Refusal."""
+        flags, kinds = 0, self._trt.NetworkDefinitionCreationFlag
+        if hasattr(kinds, "EXPLICIT_BATCH"):
+            flags |= 1 << int(kinds.EXPLICIT_BATCH)
+        if self._is_typed():
+            flags |= 1 << int(kinds.STRONGLY_TYPED)
+        network = self._builder.create_network(flags)
+        parser = self._trt.OnnxParser(network, self._logger)
+        if not parser.parse(Path(self._request["onnx"]).read_bytes()):
+            errors = [str(parser.get_error(index).desc()) for index in range(parser.num_errors)]
+            raise Refusal("build-failed", "TensorRT does not take this ONNX file: {}".format("; ".join(errors)))
+        return network
+
+    def _is_typed(self) -> bool:
+        """Return whether the types that the ONNX file has are to be kept: of one in FP16, where TensorRT can."""
+        can = hasattr(self._trt.NetworkDefinitionCreationFlag, "STRONGLY_TYPED")
+        return can and self._request["precision"] == "fp16" and bool(self._request["is_half"])
+
+    def _profile(self, network: Any) -> List[int]:
+        """Return the largest input; where the batch is free, add a profile from one image to as many as asked for."""
+        given = network.get_input(0)
+        shape, wanted = list(given.shape), [3, *self._request["input_px"]]
+        if len(shape) != 4 or any(has not in (-1, wants) for has, wants in zip(shape[1:], wanted)):
+            raise Refusal("build-failed", f"its input is {shape}, not {wanted} after the batch: export it")
+        if -1 not in shape:
+            return [int(extent) for extent in shape]
+        most = int(self._request["max_batch"]) if shape[0] == -1 else int(shape[0])
+        least = 1 if shape[0] == -1 else most
+        profile = self._builder.create_optimization_profile()
+        profile.set_shape(given.name, (least, *wanted), (most, *wanted), (most, *wanted))
+        if self._config.add_optimization_profile(profile) < 0:
+            raise Refusal("build-failed", f"TensorRT does not take a batch of {most}: {self._log.why()}")
+        return [most, *wanted]
+
+    def _set_precision(self, next_batch: NextBatch, shape: List[int]) -> None:
+        """Set what the precision needs; raises Refusal where this TensorRT or GPU has no such thing."""
+        precision = self._request["precision"]
+        if precision == "int8":
+            self._set_int8(next_batch, shape)
+        elif precision == "fp16" and not self._is_typed():
+            if not self._set_flag("FP16"):
+                raise Refusal("unsupported", f"TensorRT {self._trt.__version__} takes fp16 from a file in FP16 alone")
+            if not getattr(self._builder, "platform_has_fast_fp16", True):
+                self.notes.append("this GPU is not fast in FP16: fp32 may be as good")
+
+    def _set_int8(self, next_batch: NextBatch, shape: List[int]) -> None:
+        has_qdq = bool(self._request["has_qdq"])
+        if not has_qdq and not hasattr(self._trt, "IInt8EntropyCalibrator2"):
+            raise Refusal(
+                "unsupported",
+                f"TensorRT {self._trt.__version__} does not calibrate: INT8 needs an ONNX file with Q/DQ nodes "
+                "(quantise it with ONNX Runtime or NVIDIA's ModelOpt), or set [host] precision to fp16",
+            )
+        self._set_flag("INT8")
+        if getattr(self._builder, "platform_has_fast_fp16", False):
+            self._set_flag("FP16")  # for the layers that have no INT8 form
+        if not has_qdq:
+            self._calibration = Calibration(self._gpu, self._monitor, next_batch, shape)
+            self._calibration.table = _content(self._request["calibration_cache"])
+            self._config.int8_calibrator = self._calibrator = self._calibration.calibrator(self._trt)
+
+    def _set_flag(self, name: str) -> bool:
+        flag = getattr(self._trt.BuilderFlag, name, None)
+        if flag is not None:
+            self._config.set_flag(flag)
+        return flag is not None
+
+    def _limit_workspace(self) -> None:
+        size_bytes = int(self._request["workspace_bytes"])
+        if hasattr(self._config, "set_memory_pool_limit"):
+            self._config.set_memory_pool_limit(self._trt.MemoryPoolType.WORKSPACE, size_bytes)
+        else:
+            self._config.max_workspace_size = size_bytes
+
+    def _use_timings(self) -> bool:
+        """Use the timings of earlier builds, none where TensorRT refuses those; return whether new ones are kept."""
+        path = self._request["timing_cache"]
+        for content in (_content(path) or b"", b""):
+            cache = self._config.create_timing_cache(content)
+            if cache is not None and self._config.set_timing_cache(cache, False):
+                return True
+            self.notes.append(f"the timing cache {path} was of no use here and is replaced")
+            self._log.clear()
+        return False
+
+    def _build(self, network: Any) -> bytes:
+        """Return the plan; a build that fails without cuDNN and cuBLAS is tried again with them."""
+        if hasattr(self._config, "progress_monitor"):
+            self._kept = self._config.progress_monitor = self._monitor.tensorrt_monitor(self._trt)
+        else:
+            self._log.listen = lambda line: self._monitor.tell("building: " + line, None)
+        everything = self._exclude_libraries() if self._request["lean_tactics"] else None
+        try:
+            plan = self._builder.build_serialized_network(network, self._config)
+            if plan is None and everything is not None and self._monitor.failure is None:
+                self.notes.append("built with cuDNN and cuBLAS: without them TensorRT finds no engine")
+                self._config.set_tactic_sources(everything)
+                plan = self._builder.build_serialized_network(network, self._config)
+        finally:
+            self._log.listen = None
+        if self._monitor.failure is not None:
+            raise self._monitor.failure
+        if plan is None:
+            message = "TensorRT builds no engine: {}; where it is short of memory, see [host] workspace_mb"
+            raise Refusal("build-failed", message.format(self._log.why()))
+        return bytes(plan)
+
+    def _exclude_libraries(self) -> Optional[int]:
+        """Do without the hundreds of megabytes of cuDNN and cuBLAS; return the tactic sources from before."""
+        kinds = self._trt.TacticSource
+        everything = lean = int(self._config.get_tactic_sources())
+        for library in ("CUBLAS", "CUBLAS_LT", "CUDNN"):
+            if hasattr(kinds, library):
+                lean &= ~(1 << int(getattr(kinds, library)))
+        return everything if self._config.set_tactic_sources(lean) else None
+
+    def _save(self, what: str, content: Any) -> None:
+        """Keep a cache for the next build, for which it is a help and no condition."""
+        path = self._request[what]
+        if path is None or content is None:
+            return
+        aside = f"{path}.{os.getpid()}"
+        with contextlib.suppress(OSError):
+            Path(aside).write_bytes(bytes(content))
+            Path(aside).replace(path)
+
+
+def _content(path: Optional[str]) -> Optional[bytes]:
+    """Return a file's content; None where there is no such file."""
+    try:
+        return None if path is None else Path(path).read_bytes()
+    except OSError:
+        return None

@@ -1,0 +1,168 @@
+"""The GPU through pycuda: its one context, its memory, and page-locked memory to copy from."""
+
+import ctypes
+import importlib
+from typing import Any, Dict, List, Optional, Tuple
+
+from .memory import Shared, available_bytes, total_bytes
+from .messages import Poisoned, Refusal, say
+
+
+class Gpu:
+    """The first GPU: its context, which belongs to the one thread, one stream, and memory that all models share."""
+
+    def __init__(self) -> None:
+        cuda: Any = importlib.import_module("pycuda.driver")
+        self.cuda = cuda
+        try:
+            cuda.init()
+            self.device = cuda.Device(0)
+            # TensorRT's own threads see the primary context alone; a pycuda that is older than it makes a new one.
+            if hasattr(self.device, "retain_primary_context"):
+                self._context = self.device.retain_primary_context()
+                self._context.push()
+            else:
+                self._context = self.device.make_context()
+            self.stream = cuda.Stream()
+            self.began, self.ended = cuda.Event(), cuda.Event()
+        except cuda.Error as error:
+            raise Refusal("unsupported", f"CUDA does not start: {error}; may this account use the GPU?") from None
+        self.scratch = Scratch(self)
+        self._staging: Any = None
+        self._registered: Any = None
+        self._first = self._end = 0  # addresses of the registered memory
+
+    def describe(self) -> Dict[str, Any]:
+        """Return the "gpu" of the reply to hello."""
+        major, minor = self.device.compute_capability()
+        return {
+            "name": str(self.device.name()),
+            "compute_capability": f"{major}.{minor}",
+            "memory_bytes": int(self.device.total_memory()),
+            "is_integrated": self.is_integrated(),
+            # As NVIDIA's support matrices have it. Asking a builder would load hundreds of megabytes of kernels.
+            "fast_fp16": (major, minor) in ((5, 3), (6, 0), (6, 2)) or major >= 7,
+            "fast_int8": (major, minor) == (6, 1) or major >= 7,
+        }
+
+    def is_integrated(self) -> bool:
+        """Return whether GPU and processor share their memory, as on every Jetson."""
+        return bool(self.device.get_attribute(self.cuda.device_attribute.INTEGRATED))
+
+    def memory(self) -> Tuple[Optional[int], Optional[int]]:
+        """Return (available, total) bytes: of the whole board where the memory is shared, else of the GPU."""
+        if self.is_integrated():
+            return available_bytes(), total_bytes()
+        try:
+            free, total = self.cuda.mem_get_info()
+        except self.cuda.Error as error:
+            raise Poisoned(f"the GPU does not say how much memory is free: {error}") from None
+        return int(free), int(total)
+
+    def allocate(self, size_bytes: int) -> Any:
+        """Return device memory, aligned to 256 bytes as cuMemAlloc has it; raises Refusal where there is too little."""
+        try:
+            return self.cuda.mem_alloc(size_bytes)
+        except self.cuda.MemoryError as error:
+            message = "the GPU has no {} bytes left ({}): serve fewer or smaller models ([models] only)"
+            raise Refusal("load-failed", message.format(size_bytes, error)) from None
+
+    def free(self, memory: Any) -> None:
+        """Free device memory; a GPU that failed frees everything when the process ends."""
+        try:
+            memory.free()
+        except self.cuda.Error as error:
+            say(f"GPU memory was not freed: {error}")
+
+    def register(self, shared: Shared) -> None:
+        """Page-lock the shared memory where the board can (a TX2 cannot), so that inputs are copied from it at once."""
+        self.unregister()
+        asked = getattr(self.cuda.device_attribute, "HOST_REGISTER_SUPPORTED", None)
+        if asked is not None and not self.device.get_attribute(asked):
+            return
+        try:
+            self._registered = self.cuda.register_host_memory(shared.view(0, (shared.size // 4,)))
+        except self.cuda.Error:
+            return  # the staging buffer is used instead
+        self._first, self._end = shared.address, shared.address + shared.size
+
+    def unregister(self) -> None:
+        """Give up the page-locking of the shared memory."""
+        registered, self._registered, self._first, self._end = self._registered, None, 0, 0
+        if registered is not None:
+            try:
+                registered.base.unregister()
+            except self.cuda.Error as error:
+                say(f"shared memory was not unregistered: {error}")
+
+    def source(self, batch: Any, dtype: str) -> Any:
+        """Return page-locked memory that holds the batch: itself where it can be read in place, else a copy."""
+        import numpy
+
+        if dtype == "float32" and self._first <= int(batch.ctypes.data) < self._end:
+            return batch
+        size_bytes = batch.size * numpy.dtype(dtype).itemsize
+        if self._staging is None or self._staging.nbytes < size_bytes:
+            self._staging = self.cuda.pagelocked_empty(size_bytes, numpy.uint8)
+        copy = self._staging[:size_bytes].view(dtype).reshape(batch.shape)
+        copy[...] = batch
+        return copy
+
+    def close(self) -> None:
+        """Leave the context, after all that lives in it."""
+        self.unregister()
+        self.scratch.close()
+        self._staging = None
+        del self.began, self.ended, self.stream
+        try:
+            self._context.pop()
+            self._context.detach()
+        except self.cuda.Error as error:
+            say(f"the CUDA context was not left: {error}")
+
+
+class Scratch:
+    """One buffer of scratch memory for all engines, as large as the largest wants: they run one at a time."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+        self._contexts: List[Any] = []
+        self._memory: Any = None
+        self._size = 0
+
+    def lend(self, context: Any, size_bytes: int) -> None:
+        """Give a context the buffer, larger than before where it has to be; raises Refusal."""
+        self._contexts.append(context)
+        if size_bytes > self._size:
+            larger, former = self._gpu.allocate(size_bytes), self._memory
+            self._memory, self._size = larger, size_bytes
+            for other in self._contexts:
+                self._set(other)
+            if former is not None:
+                self._gpu.free(former)
+        elif self._memory is not None:
+            self._set(context)
+
+    def take_back(self, context: Any) -> None:
+        """Forget a context; the last one takes the buffer with it."""
+        self._contexts = [other for other in self._contexts if other is not context]
+        if not self._contexts:
+            self.close()
+
+    def close(self) -> None:
+        """Free the buffer."""
+        memory, self._memory, self._size = self._memory, None, 0
+        if memory is not None:
+            self._gpu.free(memory)
+
+    def _set(self, context: Any) -> None:
+        address = int(self._memory)
+        if hasattr(context, "set_device_memory"):
+            context.set_device_memory(address, self._size)
+            return
+        try:
+            context.device_memory = address
+        except TypeError:  # up to 8.4 it takes a C pointer alone, which in Python is a capsule
+            capsule = ctypes.pythonapi.PyCapsule_New
+            capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+            context.device_memory = capsule(address, None, None)

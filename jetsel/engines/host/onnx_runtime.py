@@ -1,0 +1,56 @@
+"""ONNX Runtime on the processor: what tests use in place of a GPU, and a crash of it reaches no other process."""
+
+import importlib
+import os
+from typing import Any, Dict, Optional, Tuple
+
+from .backend import Model, Runtime
+from .messages import Refusal, first_line
+
+
+class OnnxRuntime(Runtime):
+    """ONNX Runtime with its processor provider."""
+
+    def __init__(self) -> None:
+        # From 1.31 on ONNX Runtime reports to its maker over the network, unless this stands before it is imported.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+        self._onnxruntime = importlib.import_module("onnxruntime")
+
+    def describe(self) -> Dict[str, Any]:
+        """See Runtime.describe."""
+        return {"version": str(self._onnxruntime.__version__), "libraries": {}, "gpu": None}
+
+    def open(self, request: Dict[str, Any], content: bytes) -> Model:
+        """See Runtime.open."""
+        options = self._onnxruntime.SessionOptions()
+        options.intra_op_num_threads = int(request.get("threads") or 1)
+        options.inter_op_num_threads = 1
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.log_severity_level = 3
+        try:
+            session = self._onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # ONNX Runtime's exceptions share no base but this one; they end here
+            raise Refusal("load-failed", f"ONNX Runtime does not load it: {first_line(error)}") from None
+        return OnnxModel(session)
+
+
+class OnnxModel(Model):
+    """One session of ONNX Runtime."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        (given,) = session.get_inputs()
+        names = {output.name for output in session.get_outputs()}
+        if "logits" not in names:
+            raise Refusal("load-failed", "it has no output named logits; export it again")
+        self._outputs = [name for name in ("logits", "embedding") if name in names]
+        self._input = given.name
+        self.max_batch = given.shape[0] if isinstance(given.shape[0], int) else None
+
+    def run(self, batch: Any) -> Tuple[Any, Any, Optional[float]]:
+        """See Model.run."""
+        try:
+            found = self._session.run(self._outputs, {self._input: batch})
+        except Exception as error:  # as above
+            raise Refusal("infer-failed", f"inference failed: {first_line(error)}") from None
+        return found[0], found[1] if len(found) > 1 else None, None

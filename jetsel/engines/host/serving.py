@@ -1,0 +1,249 @@
+"""Answer the daemon's messages until it closes its end: the models that are loaded, and each kind of request."""
+
+import argparse
+import contextlib
+import ctypes
+import hashlib
+import importlib
+import os
+import platform
+import signal
+import socket
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional
+
+from .backend import Model, Runtime
+from .memory import Shared
+from .messages import Channel, DaemonGone, Poisoned, Refusal, one_line, say
+
+PROTOCOL = 2
+PR_SET_PDEATHSIG = 1  # prctl(2)
+RUNTIMES = {"onnxruntime": "onnx_runtime:OnnxRuntime", "tensorrt": "tensorrt_runtime:TensorRTRuntime"}
+NEEDED = {"onnxruntime": ("numpy", "onnxruntime"), "tensorrt": ("numpy", "tensorrt", "pycuda.driver")}
+
+
+class Host:
+    """Everything that is loaded, and the answer to each kind of message."""
+
+    def __init__(self, backend: str, channel: Channel) -> None:
+        self._channel = channel
+        self._backend = backend
+        self._models: Dict[int, Model] = {}
+        self._runtime: Any = None
+        self._shared: Any = None
+        self._reserve_bytes = 0
+        self._request_id: Any = None
+        self._kinds: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
+            "hello": self._hello,
+            "load": self._load,
+            "unload": self._unload,
+            "infer": self._infer,
+            "build": self._build,
+            "ping": lambda _: {},
+            "quit": lambda _: {},
+        }
+
+    def serve(self) -> int:
+        """Answer messages until the daemon closes its end or says quit; return the exit status."""
+        status: Optional[int] = None
+        try:
+            while status is None:
+                request = self._channel.receive()
+                status = 0 if request is None else self._answer(request)
+        except DaemonGone as error:
+            say(f"leaving: {error}")
+            return 1
+        finally:
+            self._close()
+        return status
+
+    def _answer(self, request: Dict[str, Any]) -> Optional[int]:
+        """Answer one request; return the exit status where it was the last."""
+        self._request_id = request["id"]
+        status = 0 if request["do"] == "quit" else None
+        try:
+            reply = dict(self._kinds[request["do"]](request), ok=True)
+        except Refusal as refusal:
+            reply = {"ok": False, "code": refusal.code, "message": one_line(str(refusal))}
+        except Poisoned as error:
+            say(f"the device failed: {error}")
+            reply = {"ok": False, "code": "poisoned", "message": one_line(str(error))}
+            status = 3
+        except DaemonGone:
+            raise
+        except Exception as error:  # a request that fails in a way not thought of fails alone
+            traceback.print_exc()
+            reply = {"ok": False, "code": "internal", "message": one_line(f"{type(error).__name__}: {error}")}
+        reply["id"] = self._request_id
+        self._channel.send(reply)
+        return status
+
+    def _progress(self, stage: str, share: Optional[float]) -> None:
+        self._channel.send({"id": self._request_id, "progress": {"stage": one_line(stage), "share": share}})
+
+    def _hello(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        _check_modules(self._backend)
+        import numpy
+
+        self._reserve_bytes = request["reserve_bytes"]
+        module, _, name = RUNTIMES[self._backend].partition(":")
+        runtime: Runtime = getattr(importlib.import_module("." + module, __package__), name)()
+        self._shared = Shared(request["memory_fd"], request["memory_bytes"])
+        runtime.mapped(self._shared)
+        self._runtime = runtime
+        found = runtime.describe()
+        found["libraries"]["numpy"] = str(numpy.__version__)
+        return dict(found, protocol=PROTOCOL, python=platform.python_version(), backend=self._backend)
+
+    def _load(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        content = _read_file(request["path"], request["sha256"])
+        self._check_reserve(max(len(content), int(request.get("expected_bytes") or 0)), "before it was loaded")
+        before = self._runtime.held_bytes()
+        self._progress("loading", None)
+        model: Model = self._runtime.open(request, content)
+        del content
+        try:
+            self._progress("warming up", None)
+            found = self._warm_up(model, request)
+            after = self._runtime.held_bytes()
+            self._check_reserve(0, "once it was loaded")
+        except BaseException:
+            model.close()
+            raise
+        former = self._models.pop(request["model"], None)
+        if former is not None:
+            former.close()
+        self._models[request["model"]] = model
+        # Other programs may have given back more memory meanwhile than the model took.
+        is_known = before is not None and after is not None and after > before
+        found.update(max_batch=model.max_batch, scratch_bytes=model.scratch_bytes)
+        return dict(found, cost_bytes=after - before if is_known else None)
+
+    def _check_reserve(self, more_bytes: int, when: str) -> None:
+        """Raise Refusal where less than the reserve would be left."""
+        available = self._runtime.available_bytes()
+        if available is not None and available - more_bytes < self._reserve_bytes:
+            left_mb, reserve_mb = (available - more_bytes) / 1e6, self._reserve_bytes / 1e6
+            raise Refusal(
+                "memory-reserve",
+                f"{left_mb:.0f} MB would be left {when}, less than the reserve of {reserve_mb:.0f} MB: "
+                "serve fewer or smaller models ([models] only), or lower [host] reserve_mb",
+            )
+
+    def _warm_up(self, model: Model, request: Dict[str, Any]) -> Dict[str, Any]:
+        """Run a fixed pattern twice, and refuse outputs of no use; return the outputs' widths and a run's ms."""
+        import numpy
+
+        height, width = request["input_px"]
+        pattern = numpy.linspace(-2.0, 2.0, 3 * height * width, dtype=numpy.float32).reshape(1, 3, height, width)
+        for _ in range(2):  # the first run is never the usual one
+            began = time.perf_counter()
+            logits, embedding, _ = model.run(pattern)
+            run_ms = (time.perf_counter() - began) * 1e3
+        if logits.shape != (1, request["classes"]) or logits.dtype != numpy.float32:
+            raise Refusal(
+                "bad-output",
+                f"its logits are {logits.dtype} of shape {logits.shape}, and its labels are {request['classes']}",
+            )
+        for array in (logits, embedding):
+            if array is not None and not numpy.isfinite(array).all():
+                message = "it answers numbers that are not finite: export it again, or build it as fp32"
+                raise Refusal("bad-output", message)
+        width = None if embedding is None else int(embedding.shape[1])
+        return {"classes": int(logits.shape[1]), "embedding_width": width, "run_ms": run_ms}
+
+    def _unload(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        model = self._models.pop(request["model"], None)
+        if model is not None:
+            model.close()
+        return {}
+
+    def _infer(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        began = time.perf_counter()
+        self._map(request["memory_bytes"])
+        model = self._models.get(request["model"])
+        if model is None:
+            raise Refusal("bad-request", f"model {request['model']} is not loaded")
+        given, out = request["input"], request["output"]
+        batch = self._shared.view(given["offset"], tuple(given["shape"]))
+        logits, embedding, device_ms = model.run(batch)
+        offset, end = out["offset"], out["offset"] + out["bytes"]
+        written: Dict[str, Any] = {"logits": None, "embedding": None}
+        for name, array in (("logits", logits), ("embedding", embedding)):
+            if array is None:
+                continue
+            if array.ndim != 2 or len(array) != len(batch) or offset + 4 * array.size > end:
+                raise Refusal("bad-output", f"{name} of shape {array.shape} for {len(batch)} images")
+            self._shared.view(offset, array.shape)[:] = array
+            written[name] = {"offset": offset, "shape": list(array.shape)}
+            offset += 4 * array.size
+        wall_ms = (time.perf_counter() - began) * 1e3
+        return dict(written, device_ms=device_ms, wall_ms=wall_ms)
+
+    def _build(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        return dict(self._runtime.build(request, self._progress, self._next_batch))
+
+    def _next_batch(self, count: int) -> Any:
+        """Ask the daemon for photographs to calibrate with; see backend.NextBatch."""
+        self._channel.send({"id": self._request_id, "need": "calibration", "count": count})
+        reply = self._channel.receive()
+        if reply is None or "count" not in reply:
+            raise DaemonGone("photographs to calibrate with were asked for, and none came")
+        self._map(reply["memory_bytes"])
+        return self._shared.view(reply["offset"], tuple(reply["shape"])) if reply["count"] else None
+
+    def _map(self, size: int) -> None:
+        """Map what the daemon has added to the shared memory."""
+        if self._shared.grow(size):
+            self._runtime.mapped(self._shared)
+
+    def _close(self) -> None:
+        for model in self._models.values():
+            model.close()
+        if self._runtime is not None:
+            self._runtime.close()
+
+
+def _check_modules(backend: str) -> None:
+    """Raise Refusal that names every module that this interpreter lacks for the backend, each with the reason."""
+    missing = {}
+    for name in NEEDED[backend]:
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # noqa: PERF203  # a broken library raises whatever it likes; the reason counts
+            missing[name.partition(".")[0]] = f"{type(error).__name__}: {error}"
+    if missing:
+        each = "; ".join(f"{name} ({why})" for name, why in missing.items())
+        raise Refusal("missing-modules", f"Python {platform.python_version()} does not import {each}")
+
+
+def _read_file(path: str, sha256: str) -> bytes:
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise Refusal("load-failed", f"{path} cannot be read: {error.strerror}") from None
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise Refusal("mismatch", f"{path} is not the file that it was: copy or build it again")
+    return content
+
+
+def main(arguments: List[str]) -> int:
+    """Run the host; return the exit status."""
+    parser = argparse.ArgumentParser(prog="host", description="The engine host of jetsel; the daemon starts it.")
+    parser.add_argument("--backend", choices=sorted(RUNTIMES), required=True)
+    parser.add_argument("--fd", type=int, required=True, help="the inherited socket")
+    given = parser.parse_args(arguments)
+    with contextlib.suppress(
+        OSError, AttributeError
+    ):  # the kernel ends it with the daemon's thread, however hung it is
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    # The daemon says when to leave, after the last answer; a terminal's Ctrl-C and a service manager's SIGTERM reach
+    # the whole group.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is for the log
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, given.fd)
+    return Host(given.backend, Channel(connection)).serve()

@@ -1,0 +1,173 @@
+"""One TensorRT engine: its tensors, its memory on the GPU, and its runs, by the calls that its TensorRT has."""
+
+import collections
+from typing import Any, Dict, List, Optional, Tuple
+
+from .backend import Model
+from .gpu import Gpu
+from .messages import Poisoned, Refusal
+
+Tensor = collections.namedtuple("Tensor", "name is_input shape dtype")  # shape: -1 for an extent that varies
+
+
+class ByBinding:
+    """How TensorRT 8.0 to 8.4 speaks of an engine's tensors: by the index of a binding."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self.tensors = [
+            Tensor(
+                engine.get_binding_name(index),
+                bool(engine.binding_is_input(index)),
+                tuple(engine.get_binding_shape(index)),
+                engine.get_binding_dtype(index),
+            )
+            for index in range(engine.num_bindings)
+        ]
+
+    def profile(self, name: str) -> Any:
+        """Return the smallest, best and largest shape of an input."""
+        return self._engine.get_profile_shape(0, self._index(name))
+
+    def enqueue(self, context: Any, name: str, shape: Tuple[int, ...], addresses: Dict[str, int], stream: int) -> bool:
+        """Queue one run for this shape of the input of this name; return whether TensorRT took it."""
+        if not context.set_binding_shape(self._index(name), shape):
+            return False
+        return bool(context.execute_async_v2([addresses[tensor.name] for tensor in self.tensors], stream))
+
+    def _index(self, name: str) -> int:
+        return [tensor.name for tensor in self.tensors].index(name)
+
+
+class ByName:
+    """How TensorRT 8.5 and later speaks of an engine's tensors: by name. See ByBinding."""
+
+    def __init__(self, engine: Any, trt: Any) -> None:
+        self._engine = engine
+        names = [engine.get_tensor_name(index) for index in range(engine.num_io_tensors)]
+        self.tensors = [
+            Tensor(
+                name,
+                engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT,
+                tuple(engine.get_tensor_shape(name)),
+                engine.get_tensor_dtype(name),
+            )
+            for name in names
+        ]
+
+    def profile(self, name: str) -> Any:
+        """See ByBinding.profile."""
+        return self._engine.get_tensor_profile_shape(name, 0)
+
+    def enqueue(self, context: Any, name: str, shape: Tuple[int, ...], addresses: Dict[str, int], stream: int) -> bool:
+        """See ByBinding.enqueue."""
+        placed = all(context.set_tensor_address(tensor, address) for tensor, address in addresses.items())
+        return bool(placed and context.set_input_shape(name, shape) and context.execute_async_v3(stream))
+
+
+class TensorRTModel(Model):
+    """One engine: its context, its memory on the GPU, and page-locked memory for its answers."""
+
+    def __init__(self, trt: Any, gpu: Gpu, log: Any, engine: Any, input_px: List[int]) -> None:
+        self._gpu, self._log, self._engine = gpu, log, engine
+        self._calls: Any = ByName(engine, trt) if hasattr(engine, "num_io_tensors") else ByBinding(engine)
+        self._device: Dict[str, Any] = {}
+        self._answers: Dict[str, Tuple[Any, Any]] = {}
+        self._context: Any = None
+        try:
+            self._check_input(trt, [3, *input_px])
+            outputs = self._outputs()
+            self._create_context(trt)
+            self._allocate(trt, outputs)
+        except BaseException:
+            self.close()
+            raise
+        self._addresses = {name: int(memory) for name, memory in self._device.items()}
+
+    def _check_input(self, trt: Any, expected: List[int]) -> None:
+        """Take over the input's name, type and batch; raises Refusal where it is not the input that the model has."""
+        inputs = [tensor for tensor in self._calls.tensors if tensor.is_input]
+        if len(inputs) != 1 or list(inputs[0].shape[1:]) != expected:
+            said, wanted = [tensor.shape for tensor in inputs], ["n", *expected]
+            raise Refusal("load-failed", f"its inputs are {said}, not one {wanted}: build it again")
+        self._input, self._shape = inputs[0].name, inputs[0].shape
+        self._input_dtype = _numpy_name(trt, inputs[0])
+        self._least = self.max_batch = self._shape[0]
+        if self._shape[0] < 0:
+            least, _, most = self._calls.profile(self._input)
+            self._least, self.max_batch = int(least[0]), int(most[0])
+
+    def _outputs(self) -> Dict[str, Any]:
+        """Return {"logits": Tensor}, with "embedding" where it has one; raises Refusal."""
+        outputs = {tensor.name: tensor for tensor in self._calls.tensors if not tensor.is_input}
+        shapes = {name: tensor.shape for name, tensor in outputs.items()}
+        are_rows = all(len(shape) == 2 and shape[0] == self._shape[0] and shape[1] > 0 for shape in shapes.values())
+        if not are_rows or not {"logits"} <= set(outputs) <= {"logits", "embedding"}:
+            message = "its outputs are {}: export it with logits (n, classes), and embedding (n, width) if it has one"
+            raise Refusal("load-failed", message.format(shapes))
+        return outputs
+
+    def _create_context(self, trt: Any) -> None:
+        """Make the execution context, on the scratch memory that all share."""
+        self._log.clear()
+        engine, size_bytes = self._engine, getattr(self._engine, "device_memory_size_v2", None)
+        self.scratch_bytes = int(engine.device_memory_size if size_bytes is None else size_bytes)
+        strategies: Any = getattr(trt, "ExecutionContextAllocationStrategy", None)
+        if hasattr(strategies, "USER_MANAGED"):
+            self._context = engine.create_execution_context(strategies.USER_MANAGED)
+        else:
+            self._context = engine.create_execution_context_without_device_memory()
+        if self._context is None:
+            raise Refusal("load-failed", f"TensorRT makes no context for it: {self._log.why()}")
+        self._gpu.scratch.lend(self._context, self.scratch_bytes)
+
+    def _allocate(self, trt: Any, outputs: Dict[str, Any]) -> None:
+        import numpy
+
+        rows = self.max_batch or 1
+        image = numpy.empty(self._shape[1:], self._input_dtype)
+        self._device[self._input] = self._gpu.allocate(rows * image.nbytes)
+        for name, tensor in outputs.items():
+            empty = self._gpu.cuda.pagelocked_empty((rows, tensor.shape[1]), numpy.dtype(_numpy_name(trt, tensor)))
+            self._device[name] = self._gpu.allocate(empty.nbytes)
+            self._answers[name] = (empty, self._device[name])
+
+    def run(self, batch: Any) -> Tuple[Any, Any, Optional[float]]:
+        """See Model.run. A batch smaller than the engine's is run as its first rows; each row is a photograph's own."""
+        gpu, count = self._gpu, len(batch)
+        shape = (max(count, self._least), *self._shape[1:])
+        self._log.clear()
+        try:
+            gpu.cuda.memcpy_htod_async(self._device[self._input], gpu.source(batch, self._input_dtype), gpu.stream)
+            gpu.began.record(gpu.stream)
+            taken = self._calls.enqueue(self._context, self._input, shape, self._addresses, int(gpu.stream.handle))
+            gpu.ended.record(gpu.stream)
+            if taken:
+                for answer, memory in self._answers.values():
+                    gpu.cuda.memcpy_dtoh_async(answer[:count], memory, gpu.stream)
+            gpu.stream.synchronize()  # also where it was not taken: a fault of the device shows here
+            device_ms = float(gpu.ended.time_since(gpu.began))
+        except gpu.cuda.Error as error:
+            raise Poisoned(f"the GPU failed while it ran: {error}") from None
+        if not taken:
+            raise Refusal("infer-failed", f"TensorRT does not run it: {self._log.why()}")
+        found = {name: answer[:count].astype("float32", copy=False) for name, (answer, _) in self._answers.items()}
+        return found["logits"], found.get("embedding"), device_ms
+
+    def close(self) -> None:
+        """See Model.close."""
+        if self._context is not None:
+            self._gpu.scratch.take_back(self._context)
+        self._calls = self._context = self._engine = None  # the context before its engine
+        self._answers = {}
+        device, self._device = self._device, {}
+        for memory in device.values():
+            self._gpu.free(memory)
+
+
+def _numpy_name(trt: Any, tensor: Any) -> str:
+    # trt.nptype would say it, but up to 8.5 it stumbles over a numpy from 1.24 on.
+    for known, name in ((trt.float32, "float32"), (trt.float16, "float16")):
+        if tensor.dtype == known:
+            return name
+    raise Refusal("load-failed", f"its {tensor.name} is {tensor.dtype}, neither float32 nor float16: export it again")

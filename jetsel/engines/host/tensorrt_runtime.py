@@ -1,0 +1,136 @@
+"""TensorRT on the first GPU: its log, the engines that it loads, and which of them it refuses."""
+
+import contextlib
+import importlib
+import warnings
+from typing import Any, Callable, Dict, Optional
+
+from .backend import Model, NextBatch, Runtime
+from .building import EngineBuild
+from .gpu import Gpu
+from .memory import Shared
+from .messages import Poisoned, Progress, Refusal, first_line, one_line, say
+from .monitoring import BuildMonitor
+from .tensorrt_model import TensorRTModel
+
+
+class TensorRTLog:
+    """What TensorRT says: warnings and errors go to the daemon's log, the last error into the next refusal."""
+
+    ERROR, WARNING = 1, 2  # of ILogger::Severity: 0 is an internal error, 3 information, 4 verbose
+
+    def __init__(self) -> None:
+        self._error = ""
+        self.listen: Optional[Callable[[str], Any]] = None
+
+    def take(self, severity: int, text: str) -> None:
+        """Note one line. TensorRT calls this, from any thread, and must not see an exception."""
+        line = one_line(text)
+        if severity <= self.ERROR:
+            self._error = line
+        if severity <= self.WARNING:
+            with contextlib.suppress(OSError):  # the log may have gone; the answers have not
+                say("TensorRT: " + line)
+        elif self.listen is not None:
+            self.listen(line)
+
+    def clear(self) -> None:
+        """Forget the last error, before something that may fail."""
+        self._error = ""
+
+    def why(self) -> str:
+        """Return the last error."""
+        return self._error or "TensorRT does not say why"
+
+    def logger(self, trt: Any) -> Any:
+        """Return the logger that TensorRT wants, which passes everything on."""
+        take = self.take
+
+        class Logger(trt.ILogger):  # type: ignore[misc]
+            def log(self, severity: Any, msg: str) -> None:
+                take(int(severity), msg)
+
+        return Logger()
+
+
+class TensorRTRuntime(Runtime):
+    """TensorRT in one CUDA context that the host's only thread owns."""
+
+    def __init__(self) -> None:
+        self._trt: Any = importlib.import_module("tensorrt")
+        self._pycuda: Any = importlib.import_module("pycuda")
+        self._gpu = Gpu()
+        self._log = TensorRTLog()
+        self._logger = self._log.logger(self._trt)
+        try:
+            self._trt.init_libnvinfer_plugins(self._logger, "")
+            self._runtime = self._trt.Runtime(self._logger)
+        except TypeError as error:  # so pybind says that TensorRT returned nothing
+            self._gpu.close()
+            raise Refusal("unsupported", f"TensorRT does not start: {self._log.why()} ({error})") from None
+
+    def describe(self) -> Dict[str, Any]:
+        """See Runtime.describe."""
+        cuda = ".".join(str(part) for part in self._gpu.cuda.get_version()[:2])
+        libraries = {"pycuda": str(self._pycuda.VERSION_TEXT), "cuda": cuda}
+        return {"version": str(self._trt.__version__), "libraries": libraries, "gpu": self._gpu.describe()}
+
+    def available_bytes(self) -> Optional[int]:
+        """See Runtime.available_bytes."""
+        return self._gpu.memory()[0]
+
+    def held_bytes(self) -> Optional[int]:
+        """See Runtime.held_bytes: an engine's memory is the GPU's, so it is what the others no longer have."""
+        available, total = self._gpu.memory()
+        return None if available is None or total is None else total - available
+
+    def open(self, request: Dict[str, Any], content: bytes) -> Model:
+        """See Runtime.open."""
+        self._check_made_for(request)
+        self._log.clear()
+        cuda = self._gpu.cuda
+        try:
+            engine = self._runtime.deserialize_cuda_engine(content)
+            if engine is None:
+                message = "TensorRT {} does not load it: {}; build it again: jetsel models build {}"
+                raise Refusal("load-failed", message.format(self._trt.__version__, self._log.why(), request["name"]))
+            return TensorRTModel(self._trt, self._gpu, self._log, engine, request["input_px"])
+        except cuda.MemoryError as error:
+            raise Refusal("load-failed", f"the GPU's memory is full ({error}): serve fewer models") from None
+        except cuda.Error as error:
+            raise Poisoned(f"the GPU failed while it loaded: {error}") from None
+        except RuntimeError as error:  # so pybind passes on what TensorRT throws
+            raise Refusal("load-failed", f"TensorRT does not load it: {first_line(error)}") from None
+
+    def _check_made_for(self, request: Dict[str, Any]) -> None:
+        """Raise Refusal where the plan was built by another TensorRT or for another GPU: it might even run, wrongly."""
+        theirs, gpu = request["made_for"], self._gpu.describe()
+        ours = {"tensorrt": str(self._trt.__version__)}
+        ours.update(gpu=gpu["name"], compute_capability=gpu["compute_capability"])
+        if theirs != ours:
+            text = "TensorRT {0[tensorrt]} and {0[gpu]} ({0[compute_capability]})".format
+            sides = f"it was built for {text(theirs)}, and this is {text(ours)}"
+            raise Refusal("mismatch", f"{sides}: run jetsel models build {request['name']}")
+
+    def build(self, request: Dict[str, Any], progress: Progress, next_batch: NextBatch) -> Dict[str, Any]:
+        """See Runtime.build."""
+        monitor = BuildMonitor(progress)
+        monitor.tell("reading the network", None)
+        cuda = self._gpu.cuda
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # calibrators and flags where nothing else is
+                return EngineBuild(self._trt, self._gpu, self._log, self._logger, request, monitor).run(next_batch)
+        except cuda.Error as error:
+            raise Poisoned(f"the GPU failed during the build: {error}") from None
+        except RuntimeError as error:  # as above
+            raise Refusal("build-failed", f"TensorRT failed: {first_line(error)}") from None
+
+    def mapped(self, shared: Shared) -> None:
+        """See Runtime.mapped."""
+        self._gpu.register(shared)
+
+    def close(self) -> None:
+        """See Runtime.close."""
+        self._runtime = None
+        self._gpu.close()

@@ -1,0 +1,92 @@
+"""One run of a model in an engine host: its input into the shared memory, its outputs out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.engines.base import EngineFailedError, Output
+from jetsel.engines.hosting.link import LinkBrokenError
+from jetsel.engines.hosting.memory import Memory, Region
+from jetsel.errors import EngineDiedError
+from jetsel.weights import Weights
+
+Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+_ALIGNED_BYTES = 256
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model that a host has loaded under the number `key`. max_batch: images of one run, None without a limit."""
+
+    key: int
+    weights: Weights
+    max_batch: int | None
+    embedding_width: int | None
+
+    @classmethod
+    def by(cls, key: int, weights: Weights, reply: Mapping[str, Any]) -> Loaded:
+        """Return what the host's reply to `load` says."""
+        return cls(key, weights, reply["max_batch"], reply["embedding_width"])
+
+    def run(self, memory: Memory, ask: Ask, *parts: NDArray[np.float32]) -> tuple[Output, float]:
+        """Run the model on all parts; return what it gave, the caller's own, and the seconds that the host took.
+
+        memory, ask: of the host. Raises EngineFailedError, EngineDiedError, and what `ask` does.
+        """
+        name, shape = self.weights.name, self._shape(parts)
+        input_bytes = -(-4 * int(np.prod(shape)) // _ALIGNED_BYTES) * _ALIGNED_BYTES
+        output_bytes = 4 * shape[0] * (self.weights.classes + (self.embedding_width or 0))
+        try:
+            region = memory.take(input_bytes + output_bytes)
+        except LinkBrokenError:
+            raise EngineDiedError(f"{name}: the engine host died: send again") from None
+        except OSError as error:
+            raise EngineFailedError(f"{name}: no memory to share with the engine host: {error.strerror}") from None
+        try:
+            np.concatenate(parts, out=region.view(region.offset, shape))
+            output_at = region.offset + input_bytes
+            # What the host does not write must never look like an answer.
+            region.view(output_at, (output_bytes // 4,)).fill(np.nan)
+            reply = ask(
+                {
+                    "model": self.key,
+                    "input": {"offset": region.offset, "shape": shape},
+                    "output": {"offset": output_at, "bytes": output_bytes},
+                }
+            )
+            if not reply["ok"]:
+                raise EngineFailedError(f"{name}: {reply.get('message')}")
+            logits = self._copy(region, reply["logits"], shape[0], self.weights.classes)
+            embedding = None
+            if self.embedding_width is not None:
+                embedding = self._copy(region, reply["embedding"], shape[0], self.embedding_width)
+        finally:
+            memory.give_back(region)
+        return Output(logits, embedding, reply["device_ms"]), reply["wall_ms"] / 1e3
+
+    def _shape(self, parts: tuple[NDArray[np.float32], ...]) -> tuple[int, int, int, int]:
+        """Return the shape of all parts together; raises EngineFailedError where they are no such images."""
+        name, expected = self.weights.name, (3, self.weights.height_px, self.weights.width_px)
+        for part in parts:
+            if part.ndim != 4 or part.shape[1:] != expected or part.dtype != np.float32:
+                raise EngineFailedError(
+                    f"{name}: inference failed: {part.dtype} of shape {part.shape}, not float32 (n, *{expected})"
+                )
+        count = sum(len(part) for part in parts)
+        if self.max_batch is not None and count > self.max_batch:
+            raise EngineFailedError(f"{name}: {count} images at once; it takes {self.max_batch}")
+        return count, *expected
+
+    def _copy(self, region: Region, said: Any, rows: int, width: int) -> NDArray[np.float32]:
+        try:
+            if said["shape"] != [rows, width]:
+                raise ValueError
+            return np.array(region.view(said["offset"], (rows, width)))
+        except (KeyError, TypeError, ValueError):
+            raise EngineFailedError(f"{self.weights.name}: the engine host's answer is no output: {said!r}") from None

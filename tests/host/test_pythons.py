@@ -1,0 +1,87 @@
+"""Under the Python of each board the host loads models and answers, with ONNX Runtime and that board's TensorRT."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from jetsel.engines.hosting.process import HOST
+from jetsel.zoo import STARTER
+from tests.contract.tiny import matrix_model
+from tests.doubles.interpreter import make_interpreter
+from tests.host import interpreters
+from tests.host.bench import COUNTING, LIMIT_S, Bench, pixels
+from tests.python36 import LIBRARY
+
+GENERATION_OF = {"3.6": "8.2", "3.8": "8.6", "3.10": "10", "3.12": "11"}  # JetPack 4.6.2, 5, 6 and 7
+
+
+@pytest.fixture(scope="module", params=interpreters.found(), ids=interpreters.short_name)
+def interpreter(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def bench(interpreter: str, tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(interpreter, tmp_path, "onnxruntime")
+    yield made
+    made.leave()
+
+
+def test_hello_says_who_answers(bench: Bench, interpreter: str) -> None:
+    about = bench.process.about
+    assert (about["protocol"], about["backend"], about["gpu"]) == (2, "onnxruntime", None)
+    assert about["python"] == interpreters.version(interpreter)
+    assert about["libraries"].keys() == {"numpy"}
+
+
+def test_a_starter_model_answers_as_it_does_in_process(bench: Bench) -> None:
+    path = STARTER / "s.onnx"
+    assert bench.load_file(path, classes=100, input_px=[64, 64])["ok"]
+    bench.region = bench.process.memory.take(1 << 20)
+    batch = np.random.default_rng(0).uniform(-2, 2, (3, 3, 64, 64)).astype(np.float32)
+    reply = bench.infer(batch)
+    session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    logits, embedding = session.run(["logits", "embedding"], {session.get_inputs()[0].name: batch})
+    assert reply["logits"] == pytest.approx(logits, abs=1e-4)
+    assert reply["embedding"] == pytest.approx(embedding, abs=1e-4)
+
+
+def test_an_engine_of_the_boards_tensorrt_is_built_loaded_and_run(interpreter: str, tmp_path: Path) -> None:
+    minor = interpreters.version(interpreter).rpartition(".")[0]
+    generation = GENERATION_OF.get(minor, "10")
+    bench = Bench(make_interpreter(tmp_path / "python", generation, python=interpreter), tmp_path)
+    assert bench.process.about["version"].startswith(f"{generation}.")
+    assert bench.build(matrix_model(COUNTING))["ok"]
+    assert bench.load()["ok"]
+    assert bench.infer(pixels(1, 2))["logits"].tolist() == [[612, 630, 648, 666], [1224, 1260, 1296, 1332]]
+    bench.leave()
+
+
+def test_it_ends_when_the_daemon_hangs_up(interpreter: str, tmp_path: Path) -> None:
+    bench = Bench(interpreter, tmp_path, "onnxruntime")
+    bench.process.hang_up()
+    assert bench.process.kill(LIMIT_S) == "exit status 0"
+
+
+def test_signals_to_the_whole_group_do_not_end_it(bench: Bench) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(bench.process.pid, number)
+    assert bench.process.exchange("ping", {}, LIMIT_S)["ok"]
+
+
+def test_the_folder_runs_and_hides_no_library(interpreter: str) -> None:
+    done = subprocess.run([interpreter, "-I", str(HOST), "--help"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    names = {path.stem for path in HOST.glob("*.py")} - {"__init__", "__main__"}
+    assert not names & (LIBRARY | set(getattr(sys, "stdlib_module_names", ())))
+    command = [interpreter, "-I", "-W", "error", "-c", "import " + ", ".join(sorted(LIBRARY))]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
