@@ -75,8 +75,7 @@ class Power(Struct, frozen=True, forbid_unknown_fields=True):
     board: str | None = None  # which table of boards holds; None: found by the device tree
     total: list[str] = []  # rails whose sum is the total; empty: as the board's table says
     labels: dict[str, str] = {}  # names of channels that have none, by device and channel: 1-0040/2
-    rate_hz: Annotated[float, Meta(ge=1, le=1000)] = 1000.0  # of samples, while something is measured
-    idle_rate_hz: Annotated[float, Meta(ge=0.1, le=1000)] = 10.0
+    rate_hz: Annotated[float, Meta(ge=1, le=100)] = 20.0  # of samples
     jtop: bool = False  # ask the service of jetson-stats for the board's state, where it is installed
     calibration: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # None: see power_folder
     budget_w: Annotated[float, Meta(gt=0, le=10_000)] | None = None  # mean total power that policies are kept under
@@ -152,8 +151,7 @@ EXAMPLES = {
     "power.board": 'board = "jetson-tx2"',
     "power.total": 'total = ["VDD_IN"]',
     "power.labels": 'labels = { "1-0040/2" = "VDD_SOC" }',
-    "power.rate_hz": "rate_hz = 1000",
-    "power.idle_rate_hz": "idle_rate_hz = 10",
+    "power.rate_hz": "rate_hz = 20 (from 1 to 100: energies are of seconds, and need no more)",
     "power.jtop": "jtop = true",
     "power.calibration": 'calibration = "/var/lib/jetsel/power"',
     "power.budget_w": "budget_w = 7.5",
@@ -167,6 +165,7 @@ EXAMPLES = {
 
 _FROM_AFAR = "the daemon listens on its unix socket alone; reach it over ssh or TLS, see 'From afar' in docs/deploy.md"
 GONE = {
+    "power.idle_rate_hz": "leave it out; power.rate_hz, 20 a second by default, is the one rate",
     "server.tcp": _FROM_AFAR,
     "server.keys": _FROM_AFAR,
     "server.client_rate_hz": "leave it out; server.client_requests bounds what one user has under way",

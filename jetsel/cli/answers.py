@@ -40,7 +40,6 @@ def as_plain(outcome: Outcome, explain: bool) -> dict[str, Any]:
         "energy_mj": answer.energy_mj,
         "energy_reason": answer.energy_reason,
         "energy_estimated": answer.energy_estimated,
-        "energy_uncertainty_mj": answer.energy_uncertainty_mj,
         "out_of_conditions": answer.out_of_conditions,
     }
     return plain | ({"explanation": msgspec.to_builtins(answer.explanation)} if explain else {})
@@ -97,12 +96,10 @@ def details(outcome: Outcome) -> list[str]:
 
 
 def _energy(answer: Answer) -> str:
-    """The energy in words: measured, estimated or not known."""
+    """The energy in words."""
     if answer.energy_mj is None:
         return f"not known ({answer.energy_reason})"
-    half = answer.energy_uncertainty_mj
-    how = "the calibration's mean of what ran" if answer.energy_estimated else "measured"
-    return f"{answer.energy_mj:.1f} mJ{'' if half is None else f' give or take {half:.1f}'} ({how})"
+    return f"{answer.energy_mj:.1f} mJ (estimated: the calibration's mean of what ran)"
 
 
 def _run(run: Ran) -> str:

@@ -200,10 +200,10 @@ def _into(path: Path, shelf: Shelf, found: Found, energy: Metering, teller: Tell
     with teller.interruptible() as stop, recording.loaded_models(asked, config) as engines:
         options = recording.Options(
             limits=limits_of(config),
-            meter=energy.meter,
-            unmetered=energy.unmetered,
-            doubt=energy.doubt,
-            idle_half_w=energy.idle_half_w,
+            meter=energy.here.meter,
+            unmetered=energy.here.reason,
+            doubt=energy.here.doubt,
+            idle_half_w=energy.here.idle_half_w,
             sysfs=config.power.sysfs,
         )
         done = recording.record(path, family, engines, found, options, tell=teller.recording, stop=stop)
@@ -249,8 +249,7 @@ def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
     conditions: of the recording, in words. They may be of another machine, or of a day when it was set otherwise.
     """
     from jetsel.calibrate.record.conditions import gather
-    from jetsel.daemon.metering.made_under import kept
-    from jetsel.power.machine import Machine
+    from jetsel.power.machine import Machine, kept
     from jetsel.power.place import JTOP_S
 
     now = gather({}, power.sysfs).described()

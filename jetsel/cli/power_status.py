@@ -7,26 +7,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jetsel.wire import PowerStatus, Sampling
+    from jetsel.wire import EstimatesJudged, PowerStatus
 
 
 def power_lines(power: PowerStatus) -> list[str]:
     """Return what is to be said of the board's power and of the choosing's."""
     lines = [_total(power)]
-    if power.sampling is not None:
-        lines.append(f"sampling: {_sampling(power.sampling)}")
     lines += _state(power)
     lines += [f"  rail {rail.name} is not read: {rail.reason}" for rail in power.dropped]
     if power.idle_reason not in (None, power.reason):
-        lines.append(f"  energies are not measured: {power.idle_reason}")
+        lines.append(f"  energy above idle is not measured: {power.idle_reason}")
     if power.budget is not None:
         lines.append(f"power budget: {power.budget.budget_w:g} W; level {power.budget.level}, {power.budget.state}")
     lines += [f"out of its conditions: {reason}" for reason in power.out_of_conditions]
     if power.chooser_j is not None:
         share = "" if power.chooser_share is None else f", {power.chooser_share:.0%} of what choosing and models took"
-        decode = "" if power.decode_j is None else f"; decoding took {joules(power.decode_j)}"
-        lines.append(f"choosing took {joules(power.chooser_j)}{share}{decode}")
-    return lines
+        lines.append(f"choosing took {joules(power.chooser_j)}{share}")
+    return lines + _judged(power.judged)
 
 
 def energy_tables(power: PowerStatus) -> list[Table]:
@@ -37,17 +34,17 @@ def energy_tables(power: PowerStatus) -> list[Table]:
 
     found = []
     if power.models:
-        models = table("model", "family", ">photographs", ">energy", ">mJ each", ">mean W")
-        models.title = "energy above idle by model"
+        models = table("model", "family", ">photographs", ">energy", ">mJ each")
+        models.title = "estimated energy above idle by model"
         for model in power.models:
-            took = (joules(model.joules), figure(model.mean_mj), figure(model.mean_w))
+            took = (joules(model.joules), figure(model.mean_mj))
             models.add_row(escape(model.model), escape(model.family), str(model.photographs), *took)
         found.append(models)
     if power.policies:
-        policies = table("policy", "family", ">answers", ">energy", ">mJ each", ">mean W", "saved")
-        policies.title = "energy above idle by policy, choosing included"
+        policies = table("policy", "family", ">answers", ">energy", ">mJ each", "saved")
+        policies.title = "estimated energy above idle by policy, choosing included"
         for policy in power.policies:
-            took = (joules(policy.joules), figure(policy.mean_mj), figure(policy.mean_w))
+            took = (joules(policy.joules), figure(policy.mean_mj))
             saved = joules(policy.saved_j) if policy.saved_j is not None else f"not known: {policy.saved_reason}"
             policies.add_row(escape(policy.policy), escape(policy.family), str(policy.answers), *took, escape(saved))
         found.append(policies)
@@ -76,25 +73,23 @@ def _total(power: PowerStatus) -> str:
         parts.append(f"{power.mean_w:.2f} W in the mean")
     if power.idle_w is not None:
         parts.append(f"{power.idle_w:.2f} W idle")
+    if power.rate_hz is not None:
+        parts.append(f"read {power.rate_hz:.3g} times a second")
     return f"power: {', '.join(parts)} ({' + '.join(power.total_of)}){mode}"
 
 
-def _sampling(sampling: Sampling) -> str:
-    """How the power is read: at rest first, and then how it goes while a request is under way."""
-    parts = [] if sampling.at_rest_hz is None else [f"{sampling.at_rest_hz:g}/s at rest"]
-    if sampling.achieved_hz is not None:
-        parts.append(f"{sampling.achieved_hz:.0f}/s{' while a request is under way' if parts else ''}")
-    if sampling.jitter_p50_us is not None:
-        most = "" if sampling.jitter_p99_us is None else f" (99 %: {sampling.jitter_p99_us:.0f} us)"
-        parts.append(f"typically {sampling.jitter_p50_us:.0f} us late{most}")
-    if sampling.update_period_ms is not None:
-        parts.append(f"a new value every {sampling.update_period_ms:.1f} ms")
-    if sampling.core_share is not None:
-        now = " now" if sampling.at_rest_hz is not None and sampling.achieved_hz is not None else ""
-        parts.append(f"costs {100 * sampling.core_share:.1f} % of a core{now}")
-    if sampling.restarts:
-        parts.append(f"the sampler was started again {sampling.restarts} times")
-    return ", ".join(parts) or "nothing is known of it yet"
+def _judged(judged: EstimatesJudged) -> list[str]:
+    """What the sensor measured beside what the estimates add up to."""
+    if judged.measured_j is None and not judged.answers:
+        return []
+    error = "" if judged.measured_half_j is None else f" ± {joules(judged.measured_half_j)}"
+    measured = "nothing" if judged.measured_j is None else f"{joules(judged.measured_j)}{error}"
+    known = judged.answers - judged.unestimated
+    ratio = "" if judged.ratio is None else f"; measured over estimated: {judged.ratio:.2f}"
+    return [
+        f"above idle since the start: {measured} measured, {joules(judged.estimated_j)} estimated for {known} of "
+        f"{judged.answers} answers{ratio}"
+    ]
 
 
 def _state(power: PowerStatus) -> list[str]:

@@ -216,7 +216,6 @@ class Dispatcher:
         except KeyError:
             return  # the end of the daemon has answered it
         reply = self._answer(job, error)
-        is_answer = isinstance(reply, Answer)
         self.current.leave(job.snapshot)
         if job.flight is not None:
             self._flying.pop(job.flight, None)
@@ -226,7 +225,8 @@ class Dispatcher:
         self._tally.ended(reply)
         work_ms = reply.stages_ms.total - reply.stages_ms.queue if isinstance(reply, Answer) else None
         self._admission.release(job.load, work_ms)
-        self._metering.close(job.bill, job.family.name, job.policy.name if is_answer else None, job.request)
+        if isinstance(reply, Answer):
+            self._metering.answered(reply, job.family, job.policy)
         if self.current.snapshot.config.log.requests:
             log_reply(job, reply)
         self._reply(job.route, reply)

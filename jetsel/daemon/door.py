@@ -119,7 +119,6 @@ class Door:
                 family=family,
                 policy=policy,
                 fallback=family.fallback if (request.on_doubt or family.on_doubt) == "use" else None,
-                bill=self._metering.open(),
                 received_s=received_s,
                 deadline_s=None if request.deadline_ms is None else received_s + request.deadline_ms / 1e3,
                 measured=measured,

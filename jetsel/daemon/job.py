@@ -7,7 +7,6 @@ from msgspec import Struct
 from jetsel.daemon.clients import Load
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.message import Route
-from jetsel.daemon.metering.bill import Bill
 from jetsel.daemon.snapshot import Snapshot
 from jetsel.image import Measured, Photograph
 from jetsel.policies import Policy
@@ -26,7 +25,6 @@ class Job(Struct, eq=False):
     family: ServedFamily
     policy: Policy
     fallback: str | None
-    bill: Bill
     received_s: float
     deadline_s: float | None
     measured: Measured | None = None  # what the door saw of the image; None: it did not look

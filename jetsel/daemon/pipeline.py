@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.daemon.job import Job
-from jetsel.daemon.metering.bill import CHOOSER, DECODE
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.metering.telling import budget_status
 from jetsel.errors import JetselError
@@ -27,23 +26,21 @@ def prepare(job: Job) -> Flight:
     began = time.monotonic()
     job.queue_ms = (began - job.received_s) * 1e3
     request, family, limits = job.request, job.family, job.snapshot.limits
-    with job.bill.doing(DECODE):
-        if request.pixels is None:
-            photograph = image.decode(job.data, limits, family.decode_px, job.measured)
-        else:
-            photograph = image.from_pixels(job.data, request.pixels, limits)
+    if request.pixels is None:
+        photograph = image.decode(job.data, limits, family.decode_px, job.measured)
+    else:
+        photograph = image.from_pixels(job.data, request.pixels, limits)
     decoded = time.monotonic()
     job.decode_ms = (decoded - began) * 1e3
     features = None
     if job.policy.features:
-        with job.bill.doing(CHOOSER):
-            features = extract(photograph.bgr, job.policy.features)
+        features = extract(photograph.bgr, job.policy.features)
         job.features_ms = (time.monotonic() - decoded) * 1e3
         if request.explain:
             job.features = {name: float(value) for name, value in zip(job.policy.features, features, strict=True)}
     job.photograph = photograph
     evidence, inputs = Evidence(features, job.fallback), _inputs(job, photograph)
-    flight = job.flight = Flight(job.policy, evidence, request.criterion, inputs, job.deadline_s, job.bill)
+    flight = job.flight = Flight(job.policy, evidence, request.criterion, inputs, job.deadline_s)
     flight.is_counted = not job.is_probe
     return flight
 
@@ -72,8 +69,7 @@ def answer(job: Job, metering: Metering) -> Answer:
         raise decision
     assert isinstance(decision, Decision)
     top = _ranked(job, decision.seen.probabilities)
-    priced = metering.price(job.bill, job.family, job.policy, flight)
-    energy = priced.reading
+    energy_mj, energy_reason = metering.estimate(job.family, job.policy, flight)
     return Answer(
         v=PROTOCOL_VERSION,
         id=job.request.id,
@@ -90,10 +86,9 @@ def answer(job: Job, metering: Metering) -> Answer:
         cut_short=flight.cut_short,
         ran=flight.ran,
         stages_ms=_stages(job, flight),
-        energy_mj=energy.energy_mj,
-        energy_reason=energy.reason,
-        energy_estimated=priced.is_estimated,
-        energy_uncertainty_mj=energy.uncertainty_mj,
+        energy_mj=energy_mj,
+        energy_reason=energy_reason,
+        energy_estimated=energy_mj is not None,
         out_of_conditions=metering.out_of_conditions(job.family.name),
         width_px=photograph.width_px,
         height_px=photograph.height_px,

@@ -1,7 +1,7 @@
 """The daemon's own request: a small photograph on the way of everybody's, so that an answer means that it works.
 
-It stands outside of what is counted: of admission's limits, the tally, the meter, the models' runs and times. It has a
-place of its own in front of the queue, so that a full one cannot hold it up.
+It stands outside of what is counted: of admission's limits, the tally, the energies, the models' runs and times. It has
+a place of its own in front of the queue, so that a full one cannot hold it up.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from jetsel.daemon.current import Current
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.job import Job
 from jetsel.daemon.message import Route
-from jetsel.daemon.metering.bill import Bill
 from jetsel.daemon.snapshot import Snapshot
 from jetsel.engines import Backends
 from jetsel.errors import InternalError
@@ -89,7 +88,6 @@ class Probe:
                 family=family,
                 policy=Single(model, reads),
                 fallback=None,
-                bill=Bill(None),
                 received_s=now_s,
                 deadline_s=None,
                 is_probe=True,

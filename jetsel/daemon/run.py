@@ -93,7 +93,7 @@ def _told(error: BaseException | None, notifier: Notifier) -> int:
 def _leave(port: Port, listener: Listener, status: int) -> None:
     """End the process although a thread is at work: the interpreter and what we loaded would wait for it, or crash.
 
-    Everybody has been answered by now. The kernel ends the engine host and the sampler with this process.
+    Everybody has been answered by now. The kernel ends the engine host with this process.
     """
     log.warning("a thread did not come back and is left behind", extra=event("left-behind"))
     port.close()

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from jetsel.config import Power
-from jetsel.errors import ConfigError
+from jetsel.errors import ConfigError, PowerError
 from jetsel.power.boards import Board, boards, no_such_board, recognise
 from jetsel.power.sensors import ina238, ina3221, nvml, rapl, sysfs, trace
 from jetsel.power.sensors.rail import Dropped, Rail, RailError
 from jetsel.power.sensors.sensed import Sensed
+from jetsel.power.settings import Settings
 from jetsel.power.total import choose
 
 _TIMED_READS = 3
@@ -47,7 +47,7 @@ class Found:
             rail.close()
 
 
-def find(power: Power) -> Found:
+def find(power: Settings) -> Found:
     """Look for the sensors that `power` names and open what answers.
 
     Never raises: what a sensor or a file says or lacks, and what `check` would refuse, become reasons.
@@ -69,7 +69,16 @@ def find(power: Power) -> Found:
     return Found(board, rails, total, dropped, reason, _timed(rails))
 
 
-def check(power: Power) -> None:
+def find_some(power: Settings) -> Found:
+    """Return what `find` does; raises PowerError where there is not one rail."""
+    found = find(power)
+    if found.rails:
+        return found
+    dropped = "".join(f"; {rail.name}: {rail.reason}" for rail in found.dropped)
+    raise PowerError(f"{found.reason}{dropped}")
+
+
+def check(power: Settings) -> None:
     """Refuse what is wrong in the configuration alone: a board that is in no table, a trace that cannot be played.
 
     Raises ConfigError with the key.
@@ -83,14 +92,14 @@ def check(power: Power) -> None:
             raise ConfigError(f"power.replay: {error}") from None
 
 
-def _sense(power: Power, root: Path) -> tuple[Sensed, str | None]:
+def _sense(power: Settings, root: Path) -> tuple[Sensed, str | None]:
     """What the configured sensors give, and the board that a trace was recorded on; raises RailError for a trace."""
     if power.replay is not None:
         return trace.sense(Path(power.replay))
     return _together(_sensors(power, root)), None
 
 
-def _sensors(power: Power, root: Path) -> list[Sensed]:
+def _sensors(power: Settings, root: Path) -> list[Sensed]:
     monitors = {"ina3221": ina3221.sense, "ina238": ina238.sense}
     if power.sensor in monitors:
         return [monitors[power.sensor](root, power.labels)]

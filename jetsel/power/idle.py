@@ -15,7 +15,9 @@ from jetsel.power.machine import Facts
 from jetsel.store import flush
 
 REPAIR = "run `jetsel power calibrate`"
-FORMAT = 1
+FORMAT = 2
+"""1: measured while the sensors were read a thousand times a second, and with what that took, `sampler_w`."""
+
 MAX_BYTES = 1 << 20
 """Past this a file is no measurement: one is under 10 KB."""
 
@@ -23,19 +25,14 @@ MAX_BYTES = 1 << 20
 class Idle(Struct, frozen=True, kw_only=True):
     """Idle power under the conditions in which it was measured.
 
-    mean_w: of the rails' sum, sampled at the fast rate, so that what sampling costs is deducted too. half_width_w: half
-    of the 95 % interval. drift_w_per_min: its slope. sampler_w: power at the fast rate less that at the slow one; None
-    where that is not significant: it lies under sampler_half_width_w. board, power_mode: None where they are unknown.
-    update_period_ms: how often the sensor has a new value, the time between two readings where each was new; None where
-    that did not show. measured_at: UTC, ISO 8601. facts: all that the board said of itself, to compare later; None
-    where it was not asked.
+    mean_w: of the rails' sum. half_width_w: half of the 95 % interval. drift_w_per_min: its slope. samples: readings.
+    board, power_mode: None where they are unknown. measured_at: UTC, ISO 8601. facts: all that the board said of
+    itself, to compare later; None where it was not asked.
     """
 
     mean_w: float
     half_width_w: float
     drift_w_per_min: float
-    sampler_w: float | None
-    sampler_half_width_w: float
     samples: int
     seconds: float
     rails: tuple[str, ...]
@@ -43,8 +40,13 @@ class Idle(Struct, frozen=True, kw_only=True):
     power_mode: str | None
     measured_at: str
     facts: Facts | None = None
-    update_period_ms: float | None = None
     format: int = FORMAT
+
+
+class _Format1(Idle, frozen=True, kw_only=True):
+    """What the format before had beside it: power at 1,000 readings a second less that at ten; None: too little."""
+
+    sampler_w: float | None = None
 
 
 def save(idle: Idle, folder: Path) -> Path:
@@ -83,7 +85,7 @@ def load(folder: Path, board: str | None, power_mode: str | None, rails: tuple[s
     if len(data) > MAX_BYTES:
         raise CalibrationError(f"{path}: larger than the {MAX_BYTES} bytes that a measurement may have: {REPAIR}")
     try:
-        idle = msgspec.json.decode(data, type=Idle)
+        idle = _read(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise CalibrationError(f"{path}: is no measurement of idle power ({fault}): {REPAIR}") from fault
     if idle.format != FORMAT:
@@ -96,6 +98,15 @@ def load(folder: Path, board: str | None, power_mode: str | None, rails: tuple[s
             f"{path}: was measured of {' + '.join(idle.rails)}, and the total is {' + '.join(rails)} now: {REPAIR}"
         )
     return idle
+
+
+def _read(data: bytes) -> Idle:
+    """Decode a file of this format or of the one before; raises msgspec.DecodeError."""
+    idle = msgspec.json.decode(data, type=Idle)
+    if idle.format != 1:
+        return idle
+    before = msgspec.json.decode(data, type=_Format1)
+    return msgspec.structs.replace(idle, mean_w=idle.mean_w - (before.sampler_w or 0.0), format=FORMAT)
 
 
 def file_name(board: str | None, power_mode: str | None) -> str:

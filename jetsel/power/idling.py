@@ -1,173 +1,129 @@
-"""Measures idle power: its mean, how well that is known, how it drifts, and what the sampling itself takes."""
+"""Measures idle power: its mean, how well that is known, and how it drifts."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timezone
+from statistics import fmean, stdev
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jetsel.errors import CalibrationError
+from jetsel.errors import CalibrationError, PowerError
+from jetsel.power.finding import find
 from jetsel.power.idle import Idle
-from jetsel.power.integration import Cut, cut_out
-from jetsel.power.place import Place
-from jetsel.power.samples import Samples
-from jetsel.power.source import Source
-from jetsel.power.uncertainty import Z
+from jetsel.power.integration import FEWEST, Sample, add_up, too_few
+from jetsel.power.place import Place, place
+from jetsel.power.rest import Rest
+from jetsel.power.sampler import Sampler
+from jetsel.power.settings import Settings
 
-PAIRS = 6  # of a time at the slow rate and one at the fast rate; which comes first alternates, so that drift cancels
-BLOCKS = 4  # in each time; longer than power remembers what it was, so that their means are independent
-BEGIN_S = 2.5  # a sampler that has just started is fast for two seconds, and a moment longer
-SETTLE_S = 0.5  # after the rate has changed
-TRIES = 4  # of each time, as the sampler is fast by itself now and then, when it looks for the sensor's period
-TOO_FAST, TOO_SLOW = 1.5, 0.5  # of the readings that a time should have: past that it was not at its rate
-T_PAIRS, T_BLOCKS, T_SLOPE = 2.571, 2.069, 2.074
-"""Student's t, 95 % on both sides, for 6 - 1, 24 - 1 and 24 - 2 degrees of freedom."""
+READY_S = 60.0  # a board reads Python from a slow card
+BLOCKS = 12  # of the whole time, each longer than power remembers what it was, so that their means are independent
+T_MEAN, T_SLOPE = 2.201, 2.228
+"""Student's t, 95 % on both sides, for 12 - 1 and 12 - 2 degrees of freedom."""
+Z = 1.96  # standard deviations of a normal distribution that hold 95 % of it on both sides
 LARGEST_DRIFT = 0.05  # of the mean over the whole measurement: past that the machine was not at rest
 AGAIN = "leave the machine alone and run `jetsel power calibrate` again"
 
 
-@dataclass(frozen=True)
-class _Time:
-    """What was seen while the sampler kept one rate: means of blocks (BLOCKS,) W, their middles in s, samples."""
+class Source(Protocol):
+    """What is needed of a Sampler."""
 
-    means_w: NDArray[np.float64]
-    middles_s: NDArray[np.float64]
-    samples: int
-    hz: float
-    period_s: float
-    resolution_w: float
-
-
-class Paced(Source, Protocol):
-    """A source that says how often it samples while nothing is open."""
+    total_of: tuple[str, ...]
+    reason: str | None
 
     @property
-    def slow_hz(self) -> float: ...  # noqa: D102
+    def stale_after_s(self) -> float: ...  # noqa: D102
+    def now(self) -> int: ...  # noqa: D102
+    def between(self, begin_ns: int, end_ns: int) -> list[Sample]: ...  # noqa: D102
+
+
+def measure_here(settings: Settings, seconds: float, with_load: bool) -> Idle:
+    """Measure the idle power of this board. with_load: whatever other programs do counts as idle power.
+
+    Raises PowerError where the sensors cannot be read, CalibrationError as `measure` does.
+    """
+    found = find(settings)
+    steps = [rail.resolution_w or 0.0 for rail in found.total]
+    found.close()
+    sampler = Sampler(settings)
+    try:
+        if not sampler.ready(READY_S) or sampler.reason is not None:
+            raise PowerError(
+                f"power cannot be read: {sampler.reason or 'the sensors do not answer'}; see: jetsel doctor"
+            )
+        busy = (lambda: None) if with_load else Rest().broken
+        # Errors of rounding are independent of each other: their squares add up.
+        return measure(sampler, seconds, place(settings, found), busy, math.hypot(*steps))
+    finally:
+        sampler.stop()
 
 
 def measure(
-    sampler: Paced,
+    sampler: Source,
     seconds: float,
-    place: Place,
+    here: Place,
     busy: Callable[[], str | None],
+    step_w: float = 0.0,
     wait: Callable[[float], None] = time.sleep,
 ) -> Idle:
     """Measure for about so many seconds (60 serve well), and return what was found.
 
-    busy: says in words why the machine is not at rest, None where it is; asked before and after each of 12 times. wait:
-    sleeps, so that it can be interrupted. Raises CalibrationError with the repair: no samples, a machine that was busy
-    or whose power drifted, a sampler that did not keep to its rates.
+    busy: says in words why the machine is not at rest, None where it is; asked before and after each of 12 times.
+    step_w: between two values that the sensor can tell apart. wait: sleeps. Raises CalibrationError with the repair: no
+    samples, a machine that was busy, power that drifted.
     """
-    wait(BEGIN_S)
-    times: dict[bool, list[_Time]] = {False: [], True: []}
+    means_w, middles_min, samples, new_values = [], [], 0, 0
     _refuse(busy())
-    for pair in range(PAIRS):
-        for fast in (False, True) if pair % 2 == 0 else (True, False):
-            times[fast].append(_at_its_rate(sampler, fast, seconds / (2 * PAIRS), wait))
-            _refuse(busy())
-    return _found(times[False], times[True], seconds, place, sampler.total_of)
-
-
-def _at_its_rate(sampler: Paced, fast: bool, length_s: float, wait: Callable[[float], None]) -> _Time:
-    """Repeat a time until the sampler has kept the rate in all of it that the time is for."""
-    for _ in range(TRIES):
-        one = _one_time(sampler, fast, length_s, wait)
-        if one.hz * one.period_s >= TOO_SLOW if fast else one.hz <= TOO_FAST * sampler.slow_hz + 1 / length_s:
-            return one
-    wanted = f"{1 / one.period_s:.0f}" if fast else f"{sampler.slow_hz:g}"
-    raise CalibrationError(
-        f"idle power was not measured: the sampler took {one.hz:.0f} samples a second in place of {wanted}: {AGAIN}"
-    )
-
-
-def _one_time(sampler: Source, fast: bool, length_s: float, wait: Callable[[float], None]) -> _Time:
-    if fast:
-        sampler.open()
-    try:
-        wait(SETTLE_S)
-        begin_ns = time.monotonic_ns()
-        wait(length_s)
-        end_ns = time.monotonic_ns()
-    finally:
-        if fast:
-            sampler.shut()
-    if sampler.reason is not None:
-        raise CalibrationError(f"idle power was not measured: {sampler.reason}")
-    return _blocks(sampler.samples(begin_ns, end_ns), begin_ns, end_ns)
-
-
-def _blocks(samples: Samples, begin_ns: int, end_ns: int) -> _Time:
-    edges_ns = np.linspace(begin_ns, end_ns, BLOCKS + 1).astype(np.int64)
-    cuts: list[Cut] = []
-    for first_ns, last_ns in itertools.pairwise(edges_ns.tolist()):
-        cut = cut_out(samples, first_ns, last_ns)
-        if isinstance(cut, str):
-            raise CalibrationError(f"idle power was not measured: {cut}: see `jetsel power`, then measure again")
-        if cut.inside < 2:
+    first_ns = begin_ns = sampler.now()
+    for _ in range(BLOCKS):
+        wait(seconds / BLOCKS)
+        end_ns = sampler.now()
+        block = sampler.between(begin_ns, end_ns)
+        whole = add_up(block, sampler.stale_after_s)
+        _refuse(sampler.reason)
+        _refuse(busy())
+        if whole.mean_w is None or whole.known_s < whole.length_s - 1e-9:
             raise CalibrationError(
-                f"idle power was not measured: {cut.inside} samples in {cut.length_s:.3g} s are too few: measure "
-                "for longer"
+                "idle power was not measured: power could not be read all the time: see `jetsel power`"
             )
-        cuts.append(cut)
-    return _Time(
-        np.array([cut.energy_j() / cut.length_s for cut in cuts]),
-        (edges_ns[:-1] + edges_ns[1:]) / 2e9,
-        (inside := sum(cut.inside for cut in cuts)),
-        inside / (end_ns - begin_ns) * 1e9,
-        samples.period_s,
-        samples.resolution_w or 0.0,
-    )
-
-
-def _found(slow: list[_Time], fast: list[_Time], seconds: float, place: Place, rails: tuple[str, ...]) -> Idle:
-    means_w = np.concatenate([one.means_w for one in fast])
-    mean_w = float(np.mean(means_w))
-    step_w = (
-        Z * fast[0].resolution_w / math.sqrt(12)
-    )  # quantisation: all of a quiet board's samples are off by the same
-    scatter_w = T_BLOCKS * float(np.std(means_w, ddof=1)) / math.sqrt(len(means_w))
-    drift_w_per_min, drift_half_w_per_min = _slope(fast, means_w)
-    moved_w = abs(drift_w_per_min) * seconds / 60
-    if moved_w > LARGEST_DRIFT * mean_w and abs(drift_w_per_min) > drift_half_w_per_min:
-        raise CalibrationError(
-            f"idle power was not measured: it drifted by {drift_w_per_min:+.2g} W/min around {mean_w:.3g} W: wait "
-            f"until the board has settled, {AGAIN}"
-        )
-    costs_w = np.array([np.mean(f.means_w) - np.mean(s.means_w) for s, f in zip(slow, fast, strict=True)])
-    cost_w = float(np.mean(costs_w))
-    cost_scatter_w = T_PAIRS * float(np.std(costs_w, ddof=1)) / math.sqrt(PAIRS)
-    cost_half_w = math.hypot(cost_scatter_w, math.sqrt(2) * step_w)
+        means_w.append(whole.mean_w)
+        middles_min.append((begin_ns + end_ns - 2 * first_ns) / 120e9)
+        samples, new_values, begin_ns = samples + len(block) - 1, new_values + whole.new_values, end_ns
+    if new_values < FEWEST:
+        raise CalibrationError(f"idle power was not measured: {too_few(new_values, seconds)}: measure for longer")
+    mean_w = fmean(means_w)
     return Idle(
         mean_w=mean_w,
-        half_width_w=math.hypot(scatter_w, step_w),
-        drift_w_per_min=drift_w_per_min,
-        sampler_w=cost_w if abs(cost_w) > cost_half_w else None,
-        sampler_half_width_w=cost_half_w,
-        samples=sum(one.samples for one in fast),
+        # All of a quiet board's samples are off by the same part of a step.
+        half_width_w=math.hypot(T_MEAN * stdev(means_w) / math.sqrt(BLOCKS), Z * step_w / math.sqrt(12)),
+        drift_w_per_min=_drift(means_w, middles_min, seconds / 60),
+        samples=samples,
         seconds=seconds,
-        rails=rails,
-        board=place.board,
-        power_mode=place.power_mode,
+        rails=sampler.total_of,
+        board=here.board,
+        power_mode=here.power_mode,
         measured_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        facts=place.facts,
+        facts=here.facts,
     )
 
 
-def _slope(times: list[_Time], means_w: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the slope of the blocks' means by least squares, and half of its 95 % interval, in W/min."""
-    minutes = np.concatenate([one.middles_s for one in times]) / 60
-    minutes = minutes - np.mean(minutes)
-    spread = float(np.sum(minutes**2))
-    slope = float(np.sum(minutes * means_w)) / spread
-    left_w = means_w - np.mean(means_w) - slope * minutes
-    return slope, T_SLOPE * math.sqrt(float(np.sum(left_w**2)) / (len(means_w) - 2) / spread)
+def _drift(means_w: list[float], middles_min: list[float], minutes: float) -> float:
+    """Return the slope of the blocks' means by least squares, W/min; raises CalibrationError where it is too steep."""
+    at = np.array(middles_min) - fmean(middles_min)
+    power_w = np.array(means_w) - fmean(means_w)
+    spread = float(np.sum(at**2))
+    slope = float(np.sum(at * power_w)) / spread
+    half_width = T_SLOPE * math.sqrt(float(np.sum((power_w - slope * at) ** 2)) / (BLOCKS - 2) / spread)
+    if abs(slope) * minutes > LARGEST_DRIFT * fmean(means_w) and abs(slope) > half_width:
+        raise CalibrationError(
+            f"idle power was not measured: it drifted by {slope:+.2g} W/min around {fmean(means_w):.3g} W: wait until "
+            f"the board has settled, {AGAIN}"
+        )
+    return slope
 
 
 def _refuse(reason: str | None) -> None:

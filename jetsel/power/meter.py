@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
-from jetsel.power.integration import IdlePower, integrate
+from jetsel.errors import CalibrationError
+from jetsel.power.finding import find
+from jetsel.power.idle import Idle, load
+from jetsel.power.integration import above_idle
+from jetsel.power.machine import differences
+from jetsel.power.place import place
 from jetsel.power.reading import Reading
-from jetsel.power.source import Source, around
+from jetsel.power.sampler import Sampler
+from jetsel.power.settings import Settings
 
-PATIENCE_S = 0.05
-"""How long a window waits for a sample after its end: seven cycles of an INA3221 as Linux sets it up (6.6 ms)."""
+READY_S = 60.0  # a board reads Python from a slow card
 
 
 class Window(Protocol):
@@ -21,7 +29,7 @@ class Window(Protocol):
 
 
 class Meter(Protocol):
-    """Measures the energy of what runs while a window is open. Windows may overlap; any thread may open one."""
+    """Measures the energy of all that runs on the board while a window is open."""
 
     @property
     def name(self) -> str:
@@ -32,12 +40,12 @@ class Meter(Protocol):
 
 
 class SensorMeter:
-    """The meter of a sampler. Of windows that overlap each counts all power: shares of it are the ledger's."""
+    """The meter of a sampler."""
 
-    def __init__(self, sampler: Source, idle: IdlePower | None) -> None:
-        """idle: None while it is not known; may be set later."""
-        self.idle = idle
+    def __init__(self, sampler: Sampler, idle_w: float) -> None:
+        """idle_w: the power that is deducted."""
         self._sampler = sampler
+        self._idle_w = idle_w
 
     @property
     def name(self) -> str:
@@ -45,33 +53,75 @@ class SensorMeter:
         return " + ".join(self._sampler.total_of)
 
     def window(self) -> SensorWindow:
-        """Open a window that begins now; the sampler is fast until it is closed."""
-        return SensorWindow(self, self._sampler)
+        """Open a window that begins with a sample of its own."""
+        return SensorWindow(self._sampler, self._idle_w)
 
 
 class SensorWindow:
-    """A window of a sampler's samples; closing it again returns the same reading. end_ns: None while it is open."""
+    """A window of a sampler's samples, one of them at each edge; closing it again returns the same reading."""
 
-    def __init__(self, meter: SensorMeter, sampler: Source) -> None:
-        self._meter = meter
+    def __init__(self, sampler: Sampler, idle_w: float) -> None:
         self._sampler = sampler
+        self._idle_w = idle_w
         self._reading: Reading | None = None
-        sampler.open()
-        self.end_ns: int | None = None
-        self.begin_ns = time.monotonic_ns()
+        self._begin_ns = sampler.now()
 
     def close(self) -> Reading:
-        """End the window now, wait a moment for a sample after its end, and integrate."""
-        if self._reading is not None:
-            return self._reading
-        end_ns = self.end_ns = time.monotonic_ns()
-        try:
-            self._sampler.wait(end_ns, PATIENCE_S)
-        finally:
-            self._sampler.shut()
-        if (reason := self._sampler.reason) is not None:
-            self._reading = Reading(None, reason)
-        else:
-            samples = around(self._sampler, self.begin_ns, end_ns)
-            self._reading = integrate(samples, self.begin_ns, end_ns, self._meter.idle)
+        """End the window with a sample, and integrate."""
+        if self._reading is None:
+            samples = self._sampler.between(self._begin_ns, self._sampler.now())
+            reason = self._sampler.reason
+            self._reading = (
+                above_idle(samples, self._idle_w, self._sampler.stale_after_s)
+                if reason is None
+                else Reading(None, reason)
+            )
         return self._reading
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A meter, or the reason why nothing measures.
+
+    doubt: what speaks against what is measured: the board is not as it was when idle power was measured. idle_half_w:
+    half of the 95 % interval of idle power.
+    """
+
+    meter: Meter | None = None
+    reason: str | None = None
+    doubt: str | None = None
+    idle_half_w: float = 0.0
+
+
+@contextmanager
+def open_meter(settings: Settings, folder: Path) -> Iterator[Opened]:
+    """Give the meter of this board's sensors, less the idle power that `folder` has of it, until the block ends."""
+    idle = idle_here(settings, folder)
+    if isinstance(idle, str):
+        yield Opened(reason=idle)
+        return
+    kept, doubt = idle
+    sampler = Sampler(settings)
+    try:
+        reason = sampler.reason if sampler.ready(READY_S) else f"the sensors did not answer within {READY_S:g} s"
+        if reason is not None:
+            yield Opened(reason=reason)
+        else:
+            yield Opened(SensorMeter(sampler, kept.mean_w), doubt=doubt, idle_half_w=kept.half_width_w)
+    finally:
+        sampler.stop()
+
+
+def idle_here(settings: Settings, folder: Path) -> tuple[Idle, str | None] | str:
+    """Return idle power of this board in the power mode of now, and what has changed since; or why it is not known."""
+    found = find(settings)
+    found.close()
+    if found.reason is not None:
+        return found.reason
+    here = place(settings, found)
+    try:
+        idle = load(folder, here.board, here.power_mode, found.total_of)
+    except CalibrationError as error:
+        return str(error)
+    changes = differences(idle.facts, here.facts) if idle.facts is not None and here.facts is not None else []
+    return idle, f"since idle power was measured {'; '.join(changes)}" if changes else None

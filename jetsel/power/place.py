@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jetsel.config import Power
 from jetsel.power.finding import Found, find
 from jetsel.power.machine import Facts, Machine
+from jetsel.power.settings import Settings
 
 JTOP_S = 10.0  # jetson-stats looks for the libraries of the board before it answers
 
@@ -20,7 +20,7 @@ class Place:
     facts: Facts | None
 
 
-def place(power: Power, found: Found | None = None) -> Place:
+def place(power: Settings, found: Found | None = None) -> Place:
     """Return the board as the table of boards names it, else as it names itself, its power mode, and its facts.
 
     found: what `find` gave for this configuration, where it was asked already.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from jetsel.config import Power
 from jetsel.power.boards import Board, no_such_board
 from jetsel.power.sensors.rail import Dropped
 from jetsel.power.sensors.sensed import Sensed
+from jetsel.power.settings import Settings
 
 WHOLE_INPUTS = ("VIN", "VDD_IN", "POM_5V_IN")
 """Rails that are the whole input of every Jetson that has them: jetson-stats issue 51 and pull request 900."""
@@ -16,7 +16,7 @@ _EXAMPLE = '[power] total = ["VDD_IN"]'
 
 
 def choose(
-    power: Power, board: Board | None, sensed: Sensed, rails: Sequence[str], dropped: Collection[Dropped]
+    power: Settings, board: Board | None, sensed: Sensed, rails: Sequence[str], dropped: Collection[Dropped]
 ) -> tuple[tuple[str, ...], str | None]:
     """Return the names of the rails whose sum is the total and None, or () and why there is no total, with the repair.
 
@@ -35,7 +35,7 @@ def choose(
     return ((), reason) if reason is not None else (names, None)
 
 
-def _told(power: Power, board: Board | None, sensed: Sensed, every: Collection[str]) -> tuple[tuple[str, ...], str]:
+def _told(power: Settings, board: Board | None, sensed: Sensed, every: Collection[str]) -> tuple[tuple[str, ...], str]:
     """The rails of the total, each once, and who says so; () where nobody does."""
     if power.total:
         return tuple(dict.fromkeys(power.total)), "[power] total"
@@ -67,7 +67,7 @@ def _parts(board: Board | None, sensed: Sensed) -> dict[str, Collection[str]]:
     return {**sensed.parts, **(board.parts if board is not None else {})}
 
 
-def _nothing(power: Power, dropped: Collection[Dropped]) -> str:
+def _nothing(power: Settings, dropped: Collection[Dropped]) -> str:
     if power.sensor == "none" and power.replay is None:
         return '[power] sensor is "none"; "auto" looks for what is there'
     if dropped:

@@ -11,8 +11,9 @@ import csv
 import io
 import math
 import os
+import time
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -20,7 +21,7 @@ from typing import TextIO
 import msgspec
 
 from jetsel import __version__
-from jetsel.power.sensors.rail import RailError
+from jetsel.power.sensors.rail import Rail, RailError
 
 MAX_BYTES = 1 << 28
 """Past this a trace is not read, which takes several times as much memory: an hour of four rails at 1000 Hz."""
@@ -79,6 +80,22 @@ class Writer:
         self._file.write(_row([f"{t_s:.6f}", *("" if each is None else f"{each:.6f}" for each in watts)]) + "\n")
 
 
+def rows(rails: Sequence[Rail], seconds: float | None, rate_hz: float) -> Iterator[tuple[float, list[float | None]]]:
+    """Yield the time since the first row and every rail's watts, on a schedule that does not drift.
+
+    seconds: how long, None for ever. Rows that could not be read in time are left out, never made up.
+    """
+    began = time.monotonic()
+    first_s: float | None = None
+    row = 0
+    while seconds is None or row < round(seconds * rate_hz):
+        time.sleep(max(0.0, began + row / rate_hz - time.monotonic()))
+        now_s = time.monotonic()
+        first_s = now_s if first_s is None else first_s
+        yield now_s - first_s, [_watts(rail) for rail in rails]
+        row = max(row + 1, int((time.monotonic() - began) * rate_hz))
+
+
 def read(path: Path) -> Trace:
     """Read a trace; raises RailError with the line that is wrong. A last row that was cut short is left out."""
     try:
@@ -101,6 +118,14 @@ def read(path: Path) -> Trace:
     if not times_s:
         raise RailError(f"{path}: it has no rows; record again")
     return Trace(header.board, tuple(header.rails), tuple(header.total_of), tuple(header.resolution_w), times_s, watts)
+
+
+def _watts(rail: Rail) -> float | None:
+    """What the rail reads now, None where it cannot be read."""
+    try:
+        return rail.read_uw() / 1e6
+    except RailError:
+        return None
 
 
 def _row(cells: list[str]) -> str:

@@ -23,7 +23,6 @@ from jetsel.events import event
 from jetsel.policies.policy import Decision, OutOfTime, Policy, Prediction, Run, best, sum_of_five
 from jetsel.runtime.flight import Flight
 from jetsel.runtime.lane import Lane
-from jetsel.runtime.observer import Nobody, Observer
 from jetsel.runtime.record import Record
 from jetsel.wire import Criterion, Ran
 
@@ -45,7 +44,6 @@ class Driver:
         self, lanes: Mapping[str, Lane], max_batch: int = 8, now: Callable[[], float] = time.monotonic
     ) -> None:
         self.lanes = dict(lanes)
-        self.observer: Observer = Nobody()
         self._max_batch = max_batch
         self._now = now
         self._lock = threading.Lock()
@@ -169,14 +167,10 @@ class Driver:
     def _infer(self, lane: Lane, flights: list[Flight]) -> list[Prediction]:
         assert lane.engine is not None
         begun_s = self._now()
-        ended = self.observer.run(lane.model, flights)
-        try:
-            inputs = [flight.model_input(lane.model) for flight in flights]
-            began = time.perf_counter()
-            output = lane.engine.infer(*inputs)
-            took_ms = (time.perf_counter() - began) * 1e3
-        finally:
-            ended()
+        inputs = [flight.model_input(lane.model) for flight in flights]
+        began = time.perf_counter()
+        output = lane.engine.infer(*inputs)
+        took_ms = (time.perf_counter() - began) * 1e3
         if not math.isfinite(np.add.reduce(output.logits, axis=None)):  # one number that is not makes the sum so
             raise EngineFailedError("it answered numbers that are not finite")
         if any(flight.is_counted for flight in flights):
@@ -233,7 +227,6 @@ class Driver:
         ran: where the run that it goes on from is counted, before anybody can see what came of it.
         """
         while True:
-            ended = self.observer.choice(flight)
             began = time.perf_counter()
             try:
                 asked = move(flight.steps)
@@ -243,8 +236,6 @@ class Driver:
                 self._cut_short(flight)
             except JetselError as error:
                 flight.outcome = error
-            finally:
-                ended()
             flight.choice_ms += (time.perf_counter() - began) * 1e3
             if flight.outcome is not None:
                 if ran is not None:

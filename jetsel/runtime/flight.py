@@ -17,8 +17,7 @@ class Flight(Struct, eq=False):
     """A policy at work on one photograph.
 
     model_input: gives the (1, 3, height, width) float32 input of a model by its name; asked once for each run.
-    deadline_s: on the driver's clock, or None. `outcome` is None until the flight has ended. tag: its maker's own mark,
-    which an observer of the driver may look at.
+    deadline_s: on the driver's clock, or None. `outcome` is None until the flight has ended.
     """
 
     policy: Policy
@@ -26,7 +25,6 @@ class Flight(Struct, eq=False):
     criterion: Criterion
     model_input: Callable[[str], NDArray[np.float32]]
     deadline_s: float | None = None
-    tag: object = None
     is_counted: bool = True  # in what is told of the models' runs and times
     outcome: Decision | JetselError | None = None
     cut_short: bool = False

@@ -10,7 +10,7 @@ from jetsel.wire.codec import (
     failure,
     read_id,
 )
-from jetsel.wire.power import BudgetStatus, DroppedRail, ModelEnergy, PolicyEnergy, PowerStatus, Sampling
+from jetsel.wire.power import BudgetStatus, DroppedRail, EstimatesJudged, ModelEnergy, PolicyEnergy, PowerStatus
 from jetsel.wire.replies import (
     Answer,
     Explanation,
@@ -45,6 +45,7 @@ __all__ = [
     "ClientStatus",
     "Criterion",
     "DroppedRail",
+    "EstimatesJudged",
     "Explanation",
     "Failure",
     "FamilyStatus",
@@ -64,7 +65,6 @@ __all__ = [
     "Reloaded",
     "Reply",
     "Request",
-    "Sampling",
     "StageTimes",
     "Stages",
     "Status",

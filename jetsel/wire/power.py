@@ -12,22 +12,6 @@ class DroppedRail(Struct, frozen=True):
     reason: str
 
 
-class Sampling(Struct, frozen=True):
-    """How the power is read: how fast and how evenly while a request is under way, and what that takes now.
-
-    `at_rest_hz` is how fast it is read now, null while a request is under way. `restarts` counts those of the process
-    that reads.
-    """
-
-    achieved_hz: float | None
-    jitter_p50_us: float | None
-    jitter_p99_us: float | None
-    update_period_ms: float | None
-    core_share: float | None
-    at_rest_hz: float | None = None
-    restarts: int | None = None
-
-
 class BudgetStatus(Struct, frozen=True):
     """The power budget and what it does now: `level` most expensive models are left out of what policies choose."""
 
@@ -37,18 +21,17 @@ class BudgetStatus(Struct, frozen=True):
 
 
 class ModelEnergy(Struct, frozen=True):
-    """What one model took above idle power since the start: its shares of what ran beside it."""
+    """What one model took above idle power since the start, by the energy that was calibrated of one run."""
 
     family: str
     model: str
     photographs: int
     joules: float | None
     mean_mj: float | None
-    mean_w: float | None
 
 
 class PolicyEnergy(Struct, frozen=True):
-    """What one policy's answers took above idle power since the start, and beside the best single model.
+    """What one policy's answers took above idle power since the start, by the calibration, choosing included.
 
     `saved_j` is what always using the best single model would have taken more.
     """
@@ -58,9 +41,25 @@ class PolicyEnergy(Struct, frozen=True):
     answers: int
     joules: float | None
     mean_mj: float | None
-    mean_w: float | None
     saved_j: float | None
     saved_reason: str | None
+
+
+class EstimatesJudged(Struct, frozen=True):
+    """What the sensor measured above idle power since the start, beside what the answers' estimates add up to.
+
+    `measured_j` is null where it is not known; `measured_half_j` is what the error of idle power leaves unknown of it,
+    half of a 95 % interval; `measured_s` is for how long power was known. `unestimated` of the `answers` have no
+    estimate. `ratio` is measured over estimated, null where `measured_j` is no larger than its error.
+    """
+
+    measured_j: float | None
+    measured_half_j: float | None
+    measured_s: float
+    estimated_j: float
+    answers: int
+    unestimated: int
+    ratio: float | None
 
 
 class PowerStatus(Struct, frozen=True):
@@ -72,7 +71,7 @@ class PowerStatus(Struct, frozen=True):
     mean_w: float | None
     idle_w: float | None
     idle_reason: str | None
-    sampling: Sampling | None
+    rate_hz: float | None
     dropped: list[DroppedRail]
     power_mode: str | None
     out_of_conditions: list[str]
@@ -81,7 +80,7 @@ class PowerStatus(Struct, frozen=True):
     policies: list[PolicyEnergy]
     chooser_j: float | None
     chooser_share: float | None
-    decode_j: float | None
+    judged: EstimatesJudged
     jetpack: str | None = None
     gpu_load: float | None = None
     temperatures_c: dict[str, float] | None = None

@@ -87,7 +87,6 @@ class Answer(Struct, tag="answer", tag_field="type", frozen=True):
     height_px: int
     explanation: Explanation | None = None
     energy_estimated: bool = False
-    energy_uncertainty_mj: float | None = None
     out_of_conditions: list[str] = []
 
 

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from jetsel.config import Power
 from jetsel.power.idle import Idle, save
+from jetsel.power.machine import Facts
 from jetsel.power.place import place
 from tests.data.sysfs_trees import SYSFS
 from tests.system.daemons import Peer
@@ -33,7 +36,7 @@ class Board:
         self.power(IDLE_W)
 
     def power(self, watts: float) -> None:
-        """Have VDD_IN read this; in one write of one length, as the sampler reads all the time."""
+        """Have VDD_IN read this; in one write of one length, as it is read all the time."""
         with self._power.open("r+b", buffering=0) as file:
             file.write(b"%06d\n" % round(watts * 1e3))
             file.truncate()
@@ -52,6 +55,12 @@ class Board:
     def mode(self, number: int) -> None:
         (self.root / "var/lib/nvpmodel/status").write_text(f"pmode:{number:04d} fmode:quiet\n")
 
+    def facts(self) -> Facts:
+        """What the board says of itself now."""
+        found = place(Power(sysfs=str(self.sysfs))).facts
+        assert found is not None
+        return found
+
     def calibrate(self, mean_w: float = IDLE_W) -> None:
         """Write down the idle power as `jetsel power calibrate` would find it here."""
         here = place(Power(sysfs=str(self.sysfs)))
@@ -59,8 +68,6 @@ class Board:
             mean_w=mean_w,
             half_width_w=0.0,
             drift_w_per_min=0.0,
-            sampler_w=None,
-            sampler_half_width_w=0.1,
             samples=10_000,
             seconds=10.0,
             rails=("VDD_IN",),
@@ -68,7 +75,6 @@ class Board:
             power_mode=here.power_mode,
             measured_at="2026-11-21T12:00:00Z",
             facts=here.facts,
-            update_period_ms=1.0,  # the power here stands still for long, and shows no period
         )
         save(idle, self.root / "idle")
 
@@ -83,4 +89,4 @@ def power_of(peer: Peer) -> dict[str, Any]:
 
 
 def reads(peer: Peer, watts: float) -> None:
-    until(lambda: power_of(peer)["watts"] == watts)
+    until(lambda: power_of(peer)["watts"] == pytest.approx(watts))

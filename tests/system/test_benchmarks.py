@@ -93,17 +93,9 @@ def test_the_engine_host_is_measured_beside_a_run_in_process() -> None:
 
 
 def test_energies_are_computed_beside_the_truth() -> None:
-    text = printed("benchmarks.energy", "--parts", "computed", "--runs", "1")
-    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| constant, 300 ms")]
-    assert len(lines) == 5, "three rates of one chip, one rate of two more"
-    fastest = lines[2]  # an unchanging power of 8 W that the chip rounds to the nearest step, 0.152 W
-    assert float(fastest[3].removesuffix(" %")) == pytest.approx(0, abs=100 * 0.152 / 5)
-    assert fastest[-3:] == ["100 %", "0", "0"]
-    assert "Over 10 % and not said, in all:" in text
-
-
-def test_the_sampler_s_cost_is_measured_beside_the_least_that_any_process_must_do() -> None:
-    found = rows(printed("benchmarks.sampler", "--seconds", "1", "--rounds", "1"))
-    measured = [values[-1] for name, values in found.items() if name not in ("what", "---")]
-    assert len(measured) == 5
-    assert all(float(share.removesuffix(" %")) > 0 for share in measured)
+    text = printed("benchmarks.energy", "--windows", "2")
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| constant |")]
+    known = [float(cell.removesuffix(" %")) for line in lines for cell in (line[4], line[7]) if cell != "-"]
+    assert known
+    assert max(known) <= 100 * 0.152 / 2 / 5 + 0.1, "half a step of the sensor, of 5 W above idle"
+    assert "20 samples a second take" in text

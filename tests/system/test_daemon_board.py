@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import re
-import signal
-import time
 from pathlib import Path
 
 import pytest
 
-from jetsel.config import Power
-from jetsel.daemon.metering.made_under import kept
-from jetsel.power.place import place
-from tests.processes import children_with
-from tests.system.boards import IDLE_W, Board, power_of, reads
+from jetsel.power.machine import kept
+from tests.system.boards import IDLE_W, Board, power_of
 from tests.system.command import jetsel
-from tests.system.daemons import Connect, Start, wait_until_ready
+from tests.system.daemons import Connect, Start
 from tests.unit.daemon.families import calibrate, put_family
 from tests.waiting import LIMIT_S, until
 
@@ -33,11 +26,10 @@ def test_another_power_mode_under_the_daemon_is_told_everywhere_and_warned_of_on
     told = until(lambda: power_of(peer)["out_of_conditions"])
     changed = "power mode changed from '0 MAXN' to '1 MAXQ'"
     assert told == [f"idle power: {changed}"], "the calibration that comes with the models knows no conditions"
-    assert sorted(peer.classify(jpeg)["out_of_conditions"]) == sorted(told)
+    assert peer.classify(jpeg)["out_of_conditions"] == [], "idle power is not in what an answer says"
     assert power_of(peer)["power_mode"] == "1 MAXQ"
     board.mode(0)
     until(lambda: not power_of(peer)["out_of_conditions"])
-    assert peer.classify(jpeg)["out_of_conditions"] == []
     warned = [line for line in daemon.log.read_text().splitlines() if "out of its conditions" in line]
     assert len([line for line in warned if "no longer" not in line]) == 1
     board.mode(1)
@@ -54,9 +46,7 @@ def test_a_calibration_is_compared_with_what_it_was_made_under_and_not_with_the_
     board: Board, start: Start, connect: Connect, tmp_path: Path, jpeg: bytes
 ) -> None:
     folder = put_family(tmp_path / "cats", "cats", "cat-s", "cat-l")
-    made = place(Power(sysfs=str(board.sysfs))).facts
-    assert made is not None
-    calibrate(folder, "cats", machine=kept(made))
+    calibrate(folder, "cats", machine=kept(board.facts()))
     board.mode(1)
     peer = connect(start(board.config("[models]", "starter = false", f'paths = ["{folder}"]')))
     changed = ["calibration of cats: power mode changed from '0 MAXN' to '1 MAXQ'"]
@@ -89,54 +79,28 @@ def test_the_budget_leaves_expensive_models_out_while_the_mean_is_above_it_and_t
     until(lambda: power_of(peer)["budget"]["level"] < max(level, 1))
     assert "power budget: 50 W; level" in jetsel("status", "--endpoint", daemon.endpoint).stdout
     file = daemon.config
-    file.write_text(file.read_text().replace("budget_w = 50.0", "rate_hz = 500"))
+    file.write_text(file.read_text().replace("budget_w = 50.0", "rate_hz = 50"))
     assert peer.ask({"type": "reload"})["changed"] == ["[power] budget_w"]
     assert power_of(peer)["budget"] is None
     assert peer.classify(jpeg)["model"] == "xl"
     assert daemon.log.read_text().count("changes under [power] take effect at the next start") == 1
     peer.ask({"type": "reload"})
     assert daemon.log.read_text().count("changes under [power] take effect at the next start") == 2
-    file.write_text(file.read_text().replace("rate_hz = 500", ""))
+    file.write_text(file.read_text().replace("rate_hz = 50", ""))
     peer.ask({"type": "reload"})
     assert daemon.log.read_text().count("changes under [power] take effect at the next start") == 2, "as at the start"
     assert "power budget: level 1" in daemon.log.read_text()
 
 
-def test_the_sampler_ends_with_the_daemon(board: Board, start: Start, connect: Connect) -> None:
-    daemon = start(board.config())
-    peer = connect(daemon)
-    until(lambda: power_of(peer)["watts"])
-    (number,) = re.findall(r"power sampler (\d+) reads VDD_IN", daemon.log.read_text())
-    sampler = Path("/proc", number)
-    assert sampler.exists()
-    assert daemon.stop() == 0
-    until(lambda: not sampler.exists())
-
-
 def test_a_rail_that_fails_at_the_start_and_heals_later_is_read_then(
-    board: Board, start: Start, connect: Connect, picture: bytes
+    board: Board, start: Start, connect: Connect
 ) -> None:
     board.calibrate()
     with board.failing():
         peer = connect(start(board.config()))
         until(lambda: "Input/output error" in (power_of(peer)["reason"] or ""))
-        time.sleep(1.0)  # the first look is over, and what it found is known to all of the daemon
     until(lambda: power_of(peer)["reason"] is None)
     until(lambda: power_of(peer)["idle_w"] == IDLE_W)
-    until(lambda: peer.classify(picture)["energy_mj"] is not None)
-
-
-def test_a_sampler_that_is_killed_before_its_first_word_is_started_again(
-    board: Board, start: Start, connect: Connect
-) -> None:
-    board.calibrate()
-    daemon = start(board.config(), ready=False)
-    os.kill(until(lambda: children_with(daemon.process.pid, "power.sampling"))[0], signal.SIGKILL)
-    wait_until_ready(daemon)
-    peer = connect(daemon)
-    until(lambda: power_of(peer)["idle_w"] == IDLE_W)
-    reads(peer, IDLE_W)
-    assert "power sampler ended" in daemon.log.read_text()
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ MEMORY = "/dev/shm"  # what is looked at, and not written to
 
 @pytest.fixture
 def config(board: Board) -> str:
-    """A daemon with all that a daemon may have: an engine host and a sampler."""
+    """A daemon with all that a daemon may have: an engine host and power sensors."""
     models = '[models]\nonly = ["xs", "s"]\nbackends = { xs = "onnxruntime-hosted" }\n'
     return f'{models}[power]\nsysfs = "{board.sysfs}"\n'
 
@@ -34,7 +34,7 @@ def name_of(pid: int) -> str:
         words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
     except OSError:
         return ""
-    return next((Path(word).name for word in words if word.endswith("/engines/host") or "sampling" in word), "")
+    return next((Path(word).name for word in words if word.endswith("/engines/host")), "")
 
 
 def is_running(pid: int) -> bool:
@@ -115,7 +115,7 @@ def test_after_any_kill_it_starts_again_without_any_help(
         while any(is_running(child) for child in children):
             assert time.monotonic() < give_up, "a process outlived the daemon"
             time.sleep(0.01)
-    assert seen >= {"host", "jetsel.power.sampling.process"}, "nothing was there to outlive it"
+    assert "host" in seen, "nothing was there to outlive it"
     last = start(config, env={"STATE_DIRECTORY": str(state)})
     answer = connect(last).classify(PICTURE, model="xs")
     assert answer["type"] == "answer", "the engine host's model"

@@ -30,8 +30,8 @@ def test_an_answer_has_every_field_and_they_agree(peer: Peer, jpeg: bytes) -> No
     parts = ("queue", "decode", "choice", "waiting")
     assert min(spent[part] for part in parts) >= 0
     assert spent["total"] >= sum(spent[part] for part in parts) + sum(spent["inference"]) - 1e-3, "rounded, each"
-    assert (answer["energy_mj"], answer["energy_reason"]) == (None, 'no meter: [power] sensor is "none"')
-    assert (answer["energy_estimated"], answer["energy_uncertainty_mj"]) == (False, None)
+    assert (answer["energy_mj"], answer["energy_estimated"]) == (None, False)
+    assert "calibrat" in answer["energy_reason"]
     assert answer["out_of_conditions"] == []
     assert (answer["width_px"], answer["height_px"]) == (160, 120)
     assert answer["explanation"]["steps"]

@@ -22,7 +22,6 @@ from jetsel.daemon.clients import Load
 from jetsel.daemon.job import Job
 from jetsel.daemon.loading import load
 from jetsel.daemon.message import Route
-from jetsel.daemon.metering.bill import Bill
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.engines import Backends
 from jetsel.features import NAMES, extract
@@ -102,7 +101,6 @@ def prepared(snapshot: Snapshot, file: bytes, **fields: Any) -> Job:
         family=family,
         policy=family.policy_for(request),
         fallback=family.fallback,
-        bill=Bill(None),
         received_s=time.monotonic(),
         deadline_s=None,
     )

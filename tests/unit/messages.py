@@ -54,7 +54,6 @@ ANSWER = st.builds(
     ),
     energy_mj=st.none() | NUMBERS,
     energy_estimated=st.booleans(),
-    energy_uncertainty_mj=st.none() | NUMBERS,
     out_of_conditions=st.lists(TEXT, max_size=2),
     width_px=COUNTS,
     height_px=COUNTS,
@@ -93,29 +92,31 @@ FAMILY_STATUS = st.builds(
 )
 MAYBE = st.none() | NUMBERS
 REASON = st.none() | TEXT
-MODEL_ENERGY = st.builds(
-    wire.ModelEnergy, family=TEXT, model=TEXT, photographs=COUNTS, joules=MAYBE, mean_mj=MAYBE, mean_w=MAYBE
-)
+MODEL_ENERGY = st.builds(wire.ModelEnergy, family=TEXT, model=TEXT, photographs=COUNTS, joules=MAYBE, mean_mj=MAYBE)
 POLICY_ENERGY = st.builds(
     wire.PolicyEnergy,
     family=TEXT,
     policy=TEXT,
     answers=COUNTS,
     saved_reason=REASON,
-    **dict.fromkeys(("joules", "mean_mj", "mean_w", "saved_j"), MAYBE),
+    **dict.fromkeys(("joules", "mean_mj", "saved_j"), MAYBE),
 )
-SAMPLING = st.builds(
-    wire.Sampling,
-    **dict.fromkeys(("achieved_hz", "jitter_p50_us", "jitter_p99_us", "update_period_ms", "core_share"), MAYBE),
+JUDGED = st.builds(
+    wire.EstimatesJudged,
+    measured_s=NUMBERS,
+    estimated_j=NUMBERS,
+    answers=COUNTS,
+    unestimated=COUNTS,
+    **dict.fromkeys(("measured_j", "measured_half_j", "ratio"), MAYBE),
 )
 POWER_STATUS = st.builds(
     wire.PowerStatus,
-    sampling=st.none() | SAMPLING,
+    judged=JUDGED,
     dropped=st.lists(st.builds(wire.DroppedRail, name=TEXT, reason=TEXT), max_size=2),
     budget=st.none() | st.builds(wire.BudgetStatus, budget_w=NUMBERS, level=COUNTS, state=TEXT),
     models=st.lists(MODEL_ENERGY, max_size=2),
     policies=st.lists(POLICY_ENERGY, max_size=2),
-    **dict.fromkeys(("watts", "mean_w", "idle_w", "chooser_j", "chooser_share", "decode_j"), MAYBE),
+    **dict.fromkeys(("watts", "mean_w", "idle_w", "rate_hz", "chooser_j", "chooser_share"), MAYBE),
     **dict.fromkeys(("reason", "idle_reason", "power_mode"), REASON),
     **dict.fromkeys(("total_of", "out_of_conditions"), st.lists(TEXT, max_size=2)),
 )

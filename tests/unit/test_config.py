@@ -123,6 +123,7 @@ def test_a_setting_of_an_earlier_version_is_told_with_what_to_do_instead(key: st
         pytest.param("[server]\nqueue_mb = inf", "server.queue_mb", "<= 65536", id="without end"),
         pytest.param("[server]\nmax_image_mb = -1", "server.max_image_mb", "> 0", id="less than nothing"),
         pytest.param("[server]\nmax_image_megapixels = 1001", "server.max_image_megapixels", "<= 1000", id="too large"),
+        pytest.param("[power]\nrate_hz = 1000", "power.rate_hz", "rate_hz = 20 (from 1 to 100", id="a former rate"),
         pytest.param('[server]\nendpoint = "/run/j.sock"', "server.endpoint", "wrong form", id="a path"),
         pytest.param('[server]\nendpoint = "ipc://j.sock"', "server.endpoint", "wrong form", id="a relative path"),
         pytest.param('[server]\nendpoint = "ipc:///"', "server.endpoint", "wrong form", id="no path"),

@@ -68,8 +68,8 @@ def read_energies(file: sqlite3.Connection, models: Sequence[str]) -> Energies |
 def _half_width_mj(rows: Sequence[_Row]) -> float:
     """Return half of the 95 % interval of the mean over photographs.
 
-    The windows' scatter and what the sensor misses are independent from one photograph to the next; the error of the
-    idle power is the same in all of them. All in quadrature (JCGM 100:2008, 5.1.2 and 5.2.2).
+    The windows' scatter is independent from one photograph to the next, and so is `sensor_mj`, which only recordings of
+    earlier versions have; the error of the idle power is the same in all. All in quadrature (JCGM 100:2008, 5.1.2).
     """
     independent_mj = math.sqrt(sum(row[3] ** 2 + row[4] ** 2 for row in rows)) / len(rows)
     return math.hypot(independent_mj, float(np.mean([row[5] for row in rows])))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,12 +15,11 @@ from jetsel.calibrate.record.repeats import Repeats
 from jetsel.calibrate.record.store import Store
 from jetsel.calibrate.record.timing import Bench, mark, run, some_photographs, warm_up, whole_file
 from jetsel.features import extract
-from jetsel.power import Reading
+from jetsel.power.integration import FEWEST
 from jetsel.power.meter import Meter
 
 FEATURES = None  # what stands in place of a model's name: extracting the whole table of features
-LENGTHENED = 5.0  # times at most, from one window to the next
-SPARE = 1.2  # times the samples that a window needs are aimed at
+SPARE = 1.5  # times the new values that a window needs are aimed at
 
 
 @dataclass(frozen=True)
@@ -30,17 +28,16 @@ class EnergyPlan:
 
     Taylor et al., section 4.2, did so for every input. Here a few photographs are enough: what a network takes does not
     depend on what it sees, and making its input of a photograph hardly does. A run is too short for a sensor: a window
-    is runs one after the other, at least so many samples long. most_windows: where power is too restless to settle;
-    longest_window_s: where the sensor is too slow for the samples; most_failures: windows in a row that the sensor
-    says nothing in, until it is given up.
+    is runs one after the other for at least so long, and longer where the sensor has too few new values in that time.
+    most_windows: where power is too restless to settle; most_failures: windows in a row without an energy, until the
+    sensor is given up.
     """
 
-    photographs: int = 5
-    least_samples: int = 50
-    first_window_s: float = 0.2
-    longest_window_s: float = 20.0
+    photographs: int = 2
+    window_s: float = 2.0
+    longest_window_s: float = 30.0
     least_windows: int = 5
-    most_windows: int = 20
+    most_windows: int = 10
     most_failures: int = 3
 
 
@@ -48,14 +45,12 @@ class EnergyPlan:
 class Metered:
     """What one run of something takes above idle power, a mean over windows; None for the reason.
 
-    Three parts of half the 95 % interval of that mean: scatter_mj, what the windows' scatter gives; sensor_mj, what the
-    meter says of each window, which differs from one to the next, since runs do not keep step with a sensor; idle_mj,
-    the error of the idle power, which is the same in all windows of all models. mean_ms: of one run.
+    Two parts of half the 95 % interval of that mean: scatter_mj, what the windows' scatter gives; idle_mj, the error of
+    the idle power, which is the same in all windows of all models. mean_ms: of one run.
     """
 
     mean_mj: float | None
     scatter_mj: float
-    sensor_mj: float
     idle_mj: float
     mean_ms: float
     windows: int
@@ -125,7 +120,7 @@ class Windows:
         self._half_width = half_width
         self._idle_half_w = idle_half_w
         self._now = now
-        self._window_s = plan.first_window_s
+        self._window_s = plan.window_s
 
     def by_turns(
         self, runs: Mapping[str | None, Callable[[], object]], stop: Stop
@@ -151,7 +146,7 @@ class Windows:
         return energies.is_settled(plan.least_windows, self._half_width)
 
     def _one(self, run_once: Callable[[], object], series: _Series) -> None:
-        """Meter one window. One with too few samples is not counted, and the next is longer; shorter where too many."""
+        """Meter one window. One in which the sensor had too few new values is not counted, and the next is longer."""
         began, count = self._now(), 0
         window = self._meter.window()
         while count == 0 or self._now() - began < self._window_s:
@@ -159,18 +154,14 @@ class Windows:
             count += 1
         duration_ms = (self._now() - began) * 1e3
         reading = window.close()
-        plan = self._plan
-        fitting = SPARE * plan.least_samples / max(1, reading.samples)  # this window's length times so much would fit
-        if reading.samples < plan.least_samples and self._window_s < plan.longest_window_s:
-            self._window_s = min(plan.longest_window_s, self._window_s * min(LENGTHENED, fitting))
+        if reading.energy_mj is not None:
+            series.add(reading.energy_mj, duration_ms, count)
+        elif reading.samples < FEWEST and self._window_s < self._plan.longest_window_s:
+            fitting = self._window_s * SPARE * FEWEST / max(1, reading.samples)
+            self._window_s = min(self._plan.longest_window_s, fitting)
             series.fail(reading.reason if reading.samples == 0 else None)
-            return
-        if fitting < 0.5:
-            self._window_s = max(plan.first_window_s, self._window_s * fitting)
-        if reading.energy_mj is None:
-            series.fail(reading.reason)
         else:
-            series.add(reading, duration_ms, count)
+            series.fail(reading.reason)
 
 
 class _Series:
@@ -179,7 +170,6 @@ class _Series:
     def __init__(self) -> None:
         self.energies = Repeats()
         self.durations = Repeats()
-        self.squares = 0.0  # of what the meter says of each window, a run
         self.runs = 0
         self.failures = 0
         self.reason: str | None = None
@@ -189,12 +179,10 @@ class _Series:
         if reason is not None:
             self.failures, self.reason = self.failures + 1, reason
 
-    def add(self, reading: Reading, duration_ms: float, runs: int) -> None:
-        """Take in a window of so many runs, whose energy is known."""
-        assert reading.energy_mj is not None
-        self.energies.add(reading.energy_mj / runs)
+    def add(self, energy_mj: float, duration_ms: float, runs: int) -> None:
+        """Take in a window of so many runs."""
+        self.energies.add(energy_mj / runs)
         self.durations.add(duration_ms / runs)
-        self.squares += ((reading.uncertainty_mj or 0.0) / runs) ** 2
         self.runs += runs
         self.failures = 0
 
@@ -202,9 +190,9 @@ class _Series:
         """What it came to; unknown where the last windows failed."""
         windows, runs, mean_ms = self.energies.count, self.runs, self.durations.mean
         if self.failures or windows < 2:
-            return Metered(None, 0.0, 0.0, 0.0, mean_ms, windows, runs, self.reason or "two windows are the least")
-        scatter_mj, sensor_mj = self.energies.half_width, math.sqrt(self.squares) / windows
-        return Metered(self.energies.mean, scatter_mj, sensor_mj, idle_half_w * mean_ms, mean_ms, windows, runs, None)
+            return Metered(None, 0.0, 0.0, mean_ms, windows, runs, self.reason or "two windows are the least")
+        scatter_mj = self.energies.half_width
+        return Metered(self.energies.mean, scatter_mj, idle_half_w * mean_ms, mean_ms, windows, runs, None)
 
 
 def _missing(store: Store, photograph: int) -> list[str | None]:
@@ -231,7 +219,7 @@ def _write(store: Store, photograph: int, name: str | None, conditions: int, met
         "INSERT INTO energies VALUES (?, (SELECT id FROM wanted WHERE name = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(photograph, name, conditions),
-            *(metered.mean_mj, metered.scatter_mj, metered.sensor_mj, metered.idle_mj, metered.mean_ms),
+            *(metered.mean_mj, metered.scatter_mj, 0.0, metered.idle_mj, metered.mean_ms),  # 0: see energies.py
             *(metered.windows, metered.runs, metered.reason),
         ),
     )

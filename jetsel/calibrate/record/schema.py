@@ -28,7 +28,8 @@ _TIMINGS = """CREATE TABLE timings (
         PRIMARY KEY (photograph, model))"""
 _TIMINGS_OF_MODEL = "CREATE INDEX timings_of_model ON timings (model)"
 # unmetered: why that run metered no energy. energies: means of one run over windows of repeated runs, model NULL where
-# the features were extracted; scatter_mj, sensor_mj and idle_mj: see metering.Metered; mean_mj NULL for the reason.
+# the features were extracted; scatter_mj and idle_mj: see metering.Metered, sensor_mj: energies.py; mean_mj NULL for
+# the reason.
 _ENERGIES = (
     """CREATE TABLE energies (
         photograph INTEGER NOT NULL REFERENCES photographs ON DELETE CASCADE,

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from jetsel.cli.options import ConfigFile
 from jetsel.cli.power.options import Replay, Sysfs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jetsel.power.finding import Found
-    from jetsel.power.sensors.rail import Rail
 
 
 def record(
@@ -32,48 +26,22 @@ def record(
 
     from jetsel.cli.power.options import section, sensors
     from jetsel.errors import PowerError
-    from jetsel.power.trace import Writer
+    from jetsel.power.trace import Writer, rows
 
     found = sensors(section(config, sysfs, replay))
-    rows = 0
+    count = 0
     try:
         with out.open("x", encoding="utf-8", newline="") as file, contextlib.suppress(KeyboardInterrupt):
             names = [rail.name for rail in found.rails]
             board = found.board.name if found.board else None
             writer = Writer(file, board, names, found.total_of, [rail.resolution_w for rail in found.rails])
-            for row in _rows(found, seconds, rate_hz):
+            for row in rows(found.rails, seconds, rate_hz):
                 writer.row(*row)
-                rows += 1
+                count += 1
     except FileExistsError:
         raise PowerError(f"{out} is there already: name another file, or remove it") from None
     except OSError as fault:
-        raise PowerError(f"{out}: {fault.strerror}: {rows} rows were written; name another file") from None
+        raise PowerError(f"{out}: {fault.strerror}: {count} rows were written; name another file") from None
     finally:
         found.close()
-    typer.echo(f"{out}: {rows} rows of {', '.join(names)}")
-
-
-def _rows(found: Found, seconds: float | None, rate_hz: float) -> Iterator[tuple[float, list[float | None]]]:
-    """Yield the time since the first row and every rail's watts, on a schedule that does not drift."""
-    import time
-
-    began = time.monotonic()
-    first_s: float | None = None
-    row = 0
-    while seconds is None or row < round(seconds * rate_hz):
-        time.sleep(max(0.0, began + row / rate_hz - time.monotonic()))
-        now_s = time.monotonic()
-        first_s = now_s if first_s is None else first_s
-        yield now_s - first_s, [_watts(rail) for rail in found.rails]
-        # Rows that could not be read in time are left out, never made up.
-        row = max(row + 1, int((time.monotonic() - began) * rate_hz))
-
-
-def _watts(rail: Rail) -> float | None:
-    """What the rail reads now, None where it cannot be read."""
-    from jetsel.power.sensors.rail import RailError
-
-    try:
-        return rail.read_uw() / 1e6
-    except RailError:
-        return None
+    typer.echo(f"{out}: {count} rows of {', '.join(names)}")

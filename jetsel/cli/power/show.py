@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 HISTORY = 60  # readings in a sparkline, fewer in a narrow terminal
 TOTAL = ""  # no rail's name
+SPARKS = "▁▂▃▄▅▆▇█"  # one to eight eighths, U+2581 to U+2588
 BESIDE = 45  # columns that a row's name and figures take
 
 
@@ -117,7 +118,6 @@ def drawn(seen: Snapshot, history: dict[str, list[float]], readings: int = HISTO
     """Return the rails as a table, with a sparkline of so many readings where there is a history."""
     from rich.markup import escape
 
-    from jetsel.cli.power.sparkline import sparkline
     from jetsel.cli.terminal import table
 
     columns = ["rail", ">watts", ">volts", ">amps"]
@@ -132,6 +132,12 @@ def drawn(seen: Snapshot, history: dict[str, list[float]], readings: int = HISTO
             cells.append(sparkline(history.get(name, [])[-readings:]))
         shown.add_row(*cells, style="bold" if name == TOTAL else None)
     return shown
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Return one block for each value, from the least (an eighth) to the largest (whole); a flat series stays low."""
+    least, span = min(values, default=0.0), max(values, default=0.0) - min(values, default=0.0)
+    return "".join(SPARKS[round((value - least) / span * (len(SPARKS) - 1)) if span else 0] for value in values)
 
 
 def _below(seen: Snapshot) -> list[str]:

@@ -1,4 +1,4 @@
-"""The meter's life in the daemon: its sampler, what the board is compared with, the books and the budget."""
+"""Power in the daemon: its sampler, idle power, what the board is compared with, the estimates, and the budget."""
 
 from __future__ import annotations
 
@@ -6,65 +6,54 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
-from jetsel.config import Power
+from jetsel.config import Power, power_folder
 from jetsel.daemon.family import ServedFamily
-from jetsel.daemon.metering.accounts import Accounts
-from jetsel.daemon.metering.at_rest import AtRest
-from jetsel.daemon.metering.bill import Bill, Priced, estimated, price
 from jetsel.daemon.metering.budget import Budget
 from jetsel.daemon.metering.conditions import Conditions
-from jetsel.daemon.metering.made_under import restored
-from jetsel.daemon.metering.watching import Watcher
+from jetsel.daemon.metering.estimates import Estimates, estimated_mj
+from jetsel.errors import CalibrationError
 from jetsel.events import event
 from jetsel.policies import Policy
 from jetsel.policies.capped import capped
-from jetsel.power.finding import Found, find
-from jetsel.power.idle import Idle
-from jetsel.power.ledger import Ledger
-from jetsel.power.machine import Facts, Machine
-from jetsel.power.place import named
-from jetsel.power.sampling.sampler import Sampler
-from jetsel.power.sharing import stretches
+from jetsel.power.idle import Idle, file_name, load
+from jetsel.power.integration import FEWEST, Sum
+from jetsel.power.machine import Facts, Machine, restored
+from jetsel.power.sampler import Sampler
 from jetsel.runtime import Flight
-from jetsel.wire import Classify
+from jetsel.wire import Answer, Classify
 
 log = logging.getLogger("jetsel.power")
 
 LOOK_S = 1.0  # between two looks at the board
-ENTER_S = 0.25  # between two entries in the books, so that no request does the work of many
 JTOP_WAIT_S = 2.0  # at the start, for the first answer of jetson-stats
-
 IDLE = "idle power"
 
 
 class Metering:
-    """Owned by the daemon for its life; a reload changes the budget, and reads the idle power again."""
+    """Owned by the daemon for its life; a reload changes the budget, and reads the idle power again.
+
+    idle: what is deducted, None where it is not known for this board in its power mode of now, and then idle_reason
+    says why. above_idle: what was measured above idle power since the start, as long as that was known.
+    """
 
     def __init__(self, power: Power) -> None:
         """Start the sampler, unless [power] says that there is no sensor."""
-        self.power = power
         self.machine = Machine(power.sysfs, power.jtop)
         self.facts = self.machine.facts(JTOP_WAIT_S if power.jtop else 0.0)
         self.conditions = Conditions()
         self.budget = Budget(power.budget_w, 0)
+        self.estimates = Estimates()
+        self.idle: Idle | None = None
+        self.idle_reason: str | None = "the sensors are being looked for"
+        self.above_idle = Sum()
         self.served: Mapping[str, ServedFamily] = {}
-        self._news = threading.Event()  # the sampler says other things than before
-        self.sampler = None if power.sensor == "none" and power.replay is None else Sampler(power, self._news.set)
-        self.ledger: Ledger | None = None
-        self.accounts: Accounts | None = None
-        self._at_rest: AtRest | None = None
-        if self.sampler is not None:
-            self.ledger = Ledger(self.sampler, None)
-            self.accounts = Accounts(self.ledger)
-            self._at_rest = AtRest(power, self.sampler, self.ledger)
-        self._no_sampler: str | None = '[power] sensor is "none"'
-        self._rails: tuple[str, ...] = ()  # of the total, as far as they were found
-        self._board: str | None = None  # as idle power is kept under
+        self._power = power
+        self.sampler = None if power.sensor == "none" and power.replay is None else Sampler(power)
+        self._rails: tuple[str, ...] = ()  # of the total that idle power was read for
+        self._idle_file: tuple[Path, int, int] | None = None  # the one that was read last, as it was
         self._made_under: dict[str, Facts] = {}  # of the calibrations that tell, by how conditions name them
-        self._counting = threading.Lock()
-        self._under_way = 0
-        self._period_ns = round(1e9 / power.rate_hz)
         self._seen_ns = time.monotonic_ns()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="power", daemon=True)
@@ -83,67 +72,37 @@ class Metering:
         self.machine.close()
 
     def serve(self, families: Mapping[str, ServedFamily], power: Power) -> None:
-        """Meter these families from now on, under this configuration's budget."""
+        """Tell of these families from now on, under this configuration's budget; read the idle power again."""
         self.served = families
         self.budget.most = max(len(family.models) for family in families.values()) - 1
         self.budget.limit_w = power.budget_w
         calibrated = {name: family.in_use.calibration for name, family in families.items()}
         made_under = {name: restored(made.machine) for name, made in calibrated.items() if made is not None}
         self._made_under = {calibration_of(name): facts for name, facts in made_under.items() if facts is not None}
-        self._read_idle()
-        if self.ledger is not None:
-            for name, family in families.items():
-                family.driver.observer = Watcher(self.ledger, name)
+        self._idle_file = None
 
     @property
     def reason(self) -> str | None:
         """Why no power is read, None where it is."""
-        return self._no_sampler if self.sampler is None else self.sampler.reason
-
-    @property
-    def idle(self) -> Idle | None:
-        """The idle power that is deducted, None where none is known."""
-        return None if self._at_rest is None else self._at_rest.idle
-
-    @property
-    def idle_reason(self) -> str | None:
-        """Why no idle power is known, None where it is."""
-        return None if self._at_rest is None else self._at_rest.reason
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a request is metered now."""
-        return self._under_way > 0
+        return '[power] sensor is "none"' if self.sampler is None else self.sampler.reason
 
     # What a request needs.
 
-    def open(self) -> Bill:
-        """Return the bill of a request that begins; the sensor is read fast until it is closed."""
-        if self.sampler is None or self.idle is None:
-            return Bill(None)
-        self.sampler.open()
-        self._count(1)
-        return Bill(self.ledger)
+    def estimate(self, family: ServedFamily, policy: Policy, flight: Flight) -> tuple[float | None, str | None]:
+        """Return the calibrated energy of what ran for a request, in mJ, or None and why it is not known."""
+        differing = self.out_of_conditions(family.name)
+        if differing:
+            return None, f"the board is not as it was calibrated: {'; '.join(differing)}"
+        found = estimated_mj(flight.ran, bool(policy.features), family.in_use.calibration)
+        return (None, found) if isinstance(found, str) else (found, None)
 
-    def close(self, bill: Bill, family: str, policy: str | None, request: Classify) -> None:
-        """Enter the bill of a request that is over. policy: what chose for its answer, None where it got none."""
-        if bill.is_metered and self.sampler is not None and self.accounts is not None:
-            self.sampler.shut()
-            self._count(-1)
-            self.accounts.over(family, policy, request.criterion, bill.lines)
-
-    def price(self, bill: Bill, family: ServedFamily, policy: Policy, flight: Flight) -> Priced:
-        """Return the energy of a request that is about to be answered: measured, else estimated, else unknown."""
-        reason = self.reason
-        why_not = self.idle_reason if reason is None else f"no meter: {reason}"
-        measured = bill.measured(self._period_ns, why_not)
-        if measured.energy_mj is not None:
-            return price(measured, None)
-        return price(measured, estimated(flight.ran, bool(policy.features), family.in_use.calibration))
+    def answered(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:
+        """Add up the energy of an answer that is given."""
+        self.estimates.add(answer, bool(policy.features), family.in_use.calibration)
 
     def out_of_conditions(self, family: str) -> list[str]:
         """Return how the board differs from what a family's energies and choices were measured under."""
-        return self.conditions.of(IDLE, calibration_of(family))
+        return self.conditions.of(calibration_of(family))
 
     def within_budget(self, family: ServedFamily, policy: Policy, request: Classify) -> Policy:
         """Return the policy without what the budget leaves out; one that the request names is honoured as it is."""
@@ -155,84 +114,78 @@ class Metering:
     # What is done beside the requests.
 
     def _watch(self) -> None:
-        looked_s = 0.0
-        while not self._stopped.wait(ENTER_S):
-            if self.sampler is not None and self._news.is_set():
-                self._news.clear()
-                self._hear(self.sampler)
-            if self.accounts is not None:
-                self.accounts.enter()
-            now_s = time.monotonic()
-            if now_s - looked_s >= LOOK_S:
-                looked_s = now_s
-                self._look(now_s)
+        self.look(time.monotonic())
+        while not self._stopped.wait(LOOK_S):
+            self.look(time.monotonic())
 
-    def _hear(self, sampler: Sampler) -> None:
-        """The sampler found another total: read its idle power. Give it up where this machine has no sensor at all.
-
-        Where there is one that does not serve now, it stays, and looks again by itself.
-        """
-        if sampler.total_of:
-            if sampler.total_of != self._rails:
-                found = self._found()
-                self._board, self._rails = named(found, self.facts).board, sampler.total_of
-                self._read_idle()
-        elif self.power.sensor == "auto" and self.power.replay is None:
-            found = self._found()
-            if not found.rails and not found.dropped:
-                self._no_sampler, self.sampler = found.reason, None
-                sampler.stop()
-
-    def _found(self) -> Found:
-        found = find(self.power)
-        found.close()
-        return found
-
-    def _look(self, now_s: float) -> None:
+    def look(self, now_s: float) -> None:
+        """Take in what the board and its sensors say now; once a second, by one thread."""
         self.facts = self.machine.facts()
-        if self._at_rest is not None and self._rails:
-            self._at_rest.follow(self._board, self.facts.power_mode.value, self._rails)
-        self.conditions.look(now_s, self.facts, self._measured())
+        if self.sampler is not None:
+            self._read_idle(self.sampler)
+        measured = {} if self.idle is None or self.idle.facts is None else {IDLE: self.idle.facts}
+        self.conditions.look(now_s, self.facts, measured | self._made_under)
         if self.sampler is None:
             return
-        period_ms = self.sampler.report().update_period_ms
-        self._period_ns = round(max(1e9 / self.power.rate_hz, (period_ms or 0.0) * 1e6))
-        if self.budget.look(now_s, self._mean_w(self.sampler)):
+        passed, self._seen_ns = self.sampler.since(self._seen_ns)
+        if self.idle is not None:
+            self.above_idle = _more(self.above_idle, passed, self.idle.mean_w)
+        if self.budget.look(now_s, passed.mean_w):
             level, state = self.budget.level, self.budget.state
             told = event("power-budget", level=level, mean_w=self.budget.mean_w, limit_w=self.budget.limit_w)
             log.warning("power budget: level %d: %s", level, state, extra=told)
 
-    def _measured(self) -> dict[str, Facts]:
-        """The facts that each measurement in use was made under, as far as it tells."""
-        idle = self.idle
-        at_rest = {} if idle is None or idle.facts is None else {IDLE: idle.facts}
-        return at_rest | self._made_under
+    def _read_idle(self, sampler: Sampler) -> None:
+        """Read what was measured on this board in its power mode of now, where its file is another than before.
 
-    def _mean_w(self, sampler: Sampler) -> float | None:
-        """Return the mean power since the last call, None where none was read."""
-        begin_ns, end_ns = self._seen_ns, time.monotonic_ns()
-        self._seen_ns = end_ns
-        (stretch,) = stretches(sampler.samples(begin_ns, end_ns), [begin_ns, end_ns], _Whole())
-        read_s = (end_ns - begin_ns) * 1e-9 - stretch.unmetered_s
-        return stretch.energy_mj * 1e-3 / read_s if read_s > 1e-3 else None
+        Where there is none for this mode, what is in use stays: conditions tell that it is of another one.
+        """
+        if not sampler.total_of:
+            self.idle_reason = sampler.reason
+            return
+        rails, board = sampler.total_of, sampler.board or self.facts.board.value
+        folder, mode = power_folder(self._power), self.facts.power_mode.value
+        path = folder / file_name(board, mode)
+        seen = _look_at(path)
+        if self._rails == rails and self._idle_file is not None and (seen == self._idle_file or seen[1] == 0):
+            return
+        self._rails, self._idle_file = rails, seen
+        before = self.idle
+        try:
+            self.idle, self.idle_reason = load(folder, board, mode, rails), None
+        except CalibrationError as error:
+            # Status carries it: which file that is, the log says, and doctor.
+            self.idle, self.idle_reason = None, str(error).removeprefix(f"{path}: ")
+            log.warning("energies are not measured: %s", error, extra=event("idle-power-refused", path=path))
+        if self.idle is not None and self.idle != before:
+            told = event("idle-power", mean_w=self.idle.mean_w)
+            log.info("idle power is %.2f W, as measured at %s", self.idle.mean_w, self.idle.measured_at, extra=told)
 
-    def _read_idle(self) -> None:
-        """Read what `jetsel power calibrate` measured here in the power mode of now, once the rails are known."""
-        if self._at_rest is not None and self._rails:
-            self._at_rest.read(self._board, self.facts.power_mode.value, self._rails)
 
-    def _count(self, more: int) -> None:
-        with self._counting:
-            self._under_way += more
-
-
-class _Whole:
-    """Nothing is deducted."""
-
-    mean_w = 0.0
-    half_width_w = 0.0
+def measured_j(metering: Metering) -> float | None:
+    """Return the joules measured above idle since the start, None where the sensor had too few new values."""
+    found = metering.above_idle
+    return found.energy_j if found.new_values >= FEWEST else None
 
 
 def calibration_of(family: str) -> str:
     """How conditions name a family's calibration."""
     return f"calibration of {family}"
+
+
+def _more(before: Sum, passed: Sum, idle_w: float) -> Sum:
+    return Sum(
+        before.energy_j + passed.energy_j - idle_w * passed.known_s,
+        before.known_s + passed.known_s,
+        before.length_s + passed.length_s,
+        before.new_values + passed.new_values,
+    )
+
+
+def _look_at(path: Path) -> tuple[Path, int, int]:
+    """Tell one state of a file from another; 0 and 0 where there is none to see."""
+    try:
+        found = path.stat()
+    except OSError:
+        return path, 0, 0
+    return path, found.st_ino, found.st_mtime_ns

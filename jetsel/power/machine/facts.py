@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 T = TypeVar("T")
@@ -50,6 +52,9 @@ class Pinned(Struct, frozen=True):
     how: str | None = None
 
 
+NOT_KEPT = "not kept with what was measured"
+
+
 class Throttling(Struct, frozen=True, kw_only=True):
     """What slows the board down. Sentences for people; an empty list: looked at, and nothing found.
 
@@ -58,11 +63,11 @@ class Throttling(Struct, frozen=True, kw_only=True):
     over-current, and low voltage on Orin and later. held: GPUs that run slower under load than they were asked to.
     """
 
-    hot: Known[list[str]]
-    cooled: Known[list[str]]
-    over_current: Known[list[str]]
-    events: Known[dict[str, int]]
-    held: Known[list[str]]
+    hot: Known[list[str]] = Known(None, NOT_KEPT)
+    cooled: Known[list[str]] = Known(None, NOT_KEPT)
+    over_current: Known[list[str]] = Known(None, NOT_KEPT)
+    events: Known[dict[str, int]] = Known(None, NOT_KEPT)
+    held: Known[list[str]] = Known(None, NOT_KEPT)
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -74,13 +79,27 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     board: Fact
     l4t: Fact
-    jetpack: Fact
+    jetpack: Fact = Fact(None, NOT_KEPT)
     power_mode: Fact
     jetson_clocks: Pinned
     cores: Fact
     cpu_clocks: Known[list[Clock]]
     gpu_clocks: Known[list[Clock]]
-    gpu_load: Known[float]
-    temperatures_c: Known[dict[str, Known[float]]]
-    throttling: Throttling
-    jtop: Fact
+    gpu_load: Known[float] = Known(None, NOT_KEPT)
+    temperatures_c: Known[dict[str, Known[float]]] = Known(None, NOT_KEPT)
+    throttling: Throttling = Throttling()
+    jtop: Fact = Fact(None, NOT_KEPT)
+
+
+def kept(facts: Facts) -> dict[str, Any]:
+    """Return of these facts those that are compared later, as plain values, for a calibration to keep."""
+    plain: dict[str, Any] = msgspec.to_builtins(facts)
+    return {field.name: plain[field.name] for field in msgspec.structs.fields(Facts) if field.required}
+
+
+def restored(plain: Mapping[str, Any]) -> Facts | None:
+    """Return the facts that a calibration keeps, None where it keeps none that can be understood."""
+    try:
+        return msgspec.convert(plain, Facts) if plain else None
+    except msgspec.ValidationError:  # of another version of jetsel: as good as none
+        return None

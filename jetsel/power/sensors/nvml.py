@@ -1,6 +1,6 @@
 """NVML, NVIDIA's library about its graphics cards: development machines. On a Jetson it starts and knows no power.
 
-Called through ctypes, since five of its functions are enough; names and structures as in NVIDIA's nvml.h.
+Called through ctypes, since six of its functions are enough; names and structures as in NVIDIA's nvml.h.
 """
 
 from __future__ import annotations
@@ -90,6 +90,13 @@ class Card:
         except RailError:  # a driver from before 2023: what follows is a mean over a second from Ampere on, says nvml.h
             self._power_mw = self._usage_mw
             self._usage_mw()
+        self._began_mj = 0
+        self.read_uj: Callable[[], int] | None = None
+        try:
+            self._began_mj = self._counted_mj()
+        except RailError:  # a card from before Volta
+            return
+        self.read_uj = self._read_uj
 
     def read_uw(self) -> int:
         """Return the power in microwatts; raises RailError."""
@@ -101,6 +108,15 @@ class Card:
 
     def close(self) -> None:
         """Nothing is held open for one card."""
+
+    def _read_uj(self) -> int:
+        return (self._counted_mj() - self._began_mj) * 1000
+
+    def _counted_mj(self) -> int:
+        """Return the energy since the driver was loaded; raises RailError."""
+        counted = ctypes.c_ulonglong()
+        self._library.call("nvmlDeviceGetTotalEnergyConsumption", self._handle, ctypes.byref(counted))
+        return counted.value
 
     def _instant_mw(self) -> int:
         field = _FieldValue(field=_POWER_INSTANT)

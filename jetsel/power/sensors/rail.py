@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,6 +26,13 @@ class Rail(Protocol):
     name: str  # as the board labels it: VDD_IN
     where: str  # for people: the file or device that is read
     resolution_w: float | None  # the step between two values, None where it is not known
+
+    @property
+    def read_uj(self) -> Callable[[], int] | None:
+        """What returns the microjoules counted since it was opened, for a rail that counts energy, else None.
+
+        It raises RailError. Of two readings the difference is exact, where that of power is a mean of some time.
+        """
 
     def read_uw(self) -> int:
         """Return the power in microwatts by the fewest system calls there are; raises RailError."""

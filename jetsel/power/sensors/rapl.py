@@ -23,11 +23,15 @@ PLATFORM = "psys"  # has the packages in it, where the maker of the machine wire
 
 
 class Counter:
-    """A counter of microjoules, as power: the mean between the last two times that it was seen to move."""
+    """A counter of microjoules: what it counted, and the mean power between the last two times that it moved.
+
+    counted_uj: since it was first seen, over all the times that it began again. power_uw: None where it has not moved.
+    """
 
     def __init__(self, range_uj: int | None) -> None:
         """range_uj: where the counter begins again at 0, None where it is not known."""
-        self.power_uw: int | None = None  # None: it has not been seen to move
+        self.power_uw: int | None = None
+        self.counted_uj = 0
         self._range_uj = range_uj
         self._t_ns: int | None = None
         self._energy_uj = 0
@@ -48,6 +52,7 @@ class Counter:
                 self._t_ns = None
                 raise RailError("the counter went back, and it does not say its range")
             moved_uj += self._range_uj
+        self.counted_uj += moved_uj
         self.power_uw = moved_uj * 1_000_000_000 // (t_ns - self._t_ns)
         self._t_ns, self._energy_uj = t_ns, energy_uj
         return True
@@ -78,6 +83,11 @@ class Domain:
         if self._counter.power_uw is None:
             raise RailError(f"{self.where}: the counter does not move, so this machine does not measure {self.name}")
         return self._counter.power_uw
+
+    def read_uj(self) -> int:
+        """Return the microjoules counted since it was opened; raises RailError."""
+        self._see()
+        return self._counter.counted_uj
 
     def measure(self) -> Measured:
         """Return the mean power over the next 20 ms, or until the counter has moved; raises RailError."""

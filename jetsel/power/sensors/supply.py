@@ -37,6 +37,7 @@ class SupplyRail:
         self.name = name
         self.where = where
         self.resolution_w: float | None = None
+        self.read_uj = None  # it does not count
         self._step_uw = files.power_step_uw
         self._power = _opened(files.power)
         self._volts = _opened(files.volts)

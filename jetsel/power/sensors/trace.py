@@ -35,6 +35,7 @@ class TraceRail:
         self.name = trace.rails[index]
         self.where = str(path)
         self.resolution_w = trace.resolution_w[index]
+        self.read_uj = None  # it does not count
         self._watts: array[float] = trace.watts[index]
         self._clock = clock
 

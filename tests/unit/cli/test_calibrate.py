@@ -7,8 +7,7 @@ from pathlib import Path
 from jetsel.calibrate.record.conditions import gather
 from jetsel.cli.calibrate import machine_of
 from jetsel.config import Power
-from jetsel.daemon.metering.made_under import kept
-from jetsel.power.machine import Machine
+from jetsel.power.machine import Machine, kept
 from tests.unit.power.machines import tx2
 
 

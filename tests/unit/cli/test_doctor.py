@@ -210,8 +210,6 @@ def test_idle_power_is_told_where_it_was_measured_in_this_power_mode(tmp_path: P
         mean_w=3.125,
         half_width_w=0.0123,
         drift_w_per_min=0.0,
-        sampler_w=None,
-        sampler_half_width_w=0.01,
         samples=60_000,
         seconds=60.0,
         rails=("VDD_IN",),

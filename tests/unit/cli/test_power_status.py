@@ -16,19 +16,19 @@ POWER = wire.PowerStatus(
     mean_w=6.5,
     idle_w=3.1,
     idle_reason=None,
-    sampling=wire.Sampling(998.2, 55.0, 310.4, 6.62, 0.021),
+    rate_hz=19.96,
     dropped=[wire.DroppedRail("VDD_4V0_WIFI", "Input/output error")],
     power_mode="0 MAXN",
     out_of_conditions=["idle power: power mode changed from '1 MAXQ' to '0 MAXN'"],
     budget=wire.BudgetStatus(6.0, 1, "the most expensive model of each family run only where a request names them"),
-    models=[wire.ModelEnergy("f", "m", 20, 1.25, 62.5, 4.5), wire.ModelEnergy("f", "[red]", 3, None, None, None)],
+    models=[wire.ModelEnergy("f", "m", 20, 1.25, 62.5), wire.ModelEnergy("f", "[red]", 3, None, None)],
     policies=[
-        wire.PolicyEnergy("f", "cascade", 18, 1500.0, 83_333.0, 4.4, -0.0204, None),
-        wire.PolicyEnergy("f", "single:m", 2, 0.5, 250.0, 5.0, None, "it is not known what is best"),
+        wire.PolicyEnergy("f", "cascade", 18, 1500.0, 83_333.0, -0.0204, None),
+        wire.PolicyEnergy("f", "single:m", 2, 0.5, 250.0, None, "it is not known what is best"),
     ],
     chooser_j=0.11,
     chooser_share=0.11,
-    decode_j=0.4,
+    judged=wire.EstimatesJudged(1650.0, 75.0, 3600.0, 1500.5, 20, 2, 1.0996),
     jetpack="4.6.1",
     gpu_load=0.37,
     temperatures_c={"BCPU-therm": 41.2, "thermal-fan-est": 40.0},
@@ -40,7 +40,7 @@ NOTHING = wire.PowerStatus(
     mean_w=None,
     idle_w=None,
     idle_reason=None,
-    sampling=None,
+    rate_hz=None,
     dropped=[],
     power_mode=None,
     out_of_conditions=[],
@@ -49,19 +49,20 @@ NOTHING = wire.PowerStatus(
     policies=[],
     chooser_j=None,
     chooser_share=None,
-    decode_j=None,
+    judged=wire.EstimatesJudged(None, None, 0.0, 0.0, 0, 0, None),
 )
 
 
 def test_all_that_is_known_is_told() -> None:
     assert power_lines(POWER) == [
-        "power: 7.26 W now, 6.50 W in the mean, 3.10 W idle (VDD_IN); power mode 0 MAXN",
-        "sampling: 998/s, typically 55 us late (99 %: 310 us), a new value every 6.6 ms, costs 2.1 % of a core",
+        "power: 7.26 W now, 6.50 W in the mean, 3.10 W idle, read 20 times a second (VDD_IN); power mode 0 MAXN",
         "board: GPU load 37%, BCPU-therm 41 °C, thermal-fan-est 40 °C, JetPack 4.6.1",
         "  rail VDD_4V0_WIFI is not read: Input/output error",
         "power budget: 6 W; level 1, the most expensive model of each family run only where a request names them",
         "out of its conditions: idle power: power mode changed from '1 MAXQ' to '0 MAXN'",
-        "choosing took 110 mJ, 11% of what choosing and models took; decoding took 400 mJ",
+        "choosing took 110 mJ, 11% of what choosing and models took",
+        "above idle since the start: 1.65 kJ ± 75 J measured, 1.5 kJ estimated for 18 of 20 answers; "
+        "measured over estimated: 1.10",
     ]
 
 
@@ -74,14 +75,11 @@ def test_what_is_not_known_yet_is_said_to_be_so() -> None:
     early = msgspec.structs.replace(
         POWER, watts=None, mean_w=None, idle_w=None, idle_reason="idle power was not measured", total_of=["A", "B"]
     )
-    unknown = msgspec.structs.replace(early, sampling=wire.Sampling(None, None, None, None, None))
-    assert power_lines(unknown)[:5] == [
-        "power: not known now (A + B); power mode 0 MAXN",
-        "sampling: nothing is known of it yet",
-        "board: GPU load 37%, BCPU-therm 41 °C, thermal-fan-est 40 °C, JetPack 4.6.1",
-        "  rail VDD_4V0_WIFI is not read: Input/output error",
-        "  energies are not measured: idle power was not measured",
-    ]
+    early = msgspec.structs.replace(early, rate_hz=None, judged=wire.EstimatesJudged(None, None, 0.0, 0.5, 3, 0, None))
+    told = power_lines(early)
+    assert told[0] == "power: not known now (A + B); power mode 0 MAXN"
+    assert "  energy above idle is not measured: idle power was not measured" in told
+    assert told[-1] == "above idle since the start: nothing measured, 500 mJ estimated for 3 of 3 answers"
 
 
 def test_the_tables_have_a_row_for_each_model_and_policy() -> None:
@@ -90,30 +88,11 @@ def test_the_tables_have_a_row_for_each_model_and_policy() -> None:
         for table in energy_tables(POWER):
             console.print(table)
     rows = [line.split() for line in captured.get().splitlines()]
-    assert ["m", "f", "20", "1.25", "J", "62.5", "4.5"] in rows
-    assert ["[red]", "f", "3", "-", "-", "-"] in rows
-    assert ["cascade", "f", "18", "1.5", "kJ", "83333", "4.4", "-20.4", "mJ"] in rows
+    assert ["m", "f", "20", "1.25", "J", "62.5"] in rows
+    assert ["[red]", "f", "3", "-", "-"] in rows
+    assert ["cascade", "f", "18", "1.5", "kJ", "83333", "-20.4", "mJ"] in rows
     (single,) = [row for row in rows if row[:1] == ["single:m"]]
     assert " ".join(single).endswith("not known: it is not known what is best")
-
-
-@pytest.mark.parametrize(
-    ("sampling", "said"),
-    [
-        (wire.Sampling(None, None, None, None, 0.001, 10.0), "10/s at rest, costs 0.1 % of a core"),
-        (
-            wire.Sampling(981.2, 86.0, 821.0, None, 0.003),
-            "981/s, typically 86 us late (99 %: 821 us), costs 0.3 % of a core",
-        ),
-        (
-            wire.Sampling(981.2, 86.0, 821.0, None, 0.001, 10.0),
-            "10/s at rest, 981/s while a request is under way, typically 86 us late (99 %: 821 us), "
-            "costs 0.1 % of a core now",
-        ),
-    ],
-)
-def test_sampling_at_rest_is_told_as_such(sampling: wire.Sampling, said: str) -> None:
-    assert power_lines(msgspec.structs.replace(POWER, sampling=sampling))[1] == f"sampling: {said}"
 
 
 @pytest.mark.parametrize(

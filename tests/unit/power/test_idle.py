@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import msgspec
@@ -12,143 +11,96 @@ import pytest
 from jetsel.errors import CalibrationError
 from jetsel.power.idle import Idle, file_name, load, save
 from jetsel.power.idling import measure
+from jetsel.power.integration import Sample
 from jetsel.power.place import Place
-from jetsel.power.samples import Samples
 
 HERE = Place("jetson-tx2", "0 MAXN", None)
 RAILS = ("VDD_IN",)
+STEP_NS = 50_000_000
 
 
 class Machine:
-    """A board whose power is a function of time and of whether it is sampled fast, and the sampler beside it."""
+    """A board of 3 W whose time passes where it is waited for, sampled twenty times a second."""
 
     total_of = RAILS
     reason: str | None = None
+    stale_after_s = 0.25
 
-    def __init__(self, noise_w: float = 0.05, drift_w_per_min: float = 0.0, cost_w: float = 0.0) -> None:
-        self.noise_w, self.drift_w_per_min, self.cost_w = noise_w, drift_w_per_min, cost_w
+    def __init__(self, noise_w: float = 0.05, drift_w_per_min: float = 0.0) -> None:
+        self.noise_w, self.drift_w_per_min = noise_w, drift_w_per_min
         self.draw = np.random.default_rng(3)
-        self.opened = 0
         self.now_ns = 0
-        self.began_ns = time.monotonic_ns()
-        self.changes: list[tuple[int, bool]] = [(0, False)]
-        self.waited_s = 0.0
 
-    def open(self) -> None:
-        self.opened += 1
+    def wait(self, seconds: float) -> None:
+        self.now_ns += round(seconds * 1e9)
 
-    def shut(self) -> None:
-        self.opened -= 1
+    def now(self) -> int:
+        return self.now_ns
 
-    def wait(self, until_ns: int, limit_s: float) -> bool:
-        return True
+    def between(self, begin_ns: int, end_ns: int) -> list[Sample]:
+        times_ns = [*range(begin_ns, end_ns, STEP_NS), end_ns]
+        return [Sample(at, self.power_w(at / 6e10), is_new=self.noise_w > 0) for at in times_ns]
 
-    def latest(self) -> tuple[int, float] | None:
-        return None
-
-    def samples(self, begin_ns: int, end_ns: int) -> Samples:
-        fast = self.opened > 0 or self.was_fast
-        step_ns = 1_000_000 if fast else 20_000_000
-        times_ns = np.arange(begin_ns - step_ns // 2, end_ns + step_ns, step_ns)
-        minutes = (times_ns - self.began_ns) / 6e10
-        power_w = 3.0 + self.drift_w_per_min * minutes + (self.cost_w if fast else 0.0)
-        return Samples(times_ns, power_w + self.draw.normal(0, self.noise_w, len(times_ns)), None, step_ns * 1e-9)
-
-    was_fast = False
-    slow_hz = 50.0
+    def power_w(self, minute: float) -> float:
+        return 3.0 + self.drift_w_per_min * minute + self.draw.normal(0, self.noise_w)
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jetsel.power.idling.SETTLE_S", 0.0)
-    monkeypatch.setattr("jetsel.power.idling.BEGIN_S", 0.0)
-
-
-def run(machine: Machine, seconds: float = 3.0) -> Idle:
-    """Measure; the machine remembers the rate of the time that its samples are asked for after it."""
-
-    def wait(length_s: float) -> None:
-        machine.was_fast = machine.opened > 0
-        time.sleep(length_s)
-
-    return measure(machine, seconds, HERE, lambda: None, wait)
+def run(machine: Machine, seconds: float = 60.0, step_w: float = 0.0) -> Idle:
+    return measure(machine, seconds, HERE, lambda: None, step_w, machine.wait)
 
 
 def test_mean_and_interval_of_a_quiet_board() -> None:
     idle = run(Machine())
     assert abs(idle.mean_w - 3.0) <= 1.5 * idle.half_width_w
-    assert 0 < idle.half_width_w < 0.01  # 1,500 samples of 0.05 W
-    assert idle.sampler_w is None
-    assert (idle.rails, idle.board, idle.power_mode) == (RAILS, "jetson-tx2", "0 MAXN")
+    assert 0 < idle.half_width_w < 0.01  # 1,200 samples of 0.05 W
+    assert idle.samples == 1200
+    assert (idle.rails, idle.board, idle.power_mode, idle.seconds) == (RAILS, "jetson-tx2", "0 MAXN", 60.0)
 
 
-def test_what_sampling_costs_is_found_and_is_part_of_the_idle_power() -> None:
-    idle = run(Machine(cost_w=0.2))
-    assert idle.mean_w == pytest.approx(3.2, abs=0.01)
-    assert idle.sampler_w == pytest.approx(0.2, abs=idle.sampler_half_width_w)
-
-
-class Hasty(Machine):
-    """Looks for a period in its first slow times, and is fast for that."""
-
-    def __init__(self, hasty: int) -> None:
-        super().__init__(cost_w=0.2)
-        self.hasty = hasty
-
-    def samples(self, begin_ns: int, end_ns: int) -> Samples:
-        asked, self.was_fast = self.was_fast, self.was_fast or self.hasty > 0
-        self.hasty -= not asked
-        found = super().samples(begin_ns, end_ns)
-        self.was_fast = asked
-        return found
-
-
-def test_a_time_in_which_the_sampler_was_fast_by_itself_is_repeated() -> None:
-    idle = run(Hasty(3))
-    assert idle.sampler_w == pytest.approx(0.2, abs=0.03)
-
-
-def test_a_sampler_that_never_slows_down_is_refused() -> None:
-    with pytest.raises(CalibrationError, match=r"the sampler took [0-9]+ samples a second in place of 50"):
-        run(Hasty(99))
+def test_a_step_of_the_sensor_does_not_average_out() -> None:
+    assert run(Machine(), step_w=0.152).half_width_w == pytest.approx(1.96 * 0.152 / 12**0.5, rel=0.01)
 
 
 def test_a_slow_drift_is_told() -> None:
-    idle = run(Machine(noise_w=0.001, drift_w_per_min=0.5))
-    assert idle.drift_w_per_min == pytest.approx(0.5, abs=0.02)
+    assert run(Machine(noise_w=0.001, drift_w_per_min=0.1)).drift_w_per_min == pytest.approx(0.1, abs=0.02)
 
 
 def test_a_board_that_drifts_is_refused() -> None:
-    with pytest.raises(CalibrationError, match=r"drifted by \+1\d W/min .* `jetsel power calibrate` again"):
-        run(Machine(drift_w_per_min=12.0))
+    with pytest.raises(CalibrationError, match=r"drifted by \+1\d? W/min .* `jetsel power calibrate` again"):
+        run(Machine(drift_w_per_min=1.0))
 
 
 def test_a_busy_board_is_refused_for_the_reason_given() -> None:
     machine = Machine()
+    said = iter([None, None, "the GPU is at 80 %"])
     with pytest.raises(CalibrationError, match=r"the GPU is at 80 %: leave the machine alone and run"):
-        measure(machine, 3.0, HERE, lambda: "the GPU is at 80 %")
-    assert machine.opened == 0
+        measure(machine, 60.0, HERE, lambda: next(said), wait=machine.wait)
 
 
 def test_a_sampler_without_samples_is_refused_for_its_reason() -> None:
     machine = Machine()
     machine.reason = "no rail makes the total"
     with pytest.raises(CalibrationError, match="no rail makes the total"):
-        run(machine, 0.1)
+        run(machine)
 
 
-def test_too_short_a_measurement_is_refused() -> None:
-    with pytest.raises(CalibrationError, match="are too few: measure for longer"):
-        run(Machine(), 0.3)
+def test_power_that_was_not_sampled_all_the_time_is_refused() -> None:
+    machine = Machine()
+    machine.stale_after_s = 0.04
+    with pytest.raises(CalibrationError, match="could not be read all the time"):
+        run(machine)
+
+
+def test_a_sensor_with_too_few_new_values_is_refused() -> None:
+    with pytest.raises(CalibrationError, match=r"0 new values .* measure for longer"):
+        run(Machine(noise_w=0.0))
 
 
 IDLE = Idle(
     mean_w=3.1,
     half_width_w=0.02,
     drift_w_per_min=0.001,
-    sampler_w=None,
-    sampler_half_width_w=0.03,
-    samples=30_000,
+    samples=1200,
     seconds=60.0,
     rails=RAILS,
     board="jetson-tx2",
@@ -230,9 +182,19 @@ def test_a_file_of_another_board_under_this_name_is_refused(tmp_path: Path) -> N
 
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
-    save(msgspec.structs.replace(IDLE, format=2), tmp_path)
-    with pytest.raises(CalibrationError, match="has format 2, not 1"):
+    save(msgspec.structs.replace(IDLE, format=3), tmp_path)
+    with pytest.raises(CalibrationError, match="has format 3, not 2"):
         load(tmp_path, "jetson-tx2", "0 MAXN", RAILS)
+
+
+@pytest.mark.parametrize(("sampler_w", "mean_w"), [(None, 3.1), (0.1, 3.0)])
+def test_what_the_version_before_wrote_is_read_less_what_its_fast_sampling_took(
+    tmp_path: Path, sampler_w: float | None, mean_w: float
+) -> None:
+    path = save(IDLE, tmp_path)
+    before = msgspec.to_builtins(IDLE) | {"sampler_w": sampler_w, "sampler_half_width_w": 0.03, "format": 1}
+    path.write_bytes(msgspec.json.encode(before | {"update_period_ms": 6.6}))
+    assert load(tmp_path, "jetson-tx2", "0 MAXN", RAILS) == msgspec.structs.replace(IDLE, mean_w=pytest.approx(mean_w))
 
 
 def test_other_accounts_may_read_it(tmp_path: Path) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 
-from jetsel.engines import EngineFailedError
-from jetsel.errors import DeadlineError, ModelUnavailableError
+from jetsel.errors import DeadlineError
 from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
 from jetsel.policies.single import Single
-from jetsel.runtime import Driver, Ended, Flight
+from jetsel.runtime import Driver
 from jetsel.runtime.driver import predict
 from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, flight
 
@@ -223,54 +220,3 @@ def test_predict_by_hand() -> None:
 def test_the_confidence_under_top5_is_that_of_five_labels() -> None:
     logits = np.log(np.array([4, 3, 3, 2, 2, 1, 1], np.float32))
     assert predict("m", logits, 1.0, "top5").confidence == pytest.approx(14 / 16)
-
-
-class Notes:
-    """Writes down what an observer is told."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def run(self, model: str, flights: Sequence[Flight]) -> Ended:
-        return self._began(f"{model} for {', '.join(str(flight.tag) for flight in flights)}")
-
-    def choice(self, flight: Flight) -> Ended:
-        return self._began(f"{flight.tag} thinks")
-
-    def _began(self, what: str) -> Ended:
-        self.lines.append(what)
-        return lambda: self.lines.append(f"{what}: ended")
-
-
-def noted(driver: Driver) -> Notes:
-    notes = driver.observer = Notes()
-    return notes
-
-
-def test_an_observer_is_told_of_each_choice_and_run_as_it_begins_and_ends(driver: Driver) -> None:
-    notes = noted(driver)
-    request = flight(CASCADE)
-    request.tag = "a"
-    driver.finish(request)
-    told = ["a thinks", "s for a", "a thinks", "m for a", "a thinks"]
-    assert notes.lines == [line for what in told for line in (what, f"{what}: ended")]
-
-
-def test_an_observer_is_told_of_a_batch_as_one_run(driver: Driver) -> None:
-    notes = noted(driver)
-    for name in ("a", "b"):
-        request = flight(Single("m"))
-        request.tag = name
-        driver.begin(request)
-    batch = driver.take()
-    assert batch is not None
-    driver.execute(batch)
-    assert [line for line in notes.lines if line.startswith("m ")] == ["m for a, b", "m for a, b: ended"]
-
-
-def test_an_observer_is_told_of_the_end_of_a_run_that_fails(driver: Driver, engines: dict[str, TableEngine]) -> None:
-    notes = noted(driver)
-    engines["m"].failure = EngineFailedError("out of memory")
-    assert isinstance(driver.finish(flight(Single("m"))), ModelUnavailableError)
-    assert notes.lines[2:4] == ["m for None", "m for None: ended"]
-    assert len(notes.lines) == 6

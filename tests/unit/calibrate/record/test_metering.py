@@ -6,19 +6,19 @@ import dataclasses
 import math
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from jetsel.calibrate.record import EnergyPlan, Loaded, Options, Plan, Progress, load, record, times_from
+from jetsel.calibrate.record import EnergyPlan, Loaded, Options, Progress, load, record, times_from
 from jetsel.calibrate.record.energies import why_not_metered
 from jetsel.calibrate.record.metering import Metered, Windows
 from jetsel.engines import Engine
 from jetsel.errors import CalibrationError
 from jetsel.power import Reading
+from jetsel.power.integration import FEWEST
 from tests.unit.calibrate.record.making import QUICK, family, found, put, rows
 
 BOTH = family("xs", "s")
@@ -26,16 +26,15 @@ GO_ON = threading.Event()
 
 
 class Bench:
-    """A board on a clock of its own: it draws `watts(t)` above idle, and a meter that sees it at so many samples/s."""
+    """A board on a clock of its own: it draws `watts(t)` above idle; its sensor has so many new values a second."""
 
     name = "VDD_IN"
 
-    def __init__(self, watts: Callable[[float], float] = lambda _: 0.0, hz: float = 1000.0) -> None:
+    def __init__(self, watts: Callable[[float], float] = lambda _: 0.0, hz: float = 20.0) -> None:
         self.now_s = 0.0
         self.energy_mj = 0.0
         self.watts = watts
         self.hz = hz
-        self.uncertainty_mj: float | None = None
         self.broken: str | None = None
         self.lengths_s: list[float] = []
 
@@ -66,9 +65,9 @@ class BenchWindow:
         samples = int(length_s * self._bench.hz)
         if self._bench.broken is not None:
             return Reading(None, self._bench.broken)
-        if samples < 2:
-            return Reading(None, f"{samples} samples in the window", samples)
-        return Reading(self._bench.energy_mj - self._began[1], None, samples, self._bench.uncertainty_mj)
+        if samples < FEWEST:
+            return Reading(None, f"{samples} new values in the window", samples)
+        return Reading(self._bench.energy_mj - self._began[1], None, samples)
 
 
 def metered(bench: Bench, plan: EnergyPlan, **runs: Callable[[], None]) -> dict[str | None, Metered]:
@@ -77,22 +76,20 @@ def metered(bench: Bench, plan: EnergyPlan, **runs: Callable[[], None]) -> dict[
 
 def test_the_energy_of_a_run_is_that_of_its_window_divided_by_the_runs() -> None:
     bench = Bench()
-    bench.uncertainty_mj = 8.0
-    # 40 runs of 5 ms at 4 W fill a window of 200 ms: 800 mJ, 20 mJ each. The meter's 8 mJ are 0.2 of a run, and of five
-    # windows 0.2 / sqrt(5); idle power's 0.01 W are 0.05 mJ in 5 ms, however many windows there are.
-    one = metered(bench, EnergyPlan(), s=bench.work(5.0, 4.0))["s"]
-    assert (one.mean_mj, one.scatter_mj) == (pytest.approx(20.0), pytest.approx(0.0, abs=1e-9))
-    assert (one.sensor_mj, one.idle_mj) == (pytest.approx(0.2 / math.sqrt(5)), pytest.approx(0.05))
-    assert one.mean_ms == pytest.approx(5.0)
-    assert (one.windows, one.runs, one.reason) == (5, 200, None)
-    assert set(bench.lengths_s) == {0.2}
+    # 256 runs of 1/128 s at 4 W fill a window of 2 s: 8 J, 31.25 mJ each. Idle power's 0.01 W are 0.078 mJ in a run,
+    # however many windows there are.
+    one = metered(bench, EnergyPlan(), s=bench.work(7.8125, 4.0))["s"]
+    assert (one.mean_mj, one.scatter_mj) == (pytest.approx(31.25), pytest.approx(0.0, abs=1e-9))
+    assert (one.idle_mj, one.mean_ms) == (pytest.approx(0.078125), pytest.approx(7.8125))
+    assert (one.windows, one.runs, one.reason) == (5, 1280, None)
+    assert set(bench.lengths_s) == {2.0}
 
 
 def test_restless_power_is_metered_until_the_interval_is_narrow() -> None:
     # Windows of 1 s by turns 9 and 11 W: the half width is t / sqrt(2 m - 1) after n = 2 m, below a twentieth of the
     # mean first at n = 19, where it is 2.101 sqrt(1.053 / 19) = 0.4945 W of 9.947 W: 0.4945 J a run of a second.
     bench = Bench(lambda at_s: 11.0 if round(at_s) % 2 else 9.0)
-    one = metered(bench, EnergyPlan(first_window_s=1.0), s=bench.work(1000.0, 0.0))["s"]
+    one = metered(bench, EnergyPlan(window_s=1.0, most_windows=30), s=bench.work(1000.0, 0.0))["s"]
     assert one.windows == 19
     assert one.scatter_mj == pytest.approx(494.5, abs=0.5)
     assert one.mean_mj == pytest.approx(9947.4, abs=0.1)
@@ -100,45 +97,30 @@ def test_restless_power_is_metered_until_the_interval_is_narrow() -> None:
 
 def test_what_never_settles_ends_at_the_most_windows_and_keeps_its_wide_interval() -> None:
     bench = Bench(lambda at_s: 100.0 if round(at_s) % 2 else 1.0)
-    one = metered(bench, EnergyPlan(first_window_s=1.0, most_windows=8), s=bench.work(1000.0, 0.0))["s"]
+    one = metered(bench, EnergyPlan(window_s=1.0, most_windows=8), s=bench.work(1000.0, 0.0))["s"]
     assert one.windows == 8
     assert one.mean_mj == pytest.approx(50_500)
     assert one.scatter_mj > 0.05 * 50_500
 
 
-def test_windows_grow_until_a_slow_sensor_gives_enough_samples_and_stay_so_long() -> None:
-    # At 8 Hz the window of 0.2 s, which two runs make 0.25, has 2 samples, so the next is of 5 x 0.2 s; that has 8,
-    # that of 5 s has 40, and 5 s x 1.2 x 50 / 40 = 7.5 s has 60. None of the first three is counted.
-    bench = Bench(hz=8.0)
+def test_windows_grow_until_a_slow_sensor_has_enough_new_values_and_stay_so_long() -> None:
+    # At 2 Hz the window of 2 s has 4 new values, so the next is of 2 s x 1.5 x 10 / 4 = 7.5 s, with 15.
+    bench = Bench(hz=2.0)
     one = metered(bench, EnergyPlan(), s=bench.work(125.0, 3.0))["s"]
-    assert bench.lengths_s == [0.25, 1.0, 5.0, *[7.5] * 5]
+    assert bench.lengths_s == [2.0, *[7.5] * 5]
     assert (one.windows, one.runs, one.mean_mj) == (5, 300, pytest.approx(375.0))
 
 
-def test_after_a_sampler_that_was_held_up_windows_are_as_short_as_before() -> None:
-    bench = Bench()
-    work, count = bench.work(50.0, 3.0), 0
-
-    def run() -> None:
-        nonlocal count
-        count += 1
-        bench.hz = 100.0 if count <= 4 else 1000.0  # the first window has 20 samples, so the next is 3 times as long
-        work()
-
-    metered(bench, EnergyPlan(), s=run)
-    assert bench.lengths_s == [0.2, 0.6, *[0.2] * 4]
-
-
-def test_the_longest_window_is_taken_though_it_has_few_samples() -> None:
-    bench = Bench(hz=8.0)
-    one = metered(bench, EnergyPlan(longest_window_s=2.0), s=bench.work(125.0, 3.0))["s"]
-    assert bench.lengths_s == [0.25, 1.0, *[2.0] * 5]
-    assert (one.windows, one.mean_mj) == (5, pytest.approx(375.0))
+def test_a_sensor_that_is_too_slow_for_the_longest_window_is_given_up_with_its_reason() -> None:
+    bench = Bench(hz=0.1)
+    one = metered(bench, EnergyPlan(), s=bench.work(1000.0, 3.0))["s"]
+    assert (one.mean_mj, one.reason) == (None, "3 new values in the window")
+    assert max(bench.lengths_s) == 30.0
 
 
 def test_a_run_longer_than_the_window_is_metered_alone() -> None:
     bench = Bench()
-    assert metered(bench, EnergyPlan(), s=bench.work(900.0, 2.0))["s"].runs == 5
+    assert metered(bench, EnergyPlan(), s=bench.work(2900.0, 2.0))["s"].runs == 5
 
 
 def test_models_are_metered_by_turns_and_leave_when_settled() -> None:
@@ -148,7 +130,7 @@ def test_models_are_metered_by_turns_and_leave_when_settled() -> None:
         run = bench.work(duration_ms, 1.0)
         return lambda: (order.append(name), run())[1]  # type: ignore[func-returns-value]
 
-    metered(bench, EnergyPlan(least_windows=2), s=of("s", 250.0), l=of("l", 500.0))
+    metered(bench, EnergyPlan(least_windows=2), s=of("s", 2000.0), l=of("l", 3000.0))
     assert order == ["s", "l", "s", "l"]
 
 
@@ -156,13 +138,13 @@ def test_a_sensor_that_says_nothing_is_given_up_after_three_windows_with_its_rea
     bench = Bench()
     bench.broken = "the sensor vanished"
     one = metered(bench, EnergyPlan(), s=bench.work(10.0, 1.0))["s"]
-    assert one == Metered(None, 0.0, 0.0, 0.0, 0.0, 0, 0, "the sensor vanished")
+    assert one == Metered(None, 0.0, 0.0, 0.0, 0, 0, "the sensor vanished")
     assert len(bench.lengths_s) == 3
 
 
 def test_a_sensor_that_comes_back_is_not_given_up() -> None:
     bench = Bench()
-    work, count = bench.work(200.0, 1.0), 0
+    work, count = bench.work(2000.0, 1.0), 0
 
     def run() -> None:
         nonlocal count
@@ -171,12 +153,12 @@ def test_a_sensor_that_comes_back_is_not_given_up() -> None:
         work()
 
     one = metered(bench, EnergyPlan(), s=run)["s"]
-    assert (one.windows, one.mean_mj, one.reason) == (5, pytest.approx(200.0), None)
+    assert (one.windows, one.mean_mj, one.reason) == (5, pytest.approx(2000.0), None)
 
 
 def test_stopped_between_two_windows_it_yields_nothing_more() -> None:
     bench, stop = Bench(), threading.Event()
-    work = bench.work(200.0, 1.0)
+    work = bench.work(2000.0, 1.0)
 
     def run() -> None:
         work()
@@ -206,8 +188,8 @@ class Steady:
         return self.readings[(self.windows - 1) % len(self.readings)]
 
 
-ENERGY = EnergyPlan(photographs=2, first_window_s=0.0, least_windows=2, most_windows=2)  # a run a window
-TEN_JOULES = Reading(10_000.0, None, 100, 100.0)
+ENERGY = EnergyPlan(photographs=2, window_s=0.0, least_windows=2, most_windows=2)  # a run a window
+TEN_JOULES = Reading(10_000.0, None, 100)
 
 
 def options(meter: Steady | None, **more: object) -> Options:
@@ -320,7 +302,7 @@ def test_a_sensor_that_fails_ends_the_metering_with_its_reason_and_is_tried_agai
 def test_energy_that_cannot_be_told_from_nothing_is_unknown(
     photographs: Path, path: Path, engines: Mapping[str, Engine]
 ) -> None:
-    lost = Steady(Reading(100.0, None, 100, 300.0))
+    lost = Steady(Reading(100.0, None, 100), Reading(-90.0, None, 100))
     record(path, BOTH, engines, found(photographs), options(lost))
     times = load(path, BOTH).times
     assert times.energies is None
@@ -330,7 +312,7 @@ def test_energy_that_cannot_be_told_from_nothing_is_unknown(
 def test_energies_that_did_not_settle_are_called_noisy(
     photographs: Path, path: Path, engines: Mapping[str, Engine]
 ) -> None:
-    swinging = Steady(Reading(1e4, None, 100, 1.0), Reading(3e4, None, 100, 1.0))
+    swinging = Steady(Reading(1e4, None, 100), Reading(3e4, None, 100))
     done = record(path, BOTH, engines, found(photographs), options(swinging))
     assert "of the energies did not settle within 5 %" in (done.noisy or "")
 
@@ -409,26 +391,3 @@ def test_a_plan_of_no_photographs_meters_nothing_and_says_so(
     none = dataclasses.replace(options(Steady(TEN_JOULES)), energy=EnergyPlan(photographs=0))
     record(path, BOTH, engines, found(photographs), none)
     assert load(path, BOTH).times.energy_reason == "not every model is metered: record until it has ended"
-
-
-def test_energy_is_metered_with_the_real_clock_too(
-    photographs: Path, path: Path, engines: Mapping[str, Engine]
-) -> None:
-    """A meter by the wall's clock, 2 W above idle whatever runs: a run's energy is 2 W times its own time."""
-
-    class Wall:
-        name = "VDD_IN"
-
-        def window(self) -> Wall:
-            self.began_s = time.perf_counter()
-            return self
-
-        def close(self) -> Reading:
-            length_s = time.perf_counter() - self.began_s
-            return Reading(2000 * length_s, None, 1000, 0.0)
-
-    plan = EnergyPlan(photographs=1, first_window_s=0.02, least_windows=2, most_windows=3)
-    wall = dataclasses.replace(QUICK, meter=Wall(), energy=plan, plan=Plan(photographs=1))
-    record(path, BOTH, engines, found(photographs), wall)
-    for mean_mj, mean_ms in rows(path, "SELECT mean_mj, mean_ms FROM energies"):
-        assert mean_mj == pytest.approx(2 * mean_ms, rel=0.05)

@@ -1,0 +1,74 @@
+"""What answers take by the calibration, what that adds up to, and what was saved beside the best single model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jetsel.daemon.metering.estimates import NO_CALIBRATION, NOT_MEASURED, Estimates, best_single, estimated_mj
+from jetsel.wire import Criterion, ModelEnergy, PolicyEnergy, Ran
+from tests.unit.daemon.families import calibration_of, put_family
+
+ENERGIES = {"energies_mj": {"s": 10.0, "l": 40.0}, "chooser_energy_mj": 2.0}
+
+
+def calibration(tmp_path: Path, **fields: Any) -> Any:
+    return calibration_of(put_family(tmp_path / "cats", "cats", "s", "l"), "cats", **fields)
+
+
+def ran(*models: str) -> list[Ran]:
+    return [Ran(model, "", 0.9, 5.0, 1) for model in models]
+
+
+def answer(policy: str, energy_mj: float | None, *models: str, criterion: Criterion = "top1") -> Any:
+    return SimpleNamespace(family="cats", policy=policy, energy_mj=energy_mj, ran=ran(*models), criterion=criterion)
+
+
+def test_an_estimate_is_the_sum_of_what_ran_and_of_choosing_where_features_were_read(tmp_path: Path) -> None:
+    made = calibration(tmp_path, **ENERGIES)
+    assert estimated_mj(ran("s", "l"), False, made) == 50.0
+    assert estimated_mj(ran("s"), True, made) == 12.0
+
+
+def test_why_there_is_no_estimate_is_said(tmp_path: Path) -> None:
+    assert estimated_mj(ran("s"), False, None) == NO_CALIBRATION
+    made = calibration(tmp_path)
+    assert estimated_mj(ran("s"), False, made) == (made.energy_reason or NOT_MEASURED)
+    made = calibration(tmp_path, **ENERGIES)
+    assert "no energy of xl" in str(estimated_mj(ran("s", "xl"), False, made))
+
+
+def test_models_policies_and_choosing_add_up(tmp_path: Path) -> None:
+    made, sums = calibration(tmp_path, **ENERGIES), Estimates()
+    sums.add(answer("chain", 12.0, "s"), True, made)
+    sums.add(answer("chain", 52.0, "s", "l"), True, made)
+    sums.add(answer("single:l", 40.0, "l"), False, made)
+    sums.add(answer("single:l", None, "l"), False, made)
+    assert sums.models() == [
+        ModelEnergy("cats", "s", 2, pytest.approx(0.02), pytest.approx(10.0)),
+        ModelEnergy("cats", "l", 3, pytest.approx(0.08), pytest.approx(40.0)),
+    ]
+    assert best_single(made, "top1") in ("s", "l")
+    best_mj = made.energies_mj[best_single(made, "top1")]
+    saved_j = [(2 * best_mj - 64) / 1e3, (best_mj - 40) / 1e3]
+    assert sums.policies({"cats": made}) == [
+        PolicyEnergy("cats", "chain", 2, pytest.approx(0.064), pytest.approx(32.0), pytest.approx(saved_j[0]), None),
+        PolicyEnergy("cats", "single:l", 2, pytest.approx(0.04), pytest.approx(40.0), pytest.approx(saved_j[1]), None),
+    ]
+    assert sums.chooser_j() == pytest.approx(0.004)
+    assert sums.chooser_share() == pytest.approx(0.004 / 0.104)
+    assert sums.totals() == (pytest.approx(0.104), 4, 1)
+
+
+def test_what_is_not_known_has_a_reason(tmp_path: Path) -> None:
+    sums = Estimates()
+    sums.add(answer("chain", None, "s"), True, None)
+    (policy,) = sums.policies({"cats": None})
+    assert (policy.joules, policy.mean_mj, policy.saved_j) == (None, None, None)
+    assert "without a calibration" in (policy.saved_reason or "")
+    (policy,) = sums.policies({"cats": calibration(tmp_path)})
+    assert "no answer's energy" in (policy.saved_reason or "")
+    assert (sums.chooser_j(), sums.chooser_share()) == (None, None)
