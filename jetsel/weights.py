@@ -1,4 +1,4 @@
-"""What a backend is to load: the values that the models' store hands to the engines."""
+"""What the models' store and the engines tell each other: which weights to load, and what a run of them showed."""
 
 from __future__ import annotations
 
@@ -16,3 +16,11 @@ class Weights:
     height_px: int
     width_px: int
     classes: int
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What a model was seen to do. latency_ms: the median of a photograph's runs, one at a time."""
+
+    embedding_width: int | None
+    latency_ms: float

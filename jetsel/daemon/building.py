@@ -196,11 +196,11 @@ class _Stages:
 
 def _order(candidate: Candidate, photographs: Photographs, calibration: Photographs | None) -> Order:
     """Raises ManifestError where the weights are not those that the manifest means."""
-    verify(candidate.model)
+    content = verify(candidate.model)
     spec = candidate.model.manifest.input
     return Order(
         weights=candidate.weights,
-        has_qdq=_QDQ in candidate.model.path.read_bytes(),
+        has_qdq=_QDQ in content,
         inputs=_Prepared(photographs, spec),
         calibration=None if calibration is None else _Prepared(calibration, spec),
     )

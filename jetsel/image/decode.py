@@ -50,6 +50,8 @@ def decode(data: bytes | memoryview, limits: Limits, needed_px: int, measured: M
     view = memoryview(data).cast("B")
     header = (measured or measure(view, None, limits, needed_px)).header
     assert header is not None, "raw pixels are from_pixels' to read"
+    if header.pixels_end > len(view):
+        raise truncated(header.kind, "inside its pixels")
     n, orientation = 1, header.orientation
     if header.kind == JPEG:
         n = reduction(header.width, header.height, needed_px)

@@ -33,7 +33,8 @@ class Header(NamedTuple):
     """What a file says of itself: its format, and its stored size in pixels, EXIF orientation (1 to 8) not applied.
 
     scan_at: where the data of a JPEG's first scan begins, 0 where there is none. is_streamed: that scan holds the
-    whole picture, so that it is decoded row by row, at a reduced size too. is_animated: of a WebP.
+    whole picture, so that it is decoded row by row, at a reduced size too. is_animated: of a WebP. pixels_end: of a
+    BMP, which must be as long.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Header(NamedTuple):
     scan_at: int = 0
     is_streamed: bool = False
     is_animated: bool = False
+    pixels_end: int = 0
 
 
 class Measured(NamedTuple):
@@ -147,7 +149,8 @@ def _bmp(data: memoryview) -> Header:
     image = BmpImagePlugin.BmpImageFile(io.BytesIO(data[:_BMP_HEADER_BYTES]))
     if image.info["compression"] not in _UNCOMPRESSED:
         raise ValueError("its pixels are compressed, which is not read: save it uncompressed, or as PNG")
-    return Header(BMP, *image.size)
+    _, _, offset, (_, row_bytes, _) = cast(tuple[str, object, int, tuple[str, int, int]], image.tile[0])
+    return Header(BMP, *image.size, pixels_end=offset + row_bytes * image.height)
 
 
 _READERS: dict[bytes, tuple[str, Callable[[memoryview], Header]]] = {

@@ -36,15 +36,16 @@ def workplace(folder: Path, is_named: Named, waiting: Callable[[], None] | None 
             _clear_up(folder, is_named)
 
 
-def publish(work: Path, names: Sequence[str]) -> None:
+def publish(work: Path, names: Sequence[str], replaced: Iterable[str] = ()) -> None:
     """Move files out of a workplace into its folder, on the disk and under these names; the last is the record.
 
+    replaced: files of the record that stood there before; they go with the workplace unless a record names them.
     Where another file than the record stands there under its name already, the old record is removed first: no record
     ever speaks of another file than the one beside it. Raises OSError.
     """
     folder = work.parent
     *others, record = names
-    write(work / _NAMES, "\n".join(others).encode())
+    write(work / _NAMES, "\n".join((*others, *replaced)).encode())
     for name in names:
         flush(work / name)
     flush(work)

@@ -3,76 +3,72 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jetsel.errors import ManifestError
 from jetsel.image.model_input import MAX_SIDE_PX
-from jetsel.zoo.onnx_graph import FLOAT, Graph, Value, read_graph, with_alias, with_output
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, ValueInfoProto
 
 LOGITS, EMBEDDING = "logits", "embedding"
+_FLOAT = 1  # TensorProto.DataType of 32-bit numbers
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """A file's graph, the size of its input, which tensor its logits are, and whether it has an embedding."""
+    """A model, the size of its input, which tensor its logits are, and whether that is an output called `logits`."""
 
-    graph: Graph
+    model: ModelProto
     height_px: int
     width_px: int
     logits: str
-    has_embedding: bool
-
-    @property
-    def suffix(self) -> bytes:
-        """What, appended to the file, makes its logits an output called so; nothing where they are."""
-        if any(value.name == LOGITS for value in self.graph.outputs):
-            return b""
-        return with_output(LOGITS) if self.logits == LOGITS else with_alias(self.logits, LOGITS)
+    answers_logits: bool
 
     @property
     def before_softmax(self) -> str | None:
         """The tensor that a softmax makes the logits from, None where none does."""
-        makers = {output: node for node in self.graph.nodes for output in node.outputs}
+        makers = {output: node for node in self.model.graph.node for output in node.output}
         maker = makers.get(self.logits)
-        return maker.inputs[0] if maker is not None and maker.kind == "Softmax" and maker.inputs else None
+        return maker.input[0] if maker is not None and maker.op_type == "Softmax" and maker.input else None
 
 
-def classifier_in(path: Path, name: str, input_px: tuple[int, int] | None, output: str | None) -> Classifier:
-    """Read the file and settle what the owner did not say; the weights must lie in it, see store.check_whole.
+def classifier_of(model: ModelProto, name: str, input_px: tuple[int, int] | None, output: str | None) -> Classifier:
+    """Settle what the owner of a model did not say.
 
     name: what messages call it. input_px: width and height, needed where the file leaves them open. output: the tensor
     that holds the logits, needed where several could. Raises ManifestError that names the repair.
     """
-    try:
-        graph = read_graph(path)
-    except ValueError as error:
-        raise ManifestError(f"{name}: no ONNX file: {error}; export the model again") from None
-    return classifier_of(graph, name, input_px, output)
+    height_px, width_px = _size(name, _only_input(name, model), input_px)
+    outputs = [value.name for value in model.graph.output]
+    return Classifier(model, height_px, width_px, _logits(name, model, outputs, output), LOGITS in outputs)
 
 
-def classifier_of(graph: Graph, name: str, input_px: tuple[int, int] | None, output: str | None) -> Classifier:
-    """Settle the same of a graph that was read."""
-    height_px, width_px = _size(name, _only_input(name, graph), input_px)
-    outputs = [value.name for value in graph.outputs]
-    logits = _logits(name, graph, outputs, output)
-    return Classifier(graph, height_px, width_px, logits, EMBEDDING in outputs)
-
-
-def _only_input(name: str, graph: Graph) -> Value:
-    if len(graph.inputs) != 1:
-        names = ", ".join(value.name for value in graph.inputs) or "none"
+def _only_input(name: str, model: ModelProto) -> ValueInfoProto:
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in weights]  # older files name weights here, too
+    if len(inputs) != 1:
+        names = ", ".join(value.name for value in inputs) or "none"
         raise ManifestError(
-            f"{name}: takes {len(graph.inputs)} inputs ({names}) where one is due, the photograph: export it so"
+            f"{name}: takes {len(inputs)} inputs ({names}) where one is due, the photograph: export it so"
         )
-    (value,) = graph.inputs
-    if value.elem_type != FLOAT:
+    value: ValueInfoProto = inputs[0]
+    if value.type.tensor_type.elem_type != _FLOAT:
         raise ManifestError(f"{name}: its input {value.name} is not of float32: export it with a float32 input")
     return value
 
 
-def _size(name: str, value: Value, input_px: tuple[int, int] | None) -> tuple[int, int]:
+def _sides(value: ValueInfoProto) -> tuple[int | None, ...]:
+    """Return the input's sides, None for one that the file leaves open."""
+    tensor = value.type.tensor_type
+    if not tensor.HasField("shape"):
+        return (None, None, None, None)
+    return tuple(side.dim_value if side.dim_value > 0 else None for side in tensor.shape.dim)
+
+
+def _size(name: str, value: ValueInfoProto, input_px: tuple[int, int] | None) -> tuple[int, int]:
     """Return height and width; raises ManifestError unless the input is (n, 3, height, width)."""
-    shape = value.shape or (None, None, None, None)
+    shape = _sides(value)
     if len(shape) != 4 or shape[1] not in (3, None) or (shape[1] is None and shape[3] == 3):
         sides = ", ".join("?" if side is None else str(side) for side in shape)
         raise ManifestError(
@@ -100,8 +96,8 @@ def _size(name: str, value: Value, input_px: tuple[int, int] | None) -> tuple[in
     return height, width
 
 
-def _logits(name: str, graph: Graph, outputs: list[str], wanted: str | None) -> str:
-    tensors = {output for node in graph.nodes for output in node.outputs}
+def _logits(name: str, model: ModelProto, outputs: list[str], wanted: str | None) -> str:
+    tensors = {output for node in model.graph.node for output in node.output}
     if wanted is not None and wanted not in tensors:
         raise ManifestError(f"{name}: computes no {wanted!r}; its outputs are {', '.join(outputs)}")
     if wanted not in (None, LOGITS) and LOGITS in tensors:

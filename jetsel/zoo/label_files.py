@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jetsel.errors import ManifestError
+from jetsel.store import read_bounded
 from jetsel.zoo.labels import MAX_BYTES
-from jetsel.zoo.reading import read_bounded
 
 
 def labels_file(path: Path) -> bytes:
@@ -19,7 +19,7 @@ def labels_file(path: Path) -> bytes:
     Raises ManifestError that names the file, and the line where there is one.
     """
     try:
-        content = read_bounded(path, MAX_BYTES, "the names of classes")
+        content = read_bounded(path, MAX_BYTES)
     except OSError as error:
         raise ManifestError(f"{path}: cannot be read: {error.strerror}; name the file of the classes") from error
     return table_in(content, path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.errors import ManifestError
-from jetsel.zoo.reading import read_bounded
+from jetsel.store import read_bounded
 
 MAX_BYTES = 16 * 2**20
 """Past this labels are refused unread: the 21,841 classes of all of ImageNet take under 2 MB."""
@@ -33,7 +33,7 @@ class Labels:
         Raises ManifestError that names the file and the line.
         """
         try:
-            content = read_bounded(path, MAX_BYTES, "labels")
+            content = read_bounded(path, MAX_BYTES)
         except OSError as error:
             raise ManifestError(f"{path}: cannot be read: {error.strerror}; put the labels file there") from error
         return cls.parse(content, path)

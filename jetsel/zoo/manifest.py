@@ -11,10 +11,13 @@ from msgspec import Meta, Struct
 
 from jetsel.errors import ManifestError
 from jetsel.image import InputSpec
-from jetsel.zoo.reading import read_bounded
+from jetsel.store import read_bounded
 
 MAX_BYTES = 65_536
 """Past this a manifest is refused unread: those that jetsel writes are under 2 KB."""
+
+_OPERATIONS_PER_MS = 20e6
+"""Multiply-accumulates that one core of a desktop processor does: 20 to 40 million with the starter family."""
 
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_.-]*\Z", max_length=64)]
 FileName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z", max_length=255)]  # so no folder, up or down
@@ -27,7 +30,8 @@ Sentence = Annotated[str, Meta(min_length=1)]
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One model: its weights, what it takes, what it answers, what it costs, and where it came from.
 
-    sha256: of the weights, in hexadecimal. multiply_accumulates: of one photograph. parameters: numbers in the weights.
+    sha256: of the weights, in hexadecimal. latency_ms: of one photograph, on the machine where the model was added.
+    multiply_accumulates: of one photograph, in manifests that have no latency. parameters: numbers in the weights.
     outputs: what the weights name them; logits (n, classes) always, embedding (n, embedding_width) where there is one.
     source: where the model came from; notice: what whoever uses it must know, None where there is nothing.
     """
@@ -41,7 +45,8 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     input: InputSpec
     outputs: tuple[Literal["logits", "embedding"], ...]
     embedding_width: Count | None
-    multiply_accumulates: Count
+    latency_ms: Annotated[float, Meta(gt=0)] | None = None
+    multiply_accumulates: Count | None = None
     parameters: Count
     source: Sentence
     notice: Sentence | None
@@ -51,6 +56,15 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             raise ValueError(f"outputs: {list(self.outputs)} must hold logits, and no name twice")
         if ("embedding" in self.outputs) != (self.embedding_width is not None):
             raise ValueError("embedding_width: a number where outputs hold embedding, and null where they do not")
+        if self.latency_ms is None and self.multiply_accumulates is None:
+            raise ValueError("latency_ms: how long one photograph takes, by which the models of a family are ordered")
+
+    @property
+    def cost_ms(self) -> float:
+        """What one photograph costs, to order a family by: the time that was measured, or else one by operations."""
+        if self.latency_ms is not None:
+            return self.latency_ms
+        return (self.multiply_accumulates or 0) / _OPERATIONS_PER_MS
 
 
 EXAMPLES = {
@@ -64,7 +78,8 @@ EXAMPLES = {
     '"crop": "center", "channels": "rgb", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}',
     "outputs": '"outputs": ["logits", "embedding"]',
     "embedding_width": '"embedding_width": 512 (or null)',
-    "multiply_accumulates": '"multiply_accumulates": 1800000000',
+    "latency_ms": '"latency_ms": 4.5 (of one photograph)',
+    "multiply_accumulates": '"multiply_accumulates": 1800000000 (where there is no latency_ms)',
     "parameters": '"parameters": 11689512',
     "source": '"source": "torchvision resnet18, IMAGENET1K_V1"',
     "notice": '"notice": "for research only" (or null)',
@@ -78,7 +93,7 @@ _PATTERN = re.compile(r"matching regex .*$")
 def read_manifest(path: Path) -> Manifest:
     """Read one manifest; raises ManifestError that names the file, the key, what is wrong and an example."""
     try:
-        content = read_bounded(path, MAX_BYTES, "a manifest")
+        content = read_bounded(path, MAX_BYTES)
     except OSError as error:
         raise ManifestError(
             f"{path}: cannot be read: {error.strerror}; make it a file that the daemon may read"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import importlib.util
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -73,46 +71,13 @@ def published(reference: str, weights: str, mirror: str | None, folder: Path, te
 
 
 def import_torchvision() -> Any:
-    """Import torchvision; raises ManifestError where it, or torch, is not installed.
-
-    Beside a torch of another build (its wheel is for CUDA) its own operators do not load, and its import then fails on
-    one that classifiers never run. That one is declared here.
-    """
+    """Import torchvision; raises ManifestError where it, or torch, is not installed."""
     try:
-        import torch
-
-        spec = importlib.util.find_spec("torchvision")
-        if spec is None or spec.origin is None:
-            raise ManifestError(NEEDS_TORCH)
-        if "torchvision" not in sys.modules and not _operators_load(Path(spec.origin).parent):
-            _declare(torch)
+        import torch  # noqa: F401  # which torchvision cannot do without
         import torchvision
     except ImportError as error:
         raise ManifestError(NEEDS_TORCH) from error
     return torchvision
-
-
-def _operators_load(package: Path) -> bool:
-    import torch
-
-    for library in package.glob("_C*.so"):
-        try:
-            torch.ops.load_library(str(library))
-        except OSError:
-            continue
-        return True
-    return False
-
-
-_declared: list[Any] = []  # torch forgets what is declared when its declarer goes
-
-
-def _declare(torch: Any) -> None:
-    if not _declared:
-        library = torch.library.Library("torchvision", "DEF")
-        for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        _declared.append(library)
 
 
 def _chosen(torchvision: Any, name: str, weights: str) -> Any:

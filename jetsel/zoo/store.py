@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.errors import ManifestError
+from jetsel.store import read_bounded
 from jetsel.weights import Weights
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import Manifest, read_manifest
-from jetsel.zoo.onnx_file import read_file, refers_outside
+
+MAX_WEIGHTS_BYTES = 2**31 - 1  # protobuf's own limit: a larger file is no ONNX file
 
 STARTER = Path(__file__).parent / "starter"
 """The family that ships with jetsel."""
@@ -38,7 +40,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Family:
-    """Models that answer alike at several costs, cheapest first by multiply-accumulates."""
+    """Models that answer alike at several costs, cheapest first by Manifest.cost_ms."""
 
     name: str
     labels: Labels
@@ -90,40 +92,22 @@ def scan(directories: Iterable[Path]) -> Zoo:
     return Zoo(claims.families(), tuple(broken))
 
 
-def verify(model: Model) -> None:
-    """Read the weights once; raises ManifestError unless they are those the manifest means, whole and in one file."""
-    content = _weights(model.path)
+def verify(model: Model) -> bytes:
+    """Return the weights, read once; raises ManifestError unless they are those that the manifest means, by their hash.
+
+    Whether they are all in this file was seen when the model was added, see zoo.onnx_model.
+    """
+    try:
+        content = read_bounded(model.path, MAX_WEIGHTS_BYTES)
+    except OSError as error:
+        raise ManifestError(f"{model.path}: cannot be read: {error.strerror}; put the weights there") from error
     digest = hashlib.sha256(content).hexdigest()
     if digest != model.manifest.sha256:
         raise ManifestError(
             f"{model.path}: sha256 is {digest} where the manifest of {model.manifest.name} says "
             f"{model.manifest.sha256}; copy the file again, or write the new sha256 into the manifest"
         )
-    _check_whole(content, model.path)
-
-
-def check_whole(path: Path) -> None:
-    """Raise ManifestError unless this is an ONNX file with all of its weights inside."""
-    _check_whole(_weights(path), path)
-
-
-def _weights(path: Path) -> bytes:
-    try:
-        return read_file(path)
-    except OSError as error:
-        raise ManifestError(f"{path}: cannot be read: {error.strerror}; put the weights there") from error
-
-
-def _check_whole(content: bytes, path: Path) -> None:
-    try:
-        external = refers_outside(content)
-    except ValueError as error:
-        raise ManifestError(f"{path}: no ONNX file: {error}; export the model again") from None
-    if external:  # sha256 would say nothing of the weights, and ONNX Runtime would open whatever path the file names
-        raise ManifestError(
-            f"{path}: its weights lie in another file, which sha256 does not cover; put them into one: "
-            'onnx.save(onnx.load("model.onnx"), "whole.onnx")'
-        )
+    return content
 
 
 class _Claims:
@@ -177,7 +161,7 @@ class _Claims:
         for name, models in self._models.items():
             ordered = sorted(
                 (model for model, _ in models.values()),
-                key=lambda m: (m.manifest.multiply_accumulates, m.manifest.name),
+                key=lambda m: (m.manifest.cost_ms, m.manifest.name),
             )
             found[name] = Family(name, self._labels[name][0], tuple(ordered))
         return found

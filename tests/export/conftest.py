@@ -1,7 +1,12 @@
-"""A miniature of the training data, and one thread on the processor so that every run gives the same bits."""
+"""A miniature of the training data, and one thread on the processor so that every run gives the same bits.
+
+Beside a torch of another build (its wheel is for CUDA) torchvision's own operators do not load, and its import fails on
+one that classifiers never run. It is declared here.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import tarfile
 from collections.abc import Iterator
@@ -11,6 +16,11 @@ import cv2
 import numpy as np
 import pytest
 import torch
+
+_OPERATORS = torch.library.Library("torchvision", "FRAGMENT")  # torch forgets what is declared when its declarer goes
+for _name in ("nms", "qnms"):
+    with contextlib.suppress(RuntimeError):  # declared already, by torchvision
+        _OPERATORS.define(f"{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 WNIDS = ("n00000001", "n00000002", "n00000003", "n00000004")
 PER_CLASS = 100  # 80 to train on, 20 held out

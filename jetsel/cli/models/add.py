@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from jetsel.cli.models.options import FamilyName, Folder, Name, Replace, plain_name, size, triple
 from jetsel.cli.options import ConfigFile, Json
-
-if TYPE_CHECKING:
-    from jetsel.cli.models.adding import Added
 
 Interpolation = Literal["area", "bilinear", "bicubic", "antialiased-bilinear", "antialiased-bicubic"]
 
@@ -57,8 +54,7 @@ def add(
         typer.Option(metavar="NAME", help="The tensor with the logits. Left out: `logits`, or the only output."),
     ] = None,
     multiply_accumulates: Annotated[
-        float | None,
-        typer.Option(min=1, metavar="N", help="Of one photograph, as in 300e6, where they cannot be counted."),
+        str | None, typer.Option(hidden=True)  # as an older version had it
     ] = None,
     source: Annotated[str | None, typer.Option(metavar="TEXT", help="Where it came from. Left out: its file.")] = None,
     notice: Annotated[str | None, typer.Option(metavar="TEXT", help="What whoever uses it must know.")] = None,
@@ -71,8 +67,12 @@ def add(
     It is copied: the file that you name is not needed any more. Whatever fails, nothing is added.
     """
     from jetsel.cli import settings
-    from jetsel.cli.models.adding import Wanted, add_model
+    from jetsel.cli.models.placed import place
+    from jetsel.zoo.adding import Wanted
     from jetsel.zoo.label_files import labels_file
+
+    if multiply_accumulates is not None:
+        raise typer.BadParameter("--multiply-accumulates: leave it out, models are ordered by the time of a run")
 
     wanted = Wanted(
         name=name or plain_name(onnx.stem),
@@ -94,39 +94,5 @@ def add(
         notice=notice,
         version=version,
         output=output,
-        multiply_accumulates=round(multiply_accumulates) if multiply_accumulates is not None else None,
     )
-    tell(add_model(onnx, wanted, settings.read(settings.locate(config)), folder, replace=replace), json)
-
-
-def tell(added: Added, json: bool) -> None:
-    """Print what was added, what it costs, and what is left to do."""
-    manifest = added.manifest
-    if json:
-        import msgspec
-
-        plain = {
-            **msgspec.to_builtins(manifest),
-            "directory": str(added.path.parent),
-            "manifest": str(added.path),
-            "classes": added.classes,
-            "latency_ms": added.latency_ms,
-            "notes": added.notes,
-        }
-        typer.echo(msgspec.json.encode(plain).decode())
-        return
-    from jetsel.cli.terminal import milliseconds
-
-    typer.echo(
-        f"added {manifest.name} {manifest.version} to family {manifest.family}: {added.classes} classes, "
-        f"{manifest.input.width_px} x {manifest.input.height_px} px"
-    )
-    typer.echo(
-        f"it takes {milliseconds(added.latency_ms)} ms a photograph here, on ONNX Runtime: "
-        f"{manifest.multiply_accumulates / 1e6:.2f} million multiply-accumulates, "
-        f"{manifest.parameters / 1e6:.3f} million parameters"
-    )
-    typer.echo(f"its manifest: {added.path}")
-    for note in added.notes:
-        typer.echo(f"note: {note}")
-    typer.echo("a daemon that runs takes it up with: jetsel reload")
+    place(onnx, wanted, settings.read(settings.locate(config)), folder, replace=replace, json=json)

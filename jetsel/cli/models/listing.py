@@ -76,7 +76,7 @@ def _said(manifest: Manifest) -> dict[str, str]:
     spec = manifest.input
     return {
         "version": manifest.version,
-        "multiply-accumulates": f"{manifest.multiply_accumulates / 1e6:.2f} million",
+        "time": _time(manifest),
         "parameters": f"{manifest.parameters / 1e6:.3f} million",
         "input": f"{spec.width_px} x {spec.height_px} px, {spec.channels}",
         "resize": f"{spec.resize}{f' to {spec.resize_px} px' if spec.resize_px else ''}, {spec.interpolation}; "
@@ -89,6 +89,14 @@ def _said(manifest: Manifest) -> dict[str, str]:
         "sha256": f"{manifest.sha256[:12]}... (whole in --json)",
         "source": manifest.source,
     }
+
+
+def _time(manifest: Manifest) -> str:
+    from jetsel.cli.terminal import milliseconds
+
+    if manifest.latency_ms is None:
+        return f"{(manifest.multiply_accumulates or 0) / 1e6:.2f} million multiply-accumulates"
+    return f"{milliseconds(manifest.latency_ms)} ms where it was added"
 
 
 def _numbers(values: tuple[float, float, float]) -> str:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from jetsel.cli.models.add import tell
 from jetsel.cli.models.options import FamilyName, Folder, Name, Replace
 from jetsel.cli.options import ConfigFile, Json
-
-if TYPE_CHECKING:
-    from jetsel.zoo.published import Published
 
 TOLERANCE = 1e-4  # between torch and ONNX Runtime, of the largest logit
 
@@ -42,15 +38,21 @@ def pull(
     Needs torch and torchvision, on this machine or another one: pip install 'jetsel[export]'.
     """
     from jetsel.cli import settings
-    from jetsel.cli.models.adding import Wanted, add_model
+    from jetsel.cli.models.placed import place
+    from jetsel.engines.trying import largest_difference
     from jetsel.errors import ManifestError
+    from jetsel.weights import Weights
+    from jetsel.zoo.adding import Wanted
     from jetsel.zoo.label_files import table_of
     from jetsel.zoo.published import published
 
     values = settings.read(settings.locate(config))
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
         found = published(reference, weights, mirror, Path(scratch), _tell)
-        apart = _apart(found, values.models.threads)
+        batch, due = found.example
+        width_px, height_px = found.input_px
+        exported = Weights(found.name, found.onnx, "", height_px, width_px, due.shape[1])
+        apart = largest_difference(exported, values.models.threads, batch, due)
         if apart > TOLERANCE:
             raise ManifestError(
                 f"{reference}: ONNX Runtime and torch differ by {apart:.1e} of the largest logit on the same weights, "
@@ -67,31 +69,10 @@ def pull(
             source=found.source,
             notice=found.notice,
         )
-        tell(add_model(found.onnx, wanted, values, folder, replace=replace), json)
+        place(found.onnx, wanted, values, folder, replace=replace, json=json)
 
 
 def _tell(line: str) -> None:
     """Say what is done next to whoever waits for it."""
     if sys.stderr.isatty():
         typer.echo(line, err=True)
-
-
-def _apart(found: Published, threads: int) -> float:
-    """Return how far ONNX Runtime's logits are from torch's at most, as a share of the largest."""
-    import numpy as np
-
-    from jetsel.cli.models.trial import BACKEND
-    from jetsel.engines import Backends
-    from jetsel.weights import Weights
-
-    batch, due = found.example
-    width_px, height_px = found.input_px
-    weights = Weights(found.name, found.onnx, "", height_px, width_px, due.shape[1])
-    backends = Backends()
-    try:
-        engine = backends.open(BACKEND, weights, concurrency=1, threads=threads)
-        logits = engine.infer(batch).logits
-        engine.close()
-    finally:
-        backends.close()
-    return float(np.abs(logits - due).max() / np.abs(due).max())

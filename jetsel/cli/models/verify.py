@@ -53,14 +53,16 @@ def verify(
 
 
 def _checked(family: Family, model: Model, threads: int) -> dict[str, Any]:
-    from jetsel.cli.models.trial import latency_ms
+    from jetsel.engines.trying import tried
     from jetsel.errors import JetselError
     from jetsel.zoo import verify as check
+    from jetsel.zoo.onnx_model import model_in
 
     name, path = model.manifest.name, str(model.path)
     try:
-        check(model)
-        return _line(family.name, name, path, latency_ms(model.weights(len(family.labels.names)), threads), None)
+        model_in(check(model), path)
+        latency_ms = tried(model.weights(len(family.labels.names)), threads).latency_ms
+        return _line(family.name, name, path, latency_ms, None)
     except JetselError as fault:
         return _line(family.name, name, path, None, str(fault))
 

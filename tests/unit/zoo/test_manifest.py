@@ -42,49 +42,40 @@ def test_a_model_without_an_embedding(tmp_path: Path) -> None:
     assert read(tmp_path, outputs=["logits"], embedding_width=None).embedding_width is None
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("name", "Small"),
-        ("name", "small/er"),
-        ("name", ""),
-        ("name", "small\n"),
-        ("name", "a" * 65),
-        ("family", ".hidden"),
-        ("version", "1.0"),
-        ("version", "1.0.0; rm"),
-        ("file", "../small.onnx"),
-        ("file", "/etc/passwd"),
-        ("file", ".."),
-        ("file", "weights/small.onnx"),
-        ("labels", "..\\labels.tsv"),
-        ("labels", 7),
-        ("sha256", "ABC"),
-        ("sha256", "0" * 63),
-        ("outputs", ["embedding"]),
-        ("outputs", ["logits", "logits"]),
-        ("outputs", ["logits", "boxes"]),
-        ("embedding_width", None),
-        ("embedding_width", 0),
-        ("multiply_accumulates", 0),
-        ("multiply_accumulates", 1.5),
-        ("parameters", -1),
-        ("parameters", True),
-        ("source", ""),
-        ("notice", ...),
-        ("input", {"width_px": 64}),
-        ("input", described()["input"] | {"std": [0.0, 1.0, 1.0]}),
-        ("input", described()["input"] | {"resize": "squeeze"}),
-        ("input", described()["input"] | {"width": 64}),
-    ],
-)
-def test_a_wrong_value_is_refused_by_name(tmp_path: Path, key: str, value: object) -> None:
-    with pytest.raises(ManifestError) as error:
-        read(tmp_path, **{key: value})
-    message = str(error.value)
-    assert message.startswith(f"{tmp_path / 'small.json'}: {key}")
-    assert EXAMPLES[key] in message
-    assert "\n" not in message
+INPUT = described()["input"]
+WRONG = {
+    "name": ("Small", "small/er", "", "small\n", "a" * 65),
+    "family": (".hidden",),
+    "version": ("1.0", "1.0.0; rm"),
+    "file": ("../small.onnx", "/etc/passwd", "..", "weights/small.onnx"),
+    "labels": ("..\\labels.tsv", 7),
+    "sha256": ("ABC", "0" * 63),
+    "outputs": (["embedding"], ["logits", "logits"], ["logits", "boxes"]),
+    "embedding_width": (None, 0),
+    "latency_ms": (0, -1.5, "quick"),
+    "multiply_accumulates": (0, 1.5),
+    "parameters": (-1, True),
+    "source": ("",),
+    "notice": (...,),
+    "input": ({"width_px": 64}, INPUT | {"std": [0.0, 1.0, 1.0]}, INPUT | {"resize": "squeeze"}, INPUT | {"width": 64}),
+}
+
+
+@pytest.mark.parametrize("keys", [list(WRONG)[:7], list(WRONG)[7:]])
+def test_a_wrong_value_is_refused_by_name(tmp_path: Path, keys: list[str]) -> None:
+    for key, value in [(name, value) for name in keys for value in WRONG[name]]:
+        with pytest.raises(ManifestError) as error:
+            read(tmp_path, **{key: value})
+        message = str(error.value)
+        assert message.startswith(f"{tmp_path / 'small.json'}: {key}")
+        assert EXAMPLES[key] in message
+        assert "\n" not in message
+
+
+def test_a_manifest_has_a_cost(tmp_path: Path) -> None:
+    assert read(tmp_path, multiply_accumulates=..., latency_ms=4.5).cost_ms == 4.5
+    with pytest.raises(ManifestError, match="latency_ms"):
+        read(tmp_path, multiply_accumulates=...)
 
 
 def test_an_unknown_key_is_refused_with_the_keys_there_are(tmp_path: Path) -> None:

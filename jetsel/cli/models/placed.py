@@ -1,0 +1,84 @@
+"""Where `jetsel models add` and `pull` put a model by the configuration, and what they say of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from jetsel.config import Config
+    from jetsel.zoo import Manifest
+    from jetsel.zoo.adding import Wanted
+
+
+def place(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, replace: bool, json: bool) -> None:
+    """Add the model in a file, and print what was added, how long it takes, and what is left to do.
+
+    Raises ManifestError, EngineFailedError or ConfigError that names the repair.
+    """
+    from jetsel.cli.terminal import milliseconds
+    from jetsel.engines.trying import tried
+    from jetsel.zoo.adding import Where, add_model
+    from jetsel.zoo.folders import model_folders
+
+    where = Where(folders=model_folders(values.models), default=_first_writable(values), folder=folder)
+    threads = values.models.threads
+    added = add_model(onnx, wanted, where, lambda weights, before: tried(weights, threads, before), replace=replace)
+    manifest, notes = added.manifest, _notes(values, added.path.parent, added.manifest)
+    if json:
+        import msgspec
+
+        told = {"directory": str(added.path.parent), "manifest": str(added.path), "classes": added.classes}
+        typer.echo(msgspec.json.encode({**msgspec.to_builtins(manifest), **told, "notes": notes}).decode())
+        return
+    typer.echo(
+        f"added {manifest.name} {manifest.version} to family {manifest.family}: {added.classes} classes, "
+        f"{manifest.input.width_px} x {manifest.input.height_px} px"
+    )
+    typer.echo(
+        f"it takes {milliseconds(manifest.cost_ms)} ms a photograph here, on ONNX Runtime: "
+        f"{manifest.parameters / 1e6:.3f} million parameters"
+    )
+    typer.echo(f"its manifest: {added.path}")
+    for note in notes:
+        typer.echo(f"note: {note}")
+    typer.echo("a daemon that runs takes it up with: jetsel reload")
+
+
+def _first_writable(values: Config) -> Path:
+    """Return the configuration's first folder that this user may write to, or the owner's own."""
+    from jetsel.zoo.folders import own_folder
+
+    given = [Path(path) for path in values.models.paths]
+    return next((path for path in given if path.is_dir() and os.access(path, os.W_OK | os.X_OK)), own_folder())
+
+
+def _notes(values: Config, folder: Path, manifest: Manifest) -> Sequence[str]:
+    """Say what keeps a daemon of this configuration from serving the model."""
+    from jetsel.daemon.snapshot import default_family
+    from jetsel.errors import ConfigError
+    from jetsel.zoo import model_folders, scan
+
+    folders = model_folders(values.models)
+    if folder.resolve() not in [known.resolve() for known in folders]:
+        paths = ", ".join(f'"{path}"' for path in [*values.models.paths, folder.resolve()])
+        return [f"the daemon does not read {folder}: under [models] in jetsel.toml, write paths = [{paths}]"]
+    notes = []
+    only = values.models.only
+    if only and manifest.name not in only:
+        names = ", ".join(f'"{name}"' for name in [*only, manifest.name])
+        notes.append(f"[models] only leaves it out: write only = [{names}]")
+    zoo = scan(folders)
+    try:
+        default_family(values, list(zoo.families))
+    except ConfigError as error:
+        notes.append(
+            f"a daemon will not start with it: {error}; write, for instance, default_family = "
+            f'"{manifest.family}" under [models] in jetsel.toml'
+        )
+    notes.extend(f"left out: {broken.path}: {broken.reason}" for broken in zoo.broken if broken.path.parent == folder)
+    return notes

@@ -1,0 +1,80 @@
+"""Run a model that is about to be added, or is verified: whether it answers as a classifier does, and how fast."""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+import numpy as np
+
+from jetsel.engines.backends import Backends
+from jetsel.engines.base import Engine, EngineFailedError, warm_up
+from jetsel.weights import Tried, Weights
+
+BACKEND = "onnxruntime"  # wherever the model will be served, this one runs it
+RUNS, AT_MOST_S = 20, 2.0
+
+
+def tried(weights: Weights, threads: int, before_softmax: str | None = None) -> Tried:
+    """Run a model on patterns; raises EngineFailedError where it cannot be served.
+
+    before_softmax: the tensor that may be served instead where the answers are probabilities.
+    """
+    backends = Backends()
+    try:
+        engine = backends.open(BACKEND, weights, concurrency=1, threads=threads)
+        try:
+            warm_up(engine, weights)
+            width = _embedding_width(engine, weights, before_softmax)
+            return Tried(width, _median_ms(engine, weights))
+        finally:
+            engine.close()
+    finally:
+        backends.close()
+
+
+def largest_difference(weights: Weights, threads: int, batch: np.ndarray, logits: np.ndarray) -> float:
+    """Return how far a model's logits are from these at most, as a share of the largest.
+
+    batch: (n, 3, height, width) float32; logits: (n, classes) float32. Raises EngineFailedError.
+    """
+    backends = Backends()
+    try:
+        engine = backends.open(BACKEND, weights, concurrency=1, threads=threads)
+        found = engine.infer(batch).logits
+        engine.close()
+    finally:
+        backends.close()
+    return float(np.abs(found - logits).max() / np.abs(logits).max())
+
+
+def _embedding_width(engine: Engine, weights: Weights, before_softmax: str | None) -> int | None:
+    """Return the numbers of the embedding, None where there is none; what it answers to noise must be logits."""
+    noise = np.random.default_rng(0).standard_normal((1, 3, weights.height_px, weights.width_px), dtype=np.float32)
+    output = engine.infer(noise)
+    if not np.isfinite(output.logits).all():
+        raise EngineFailedError(f"{engine.name} answers numbers that are not finite on noise: export it again")
+    if weights.classes > 1 and output.logits.min() >= 0 and abs(float(output.logits.sum()) - 1) < 1e-3:
+        repair = "export it without its softmax"
+        if before_softmax is not None:
+            repair += f", or add it with --output {before_softmax}"
+        raise EngineFailedError(f"{engine.name} answers probabilities where logits are due: {repair}")
+    if output.embedding is None:
+        return None
+    if output.embedding.ndim != 2:
+        raise EngineFailedError(
+            f"{engine.name}: its output embedding has {output.embedding.ndim} sides where (n, width) is due: "
+            "export it flat, or rename it"
+        )
+    return int(output.embedding.shape[1])
+
+
+def _median_ms(engine: Engine, weights: Weights) -> float:
+    photograph = np.zeros((1, 3, weights.height_px, weights.width_px), np.float32)
+    taken: list[float] = []
+    give_up = time.perf_counter() + AT_MOST_S
+    while len(taken) < RUNS and (not taken or time.perf_counter() < give_up):
+        start = time.perf_counter()
+        engine.infer(photograph)
+        taken.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(taken)

@@ -1,0 +1,143 @@
+"""Add one model to a folder: settle what was left out, try the model, and only then put it there."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jetsel.errors import ManifestError
+from jetsel.weights import Tried, Weights
+from jetsel.zoo.classifier import EMBEDDING, LOGITS, Classifier, classifier_of
+from jetsel.zoo.labels import Labels
+from jetsel.zoo.manifest import Manifest, manifest_of
+from jetsel.zoo.onnx_model import parameters, read_model, with_output
+from jetsel.zoo.placing import put, workplace
+from jetsel.zoo.store import STARTER, Model, Zoo, scan
+
+Try = Callable[[Weights, str | None], Tried]
+"""Runs a model; the second argument is the tensor that a softmax makes its answers from, None where none does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is known of a model beside its file; None is found out.
+
+    family: the one wanted; None for that of the labels, or else `likely_family`. spec: of InputSpec, less the size.
+    """
+
+    name: str
+    family: str | None
+    likely_family: str
+    labels: bytes
+    labels_from: Path
+    spec: dict[str, Any]
+    input_px: tuple[int, int] | None
+    source: str
+    notice: str | None
+    version: str = "1.0.0"
+    output: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Where:
+    """Where models are: the folders that the daemon reads, and where one is added unless `folder` says another."""
+
+    folders: Sequence[Path]
+    default: Path
+    folder: Path | None
+
+
+@dataclass(frozen=True)
+class Added:
+    """The model as it was added, its manifest's path, and how many classes it has."""
+
+    manifest: Manifest
+    path: Path
+    classes: int
+
+
+def add_model(onnx: Path, wanted: Wanted, where: Where, try_it: Try, *, replace: bool) -> Added:
+    """Add the model in the file `onnx`, or change nothing.
+
+    Raises ManifestError, or what `try_it` does, that names the repair.
+    """
+    folder = where.folder
+    labels = Labels.parse(wanted.labels, wanted.labels_from)
+    zoo = scan([*where.folders, *([folder] if folder is not None and folder.is_dir() else [])])
+    family = _family(zoo, labels, wanted, replace)
+    replaced = _replaced(zoo, family, wanted.name, folder, replace)
+    target = replaced.directory if replaced is not None else folder or where.default
+    if target.resolve() == STARTER.resolve():
+        raise ManifestError(f"{target}: holds the family that ships with jetsel: name another folder with --folder")
+    found = classifier_of(read_model(onnx), onnx.name, wanted.input_px, wanted.output)
+    theirs = onnx.read_bytes()
+    content = theirs if found.answers_logits else with_output(found.model, found.logits, LOGITS)
+    sha256 = hashlib.sha256(content).hexdigest()
+    source = wanted.source
+    if content is not theirs:
+        before = hashlib.sha256(theirs).hexdigest()
+        source += f"; of that file, sha256 {before}, the tensor {found.logits} was made the output {LOGITS}"
+    with workplace(target) as work:
+        copy = work / "model.onnx"
+        copy.write_bytes(content)
+        weights = Weights(wanted.name, copy, sha256, found.height_px, found.width_px, len(labels.names))
+        seen = try_it(weights, found.before_softmax)
+        manifest = _manifest(wanted, family, labels, found, seen, sha256, source)
+        return Added(manifest, put(work, copy, wanted.labels, manifest, replaced), len(labels.names))
+
+
+def _manifest(
+    wanted: Wanted, family: str, labels: Labels, found: Classifier, seen: Tried, sha256: str, source: str
+) -> Manifest:
+    return manifest_of(
+        {
+            "name": wanted.name,
+            "version": wanted.version,
+            "family": family,
+            "file": f"{family}.{wanted.name}.{sha256[:12]}.onnx",
+            "sha256": sha256,
+            "labels": f"{family}.{labels.sha256[:12]}.tsv",
+            "input": {"width_px": found.width_px, "height_px": found.height_px, **wanted.spec},
+            "outputs": [LOGITS, *([EMBEDDING] if seen.embedding_width is not None else [])],
+            "embedding_width": seen.embedding_width,
+            "latency_ms": seen.latency_ms,
+            "parameters": parameters(found.model),
+            "source": source,
+            "notice": wanted.notice,
+        }
+    )
+
+
+def _family(zoo: Zoo, labels: Labels, wanted: Wanted, replace: bool) -> str:
+    """Return the family that these labels are, or found one; raises ManifestError where two would contradict."""
+    known = next((name for name, family in zoo.families.items() if family.labels.sha256 == labels.sha256), None)
+    if known is not None:
+        if wanted.family not in (None, known):
+            raise ManifestError(f"--family {wanted.family}: the same labels are family {known} already: leave it out")
+        return known
+    name = wanted.family or wanted.likely_family
+    if name in zoo.families:
+        others = [model.manifest.name for model in zoo.families[name].models]
+        if not (replace and others == [wanted.name]):
+            raise ManifestError(
+                f"family {name} ({', '.join(others)}) has other labels than {wanted.labels_from}: models of one family "
+                "share them; for a family of its own, say --family NAME"
+            )
+    return name
+
+
+def _replaced(zoo: Zoo, family: str, name: str, folder: Path | None, replace: bool) -> Model | None:
+    models = zoo.families[family].models if family in zoo.families else ()
+    there = next((model for model in models if model.manifest.name == name), None)
+    if there is None:
+        return None
+    if not replace:
+        raise ManifestError(
+            f"family {family} has a model {name} in {there.directory}: choose another with --name, or say --replace"
+        )
+    if folder is not None and folder.resolve() != there.directory.resolve():
+        raise ManifestError(f"--folder {folder}: the {name} to replace is in {there.directory}: leave --folder out")
+    return there
