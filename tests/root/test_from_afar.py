@@ -15,7 +15,7 @@ import pytest
 
 import jetsel
 from jetsel.errors import JetselError
-from tests.system.daemons import Daemon, drawn, free_port, launch, wait_until_ready
+from tests.system.daemons import Daemon, drawn, launch, wait_until_ready
 from tests.waiting import until
 
 DEPLOY = Path(__file__).parents[2] / "docs" / "deploy.md"
@@ -37,8 +37,9 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 
 @contextmanager
-def running(*command: object) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen([*map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+def running(*command: object, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    words = [*map(str, command)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=env) as process:
         try:
             yield process
         finally:
@@ -55,29 +56,24 @@ def answers(endpoint: str) -> bool:
 
 @pytest.mark.skipif(shutil.which("sshd") is None, reason="needs sshd: apt-get install openssh-server")
 def test_ssh_forwards_a_socket_and_keeps_the_user(daemon: Daemon, tmp_path: Path) -> None:
-    port = free_port()
     for name in ("host", "own"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True)
     Path("/run/sshd").mkdir(exist_ok=True)
-    served = tmp_path / "sshd_config"
+    served, asked = tmp_path / "sshd_config", tmp_path / "ssh_config"
     served.write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {tmp_path}/host\nAuthorizedKeysFile {tmp_path}/own.pub\n"
+        f"HostKey {tmp_path}/host\nAuthorizedKeysFile {tmp_path}/own.pub\n"
         "PermitRootLogin prohibit-password\nStrictModes no\nUsePAM no\nPidFile none\n"
     )
-    asked = tmp_path / "ssh_config"
-    asked.write_text(
-        f"Host board\nHostName 127.0.0.1\nPort {port}\nUser root\nIdentityFile {tmp_path}/own\n"
+    asked.write_text(  # sshd at the other end of a pipe: no port is taken
+        f"Host board\nProxyCommand {shutil.which('sshd')} -i -f {served}\nUser root\nIdentityFile {tmp_path}/own\n"
         "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n"
     )
     forward, ask = blocks("sh")[:2]
     forward = forward.replace("ssh ", f"exec ssh -F {asked} ", 1).replace(SOCKET, str(daemon.path))
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     shell = {**os.environ, "HOME": str(tmp_path), "PATH": path}
-    with running(shutil.which("sshd"), "-D", "-e", "-f", served), ExitStack() as stack:
-        until(lambda: not subprocess.run(["ssh", "-F", str(asked), "board", "true"], check=False).returncode)
-        through = stack.enter_context(subprocess.Popen(["sh", "-c", forward], env=shell, stdin=subprocess.PIPE))
-        stack.callback(through.terminate)
-        endpoint = f"ipc://{tmp_path}/board.sock"
+    endpoint = f"ipc://{tmp_path}/board.sock"
+    with running("sh", "-c", forward, env=shell):
         until(lambda: answers(endpoint))
         subprocess.run(["sh", "-c", ask], env=shell, check=True)
         with jetsel.Client(endpoint) as client:
@@ -87,34 +83,38 @@ def test_ssh_forwards_a_socket_and_keeps_the_user(daemon: Daemon, tmp_path: Path
 
 @pytest.mark.skipif(shutil.which("stunnel") is None, reason="needs stunnel: apt-get install stunnel4")
 def test_stunnel_lets_in_who_has_an_allowed_certificate_and_nobody_else(daemon: Daemon, tmp_path: Path) -> None:
-    outer, inner, strange = (free_port() for _ in range(3))
     (make,) = (block for block in blocks("sh") if block.startswith("openssl"))
     for name in ("board", "client", "stranger"):
         subprocess.run(["sh", "-c", make.replace("board", name)], cwd=tmp_path, check=True, capture_output=True)
     board, client = blocks("ini")
 
-    def configured(name: str, text: str, inner: str) -> Path:
-        for was, now in (
-            ("setgid = jetsel\n", ""),
-            ("/etc/stunnel", str(tmp_path)),
-            (SOCKET, str(daemon.path)),
-            ("0.0.0.0:5555", f"127.0.0.1:{outer}"),
-            ("board:5555", f"127.0.0.1:{outer}"),
-            ("127.0.0.1:5556", f"127.0.0.1:{inner}"),
-        ):
+    def configured(name: str, text: str, **settings: str) -> Path:
+        changed = {"/etc/stunnel": str(tmp_path), "/home/me": str(tmp_path), SOCKET: str(daemon.path), **settings}
+        for was, now in changed.items():
             text = text.replace(was, now)
         path = tmp_path / f"{name}.conf"
         path.write_text(f"foreground = yes\npid =\n{text}")
         return path
 
-    stranger = client.replace("client.crt", "stranger.crt").replace("client.key", "stranger.key")
-    with (
-        running("stunnel", configured("board", board, inner)),
-        running("stunnel", configured("client", client, inner)),
-        running("stunnel", configured("stranger", stranger, strange)),
-    ):
-        endpoint = f"tcp://127.0.0.1:{inner}"
+    with ExitStack() as stack:
+        here = {"setgid = jetsel\n": "", "0.0.0.0:5555": "127.0.0.1:0"}
+        serves = stack.enter_context(running("stunnel", configured("board", board, **here)))
+        there = {"board:5555": f"127.0.0.1:{until(lambda: port_of(serves.pid))}"}
+        strange = {**there, "client.crt": "stranger.crt", "client.key": "stranger.key", "board.sock": "stranger.sock"}
+        stack.enter_context(running("stunnel", configured("client", client, **there)))
+        stack.enter_context(running("stunnel", configured("stranger", client, **strange)))
+        endpoint = f"ipc://{tmp_path}/board.sock"
         until(lambda: answers(endpoint))
         with jetsel.Client(endpoint) as let_in:
             assert let_in.classify(drawn(0, 600, 800)).label
-        assert not answers(f"tcp://127.0.0.1:{strange}")
+        until((tmp_path / "stranger.sock").exists)
+        assert not answers(f"ipc://{tmp_path}/stranger.sock")
+
+
+def port_of(pid: int) -> int | None:
+    """The TCP port that a process listens on, None where there is none yet (proc(5), /proc/net/tcp)."""
+    links = (str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir())
+    inodes = {link.removeprefix("socket:[").rstrip("]") for link in links if link.startswith("socket:[")}
+    rows = (line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:])
+    ports = [int(row[1].partition(":")[2], 16) for row in rows if row[3] == "0A" and row[9] in inodes]
+    return ports[0] if ports else None

@@ -45,10 +45,6 @@ def system_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_the_system_socket_is_where_the_service_listens() -> None:
-    assert endpoint.SYSTEM_SOCKET == "/run/jetsel/jetsel.sock"
-
-
 def test_each_place_is_asked_only_where_those_before_say_nothing(
     tmp_path: Path, system_socket: Path, listen: list[socket.socket]
 ) -> None:
@@ -64,20 +60,8 @@ def test_each_place_is_asked_only_where_those_before_say_nothing(
     assert find("ipc:///by/argument.sock", everything) == "ipc:///by/argument.sock"
 
 
-def test_the_environment_is_the_process_s_own_where_none_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JETSEL_ENDPOINT", "tcp://127.0.0.1:5555")
-    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/7")
-    assert find() == "tcp://127.0.0.1:5555"
-    assert user_socket() == "/run/user/7/jetsel/jetsel.sock"
-
-
 def test_without_a_runtime_directory_the_socket_is_in_a_folder_of_the_users_own() -> None:
     assert user_socket({}) == user_socket({"XDG_RUNTIME_DIR": ""}) == f"/tmp/jetsel-{os.getuid()}/jetsel.sock"
-
-
-def test_a_path_is_an_ipc_endpoint() -> None:
-    assert find("/srv/j.sock", {}) == "ipc:///srv/j.sock"
-    assert find(None, {"JETSEL_ENDPOINT": "/srv/j.sock"}) == "ipc:///srv/j.sock"
 
 
 @pytest.mark.parametrize("given", ["j.sock", "http://127.0.0.1", "inproc://a", "IPC:///a", " /a"])
@@ -86,14 +70,6 @@ def test_what_names_no_endpoint_is_refused_with_its_source(given: str) -> None:
         find(given, {})
     with pytest.raises(ConfigError, match=r"^\$JETSEL_ENDPOINT is .*: use ipc:///"):
         find(None, {"JETSEL_ENDPOINT": given})
-
-
-def test_nowhere_at_all_names_both_places_and_how_to_start(tmp_path: Path, system_socket: Path) -> None:
-    with pytest.raises(NoDaemonError) as caught:
-        find(None, {"XDG_RUNTIME_DIR": str(tmp_path)})
-    assert str(caught.value) == (
-        f"no daemon listens at {tmp_path}/jetsel/jetsel.sock or {system_socket}: start one with: jetsel serve"
-    )
 
 
 def test_a_file_that_is_no_socket_is_passed_over(
@@ -118,10 +94,6 @@ def test_a_folder_under_tmp_that_somebody_else_made_is_passed_over(
             find(None, {"XDG_RUNTIME_DIR": folder})
 
 
-def test_somebody_listens(tmp_path: Path, listen: list[socket.socket]) -> None:
-    assert why_absent(f"ipc://{bound(tmp_path / 'j.sock', listen)}") is None
-
-
 def test_a_full_backlog_is_somebody_too(
     tmp_path: Path, listen: list[socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,27 +113,9 @@ def absence(where: str | Path) -> str:
     return str(error)
 
 
-def test_nothing_at_the_path(tmp_path: Path) -> None:
-    path = tmp_path / "j.sock"
-    assert absence(path) == f"no daemon listens at {path}: start one with: jetsel serve"
-
-
 def test_a_socket_whose_daemon_is_gone(tmp_path: Path, listen: list[socket.socket]) -> None:
     path = bound(tmp_path / "j.sock", listen, listening=False)
     assert absence(path) == f"the daemon that made {path} is gone: start one with: jetsel serve"
-
-
-def test_a_regular_file(tmp_path: Path) -> None:
-    path = tmp_path / "j.sock"
-    path.write_text("dear diary")
-    said = absence(path)
-    assert str(path) in said
-    assert said.endswith("start one with: jetsel serve")
-    assert path.read_text() == "dear diary"
-
-
-def test_a_path_longer_than_a_socket_s_may_be(tmp_path: Path) -> None:
-    assert "cannot be connected to" in absence(tmp_path / ("x" * 120))
 
 
 FORBIDDEN = """

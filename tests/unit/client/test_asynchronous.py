@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from jetsel import AsyncClient, wire
-from jetsel.errors import BusyError, NoDaemonError, NoReplyError
-from tests.unit.client.peer import Peer, Seen, answer, daemon_like, fail
+from jetsel.errors import NoDaemonError, NoReplyError
+from tests.unit.client.peer import Peer, Seen, answer, daemon_like
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -28,10 +28,7 @@ def silent(seen: list[Seen]) -> Sequence[wire.Reply]:
 
 
 async def until_seen(peer: Peer, count: int) -> None:
-    give_up_s = time.monotonic() + 10
-    while len(peer.seen) < count:
-        assert time.monotonic() < give_up_s
-        await asyncio.sleep(0.005)
+    await asyncio.to_thread(until, lambda: len(peer.seen) >= count)
 
 
 def test_calls_at_once_are_each_given_their_own_answer(path: Path) -> None:
@@ -48,22 +45,6 @@ def test_calls_at_once_are_each_given_their_own_answer(path: Path) -> None:
 
     with Peer(path, turned_round) as peer:
         assert asyncio.run(main(peer.endpoint)) == [f"photograph {i}" for i in range(200)]
-
-
-def test_one_failure_is_one_calls_own(path: Path) -> None:
-    def picky(seen: list[Seen]) -> Sequence[wire.Reply]:
-        newest = seen[-1]
-        return [fail(newest, "busy", False) if newest.image == b"7" else answer(newest)]
-
-    async def main(endpoint: str) -> list[object]:
-        async with AsyncClient(endpoint) as client:
-            calls = [client.classify(str(i).encode()) for i in range(10)]
-            return list(await asyncio.gather(*calls, return_exceptions=True))
-
-    with Peer(path, picky) as peer:
-        found = asyncio.run(main(peer.endpoint))
-        assert [isinstance(one, BusyError) for one in found] == [i == 7 for i in range(10)]
-        assert sum(isinstance(one, wire.Answer) for one in found) == 9
 
 
 def test_a_call_that_is_cancelled_leaves_the_others_alone(path: Path) -> None:
@@ -84,16 +65,6 @@ def test_a_call_that_is_cancelled_leaves_the_others_alone(path: Path) -> None:
         asyncio.run(main(peer))
 
 
-def test_a_timeout_of_asyncios_own_ends_a_call(path: Path) -> None:
-    async def main(endpoint: str) -> None:
-        async with AsyncClient(endpoint) as client:
-            with pytest.raises(asyncio.TimeoutError):
-                await asyncio.wait_for(client.status(), 0.1)
-
-    with Peer(path, silent) as peer:
-        asyncio.run(main(peer.endpoint))
-
-
 def test_closing_ends_every_call_and_none_is_tried_again(path: Path) -> None:
     async def main(peer: Peer) -> list[object]:
         client = AsyncClient(peer.endpoint)
@@ -106,17 +77,6 @@ def test_closing_ends_every_call_and_none_is_tried_again(path: Path) -> None:
         found = asyncio.run(main(peer))
         assert all(isinstance(one, NoReplyError) and "closed" in str(one) for one in found)
         assert len(peer.seen) == 5
-
-
-def test_the_peer_going_away_ends_every_call(path: Path) -> None:
-    async def main() -> list[object]:
-        async with AsyncClient(f"ipc://{path}", retry=False) as client:
-            with Peer(path, silent) as peer:
-                tasks = [asyncio.create_task(client.classify(b"image")) for _ in range(5)]
-                await until_seen(peer, 5)
-            return list(await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 10))
-
-    assert [type(one) for one in asyncio.run(main())] == [NoReplyError] * 5
 
 
 def test_a_restart_under_way_is_waited_for(path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -68,14 +67,6 @@ def test_closing_lets_the_call_of_another_thread_end(path: Path) -> None:
         closing.result(10)
 
 
-def test_the_context_manager_hangs_up(path: Path) -> None:
-    with Peer(path, daemon_like) as peer:
-        with jetsel.Client(peer.endpoint) as client:
-            client.status()
-            assert client._link is not None
-        assert client._link is None
-
-
 def test_the_peer_going_away_ends_the_wait(path: Path) -> None:
     begun = threading.Event()
 
@@ -87,10 +78,8 @@ def test_the_peer_going_away_ends_the_wait(path: Path) -> None:
         with Peer(path, silent):
             call = threads.submit(client.status)
             assert begun.wait(10)
-        began = time.monotonic()
         with pytest.raises(NoReplyError, match="hung up"):
             call.result(20)
-        assert time.monotonic() - began < 10, "not the 30 s of the timeout"
 
 
 FORKED = """

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import pytest
 from jetsel import errors, wire
 from jetsel.client.patience import MOST_LOSSES
 from tests.unit.client.conftest import Connect
-from tests.unit.client.peer import Peer, Script, Seen, answer, daemon_like, fail, status
+from tests.unit.client.peer import Peer, Script, Seen, answer, daemon_like, fail
 
 
 @pytest.fixture
@@ -50,12 +49,6 @@ def test_every_setting_of_a_call_is_in_its_request(path: Path, connect: Connect)
         assert found == answer(peer.seen[0])
 
 
-def test_what_is_left_out_is_left_to_the_daemon(path: Path, connect: Connect) -> None:
-    with Peer(path, daemon_like) as peer:
-        connect(peer.endpoint).classify(b"image")
-        assert peer.seen[0].request == wire.Classify(1, peer.seen[0].request.id)
-
-
 def test_a_path_and_an_array_arrive_as_bytes(path: Path, connect: Connect, tmp_path: Path) -> None:
     (tmp_path / "cat.jpg").write_bytes(b"a file")
     picture = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)
@@ -70,22 +63,18 @@ def test_a_path_and_an_array_arrive_as_bytes(path: Path, connect: Connect, tmp_p
         assert layouts[:2] == [None, wire.Pixels("rgb8", 3, 2, 9)]
 
 
-def test_status_and_reload_are_typed_too(path: Path, connect: Connect) -> None:
-    with Peer(path, daemon_like) as peer:
-        client = connect(peer.endpoint)
-        assert client.status() == status(peer.seen[0])
-        assert client.reload().changed == ["model m"]
-        assert [seen.image for seen in peer.seen] == [None, None]
+def test_every_code_is_raised_in_its_own_class(path: Path, connect: Connect) -> None:
+    def refuse(seen: list[Seen]) -> Sequence[wire.Reply]:
+        code = (seen[-1].image or b"").decode()
+        return [fail(seen[-1], code, errors.BY_CODE[code].retry)]
 
-
-@pytest.mark.parametrize("code", sorted(errors.BY_CODE))
-def test_every_code_is_raised_in_its_own_class(path: Path, connect: Connect, code: str) -> None:
-    kind = errors.BY_CODE[code]
-    with Peer(path, lambda seen: [fail(seen[-1], code, kind.retry)]) as peer:
-        with pytest.raises(kind, match=f"this is {code}") as raised:
-            connect(peer.endpoint, retry=False).classify(b"image")
-        assert type(raised.value) is kind
-        assert (raised.value.code, raised.value.retry) == (code, kind.retry)
+    with Peer(path, refuse) as peer:
+        client = connect(peer.endpoint, retry=False)
+        for code, kind in errors.BY_CODE.items():
+            with pytest.raises(kind, match=f"this is {code}") as raised:
+                client.classify(code.encode())
+            assert type(raised.value) is kind
+            assert (raised.value.code, raised.value.retry) == (code, kind.retry)
 
 
 def test_a_newer_daemons_code_keeps_its_name_and_its_retry(path: Path, connect: Connect) -> None:
@@ -99,13 +88,6 @@ def test_a_newer_daemons_code_keeps_its_name_and_its_retry(path: Path, connect: 
         assert len(peer.seen) == 1
 
 
-def test_the_daemons_word_on_retry_counts_and_not_our_table(path: Path, connect: Connect) -> None:
-    with Peer(path, failing(9, "busy", retry=False)) as peer:
-        with pytest.raises(errors.BusyError):
-            connect(peer.endpoint).classify(b"image")
-        assert len(peer.seen) == 1
-
-
 def test_busy_is_tried_again_under_a_new_id(path: Path, connect: Connect) -> None:
     with Peer(path, failing(3, "busy", retry=True)) as peer:
         assert connect(peer.endpoint).classify(b"image").label == "tabby"
@@ -113,20 +95,11 @@ def test_busy_is_tried_again_under_a_new_id(path: Path, connect: Connect) -> Non
         assert {seen.image for seen in peer.seen} == {b"image"}
 
 
-def test_retries_can_be_turned_off(path: Path, connect: Connect) -> None:
-    with Peer(path, failing(1, "busy", retry=True)) as peer:
-        with pytest.raises(errors.BusyError):
-            connect(peer.endpoint, retry=False).classify(b"image")
-        assert len(peer.seen) == 1
-
-
 def test_retries_end_with_the_timeout_and_say_what_the_daemon_said(path: Path, connect: Connect) -> None:
     with Peer(path, failing(10**9, "loading", retry=True)) as peer:
-        began = time.monotonic()
         with pytest.raises(errors.LoadingError):
             connect(peer.endpoint, timeout_ms=200).classify(b"image")
         assert len(peer.seen) >= 2
-        assert time.monotonic() - began < 10
 
 
 def test_each_attempt_has_only_what_is_left_of_the_deadline(path: Path, connect: Connect) -> None:
@@ -139,11 +112,9 @@ def test_each_attempt_has_only_what_is_left_of_the_deadline(path: Path, connect:
 
 
 def test_retries_end_with_the_deadline(path: Path, connect: Connect) -> None:
-    with Peer(path, failing(10**9, "busy", retry=True)) as peer:
-        began = time.monotonic()
-        with pytest.raises((errors.BusyError, errors.DeadlineError)):
-            connect(peer.endpoint).classify(b"image", deadline_ms=100)
-        assert time.monotonic() - began < 10, "not the 30 s of the timeout"
+    refused = pytest.raises((errors.BusyError, errors.DeadlineError))
+    with Peer(path, failing(10**9, "busy", retry=True)) as peer, refused:
+        connect(peer.endpoint).classify(b"image", deadline_ms=100)
 
 
 def test_a_deadline_that_is_over_before_sending_is_one(path: Path, connect: Connect) -> None:
@@ -179,17 +150,9 @@ def test_a_failure_without_an_id_is_ours(path: Path, connect: Connect) -> None:
         connect(peer.endpoint).classify(b"image")
 
 
-@pytest.mark.parametrize("frame", [b"HTTP/1.1 400 Bad Request", b'{"type": "hello"}', b'{"type": "answer", "v": 1}'])
+@pytest.mark.parametrize("frame", [b"HTTP/1.1 400 Bad Request", b'{"type": "hello"}'])
 def test_a_peer_that_is_no_daemon_is_named(path: Path, connect: Connect, frame: bytes) -> None:
     with Peer(path, lambda _: [frame]) as peer, pytest.raises(errors.BadRequestError, match="protocol version 1"):
-        connect(peer.endpoint).classify(b"image")
-
-
-def test_a_reply_of_another_kind_is_refused(path: Path, connect: Connect) -> None:
-    with (
-        Peer(path, lambda seen: [wire.Reloaded(1, seen[-1].request.id, [])]) as peer,
-        pytest.raises(errors.BadRequestError, match="is it a jetsel daemon"),
-    ):
         connect(peer.endpoint).classify(b"image")
 
 
@@ -215,19 +178,15 @@ def test_what_is_too_large_is_refused_before_it_is_sent(path: Path, connect: Con
 def test_a_message_that_the_peer_hangs_up_on_is_not_sent_for_ever(path: Path, connect: Connect) -> None:
     with Peer(path, daemon_like, max_message_bytes=1000) as peer:
         client = connect(peer.endpoint)
-        began = time.monotonic()
         with pytest.raises(errors.NoReplyError, match="larger than it takes"):
             client.classify(bytes(2000))
-        assert time.monotonic() - began < 10, "not the 30 s of the timeout"
         assert client.classify(bytes(500)).label == "tabby", "the next call connects again"
         assert MOST_LOSSES == 2
 
 
 def test_nobody_there_is_told_at_once_with_how_to_start_one(path: Path, connect: Connect) -> None:
-    began = time.monotonic()
     with pytest.raises(errors.NoDaemonError, match="jetsel serve"):
         connect(f"ipc://{path}").classify(b"image")
-    assert time.monotonic() - began < 10, "not the 30 s of the timeout"
 
 
 def test_who_finds_no_room_in_the_queue_of_a_daemon_that_listens_waits_for_it(path: Path, connect: Connect) -> None:
@@ -244,20 +203,10 @@ def test_who_finds_no_room_in_the_queue_of_a_daemon_that_listens_waits_for_it(pa
         with pytest.raises(errors.NoReplyError, match="too many connect at once"):
             client.status(timeout_ms=500)  # far longer than the pauses of MOST_LOSSES
         found = stack.enter_context(ThreadPoolExecutor()).submit(client.status)
-        time.sleep(0.5)
-        assert not found.done()
+        assert wait([found], 0.5).not_done
         listening.close()
         with Peer(path, daemon_like):
             assert found.result(30).state == "ready"
-
-
-def test_after_close_the_next_call_connects_again(path: Path, connect: Connect) -> None:
-    with Peer(path, daemon_like) as peer:
-        client = connect(peer.endpoint)
-        client.status()
-        client.client.close()
-        client.client.close()
-        assert client.status().state == "ready"
 
 
 def test_a_peer_that_starts_again_is_found_again(path: Path, connect: Connect) -> None:

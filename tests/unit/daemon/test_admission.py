@@ -91,13 +91,6 @@ def test_the_waiting_ahead_counts_against_a_deadline() -> None:
     assert found.in_queue == 6
 
 
-def test_with_nobody_ahead_nothing_is_waited_for() -> None:
-    found = admission(workers=1)
-    found.admit(load(0), None, 0.0)
-    found.release(load(0), 1000.0)
-    found.admit(load(0), 1.0, 0.5)
-
-
 def test_the_time_of_a_request_follows_slowly_and_failures_do_not_move_it() -> None:
     found = admission(workers=1)
     for work_ms in (10.0, 30.0, None):  # the first counts whole, then a twentieth of the difference: 11 ms
@@ -107,13 +100,6 @@ def test_the_time_of_a_request_follows_slowly_and_failures_do_not_move_it() -> N
     with pytest.raises(DeadlineError, match=r"11\.0 ms of waiting"):
         found.admit(load(0), 10.9, 0.0)
     found.admit(load(0), 11.1, 0.0)
-
-
-def test_busy_comes_before_deadline() -> None:
-    found = admission(queue_requests=1)
-    found.admit(load(0), None, 0.0)
-    with pytest.raises(BusyError):
-        found.admit(load(0), 1.0, 5.0)
 
 
 def test_many_threads_leave_nothing_behind_and_never_pass_the_limit() -> None:
@@ -167,15 +153,6 @@ def test_a_client_at_its_limit_is_refused_and_the_next_client_is_not() -> None:
     assert found.in_queue == 3
     found.release(load(client="uid 1"), None)
     found.admit(load(client="uid 1"), None, 0.0)
-
-
-def test_who_is_refused_as_busy_has_nothing_under_way() -> None:
-    found = admission(queue_requests=1, client_requests=1)
-    found.admit(load(client="uid 1"), None, 0.0)
-    with pytest.raises(BusyError):
-        found.admit(load(client="uid 2"), None, 0.0)
-    found.release(load(client="uid 1"), None)
-    found.admit(load(client="uid 2"), None, 0.0)
 
 
 def test_the_clients_with_the_most_under_way_are_named() -> None:

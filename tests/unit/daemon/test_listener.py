@@ -59,16 +59,6 @@ def test_closing_twice_removes_nothing_of_a_successor_s(path: Path) -> None:
             assert somebody_answers(path)
 
 
-def test_the_mode_does_not_hang_on_the_umask_and_leaves_it_alone(path: Path) -> None:
-    before = os.umask(0o077)
-    try:
-        with listening(path):
-            assert stat.S_IMODE(path.lstat().st_mode) == 0o660
-        assert os.umask(0o077) == 0o077
-    finally:
-        os.umask(before)
-
-
 def test_the_group_is_the_one_that_is_named(path: Path) -> None:
     named = next((g for g in grp.getgrall() if g.gr_gid != os.getgid()), None) if os.getuid() == 0 else None
     wanted = named or grp.getgrgid(os.getgid())  # only root may give a file to a group that it is not in
@@ -88,14 +78,6 @@ def test_a_stale_socket_is_replaced(path: Path) -> None:
     assert path.is_socket()
     assert not somebody_answers(path)
     with listening(path):
-        assert somebody_answers(path)
-
-
-def test_a_live_one_is_refused_by_its_process(path: Path) -> None:
-    with listening(path):
-        said = refused(path)
-        assert f"another jetsel (process {os.getpid()}) serves {path}" in said
-        assert "give this one another endpoint" in said
         assert somebody_answers(path)
 
 
@@ -209,12 +191,6 @@ def test_a_path_longer_than_a_socket_s_may_be_is_refused_before_anything_is_made
     assert f"longer than the {LONGEST_PATH} bytes" in refused(tmp_path / ("x" * (room + 1)))
     assert f"longer than the {LONGEST_PATH} bytes" in refused(tmp_path / ("é" * (room // 2 + 1)))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
-    said = refused(tmp_path / "no" / "j.sock")
-    assert "No such file or directory" in said
-    assert "is the folder yours?" in said
 
 
 def test_a_private_folder_is_made_closed_and_found_again(tmp_path: Path) -> None:
