@@ -49,12 +49,6 @@ def translated(routine):
     return decorate
 
 
-class ctx_flags:  # noqa: N801 - pycuda's name
-    """How a context waits, and what it may map."""
-
-    SCHED_AUTO, SCHED_SPIN, SCHED_YIELD, SCHED_BLOCKING_SYNC, MAP_HOST = 0, 1, 2, 4, 8
-
-
 class device_attribute:  # noqa: N801 - pycuda's name
     """What can be asked about a device, with the driver's numbers."""
 
@@ -72,13 +66,6 @@ def init(flags=0):
     if fault("cuda_initialization"):
         raise CudaError("no CUDA-capable device is detected")
     _begun.append(True)
-
-
-@translated("cuDriverGetVersion")
-def get_driver_version():
-    """Return the driver's version as one number, 10020 for 10.2."""
-    major, minor, _ = board("cuda")
-    return major * 1000 + minor * 10
 
 
 def get_version():
@@ -111,9 +98,6 @@ class Device:
 
     def total_memory(self):
         return board("total_bytes")
-
-    def pci_bus_id(self):
-        return "0000:00:00.0"
 
     def get_attribute(self, attribute):
         major, minor = capability()
@@ -200,16 +184,6 @@ class Context:
     def synchronize():
         GPU.check_context()
         GPU.drain()
-
-    @staticmethod
-    @translated("cuCtxGetDevice")
-    def get_device():
-        GPU.check_context()
-        return Device(0)
-
-    @staticmethod
-    def get_current():
-        return _stack()[-1] if _stack() else None
 
 
 def _check_stack():

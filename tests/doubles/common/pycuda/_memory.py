@@ -7,18 +7,6 @@ from trt_double.device import GPU, CudaError
 from pycuda._driver import LogicError, translated
 
 
-class host_alloc_flags:  # noqa: N801 - pycuda's name
-    """How page-locked memory is made."""
-
-    PORTABLE, DEVICEMAP, WRITECOMBINED = 1, 2, 4
-
-
-class mem_host_register_flags:  # noqa: N801 - pycuda's name
-    """How host memory is registered."""
-
-    PORTABLE, DEVICEMAP = 1, 2
-
-
 class DeviceAllocation:
     """Memory of the GPU; int() is its address."""
 
@@ -70,16 +58,6 @@ class HostPointer:
         strides = np.empty(shape, kind, order).strides
         self.__array_interface__ = dict(self.__array_interface__, shape=tuple(shape), strides=strides)
 
-    @translated("cuMemHostGetDevicePointer")
-    def get_device_pointer(self):
-        """Return the address at which the GPU sees this memory; it must have been made with DEVICEMAP."""
-        GPU.check_context()
-        if not self._flags & host_alloc_flags.DEVICEMAP:
-            raise CudaError("invalid argument")
-        if self._mapped is None:
-            self._mapped = GPU.map_host(self._content)
-        return self._mapped
-
     def _release(self):
         if self._mapped is not None:
             GPU.free(self._mapped)
@@ -88,9 +66,6 @@ class HostPointer:
 
 class PagelockedHostAllocation(HostPointer):
     """Page-locked memory."""
-
-    def get_flags(self):
-        return self._flags
 
     def free(self):
         self._release()
@@ -171,28 +146,7 @@ def memcpy_dtoh_async(dest, src, stream=None):
     _copy(stream, content, (_address(src), content.nbytes))
 
 
-@translated("cuMemcpyDtoDAsync")
-def memcpy_dtod_async(dest, src, size, stream=None):
-    _copy(stream, (_address(dest), size), (_address(src), size))
-
-
 @translated("cuMemcpyHtoD")
 def memcpy_htod(dest, src):
     content = _host_bytes(src, False)
     _copy(None, (_address(dest), content.nbytes), content).drain()
-
-
-@translated("cuMemcpyDtoH")
-def memcpy_dtoh(dest, src):
-    content = _host_bytes(dest, True)
-    _copy(None, content, (_address(src), content.nbytes)).drain()
-
-
-@translated("cuMemsetD8Async")
-def memset_d8_async(dest, data, size, stream=None):
-    _copy(stream, (_address(dest), size), np.full(size, data, np.uint8))
-
-
-@translated("cuMemsetD8")
-def memset_d8(dest, data, size):
-    _copy(None, (_address(dest), size), np.full(size, data, np.uint8)).drain()

@@ -41,14 +41,6 @@ class Stream:
         GPU.check_context()
         self._core.drain()
 
-    @translated("cuStreamQuery")
-    def is_done(self):
-        GPU.check_context()
-        return self._core.idle()
-
-    def wait_for_event(self, event):
-        event.synchronize()
-
 
 class Event:
     """A moment on a stream."""
@@ -79,11 +71,6 @@ class Event:
         if self._stream is not None:
             self._stream.drain(self._work)
         return self
-
-    @translated("cuEventQuery")
-    def query(self):
-        GPU.check_context()
-        return self._stream is None or self._stream.idle() or self._at_s is not None
 
     @translated("cuEventElapsedTime")
     def time_till(self, event):

@@ -4,8 +4,6 @@
 class Bound:
     """A class of the double. `offer` removes what a version lacks from it, and sets `_offered`."""
 
-    _offered = False
-
     def __setattr__(self, name, value):
         cls = type(self)
         if "_offered" in vars(cls) and not name.startswith("_") and not isinstance(getattr(cls, name, None), property):

@@ -9,7 +9,6 @@ from trt_double import calibration, plan
 from trt_double.board import RULES, board, capability, fault
 from trt_double.bound import Bound
 from trt_double.config import IBuilderConfig, IOptimizationProfile
-from trt_double.engine import Runtime
 from trt_double.network import INetworkDefinition
 from trt_double.values import IHostMemory, Severity, numpy_type
 
@@ -39,26 +38,6 @@ class Builder(Bound):
 
     logger = property(lambda self: self._logger)
     platform_has_fast_fp16 = property(lambda _: board("fast_fp16"))
-    platform_has_fast_int8 = property(lambda _: board("fast_int8"))
-    platform_has_tf32 = property(lambda _: board("tf32"))
-    num_DLA_cores = property(lambda _: 0)  # noqa: N815 - TensorRT's name
-    max_DLA_batch_size = property(lambda _: 1)  # noqa: N815 - TensorRT's name
-
-    @property
-    def max_batch_size(self):
-        return self._values.get("max_batch_size", 1)
-
-    @max_batch_size.setter
-    def max_batch_size(self, size):
-        self._values["max_batch_size"] = size
-
-    @property
-    def max_threads(self):
-        return self._values.get("max_threads", 1)
-
-    @max_threads.setter
-    def max_threads(self, count):
-        self._values["max_threads"] = count
 
     def create_network(self, flags=0):
         return INetworkDefinition(flags)
@@ -69,26 +48,10 @@ class Builder(Bound):
     def create_optimization_profile(self):
         return IOptimizationProfile()
 
-    def is_network_supported(self, network, config):
-        try:
-            self._checked(network, config)
-        except BuildError as error:
-            self._logger.log(Severity.ERROR, str(error))
-            return False
-        return True
-
-    def reset(self):
-        self._values.clear()
-
     def build_serialized_network(self, network, config):
         """Return the plan, None where the network cannot be built."""
         built = self._build(network, config)
         return None if built is None else IHostMemory(built)
-
-    def build_engine(self, network, config):
-        """Return an engine, None where the network cannot be built."""
-        built = self._build(network, config)
-        return None if built is None else Runtime(self._logger)._read(built)
 
     def _build(self, network, config):
         signal = fault("build_signal")

@@ -4,7 +4,7 @@ import json
 
 from trt_double.board import board
 from trt_double.bound import Bound, Overridable
-from trt_double.values import ENUMERATIONS, Dims, IHostMemory, Severity
+from trt_double.values import ENUMERATIONS, IHostMemory, Severity
 
 CACHE_MAGIC = b"ftrtCACHE"
 FLAG_VALUES = {member.name: int(member) for _, member in ENUMERATIONS["BuilderFlag"]._members()}
@@ -30,17 +30,6 @@ class IOptimizationProfile(Bound):
             raise RuntimeError("Shape provided for min is inconsistent with other shapes.")
         self._shapes[input] = shapes
 
-    def get_shape(self, input):  # noqa: A002 - TensorRT's name
-        return [Dims(shape) for shape in self._shapes.get(input, ())]
-
-    @property
-    def extra_memory_target(self):
-        return self._extra
-
-    @extra_memory_target.setter
-    def extra_memory_target(self, share):
-        self._extra = share
-
 
 class ITimingCache(Bound):
     """What was timed, behind a header that says on which device."""
@@ -52,16 +41,6 @@ class ITimingCache(Bound):
     def serialize(self):
         text = json.dumps({"header": self._header, "entries": self._entries}, sort_keys=True)
         return IHostMemory(CACHE_MAGIC + text.encode())
-
-    def combine(self, input_cache, ignore_mismatch):
-        if input_cache._header != self._header and not ignore_mismatch:
-            return False
-        self._entries.update(input_cache._entries)
-        return True
-
-    def reset(self):
-        self._entries.clear()
-        return True
 
 
 class IInt8Calibrator(Bound, metaclass=Overridable):
@@ -82,20 +61,9 @@ class IInt8Calibrator(Bound, metaclass=Overridable):
     def write_calibration_cache(self, cache):
         raise RuntimeError('Tried to call pure virtual function "IInt8Calibrator::writeCalibrationCache"')
 
-    def get_algorithm(self):
-        return ENTROPY_2
-
 
 class IInt8EntropyCalibrator2(IInt8Calibrator):
     """The calibrator by entropy."""
-
-
-class IInt8EntropyCalibrator(IInt8Calibrator):
-    """The older calibrator by entropy."""
-
-
-class IInt8MinMaxCalibrator(IInt8Calibrator):
-    """The calibrator by extremes."""
 
 
 class IProgressMonitor(Bound, metaclass=Overridable):
@@ -126,15 +94,6 @@ class IBuilderConfig(Bound):
 
     int8_calibrator = _plain("int8_calibrator", None)
     progress_monitor = _plain("progress_monitor", None)
-    hardware_compatibility_level = _plain("hardware_compatibility_level", NO_COMPATIBILITY)
-    builder_optimization_level = _plain("builder_optimization_level", 3)
-    avg_timing_iterations = _plain("avg_timing_iterations", 1)
-    min_timing_iterations = _plain("min_timing_iterations", 1)
-    max_aux_streams = _plain("max_aux_streams", -1)
-    profile_stream = _plain("profile_stream", 0)
-    DLA_core = _plain("DLA_core", -1)
-    profiling_verbosity = _plain("profiling_verbosity", ENUMERATIONS["ProfilingVerbosity"].LAYER_NAMES_ONLY)
-    engine_capability = _plain("engine_capability", ENUMERATIONS["EngineCapability"].STANDARD)
     flags = _plain("flags", 0)
 
     def __init__(self, logger, header):
@@ -156,12 +115,6 @@ class IBuilderConfig(Bound):
     def set_flag(self, flag):
         self._values["flags"] = self._flags() | 1 << int(flag)
 
-    def clear_flag(self, flag):
-        self._values["flags"] = self._flags() & ~(1 << int(flag))
-
-    def get_flag(self, flag):
-        return bool(self._flags() >> int(flag) & 1)
-
     @property
     def max_workspace_size(self):
         return self._pools.get(WORKSPACE, 0)
@@ -176,23 +129,9 @@ class IBuilderConfig(Bound):
             return
         self._pools[int(pool)] = pool_size
 
-    def get_memory_pool_limit(self, pool):
-        return self._pools.get(int(pool), board("total_bytes"))
-
-    @property
-    def num_optimization_profiles(self):
-        return len(self._profiles)
-
     def add_optimization_profile(self, profile):
         self._profiles.append(profile)
         return len(self._profiles) - 1
-
-    def set_calibration_profile(self, profile):
-        self._calibration_profile = profile
-        return True
-
-    def get_calibration_profile(self):
-        return self._calibration_profile
 
     def set_tactic_sources(self, tactic_sources):
         self._tactics = tactic_sources
@@ -225,6 +164,3 @@ class IBuilderConfig(Bound):
 
     def get_timing_cache(self):
         return self._cache
-
-    def reset(self):
-        self.__init__(self._logger, self._header)

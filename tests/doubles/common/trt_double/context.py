@@ -62,31 +62,6 @@ class IExecutionContext(Bound):
             return
         self._set_scratch(_integer(memory))
 
-    def update_device_memory_size_for_shapes(self):
-        return self._engine._header["device_memory"]
-
-    @property
-    def active_optimization_profile(self):
-        return self._profile
-
-    def set_optimization_profile_async(self, profile_index, stream_handle):
-        if not 0 <= profile_index < len(self._engine._profiles):
-            raise RuntimeError("Error in set optimization profile async.")
-        self._profile = profile_index
-        return True
-
-    @property
-    def all_binding_shapes_specified(self):
-        return not self._unspecified()
-
-    @property
-    def all_shape_inputs_specified(self):
-        return True
-
-    def infer_shapes(self):
-        """Return the names of the inputs whose shapes are still unknown."""
-        return self._unspecified()
-
     def set_binding_shape(self, binding, shape):
         return self._set_shape(self._engine._tensor(binding), shape)
 
@@ -103,22 +78,6 @@ class IExecutionContext(Bound):
         if name not in self._engine._names:
             return self._refuse(f"setTensorAddress: there is no tensor named {name}")
         self._addresses[name] = _integer(memory)
-        return True
-
-    def get_tensor_address(self, name):
-        return self._addresses.get(name, 0)
-
-    def execute_v2(self, bindings):
-        """Run at once; return whether it could be begun."""
-        work = self._work(self._by_binding, bindings)
-        if work is None:
-            return False
-        stream = GPU.streams[0]
-        stream.put(work)
-        try:
-            GPU.drain()
-        except CudaError as error:
-            return self._refuse(f"Cuda Runtime ({error})")
         return True
 
     def execute_async_v2(self, bindings, stream_handle, input_consumed=None):

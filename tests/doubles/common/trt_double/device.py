@@ -75,10 +75,6 @@ class Device:
         block.fill(UNWRITTEN)  # touched, so that the process grows by as much
         return self._place(block)
 
-    def map_host(self, block):
-        """Return a device address for host memory, a uint8 array."""
-        return self._place(block.view())
-
     def _place(self, block):
         address = self._next_address
         self._next_address += -(-block.nbytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES + ALIGNMENT_BYTES
@@ -135,10 +131,6 @@ class Stream:
         """Wait for what is queued, up to and with the item `last` where one is given."""
         while not self._advance(last):
             time.sleep(1)
-
-    def idle(self):
-        """Return whether nothing is left to run."""
-        return self._advance(None)
 
     def _advance(self, last):
         if last is not None and last not in self._queue:

@@ -24,23 +24,6 @@ class Runtime(Bound):
         self._threads = 1
 
     logger = property(lambda self: self._logger)
-    num_DLA_cores = property(lambda _: 0)  # noqa: N815 - TensorRT's name
-
-    @property
-    def engine_host_code_allowed(self):
-        return self._allows_host_code
-
-    @engine_host_code_allowed.setter
-    def engine_host_code_allowed(self, allowed):
-        self._allows_host_code = allowed
-
-    @property
-    def max_threads(self):
-        return self._threads
-
-    @max_threads.setter
-    def max_threads(self, count):
-        self._threads = count
 
     def deserialize_cuda_engine(self, serialized_engine):
         """Return the engine of a plan, None where it is not of this TensorRT and GPU, or not a whole plan."""
@@ -106,19 +89,10 @@ class ICudaEngine(Bound):
         return self._tensors[wanted % len(self._names)]
 
     name = property(lambda self: self._header["name"])
-    num_layers = property(lambda self: self._header["layers"])
     num_io_tensors = property(lambda self: len(self._names))
     num_bindings = property(lambda self: len(self._names) * len(self._profiles))
-    num_optimization_profiles = property(lambda self: len(self._profiles))
-    max_batch_size = property(lambda _: 1)
-    has_implicit_batch_dimension = property(lambda _: False)
-    refittable = property(lambda _: False)
     device_memory_size = property(lambda self: self._header["device_memory"])
     device_memory_size_v2 = property(lambda self: self._header["device_memory"])
-    num_aux_streams = property(lambda _: 0)
-    hardware_compatibility_level = property(
-        lambda self: ENUMERATIONS["HardwareCompatibilityLevel"]({"NONE": 0, "AMPERE_PLUS": 1}[self._header["hardware"]])
-    )
 
     def serialize(self):
         return IHostMemory(self._serialized)
@@ -128,9 +102,6 @@ class ICudaEngine(Bound):
 
     def __getitem__(self, wanted):
         return self._tensor(wanted)["name"] if isinstance(wanted, int) else self._names.index(wanted)
-
-    def get_binding_index(self, name):
-        return self._names.index(name) if name in self._names else -1
 
     def get_binding_name(self, index):
         return self._tensor(index)["name"]
@@ -158,23 +129,11 @@ class ICudaEngine(Bound):
     def get_tensor_dtype(self, name):
         return data_type(self._tensor(name)["dtype"])
 
-    def get_tensor_location(self, name):
-        return ENUMERATIONS["TensorLocation"].DEVICE
-
-    def get_location(self, binding):
-        return ENUMERATIONS["TensorLocation"].DEVICE
-
     def get_profile_shape(self, profile_index, binding):
         return [Dims(shape) for shape in self._profiles[profile_index][self._tensor(binding)["name"]]]
 
     def get_tensor_profile_shape(self, name, profile_index):
         return [Dims(shape) for shape in self._profiles[profile_index][name]]
-
-    def get_device_memory_size_for_profile(self, profile_index):
-        return self._header["device_memory"]
-
-    def get_device_memory_size_for_profile_v2(self, profile_index):
-        return self._header["device_memory"]
 
     def create_execution_context(self, strategy=None):
         """Return a context with scratch memory of its own, or without where the strategy is USER_MANAGED."""

@@ -1,7 +1,5 @@
 """The network and its ONNX parser: an ONNX file is read with ONNX Runtime, and kept whole."""
 
-from pathlib import Path
-
 from trt_double.board import RULES, board
 from trt_double.bound import Bound
 from trt_double.plan import Model, UnreadableModelError
@@ -43,22 +41,6 @@ class ITensor(Bound):
     def dtype(self, dtype):
         self._dtype = dtype
 
-    @property
-    def is_network_input(self):
-        return self._is_input
-
-    @property
-    def is_network_output(self):
-        return not self._is_input
-
-    @property
-    def is_shape_tensor(self):
-        return False
-
-    @property
-    def is_execution_tensor(self):
-        return True
-
 
 class INetworkDefinition(Bound):
     """A network: empty, or an ONNX file."""
@@ -95,30 +77,8 @@ class INetworkDefinition(Bound):
     def flags(self):
         return self._flags
 
-    def get_flag(self, flag):
-        return bool(self._flags >> int(flag) & 1)
-
-    @property
-    def num_inputs(self):
-        return len(self._inputs)
-
-    @property
-    def num_outputs(self):
-        return len(self._outputs)
-
-    @property
-    def num_layers(self):
-        return len(self._model.operators) if self._model else 0
-
-    @property
-    def has_implicit_batch_dimension(self):
-        return not self._explicit_batch
-
     def get_input(self, index):
         return self._inputs[index] if 0 <= index < len(self._inputs) else None
-
-    def get_output(self, index):
-        return self._outputs[index] if 0 <= index < len(self._outputs) else None
 
 
 class ParserError(Bound):
@@ -165,9 +125,6 @@ class OnnxParser(Bound):
     def get_error(self, index):
         return self._errors[index]
 
-    def clear_errors(self):
-        self._errors = []
-
     def parse(self, model, path=None):
         """Read the bytes of an ONNX file; return whether all of it is supported."""
         try:
@@ -189,14 +146,6 @@ class OnnxParser(Bound):
             return self._refuse(f"Unsupported data type: {kinds}", -1)
         self._network._take(found)
         return True
-
-    def parse_from_file(self, model):
-        """Read an ONNX file; return whether all of it is supported."""
-        try:
-            read = Path(model).read_bytes()
-        except OSError:
-            return self._refuse(f"Could not open file {model}", -1)
-        return self.parse(read)
 
     def _refuse(self, text, node):
         self._errors.append(ParserError(text, node))

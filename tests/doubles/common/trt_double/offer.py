@@ -17,7 +17,7 @@ ABBREVIATIONS = dict(reversed(pair.split()) for pair in TYPES)
 def implemented():
     """Return {public name of the module: what it is}: classes, functions and data types, of all versions together."""
     names = {name: getattr(values.DataType, member) for name, member in ABBREVIATIONS.items()}
-    names.update(values.ENUMERATIONS, nptype=values.nptype, volume=values.volume, init_libnvinfer_plugins=_no_plugins)
+    names.update(values.ENUMERATIONS, init_libnvinfer_plugins=_no_plugins)
     for module in MODULES:
         for name, value in vars(module).items():
             is_ours = isinstance(value, type) and value.__module__ == module.__name__

@@ -4,8 +4,6 @@ import sys
 
 import numpy as np
 
-from trt_double.board import RULES
-
 
 class Enumeration:
     """A member of an enumeration as pybind11 makes them: neither an int nor an enum.Enum."""
@@ -93,13 +91,6 @@ def numpy_type(trt_type):
     return NUMPY_TYPES[trt_type.name]
 
 
-def nptype(trt_type):
-    """Return the numpy type of a DataType; up to 8.5 this asks for numpy.bool, which numpy 1.24 to 1.26 lack."""
-    if RULES.get("nptype_wants_numpy_bool"):
-        np.bool  # noqa: B018
-    return numpy_type(trt_type)
-
-
 def data_type(numpy_type):
     """Return the DataType of a numpy type, None where there is none."""
     wanted = np.dtype(numpy_type)
@@ -107,18 +98,8 @@ def data_type(numpy_type):
     return getattr(DataType, names[0], None) if names else None
 
 
-def volume(iterable):
-    """Return the product of the extents."""
-    product = 1
-    for extent in iterable:
-        product *= extent
-    return product
-
-
 class Dims:
     """Extents, -1 for one that is not known yet. Comparable with tuples and lists only, not with each other."""
-
-    MAX_DIMS = 8
 
     def __init__(self, extents=()):
         self._extents = tuple(int(extent) for extent in extents)
@@ -145,8 +126,6 @@ class Dims:
 
 class ILogger:
     """What TensorRT reports to; a subclass overrides `log`."""
-
-    _abstract = True
 
     def __init__(self):
         pass
