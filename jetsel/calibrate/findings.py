@@ -37,7 +37,9 @@ class Result(Struct, frozen=True, kw_only=True):
 
     precision, recall, f1: macro averages over the classes (section 4.2). agreement: share of the photographs, among
     those that some model gets right, on which it answered with their optimum. missed: share of all on which it was
-    wrong although some model is right. geometric_mean: over the folds, of top1 (top5 under that criterion).
+    wrong although some model is right. geometric_mean: over the folds, of top1 (top5 under that criterion). coin: what
+    the best mix of two single models would be right on (by the same criterion) in the same mean time, None where no
+    model is as fast: whoever does not beat it knows nothing of the photographs.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Result(Struct, frozen=True, kw_only=True):
     agreement: float
     missed: float
     geometric_mean: float
+    coin: float | None
     vs_best_single: Against
     vs_oracle: Against
 

@@ -61,6 +61,21 @@ def geometric_mean_over_folds(correct: NDArray[np.bool_], fold_of: NDArray[np.in
     return float(np.exp(np.log(shares).mean())) if (shares > 0).all() else 0.0
 
 
+def best_mix(times_ms: NDArray[np.float64], shares: NDArray[np.float64], mean_ms: float) -> float | None:
+    """Return what the best mix of two models, dealt at random, is right on in this mean time; None: none is as fast.
+
+    times_ms, shares: (m,), of single models. A model that is faster than the mean time counts alone, too.
+    """
+    fits = times_ms <= mean_ms * (1 + 1e-9)  # the mean of equal times may be a little less than each
+    if not fits.any():
+        return None
+    best = float(shares[fits].max())
+    for fast_ms, low in zip(times_ms[fits], shares[fits], strict=True):
+        part = (mean_ms - fast_ms) / (times_ms[~fits] - fast_ms)
+        best = max([best, *(low + part * (shares[~fits] - low)).tolist()])
+    return best
+
+
 def auc(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> float | None:
     """Return how often a right answer has the higher score than a wrong one, ties halved; None without both kinds."""
     wrong_scores, right_scores = np.sort(scores[~right]), scores[right]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from jetsel.calibrate.findings import Against, Result, Spread
 from jetsel.calibrate.goal import Outcomes
-from jetsel.calibrate.metrics import geometric_mean_over_folds, macro, mean_interval, share_interval
+from jetsel.calibrate.metrics import best_mix, geometric_mean_over_folds, macro, mean_interval, share_interval
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, TimeFeatures
 from jetsel.wire import Criterion
@@ -81,6 +81,7 @@ class Judge:
             agreement=float((chosen == self._optimum())[some_right].mean()) if some_right.any() else 0.0,
             missed=float((some_right & ~correct).mean()),
             geometric_mean=geometric_mean_over_folds(correct, self.fold_of),
+            coin=best_mix(self.recording.costs("time"), right.mean(axis=0), float(time_ms.mean())),
             vs_best_single=self._against(run, self.single(self.best_single)),
             vs_oracle=self._against(run, self.oracle()),
         )

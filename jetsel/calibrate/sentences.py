@@ -28,6 +28,7 @@ def sentences(
         said.append(
             f"{_listed(better)} {'is' if len(better) == 1 else 'are'} both faster and more accurate than chain."
         )
+    said += _beside_coin([policies[name] for name in LEARNED if name in policies], criterion)
     single, oracle = bounds["best single"], bounds["oracle"]
     said.append(
         f"If the cheapest model that is right were known each time, {_accuracy(oracle, criterion):.1f} % would be "
@@ -38,6 +39,19 @@ def sentences(
     if labels_from is not None:
         said.insert(0, f"There were no labels: right means here that the answer agrees with {labels_from}'s.")
     return said
+
+
+def points_over_coin(result: Result, criterion: str) -> float | None:
+    """Return the points over the best mix of two single models in the same mean time; None where none is as fast."""
+    return None if result.coin is None else _accuracy(result, criterion) - 100 * result.coin
+
+
+def _beside_coin(results: list[Result], criterion: str) -> list[str]:
+    """Which policies know anything of a photograph: those that beat models dealt at random in the same mean time."""
+    gains = [(result.name, points_over_coin(result, criterion)) for result in results]
+    listed = [f"{name} {points:+.1f}" for name, points in gains if points is not None]
+    beside = "Beside the best mix of two single models that a coin deals in the same mean time, in points"
+    return [f"{beside}: {_listed(listed)}."] if listed else []
 
 
 def _beside_single(result: Result, best_single: str, criterion: str) -> str:

@@ -270,7 +270,7 @@ def _installed(shelf: Shelf, models_sha256: Mapping[str, str]) -> Calibration | 
 def _finish(
     shelf: Shelf, found: Calibrated, report: Path, teller: Teller, endpoint: str | None, *, force: bool
 ) -> None:
-    """Install what is better, and write the report."""
+    """Install what is better, and write the report where its libraries are installed; its gist is printed anyway."""
     import msgspec
 
     from jetsel.calibrate.report import render
@@ -283,8 +283,9 @@ def _finish(
     entry = installed.install(found.calibration, shelf.folder, shelf.family, page) if installs else None
     told = tell_daemon(shelf, entry, endpoint) if entry is not None else None
     try:
-        report.write_text(page, encoding="utf-8")
+        if page is not None:
+            report.write_text(page, encoding="utf-8")
     except OSError as fault:
         done = "nothing was installed" if entry is None else f"number {entry.number} was installed"
         raise CalibrationError(f"{report}: {fault.strerror}: {done}; name another file with --report") from fault
-    teller.finished(found, report, entry, None if told is None else told.said)
+    teller.finished(found, None if page is None else report, entry, None if told is None else told.said)

@@ -113,8 +113,8 @@ class Teller:
         else:
             self._console.print("photographs, models and options are those of the last time: nothing to do")
 
-    def finished(self, found: Calibrated, report: Path, entry: Installed | None, daemon: str | None) -> None:
-        """Tell the outcome."""
+    def finished(self, found: Calibrated, report: Path | None, entry: Installed | None, daemon: str | None) -> None:
+        """Tell the outcome. report: where the page was written, None where its libraries are not installed."""
         findings = found.findings
         if self._as_json:
             self._line(
@@ -125,17 +125,18 @@ class Teller:
                 verdict=findings.verdict,
                 labels_from=findings.labels_from,
                 daemon=daemon,
-                report=str(report),
+                report=None if report is None else str(report),
                 seconds=round(time.monotonic() - self._began_s, 1),
             )
             return
-        from jetsel.cli.comparison import comparison_table
+        from jetsel.calibrate.report import NO_PAGE
+        from jetsel.cli.comparison import comparison_table, in_words
         from jetsel.cli.terminal import console
 
         out = console()
         for comparison in findings.comparisons.values():
             out.print(comparison_table(comparison))
-        for sentence in findings.comparisons[findings.decides].sentences:
+        for sentence in in_words(findings):
             out.print(sentence, markup=False)
         out.print(f"\n{findings.verdict}", markup=False)
         if entry is None:
@@ -144,7 +145,7 @@ class Teller:
             out.print(f"installed as number {entry.number}; back with: jetsel calibration rollback", markup=False)
         if daemon is not None:
             out.print(daemon, markup=False)
-        out.print(f"the report: {report}", markup=False)
+        out.print(NO_PAGE if report is None else f"the report: {report}", markup=False)
 
     def _bar(self, what: str, done: int, total: int, rate: str) -> None:
         if not self._tasks:

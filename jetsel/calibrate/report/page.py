@@ -1,112 +1,115 @@
-"""The page: a table of contents and the sections, in one file that asks nothing of the network and runs no script."""
+"""The page: one HTML file that asks nothing of the network and runs no script, filled in by Jinja2."""
 
 from __future__ import annotations
 
 from importlib import resources
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
 
 from jetsel import __version__
-from jetsel.calibrate.findings import Comparison, Findings
-from jetsel.calibrate.report import confidence, evidence, models, premodel
-from jetsel.calibrate.report.features import feature_section
-from jetsel.calibrate.report.figure_8 import figure_8
-from jetsel.calibrate.report.markup import Node, document, el
-from jetsel.calibrate.report.policies import policy_tables
-from jetsel.calibrate.report.trade_off import trade_off
-from jetsel.calibrate.report.verdict import heading, verdict, warnings
-from jetsel.calibrate.report.words import Words
-
-NAMES = {"top1": "Top-1: the first answer counts", "top5": "Top-5: one of the first five answers counts"}
-NOTHING_FROM_OUTSIDE = "default-src 'none'; style-src 'unsafe-inline'"  # and no script, whoever wrote it
+from jetsel.calibrate.findings import Comparison, Differing, Findings
+from jetsel.calibrate.report import features, figures, policies, premodel, words
+from jetsel.calibrate.report.parts import Cell, Table
+from jetsel.calibrate.report.words import Words, significant
 
 
-def render(findings: Findings) -> str:
-    """Return the report as the text of one HTML file, to be written as UTF-8.
-
-    Nothing in the findings is read as markup; characters that a page cannot hold are replaced.
-    """
-    words = Words.of(findings)
-    sections = _sections(findings, words)
-    contents = [el("li", el("a", name, href=f"#{key}")) for key, (name, _) in sections.items()]
-    body = el(
-        "body",
-        el("a", "Skip to the verdict", href="#main", class_="skip"),
-        heading(findings),
-        el("nav", el("h2", "Contents"), el("ol", *contents), aria_label="Contents"),
-        el("main", *[_section(key, name, parts) for key, (name, parts) in sections.items()], id="main", tabindex=-1),
-        el(
-            "footer", el("p", f"Written by jetsel {__version__}. Figures are numbered as in Taylor et al., LCTES 2018.")
-        ),
+def page(findings: Findings) -> str:
+    """Return the page's text."""
+    folder = resources.files("jetsel.calibrate.report")
+    spoken = Words(findings.labels_from, findings.noisy)
+    environment = jinja2.Environment(
+        autoescape=True, finalize=_written, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    return document(_head(findings), body)
-
-
-def _head(findings: Findings) -> Node:
-    style = resources.files("jetsel.calibrate.report").joinpath("style.css").read_text("utf-8")
-    return el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=NOTHING_FROM_OUTSIDE),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="color-scheme", content="light dark"),
-        el("title", f"Calibration of {findings.family}, {findings.created}"),
-        el("style", style),
+    template = environment.from_string(folder.joinpath("page.html").read_text("utf-8"))
+    return template.render(
+        findings=findings,
+        version=__version__,
+        style=Markup(folder.joinpath("style.css").read_text("utf-8")),
+        words=spoken,
+        say=words,
+        comparisons=[_comparison(one, findings, spoken) for one in findings.comparisons.values()],
+        features=features.feature_figures(findings.features, spoken),
+        removed=_table(
+            "removed",
+            "Features dropped because another tells the same",
+            ["Kept", "Dropped beside it", "Absolute correlation"],
+            [(kept, name, words.ratio(r)) for kept, gone in findings.features.removed.items() for name, r in gone],
+            (1,),
+        ),
+        differing=_differing(findings.differing, spoken),
+        conditions=_table("conditions", "Conditions", ["What", "Value"], findings.conditions.items(), (1,)),
+        skipped=_table(
+            "skipped",
+            "Photographs left out",
+            ["Reason", "Photographs"],
+            [(reason, f"{count:,}") for reason, count in findings.skipped.items()],
+        ),
+        left_out=_table("left-out", "The first of them", ["Photograph", "Reason"], findings.left_out, (1,)),
+        models=_models(findings, spoken),
     )
 
 
-def _sections(findings: Findings, words: Words) -> dict[str, tuple[str, list[Node]]]:
-    """The key, the name and the content of each."""
-    comparisons: dict[str, tuple[str, list[Node]]] = {
-        comparison.criterion: (NAMES.get(name, name), _comparison(comparison, findings, words))
-        for name, comparison in findings.comparisons.items()
-    }
-    if not comparisons:
-        comparisons = {"comparison": ("Comparison", [el("p", "No policy was compared.")])}
-    return {
-        "verdict": ("Verdict", verdict(findings, words)),
-        **comparisons,
-        "features": ("Features of the premodel", [*warnings(words), *feature_section(findings.features, words)]),
-        "differing-photographs": (
-            "Photographs on which the policies differ",
-            [*warnings(words), *evidence.differing(findings.differing, words)],
-        ),
-        "measured": ("How it was measured", [*warnings(words), *evidence.measured(findings, words)]),
-    }
+def _written(value: Any) -> Any:
+    """What Jinja2 writes of a value, before it escapes it."""
+    return words.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _comparison(comparison: Comparison, findings: Findings, words: Words) -> list[Node]:
+def _comparison(comparison: Comparison, findings: Findings, spoken: Words) -> dict[str, Any]:
+    """What the template shows of one criterion."""
     winner = findings.defaults.get(comparison.criterion, findings.winner)
-    parts: dict[str, list[Node]] = {
-        "Policies and bounds": [
-            trade_off(comparison, words, winner),
-            *policy_tables(comparison, words, winner),
-            el("div", *figure_8(comparison, words, winner), class_="figures two"),
-        ],
-        "Which models": [
-            _figures(
-                [
-                    models.figure_5(comparison, words),
-                    *models.figure_6(comparison, words),
-                ]
-            )
-        ],
-        "The premodel": [
-            premodel.chooser(comparison, words),
-            _figures(
-                [
-                    premodel.links(comparison),
-                    premodel.neighbours(comparison),
-                    premodel.distance(comparison),
-                ]
-            ),
-        ],
-        "Confidence of each model": [_figures(confidence.reliability(comparison, words))],
+    results = policies.ordered(comparison)
+    return {
+        "found": comparison,
+        "winner": winner,
+        "result": results.get(winner),
+        "trade_off": figures.trade_off(comparison, spoken),
+        "places": figures.places(comparison, spoken),
+        "tables": policies.policy_tables(comparison, spoken),
+        "terms": policies.terms(spoken),
+        "unmeasured": policies.unmeasured(results) if results else None,
+        "figure_8": figures.figure_8(comparison, spoken, winner),
+        "figure_5": premodel.figure_5(comparison, spoken),
+        "figure_6": premodel.figure_6(comparison, spoken),
+        "chooser": premodel.chooser(comparison, spoken),
+        "premodel": [part(comparison) for part in (premodel.links, premodel.neighbours, premodel.distance)],
+        "reliability": premodel.reliability(comparison, spoken),
     }
-    return [*warnings(words), *[node for name, nodes in parts.items() for node in (el("h3", name), *nodes)]]
 
 
-def _figures(figures: list[Node]) -> Node:
-    return el("div", *figures, class_="figures")
+def _table(key: str, caption: str, columns: list[str], rows: Any, text: tuple[int, ...] = ()) -> Table | None:
+    """A table of one body, None where it has no row."""
+    listed = [list(row) for row in rows]
+    return Table(key, caption, columns, {"": listed}, text) if listed else None
 
 
-def _section(key: str, name: str, parts: list[Node]) -> Node:
-    return el("section", el("h2", name, id=f"{key}-heading"), *parts, id=key, aria_labelledby=f"{key}-heading")
+def _differing(found: list[Differing], spoken: Words) -> Table | None:
+    """The photographs to which policies give different answers; a right answer is written as such."""
+    names = list(dict.fromkeys(name for one in found for name in one.answers))
+    mark = "\u2713 right" if spoken.labels_from is None else "\u2713 agrees"
+
+    def answer(one: Differing, name: str) -> Cell:
+        given = one.answers.get(name, "none")
+        return (given, mark) if given == one.label else given
+
+    rows = [[one.path, one.label, *(answer(one, name) for name in names)] for one in found]
+    label = "Label" if spoken.labels_from is None else f"Answer of {spoken.labels_from}"
+    columns = ["Photograph", label, *names]
+    caption = f"{words.number_of(len(found), 'photograph')} to which policies give different answers"
+    return _table("differing", caption, columns, rows, tuple(range(1, len(columns))))
+
+
+def _models(findings: Findings, spoken: Words) -> Table | None:
+    """Each model's time, energy where it is known, and hash."""
+    half_mj = findings.energies_half_mj
+    energies = {
+        model: f"{significant(mean)} \u00b1 {significant(half_mj.get(model))}"
+        for model, mean in findings.energies_mj.items()
+    }
+    rows = [
+        [model, significant(findings.costs_ms.get(model)), energies.get(model, words.UNKNOWN), sha256]
+        for model, sha256 in findings.models_sha256.items()
+    ]
+    columns = ["Model", spoken.time("Time of one photograph"), "Energy above idle power, mJ", "SHA-256"]
+    return _table("models", "Models", columns, rows, (3,))

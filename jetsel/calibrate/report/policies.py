@@ -1,29 +1,31 @@
-"""The policies and bounds of one criterion, in numbers: the gist, then the rest about answers, time and energy."""
+"""The policies and bounds of one criterion in numbers: answers, time and energy, and which models ran."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeAlias
 
-from jetsel.calibrate.findings import Against, Comparison, Interval, Result, Spread
-from jetsel.calibrate.report.markup import Child, Node, el
-from jetsel.calibrate.report.tables import Row, folded, grouped
+from jetsel.calibrate.findings import Comparison, Interval, Result
+from jetsel.calibrate.report.parts import Cell, Table
 from jetsel.calibrate.report.words import UNKNOWN, Words, percent, percent_interval, ratio, signed, significant
+from jetsel.calibrate.sentences import points_over_coin
 from jetsel.wire import Criterion
 
-Columns: TypeAlias = "dict[str, Callable[[Result], Child]]"  # a column's name -> a result's cell in it
+Columns: TypeAlias = "dict[str, Callable[[Result], Cell]]"  # a column's name -> a result's cell in it
 
-TERMS = (
-    ("Optimum", "the cheapest model that {right} on a photograph."),
-    ("Agreement with the optimum", "of the photographs on which some model {right}, how many the optimum answered."),
-    ("Missed", "the policy {wrong} although some model {right}; a share of all photographs."),
-    ("In doubt", "the photograph is unlike those that the chooser was fitted on, so the fallback model answered."),
-    ("Geometric mean", "of the scores in the folds; one bad fold pulls it down."),
-    ("Best single", "the one model that {right} most often, run on every photograph."),
-    ("Oracle", "the optimum of every photograph, known beforehand: no choice of one model can be better."),
-    ("Points", "right answers in a hundred, more (+) or fewer (\u2212) than the other's."),
-    ("Ratio", "the policy's own time or energy over the other's: below 1 is less."),
-)
+TERMS = {
+    "Optimum": "the cheapest model that {right} on a photograph.",
+    "Agreement with the optimum": "of the photographs on which some model {right}, how many the optimum answered.",
+    "Missed": "the policy {wrong} although some model {right}; a share of all photographs.",
+    "In doubt": "the photograph is unlike those that the chooser was fitted on, so the fallback model answered.",
+    "Geometric mean": "of the scores in the folds; one bad fold pulls it down.",
+    "Best single": "the one model that {right} most often, run on every photograph.",
+    "Oracle": "the optimum of every photograph, known beforehand: no choice of one model can be better.",
+    "A coin": "the best mix of two single models, dealt to the photographs at random, in the policy's own mean time. "
+    "A policy that does not beat it knows nothing of the photographs.",
+    "Points": "right answers in a hundred, more (+) or fewer (\u2212) than the other's.",
+    "Ratio": "the policy's own time or energy over the other's: below 1 is less.",
+}
 
 
 def score(result: Result, criterion: Criterion) -> float:
@@ -44,55 +46,52 @@ def unmeasured(results: dict[str, Result]) -> str | None:
     """Why no energy is known, where none is of any result."""
     if any(result.energy_mj is not None for result in results.values()):
         return None
-    reasons = dict.fromkeys(_reason(result) for result in results.values())
-    return "; ".join(reasons)
+    return "; ".join(dict.fromkeys(_reason(result) for result in results.values()))
 
 
-def policy_tables(comparison: Comparison, words: Words, winner: str) -> list[Node]:
-    """The tables, each with the policies first and the bounds beneath, and what their columns mean."""
+def terms(words: Words) -> dict[str, str]:
+    """What the columns mean."""
+    return {name: text.format(right=words.is_right, wrong=words.is_wrong) for name, text in TERMS.items()}
+
+
+def policy_tables(comparison: Comparison, words: Words) -> list[Table]:
+    """The tables, each with the policies first and the bounds beneath."""
     results = ordered(comparison)
     if not results:
-        return [el("p", "No policy was compared under this criterion.")]
-    captions = {
-        "gist": (f"How often each policy {words.is_right}, and in what time", _gist(words)),
+        return []
+    contents = {
+        "gist": (f"How often each policy {words.is_right}, and in what time", _gist(comparison.criterion, words)),
         "answers": ("More on the answers", _answers()),
         "costs": ("More on time and energy", _costs(results, words)),
-        "runs": ("How many of the photographs each model ran on", _runs(results)),
+        "runs": ("How many of the photographs each model ran on, %", _runs(results)),
     }
-    tables = [
-        _table(f"{comparison.criterion}-{key}", caption, columns, results, comparison, winner)
-        for key, (caption, columns) in captions.items()
-        if columns
+    return [
+        Table(f"{comparison.criterion}-{key}", caption, ["Policy", *columns], _groups(comparison, results, columns))
+        for key, (caption, columns) in contents.items()
     ]
-    terms = [part for name, text in TERMS for part in (el("dt", name), el("dd", _said(text, words)))]
-    reason = unmeasured(results)
-    energy = [el("p", f"Energy is {UNKNOWN}: {reason}.")] if reason else []
-    return [*tables, *energy, folded("What the columns mean", el("dl", *terms))]
 
 
-def _table(
-    key: str, caption: str, columns: Columns, results: dict[str, Result], comparison: Comparison, winner: str
-) -> Node:
-    def row(name: str, result: Result) -> Row:
-        label = el("span", name, el("span", "winner", class_="tag") if name == winner else None, class_="name")
-        return [label, *[cell(result) for cell in columns.values()]]
-
-    policies = [row(name, result) for name, result in results.items() if name in comparison.policies]
-    bounds = [row(name, result) for name, result in results.items() if name not in comparison.policies]
-    return grouped(key, caption, ["Policy", *columns], {"Policies": policies, "Bounds": bounds})
+def _groups(comparison: Comparison, results: dict[str, Result], columns: Columns) -> dict[str, list[list[Cell]]]:
+    groups: dict[str, list[list[Cell]]] = {"Policies": [], "Bounds": []}
+    for name, result in results.items():
+        row: list[Cell] = [name, *(cell(result) for cell in columns.values())]
+        groups["Policies" if name in comparison.policies else "Bounds"].append(row)
+    return groups
 
 
-def _gist(words: Words) -> Columns:
+def _gist(criterion: Criterion, words: Words) -> Columns:
+    noisy = "" if words.noisy is None else " (noisy)"
     return {
-        f"{words.score('top1')}, %": lambda r: _with(percent(r.top1), percent_interval(r.top1_interval)),
-        f"{words.score('top5')}, %": lambda r: _with(percent(r.top5), percent_interval(r.top5_interval)),
-        words.time("Mean time"): lambda r: _with(significant(r.time_ms.mean), _limits(r.time_interval)),
+        f"{words.score('top1')}, %": lambda r: (percent(r.top1), percent_interval(r.top1_interval)),
+        f"{words.score('top5')}, %": lambda r: (percent(r.top5), percent_interval(r.top5_interval)),
+        words.time("Mean time"): lambda r: (significant(r.time_ms.mean), _limits(r.time_interval)),
         "Top-1 beside the best single, points": lambda r: signed(r.vs_best_single.top1_points),
         "Top-5 beside the best single, points": lambda r: signed(r.vs_best_single.top5_points),
-        _noisy("Time over the best single's", words): lambda r: ratio(r.vs_best_single.time_ratio),
+        f"Time over the best single's{noisy}": lambda r: ratio(r.vs_best_single.time_ratio),
+        "Beside a coin, points": lambda r: signed(points_over_coin(r, criterion)),
         "Top-1 beside the oracle, points": lambda r: signed(r.vs_oracle.top1_points),
         "Top-5 beside the oracle, points": lambda r: signed(r.vs_oracle.top5_points),
-        _noisy("Time over the oracle's", words): lambda r: ratio(r.vs_oracle.time_ratio),
+        f"Time over the oracle's{noisy}": lambda r: ratio(r.vs_oracle.time_ratio),
     }
 
 
@@ -113,53 +112,30 @@ def _costs(results: dict[str, Result], words: Words) -> Columns:
         words.time("Median time (p50)"): lambda r: significant(r.time_ms.p50),
         words.time("95 % within (p95)"): lambda r: significant(r.time_ms.p95),
     }
-    return times if unmeasured(results) else times | _energies()
-
-
-def _energies() -> Columns:
-    return {
-        "Mean energy, mJ": lambda r: _energy(r, lambda spread: spread.mean),
-        "Energy p50, mJ": lambda r: _energy(r, lambda spread: spread.p50),
-        "Energy p95, mJ": lambda r: _energy(r, lambda spread: spread.p95),
-        "Energy over the best single's": lambda r: _energy_ratio(r, r.vs_best_single),
-        "Energy over the oracle's": lambda r: _energy_ratio(r, r.vs_oracle),
+    if unmeasured(results) is not None:
+        return times
+    return times | {
+        "Mean energy, mJ": lambda r: (
+            f"{UNKNOWN}: {_reason(r)}" if r.energy_mj is None else significant(r.energy_mj.mean)
+        ),
+        "Energy p50, mJ": lambda r: significant(r.energy_mj and r.energy_mj.p50),
+        "Energy p95, mJ": lambda r: significant(r.energy_mj and r.energy_mj.p95),
+        "Energy over the best single's": lambda r: ratio(r.vs_best_single.energy_ratio),
+        "Energy over the oracle's": lambda r: ratio(r.vs_oracle.energy_ratio),
     }
 
 
 def _runs(results: dict[str, Result]) -> Columns:
-    def share(model: str) -> Callable[[Result], Child]:
+    def share(model: str) -> Callable[[Result], Cell]:
         return lambda result: percent(result.runs.get(model, 0.0))
 
-    models = dict.fromkeys(model for result in results.values() for model in result.runs)
-    return {f"{model}, %": share(model) for model in models}
-
-
-def _with(value: str, interval: str) -> Node:
-    """A value with its 95 % interval beneath it."""
-    return el("span", value, " ", el("span", interval, class_="interval"))
+    return {model: share(model) for result in results.values() for model in result.runs}
 
 
 def _limits(interval: Interval) -> str:
+    """The ends of an interval of a time."""
     return f"{significant(interval.low)} to {significant(interval.high)}"
-
-
-def _energy(result: Result, which: Callable[[Spread], float]) -> str:
-    if result.energy_mj is None:
-        return f"{UNKNOWN}: {_reason(result)}"
-    return significant(which(result.energy_mj))
 
 
 def _reason(result: Result) -> str:
     return result.energy_reason or "no reason was recorded"
-
-
-def _energy_ratio(result: Result, against: Against) -> str:
-    return UNKNOWN if result.energy_mj is None else ratio(against.energy_ratio)
-
-
-def _noisy(name: str, words: Words) -> str:
-    return f"{name} (noisy)" if words.noisy is not None else name
-
-
-def _said(text: str, words: Words) -> str:
-    return text.format(right=words.is_right, wrong=words.is_wrong)

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-from jetsel.calibrate.findings import Findings, Interval
+from jetsel.calibrate.findings import Interval
 from jetsel.wire import Criterion
 
 SPACE = "\u00a0"  # does not break: a number stays with its unit
 UNKNOWN = "unknown"
+# What neither HTML nor XML can carry (controls, the surrogates of a path that is no UTF-8), and what turns the
+# direction of the text around it.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
+
+
+def clean(text: str) -> str:
+    """Return the text with a replacement character for each one that a page cannot carry."""
+    return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def short(name: str, most: int = 22) -> str:
+    """Return a name of at most so many characters: the beginning and the end of a long one."""
+    name = clean(name).replace("\n", " ")
+    return name if len(name) <= most else f"{name[: most // 2]}\u2026{name[-(most // 2) :]}"
 
 
 def significant(value: float | None) -> str:
@@ -55,6 +70,8 @@ def percent_interval(interval: Interval) -> str:
 
 def joined(names: Sequence[str]) -> str:
     """Names as a sentence lists them: 'xs', 'xs and s', 'xs, s and m'."""
+    if not names:
+        return ""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 
@@ -69,11 +86,6 @@ class Words(Struct, frozen=True):
 
     labels_from: str | None
     noisy: str | None
-
-    @classmethod
-    def of(cls, findings: Findings) -> Words:
-        """Take them from what was found."""
-        return cls(findings.labels_from, findings.noisy)
 
     @property
     def is_right(self) -> str:

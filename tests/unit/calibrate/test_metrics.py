@@ -12,6 +12,7 @@ from sklearn.metrics import precision_recall_fscore_support
 
 from jetsel.calibrate.metrics import (
     auc,
+    best_mix,
     geometric_mean_over_folds,
     macro,
     mean_interval,
@@ -115,3 +116,13 @@ def test_the_area_is_the_share_of_pairs_in_order(pairs: list[tuple[int, bool]]) 
     found = auc(np.array([score for score, _ in pairs], np.float32), np.array([is_right for _, is_right in pairs]))
     won = [(a > b) + (a == b) / 2 for a, b in itertools.product(above, below)]
     assert found == (pytest.approx(np.mean(won)) if won else None)
+
+
+def test_the_best_mix_of_two_models_in_a_mean_time() -> None:
+    times_ms, shares = np.array([1.0, 3.0, 10.0, 4.0]), np.array([0.4, 0.6, 0.9, 0.5])
+    assert best_mix(times_ms, shares, 0.5) is None
+    assert best_mix(times_ms, shares, 1.0) == pytest.approx(0.4)
+    assert best_mix(times_ms, shares, 2.0) == pytest.approx(0.5)  # half of each of the first two
+    assert best_mix(times_ms, shares, 6.5) == pytest.approx(0.75)  # the last one is never worth it
+    assert best_mix(times_ms, shares, 20.0) == pytest.approx(0.9)
+    assert best_mix(times_ms, np.array([0.6, 0.4, 0.3, 0.2]), 5.0) == pytest.approx(0.6)  # the fastest is the best

@@ -86,6 +86,13 @@ def test_the_ratios_by_hand() -> None:
     assert found.vs_best_single.energy_ratio is None
 
 
+def test_a_coin_deals_the_mean_time_to_two_single_models() -> None:
+    # s is right on 3 of 6 in 1 ms, m on 4 in 3, l on 5 in 10. In 7.17 ms: m and l by 0.405 and 0.595.
+    assert judge().result("chain", of(CHOSEN)).coin == pytest.approx((4 * (10 - 43 / 6) + 5 * (43 / 6 - 3)) / 7 / 6)
+    bounds = judge().bounds()
+    assert (bounds["cheapest"].coin, bounds["best single"].coin) == (pytest.approx(3 / 6), pytest.approx(5 / 6))
+
+
 def test_who_reads_no_features_does_not_pay_for_them() -> None:
     outcomes = judge().outcomes(of(CHOSEN, ()))
     assert outcomes.time_ms.tolist() == [1.5, 3.5, 3.5, 1.5, 10.5, 10.5]

@@ -29,6 +29,7 @@ def result(name: str, top1: float, top5: float, mean_ms: float) -> Result:
         agreement=0.0,
         missed=0.0,
         geometric_mean=top1,
+        coin=None if mean_ms < 5 else 0.6,
         vs_best_single=against,
         vs_oracle=against,
     )
@@ -59,33 +60,35 @@ def said(criterion: str = "top1", chain: ChainStudy = CHAIN, labels_from: str | 
     return sentences(POLICIES, BOUNDS, "l", chain, criterion, labels_from)
 
 
-def test_every_sentence_says_its_numbers() -> None:
-    assert said() == [
-        "On your photographs, chain saves 12 % of l's time and loses 2.0 points.",
-        "On your photographs, cascade saves 50 % of l's time and is as accurate.",
-        "On your photographs, boosted costs 25 % more than l and gains 1.0 points.",
-        "cascade is both faster and more accurate than chain.",
-        "If the cheapest model that is right were known each time, 75.0 % would be right in 4.00 ms; l alone is right "
-        "on 60.0 % in 10.00 ms.",
-        "Features and choice take 0.250 ms. A premodel that skips a cascade's first rung pays only below that rung's "
-        "time multiplied by how often the cascade goes on from it, 0.200 ms: here not even a perfect one could pay.",
-    ]
+def test_every_policy_is_set_beside_the_best_single_model() -> None:
+    chain, cascade, boosted, better, *_ = said()
+    assert "chain saves 12 % of l's time and loses 2.0 points" in chain
+    assert "cascade saves 50 % of l's time and is as accurate" in cascade
+    assert "boosted costs 25 % more than l and gains 1.0 points" in boosted
+    assert better.startswith("cascade is both faster and more accurate")
+
+
+def test_every_policy_is_set_beside_a_coin() -> None:
+    assert "chain -2.0, cascade +0.0 and boosted +1.0" in said()[4]
+    faster = {"chain": result("chain", 0.58, 0.81, 1.0)}
+    assert not any("coin" in one for one in sentences(faster, BOUNDS, "l", CHAIN, "top1", None))
+
+
+def test_the_oracle_is_set_beside_the_best_single_model() -> None:
+    assert "75.0 % would be right in 4.00 ms; l alone is right on 60.0 % in 10.00 ms" in said()[5]
 
 
 def test_top5_has_its_own_points() -> None:
     text = said("top5")
-    assert text[0] == "On your photographs, chain saves 12 % of l's time and gains 1.0 points."
-    assert text[2] == "On your photographs, boosted costs 25 % more than l and loses 1.0 points."
+    assert "chain saves 12 % of l's time and gains 1.0 points" in text[0]
+    assert "boosted costs 25 % more than l and loses 1.0 points" in text[2]
     assert not any("both faster" in sentence for sentence in text)
-    assert "90.0 % would be right in 4.00 ms; l alone is right on 80.0 %" in text[3]
+    assert "90.0 % would be right in 4.00 ms; l alone is right on 80.0 %" in text[4]
 
 
-@pytest.mark.parametrize(
-    ("pays_below_ms", "verdict"),
-    [(0.26, "here a perfect one could pay."), (0.25, "here not even a perfect one could pay.")],
-)
-def test_a_chooser_pays_only_below_its_break_even(pays_below_ms: float, verdict: str) -> None:
-    assert said(chain=msgspec.structs.replace(CHAIN, pays_below_ms=pays_below_ms))[-1].endswith(verdict)
+@pytest.mark.parametrize(("pays_below_ms", "could"), [(0.26, "here a perfect"), (0.25, "here not even a perfect")])
+def test_a_chooser_pays_only_below_its_break_even(pays_below_ms: float, could: str) -> None:
+    assert could in said(chain=msgspec.structs.replace(CHAIN, pays_below_ms=pays_below_ms))[-1]
 
 
 def test_energies_are_said_where_they_are_known() -> None:
@@ -98,17 +101,11 @@ def test_energies_are_said_where_they_are_known() -> None:
     bounds = {"best single": metered(BOUNDS["best single"], 40.0), "oracle": metered(BOUNDS["oracle"], 9.5)}
     chain = msgspec.structs.replace(CHAIN, chooser_mj=1.25)
     found = sentences(policies, bounds, "l", chain, "top1", None)
-    assert (
-        found[0] == "On your photographs, chain saves 12 % of l's time, saves 25 % of its energy and loses 2.0 points."
-    )
-    assert found[1] == (
-        "On your photographs, cascade saves 50 % of l's time, takes 10 % more energy and is as accurate."
-    )
-    assert (
-        "75.0 % would be right in 4.00 ms and 9.50 mJ; l alone is right on 60.0 % in 10.00 ms and 40.00 mJ." in found[3]
-    )
-    assert found[4].startswith("Features and choice take 0.250 ms and 1.250 mJ. ")
+    assert "saves 25 % of its energy" in found[0]
+    assert "takes 10 % more energy" in found[1]
+    assert "in 4.00 ms and 9.50 mJ; l alone is right on 60.0 % in 10.00 ms and 40.00 mJ" in found[4]
+    assert "0.250 ms and 1.250 mJ" in found[5]
 
 
 def test_agreement_comes_before_everything() -> None:
-    assert said(labels_from="l")[0] == "There were no labels: right means here that the answer agrees with l's."
+    assert "agrees with l's" in said(labels_from="l")[0]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import sys
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -10,12 +12,20 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from jetsel.calibrate.findings import Comparison, Differing
+from jetsel.calibrate.findings import Comparison, Differing, Findings
 from jetsel.calibrate.report import render
+from jetsel.calibrate.report.charts import Bar, bars, lines
+from jetsel.calibrate.report.figures import undominated
 from jetsel.calibrate.report.policies import ordered
-from jetsel.calibrate.report.trade_off import undominated
-from jetsel.calibrate.report.words import percent, ratio, signed, significant
+from jetsel.calibrate.report.words import clean, percent, ratio, signed, significant
 from tests.unit.calibrate.report import sample
+
+FINDINGS = {
+    "full": sample.findings(),
+    "agreement": sample.findings(labels_from="xl", noisy="the processor was throttled", energy=False),
+    "empty": sample.empty(),
+    "hostile": sample.hostile(),
+}
 
 
 class Reader(HTMLParser):
@@ -36,29 +46,34 @@ class Reader(HTMLParser):
         self.text += data + " "
 
 
-PAGES = {
-    "full": sample.findings(),
-    "agreement": sample.findings(labels_from="xl", noisy="the processor was throttled", energy=False),
-    "empty": sample.empty(),
-    "hostile": sample.hostile(),
-}
+def rendered(findings: Findings) -> str:
+    page = render(findings)
+    assert page is not None
+    return page
 
 
-@pytest.fixture(params=list(PAGES))
+@functools.cache
+def made(name: str) -> str:
+    return rendered(FINDINGS[name])
+
+
+@pytest.fixture(params=list(FINDINGS))
 def page(request: pytest.FixtureRequest) -> str:
-    return render(PAGES[request.param])
+    return made(request.param)
 
 
-def test_every_picture_is_well_formed_and_described(page: str) -> None:
-    pictures = [ET.fromstring(text) for text in re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)]
-    for picture in pictures:
+def test_every_picture_is_well_formed_named_and_described(page: str) -> None:
+    pictures = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
+    for text in pictures:
+        picture = ET.fromstring(text.replace("<svg", '<svg xmlns:xlink="x"', 1))
         title, description = picture.find("title"), picture.find("desc")
         assert title is not None
         assert title.text
         assert description is not None
         assert description.text
+        assert picture.get("role") == "img"
         assert picture.get("aria-labelledby") == title.get("id")
-        assert "nan" not in ET.tostring(picture, encoding="unicode")
+        assert "nan" not in text
     assert pictures or "No policy was compared" in page
 
 
@@ -66,8 +81,9 @@ def test_the_page_asks_for_nothing_and_runs_nothing(page: str) -> None:
     tags = Reader(page).tags
     assert not {tag for tag, _ in tags} & {"script", "link", "img", "iframe", "object", "embed", "form", "base"}
     assert not [name for _, attributes in tags for name in attributes if name.startswith("on")]
-    assert all(value.startswith("#") for _, attributes in tags if (value := attributes.get("href")) is not None)
-    assert not re.search(r"url\(|@import", page)
+    links = [value for _, a in tags for name in ("href", "xlink:href") if (value := a.get(name)) is not None]
+    assert all(link.startswith("#") for link in links)
+    assert not re.search(r"url\((?!#)|@import", page)
     page.encode("utf-8")
 
 
@@ -75,9 +91,8 @@ def test_identifiers_are_unique_and_links_lead_somewhere(page: str) -> None:
     tags = Reader(page).tags
     identifiers = [a["id"] for _, a in tags if "id" in a]
     assert len(identifiers) == len(set(identifiers))
-    wanted = {a["href"].removeprefix("#") for _, a in tags if a.get("href")}
-    wanted |= {a[name] for _, a in tags for name in ("aria-labelledby", "aria-describedby") if a.get(name)}
-    assert wanted <= set(identifiers)
+    names = ("aria-labelledby", "aria-describedby", "href", "xlink:href")
+    assert {value.removeprefix("#") for _, a in tags for n in names if (value := a.get(n))} <= set(identifiers)
 
 
 def test_headings_descend_one_level_at_a_time(page: str) -> None:
@@ -103,103 +118,79 @@ def numbers(comparison: Comparison) -> list[str]:
 
 
 def test_every_number_of_every_policy_and_bound_is_in_the_tables_of_its_criterion() -> None:
-    findings = sample.findings()
-    page = render(findings)
-    for comparison in findings.comparisons.values():
-        section = page[page.index(f'<section id="{comparison.criterion}"') :]
+    for comparison in FINDINGS["full"].comparisons.values():
+        section = made("full")[made("full").index(f'<section id="{comparison.criterion}"') :]
         tables = " ".join(re.findall(r"<table>.*?</table>", section[: section.index("</section>")], flags=re.DOTALL))
         written = set(re.findall(r"[+\u2212]?[0-9][0-9.]*", re.sub(r"<[^>]*>", " ", tables)))
         assert set(numbers(comparison)) <= written
 
 
-def test_what_was_said_is_said() -> None:
-    findings = sample.findings()
-    text = Reader(render(findings)).text
+def test_what_was_found_is_said() -> None:
+    findings, text = FINDINGS["full"], Reader(made("full")).text
     for said in (findings.verdict, *findings.comparisons["top1"].sentences, "single:xl", "Installed"):
         assert said in text
     for part in (*findings.skipped, *findings.conditions.values(), *findings.models_sha256.values()):
         assert part in text
     assert all(one.path in text for one in findings.differing)
+    assert all(path in text and reason in text for path, reason in findings.left_out)
 
 
-def test_agreement_with_a_model_is_said_in_every_section_and_never_called_accuracy() -> None:
-    text = Reader(render(PAGES["agreement"])).text
+def test_agreement_and_noise_are_said_in_every_section_and_agreement_is_never_called_accuracy() -> None:
+    text = Reader(made("agreement")).text
     sections = 6  # verdict, two criteria, features, photographs, measured
-    assert text.count("Right means: agrees with xl.") == sections
+    assert text.count("agrees with xl. The labels are") == sections
     assert text.count("The times are noisy: the processor was throttled.") == sections
     assert "Accuracy" not in text
     assert "Top-1 agreement with xl" in text
-    assert "Right means" not in Reader(render(PAGES["full"])).text
-
-
-def test_noise_is_said_beside_every_time() -> None:
-    noisy = Reader(render(PAGES["agreement"])).text
-    for sentence in PAGES["agreement"].comparisons["top1"].sentences:
-        noisy = noisy.replace(sentence, "")
-    times = re.findall(r"(?:, |\u00a0)ms\b.{0,8}", noisy)
-    assert len(times) > 50
+    assert "Right means" not in Reader(made("full")).text
+    for sentence in FINDINGS["agreement"].comparisons["top1"].sentences:
+        text = text.replace(sentence, "")
+    times = re.findall(r"(?:, |\u00a0)ms\b.{0,8}", text)
+    assert len(times) > 20
     assert all(re.match(r"(?:, |\u00a0)ms \(noisy\)", time) for time in times)
 
 
-def test_energy_that_nobody_measured_is_unknown_with_its_reason() -> None:
-    text = Reader(render(PAGES["agreement"])).text
-    assert text.count("Energy is unknown: no meter.") == 2
-    assert "Mean energy, mJ" not in text
-
-
-def test_energy_that_was_measured_is_beside_the_times_with_its_bounds() -> None:
-    findings = sample.findings()
-    text = Reader(render(findings)).text
+def test_energy_is_shown_where_it_was_measured_and_else_unknown_with_its_reason() -> None:
+    findings, text = FINDINGS["full"], Reader(made("full")).text
     for model, mean_mj in findings.energies_mj.items():
         assert f"{significant(mean_mj)} \u00b1 {significant(findings.energies_half_mj[model])}" in text
-    winner = findings.comparisons["top1"].policies[findings.winner]
-    assert winner.energy_mj is not None
-    assert f"{significant(winner.energy_mj.mean)}\u00a0mJ" in text
     assert f"Mean energy of {findings.winner}" in text
-    assert "Energy above idle power, mJ" in text
-    assert "Energy above idle power, mJ" not in Reader(render(PAGES["agreement"])).text
+    unknown = Reader(made("agreement")).text
+    assert unknown.count("Energy is unknown: no meter.") == 2
+    assert "Mean energy, mJ" not in unknown
 
 
 def test_one_policy_without_energy_does_not_hide_the_others() -> None:
-    findings = sample.findings()
+    findings = FINDINGS["full"]
     top1 = findings.comparisons["top1"]
     chain = msgspec.structs.replace(top1.policies["chain"], energy_mj=None, energy_reason="the sensor vanished")
     partly = msgspec.structs.replace(top1, policies={**top1.policies, "chain": chain})
-    text = Reader(render(msgspec.structs.replace(findings, comparisons={"top1": partly}))).text
+    text = Reader(rendered(msgspec.structs.replace(findings, comparisons={"top1": partly}))).text
     assert "unknown: the sensor vanished" in text
     assert "Unknown: chain." in text
     assert significant(top1.policies["cascade"].energy_mj.mean) in text
 
 
 def test_what_is_missing_is_said_rather_than_drawn() -> None:
-    text = Reader(render(PAGES["empty"])).text
-    for said in (
-        "No policy was compared under this criterion.",
-        "Algorithm 1 was not run.",
-        "No model's confidence was calibrated.",
-        "No chosen feature is known to raise the accuracy.",
-        "No photograph was left out.",
-        "cascade was not compared under this criterion.",
-        "no other was tried",
-    ):
+    text = Reader(made("empty")).text
+    for said in ("No policy was compared", "Algorithm 1 was not run", "No model's confidence", "no other was tried"):
         assert said in text
-    nothing = msgspec.structs.replace(PAGES["empty"], comparisons={})
-    assert "No policy was compared." in Reader(render(nothing)).text
+    nothing = msgspec.structs.replace(FINDINGS["empty"], comparisons={})
+    assert "No policy was compared." in Reader(rendered(nothing)).text
 
 
 def test_hostile_strings_are_shown_as_they_are() -> None:
-    text = Reader(render(PAGES["hostile"])).text
-    shown = sample.HOSTILE.replace("\udc80", "\ufffd").replace("\x00", "\ufffd")
+    text = Reader(made("hostile")).text
+    shown = clean(sample.HOSTILE)
     assert shown in text
     assert f"photographs/{shown}/IMG_2040.jpg" in text
 
 
 def test_an_answer_that_a_policy_did_not_give_is_none() -> None:
     odd = [Differing("a.jpg", "cat", {"chain": "cat"}), Differing("b.jpg", "dog", {"cascade": "cat"})]
-    page = render(msgspec.structs.replace(sample.findings(), differing=odd))
-    row = re.search(r"<tr><th scope=\"row\"><span class=\"path\">b.jpg</span></th>(.*?)</tr>", page)
-    assert row is not None
-    assert re.findall(r"<td>([^<]*)", row.group(1)) == ["dog", "none", "cat"]
+    page = rendered(msgspec.structs.replace(FINDINGS["empty"], differing=odd))
+    row = page[page.index("b.jpg") :]
+    assert re.findall(r"<td>([^<]*)", row[: row.index("</tr>")]) == ["dog", "none", "cat"]
 
 
 def test_only_what_nothing_beats_is_on_the_front() -> None:
@@ -207,7 +198,18 @@ def test_only_what_nothing_beats_is_on_the_front() -> None:
     assert undominated(points) == ["fast", "good", "twin"]
 
 
-def test_what_was_left_out_is_listed_with_its_reason() -> None:
-    page = render(sample.findings())
-    assert "attic/1.jpg" in page
-    assert "unknown label: attic" in page
+def test_names_of_any_script_and_dollars_are_drawn_as_they_are() -> None:
+    drawn = bars("Time, ms", [Bar("$x^2$", 1.0, "1"), Bar("\u732b", float("nan"), "unknown"), Bar("<b>", -1.0, "-1")])
+    assert all(name in drawn.content for name in ("$x^2$", "\u732b", "&lt;b&gt;", "unknown"))
+    assert "#111111" not in drawn.content  # colours are the page's, light or dark
+    assert "chosen" in lines("k", "%", {"": [(1.0, 2.0), (3.0, 4.0)]}, rules={"chosen": 1.0}).content
+
+
+@pytest.mark.parametrize("library", ["matplotlib", "jinja2"])
+def test_without_its_libraries_there_is_no_page(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
+    for module in [name for name in sys.modules if name.startswith("jetsel.calibrate.report.")]:
+        monkeypatch.delitem(sys.modules, module)
+    for module in [name for name in sys.modules if name.partition(".")[0] == library]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, library, None)
+    assert render(FINDINGS["full"]) is None

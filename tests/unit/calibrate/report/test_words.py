@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from jetsel.calibrate.report.words import Words, joined, number_of, percent, ratio, signed, significant
+from jetsel.calibrate.report.words import Words, clean, joined, number_of, percent, ratio, short, signed, significant
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,9 @@ def test_a_noisy_time_is_called_so() -> None:
     noisy = Words(None, "the processor was throttled")
     assert noisy.time("Mean time") == "Mean time, ms (noisy)"
     assert noisy.ms(0.5) == "0.500\u00a0ms (noisy)"
+
+
+def test_what_a_page_cannot_carry_is_replaced_and_a_long_name_keeps_its_ends() -> None:
+    assert clean("a\x00b\udc80c\u202ed") == "a\ufffdb\ufffdc\ufffdd"
+    assert short("xs") == "xs"
+    assert short("a model with a very long name, version 12") == "a model wit\u2026 version 12"

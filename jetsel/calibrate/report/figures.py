@@ -1,0 +1,146 @@
+"""Accuracy against time, and Figure 8: time, energy, accuracy, precision, recall and F1 of every policy and bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from jetsel.calibrate.findings import Comparison, Interval, Result
+from jetsel.calibrate.report.charts import Bar, lines
+from jetsel.calibrate.report.parts import Figure, Table, bar_figure, behind, dot_figure
+from jetsel.calibrate.report.policies import ordered, score, unmeasured
+from jetsel.calibrate.report.words import SPACE, Words, in_percent, joined, percent, significant
+
+Point = tuple[float, float]  # mean time in ms, score in hundredths
+
+LETTER, LINE = 0.027, 0.07  # how wide a character and how high a line is, as shares of the axes
+KINDS = ("Policies", "Single models", "Bounds")
+FRONT = "Cascades of every budget"
+
+
+def points_of(comparison: Comparison) -> dict[str, Point]:
+    """Every policy and bound, the fastest first."""
+    return {n: (r.time_ms.mean, 100 * score(r, comparison.criterion)) for n, r in ordered(comparison).items()}
+
+
+def undominated(points: Mapping[str, Point]) -> list[str]:
+    """The names of the points that no other is at least as good as in both and better in one; fastest first."""
+
+    def beaten(name: str) -> bool:
+        time, right = points[name]
+        return any(t <= time and r >= right and (t, r) != (time, right) for t, r in points.values())
+
+    return sorted((name for name in points if not beaten(name)), key=lambda name: points[name])
+
+
+def trade_off(comparison: Comparison, words: Words) -> Figure:
+    """Accuracy against time: every policy and bound by its number, and the cascades that no other beats in both."""
+    title = f"{words.score(comparison.criterion)} against time"
+    key, points = f"{comparison.criterion}-front", points_of(comparison)
+    if not points:
+        return Figure(key, title, "No policy was compared under this criterion.")
+    best = undominated({name: points[name] for name in points if name in comparison.policies})
+    finding = f"Of the policies, none is both faster and better than these: {joined(best) or 'none was compared'}."
+    series: dict[str, list[Point]] = {kind: [] for kind in KINDS}
+    for name, point in points.items():
+        kind = "Single models" if name.startswith("single:") else "Policies"
+        series[kind if name in comparison.policies else "Bounds"].append(point)
+    series[FRONT] = [(ms, 100 * share) for ms, share, _ in sorted(comparison.front)]
+    shown = {name: found for name, found in series.items() if found}
+    time, right = words.time("Mean time"), f"{words.score(comparison.criterion)}, %"
+    drawing = lines(time, right, shown, height=300, log=True, marks=KINDS, labels=_labels(points))
+    front = [[way, significant(ms), percent(share)] for ms, share, way in sorted(comparison.front)]
+    return Figure(key, title, finding, drawing, behind(key, FRONT, ["Way to choose", time, right], front))
+
+
+def places(comparison: Comparison, words: Words) -> Table:
+    """The numbers in the chart of accuracy against time, and whose they are."""
+    rows = [
+        [f"{number}. {name}", significant(time_ms), f"{right:.1f}"]
+        for number, (name, (time_ms, right)) in enumerate(points_of(comparison).items(), 1)
+    ]
+    columns = ["Policy or bound", words.time("Mean time"), f"{words.score(comparison.criterion)}, %"]
+    return Table(f"{comparison.criterion}-places", "The numbers in the chart", columns, {"": rows})
+
+
+def _labels(points: Mapping[str, Point]) -> dict[str, Point]:
+    """The numbers of the points, fastest first, and where each is written; those that would overlap stand together."""
+    times, rights = zip(*points.values(), strict=True)
+    wide, high = math.log(max(times) / min(times)) or 1.0, max(rights) - min(rights)
+    heaps: dict[Point, str] = {}
+    for number, (time, right) in enumerate(points.values(), 1):
+        for (first, level), text in heaps.items():
+            room = LETTER * (len(text) + len(", 00"))
+            if abs(right - level) <= LINE * high and math.log(time / first) <= room * wide:
+                heaps[first, level] = f"{text}, {number}"
+                break
+        else:
+            heaps[time, right] = str(number)
+    return {text: point for point, text in heaps.items()}
+
+
+def figure_8(comparison: Comparison, words: Words, winner: str) -> list[Figure]:
+    """Figure 8 of the paper, a to d; nothing where nothing was compared."""
+    results = ordered(comparison)
+    if not results:
+        return []
+    return [
+        _times(comparison, results, words, winner),
+        _energies(comparison, results, winner),
+        _scores(comparison, results, words),
+        _averages(comparison, results),
+    ]
+
+
+def _times(comparison: Comparison, results: dict[str, Result], words: Words, winner: str) -> Figure:
+    rows = [
+        Bar(n, r.time_ms.mean, significant(r.time_ms.mean), r.time_interval.low, r.time_interval.high, n == winner)
+        for n, r in results.items()
+    ]
+    first, last = rows[0], rows[-1]
+    finding = f"The fastest is {first.name} with {words.ms(first.value)}, "
+    finding += f"the slowest {last.name} with {words.ms(last.value)}."
+    key, quantity = f"{comparison.criterion}-figure-8a", words.time("Mean time")
+    return bar_figure(key, "Figure 8a: mean time", finding, "Policy", quantity, rows)
+
+
+def _energies(comparison: Comparison, results: dict[str, Result], winner: str) -> Figure:
+    key, title = f"{comparison.criterion}-figure-8b", "Figure 8b: mean energy"
+    reason = unmeasured(results)
+    if reason is not None:
+        return Figure(key, title, f"Unknown: {reason}.")
+    known = {name: r.energy_mj.mean for name, r in results.items() if r.energy_mj is not None}
+    rows = [Bar(name, energy, significant(energy), strong=name == winner) for name, energy in known.items()]
+    least = min(rows, key=lambda row: row.value)
+    finding = f"The least is that of {least.name}: {least.text}{SPACE}mJ a photograph."
+    unknown = [name for name in results if name not in known]
+    finding += f" Unknown: {', '.join(unknown)}." if unknown else ""
+    return bar_figure(key, title, finding, "Policy", "Mean energy, mJ", rows)
+
+
+def _scores(comparison: Comparison, results: dict[str, Result], words: Words) -> Figure:
+    def dot(share: float, interval: Interval) -> tuple[float, float, float]:
+        return 100 * share, 100 * interval.low, 100 * interval.high
+
+    first = max(comparison.policies or results, key=lambda name: score(results[name], comparison.criterion))
+    value = in_percent(score(results[first], comparison.criterion))
+    finding = f"Of the policies, {first} {words.is_right} most often: {words.score(comparison.criterion)} {value}."
+    series = {
+        "Top-1": [dot(r.top1, r.top1_interval) for r in results.values()],
+        "Top-5": [dot(r.top5, r.top5_interval) for r in results.values()],
+    }
+    key, title = f"{comparison.criterion}-figure-8c", f"Figure 8c: {words.accuracy[0].lower()}{words.accuracy[1:]}"
+    return dot_figure(key, title, finding, "Policy", f"{words.accuracy}, %", list(results), series)
+
+
+def _averages(comparison: Comparison, results: dict[str, Result]) -> Figure:
+    first = max(comparison.policies or results, key=lambda name: results[name].f1)
+    finding = f"Averaged over the classes, {first} has the best F1 of the policies: {in_percent(results[first].f1)}."
+    shares = {
+        "Precision": [r.precision for r in results.values()],
+        "Recall": [r.recall for r in results.values()],
+        "F1": [r.f1 for r in results.values()],
+    }
+    series = {name: [(100 * share,) * 3 for share in found] for name, found in shares.items()}
+    key, title = f"{comparison.criterion}-figure-8d", "Figure 8d: precision, recall and F1"
+    return dot_figure(key, title, finding, "Policy", "Average over the classes, %", list(results), series)
