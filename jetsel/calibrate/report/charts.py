@@ -76,7 +76,7 @@ def bars(quantity: str, rows: Sequence[Bar]) -> Drawing:
             axes.annotate(row.text, (end, place), (4, 0), textcoords="offset points", va="center")
         axes.margins(x=0.2)
         _name_rows(axes, [row.name for row in rows])
-        axes.set_xlabel(short(quantity, ACROSS))
+        axes.set_xlabel(short(quantity, ACROSS), loc="right")
 
     return _drawn(44 + ROW_PT * len(rows), draw)
 
@@ -94,7 +94,7 @@ def dots(quantity: str, rows: Sequence[str], series: Mapping[str, Sequence[tuple
             axes.plot([value for value, *_ in values], places, label=clean(name), markersize=5, **look)
         axes.grid(axis="x")
         _name_rows(axes, rows)
-        axes.set_xlabel(short(quantity, ACROSS))
+        axes.set_xlabel(short(quantity, ACROSS), loc="right")
 
     return _drawn(64 + (ROW_PT - 4 + 5 * len(series)) * len(rows), draw)
 
@@ -135,7 +135,7 @@ def lines(
         for text, point in (labels or {}).items():
             axes.annotate(text, point, (5, 3), textcoords="offset points", fontweight="bold")
         axes.grid()
-        axes.set_xlabel(short(x, ACROSS))
+        axes.set_xlabel(short(x, ACROSS), loc="right")
         axes.set_ylabel(short(y, int(height / 7)))
 
     return _drawn(height, draw)
