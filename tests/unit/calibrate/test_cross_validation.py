@@ -61,8 +61,10 @@ def replayed(calibration: Calibration, name: str, held: Recording) -> Outcomes:
     return Outcomes(run.answered == held.classes, run.models_ms + features_ms, energy_mj)
 
 
-@pytest.mark.parametrize("objective", ["time", "energy"])
-@pytest.mark.parametrize("way", [kind.name for kind in KINDS if kind.name not in CHAINS])
+@pytest.mark.parametrize(
+    ("way", "objective"),
+    [("cascade", "time"), ("cascade-averaged", "energy"), ("embedding", "energy"), ("boosted", "time")],
+)
 def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it_has_not_seen(
     way: str, objective: Objective
 ) -> None:

@@ -30,7 +30,6 @@ RIVAL_METERED = of(600, 10.0, energy_mj=50.0)
     [
         (Goal(), [of(590, 1), of(600, 4), of(610, 3), of(640, 8)], 2),  # 610: surely as good
         (Goal(), [of(590, 1), of(600, 4, from_end=True), of(640, 8)], 2),  # as good by chance: the surer one
-        (Goal(), [of(590, 1), of(600, 4)], 1),
         (Goal(), [of(580, 1), of(590, 4)], 1),  # none as accurate: the most accurate
         (Goal(max_time_ms=5), [of(590, 1), of(600, 4), of(640, 8)], 1),
         (Goal(max_time_ms=0.5), [of(590, 1), of(600, 4)], 0),  # none fast enough: the fastest
@@ -48,13 +47,10 @@ def test_the_best_point(goal: Goal, points: list[Outcomes], place: int) -> None:
     [
         (Goal(), of(600, 5), True, r"\+0.00 points .* in 0.50 times the time"),
         (Goal(), of(597, 5), False, "too few to tell"),  # 3 less: 0.3 points, but it might be 0.6
-        (Goal(), of(570, 5), False, "not better by more than the noise"),
         (Goal(), of(620, 10), True, r"\+2.00 points"),
-        (Goal(), of(601, 10), False, "not better by more than the noise"),
         (Goal(), of(620, 12), False, "not better"),  # more accurate, but slower, and nobody allowed that
         (Goal(max_time_ms=20), of(620, 12), True, r"\+2.00 points"),
         (Goal(max_time_ms=11), of(620, 12), False, "over the 11 ms allowed"),
-        (Goal(max_time_ms=20), of(600, 5), False, "not better"),  # faster is not what was asked for
         (Goal(min_accuracy=0.5), of(560, 5), True, r"-4.00 points"),
         (Goal(min_accuracy=0.58), of(560, 5), False, "under the accuracy of 58 % wanted"),
     ],
@@ -94,8 +90,6 @@ def metered(*points: tuple[int, float, float]) -> list[Outcomes]:
     ("goal", "points", "place"),
     [
         (Goal("energy"), metered((610, 3, 30), (610, 8, 10), (640, 1, 90)), 1),  # the slower takes less energy
-        (Goal(), metered((610, 3, 30), (610, 8, 10), (640, 1, 90)), 2),
-        (Goal("energy"), metered((590, 1, 5), (600, 4, 40)), 1),
         (Goal(max_energy_mj=20), metered((590, 1, 5), (600, 9, 20), (640, 1, 90)), 1),
         (Goal("energy", max_time_ms=5), metered((640, 4, 40), (640, 3, 60), (650, 8, 1)), 0),  # of equals less energy
         (Goal(max_time_ms=5, max_energy_mj=20), metered((590, 1, 5), (600, 9, 10), (640, 1, 90)), 0),
@@ -132,13 +126,3 @@ def test_energy_that_was_not_measured_decides_nothing_and_names_the_repair() -> 
         with pytest.raises(CalibrationError, match=r"no energy was measured: .*`jetsel power calibrate`"):
             goal.best([of(600, 5)], RIVAL)
     assert not Goal(max_time_ms=5, min_accuracy=0.5).needs_energy
-
-
-def test_outcomes_of_two_ways_are_put_together_by_photograph() -> None:
-    ours, theirs = of(1, 1.0, 2, energy_mj=5.0), of(2, 3.0, 2, energy_mj=7.0)
-    both = ours.where(np.array([True, False]), theirs)
-    assert both.correct.tolist() == [True, True]
-    assert both.time_ms.tolist() == [1.0, 3.0]
-    assert both.energy_mj is not None
-    assert both.energy_mj.tolist() == [5.0, 7.0]
-    assert ours.where(np.array([True, False]), of(2, 3.0, 2)).energy_mj is None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jetsel.calibrate.neighbourhood import MOST, look_around
+from jetsel.calibrate.neighbourhood import look_around
 from tests.unit.premodel.fitted import fit_chain
 
 LINE = np.array([[0], [1], [2.4], [3], [4.2], [10]], np.float32)
@@ -43,22 +43,6 @@ def test_a_chain_of_one_link_by_hand() -> None:
     assert of_three.column.tolist() == [1] * 6
 
 
-def test_the_links_vote_on_the_optimum_among_them_and_stand_in_their_order() -> None:
-    near = look_around(LINE, ODD, 1)
-    # l alone is the optimum wherever it is right: rows 0, 1, 3, 4.
-    assert near.choices(RIGHT, [1], COSTS_MS).yes[:, 0].tolist() == [True, True, True, False, True, True]
-    both = near.choices(RIGHT, [1, 0], COSTS_MS)  # beside s, only on rows 1 and 4
-    assert both.yes.tolist() == [
-        [True, False],
-        [False, True],
-        [False, True],
-        [False, False],
-        [False, True],
-        [True, False],
-    ]
-    assert both.column.tolist() == [1, 0, 0, 1, 0, 1]
-
-
 def test_shares_are_of_all_neighbours_that_are_kept() -> None:
     table = np.array([1, 1, 0, 1, 0, 0], bool)
     assert look_around(LINE, ODD, 1).shares(table) == pytest.approx([2 / 3, 1 / 3] * 3)
@@ -71,11 +55,6 @@ def test_what_lies_in_the_own_fold_does_not_widen_the_scale() -> None:
     found = look_around(features, np.array([0, 0, 1, 1]), 1)
     assert found.near[2:, 0].tolist() == [0, 1]
     assert found.distances[2, 0] == pytest.approx(0.9)
-
-
-def test_no_more_are_kept_than_are_asked_for_anywhere() -> None:
-    found = look_around(np.random.default_rng(0).random((250, 2), dtype=np.float32), np.arange(250) % 2, 5)
-    assert found.near.shape == found.distances.shape == (250, MOST)
 
 
 @settings(max_examples=25)

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import re
-import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -83,12 +82,6 @@ def test_what_is_saved_is_loaded(calibration: Calibration, saved: Path) -> None:
     assert sorted(entry.name for entry in saved.iterdir()) == [ARRAYS, MANIFEST]
 
 
-def test_figures_may_be_numpys_numbers(calibration: Calibration, tmp_path: Path) -> None:
-    figures = {"top1": np.float32(0.5), "runs": np.array([1, 2]), "energy_mj": None}
-    save(msgspec.structs.replace(calibration, figures=figures), tmp_path / "c")
-    assert read(tmp_path / "c").figures == {"top1": 0.5, "runs": [1, 2], "energy_mj": None}
-
-
 def test_saving_the_same_twice_gives_the_same_bytes(calibration: Calibration, saved: Path, tmp_path: Path) -> None:
     save(calibration, tmp_path / "again")
     for name in (ARRAYS, MANIFEST):
@@ -131,10 +124,6 @@ def test_a_missing_file_is_named(saved: Path, name: str) -> None:
     refused(saved, f"{name}: no such file; recalibrate")
 
 
-def test_nothing_there_is_named(tmp_path: Path) -> None:
-    refused(tmp_path / "nowhere", "no such file")
-
-
 def test_a_pipe_in_place_of_a_file_does_not_hang(saved: Path) -> None:
     (saved / ARRAYS).unlink()
     os.mkfifo(saved / ARRAYS)
@@ -150,14 +139,11 @@ def test_a_pipe_in_place_of_a_file_does_not_hang(saved: Path) -> None:
             '{"format": "jetsel-calibration", "version": 4, "new": []}',
             "too new: of version 4.* update",
         ),
-        ('{"format": "jetsel-calibration", "version": 3}', "cannot be understood"),
         (
             '{"format": "jetsel-calibration", "version": 1}',
             "of version 1, which this jetsel reads no more",
         ),
         ('{"format": "jetsel-calibration", "version": 3, "sha256": "", "body": 1}', "altered or damaged"),
-        ("[1, 2]", "not a calibration's manifest"),
-        ("no JSON", "not a calibration's manifest"),
         ("", "not a calibration's manifest"),
         ("[" * 100_000, "not a calibration's manifest"),
         (" " * (4 * 2**20 + 1), "larger than"),
@@ -166,31 +152,6 @@ def test_a_pipe_in_place_of_a_file_does_not_hang(saved: Path) -> None:
 def test_a_foreign_or_newer_manifest_is_refused(saved: Path, text: str, reason: str) -> None:
     (saved / MANIFEST).write_text(text)
     refused(saved, reason)
-
-
-def test_bytes_that_are_no_text_are_refused(saved: Path) -> None:
-    (saved / MANIFEST).write_bytes(b'{"format": "\xff\xfe", "version": 1}')
-    refused(saved, "not a calibration's manifest")
-
-
-def test_an_edited_manifest_is_refused(saved: Path) -> None:
-    text = (saved / MANIFEST).read_text()
-    assert '"threshold": 0.75' in text
-    (saved / MANIFEST).write_text(text.replace('"threshold": 0.75', '"threshold": 0.05'))
-    refused(saved, "altered or damaged")
-
-
-def test_another_calibrations_arrays_are_refused(calibration: Calibration, saved: Path, tmp_path: Path) -> None:
-    other = msgspec.structs.replace(calibration, points=calibration.points[::-1])
-    save(other, tmp_path / "other")
-    shutil.copy(tmp_path / "other" / ARRAYS, saved / ARRAYS)
-    refused(saved, "not the arrays|larger than")
-
-
-def test_a_forged_manifest_is_read_when_it_is_whole(saved: Path) -> None:
-    """The forgeries below are refused for their own reason, not because the forging went wrong."""
-    forge(saved, repacked(saved, {}))
-    assert read(saved).family == "animals"
 
 
 class Touch:
@@ -218,7 +179,6 @@ def test_a_pickle_in_the_arrays_is_never_opened(saved: Path, tmp_path: Path) -> 
         (np.zeros((4, 2), ">f4"), "points says .*>f4"),
         (np.asfortranarray(np.zeros((4, 2), np.float32)), "points says .*'fortran_order': True"),
         (np.zeros((4000, 2), np.float32), "points claims 32128 bytes"),
-        (np.zeros((1, 2), np.float32), r"points says .*\(1, 2\)"),
         (np.full((4, 2), np.inf, np.float32), "not finite"),
     ],
 )
@@ -231,15 +191,6 @@ def test_an_array_of_another_kind_is_refused(saved: Path, array: Any, reason: st
 def test_a_member_that_is_no_array_is_refused(saved: Path, data: bytes) -> None:
     forge(saved, repacked(saved, {"points.npy": data}))
     refused(saved, "points|arrays cannot be read")
-
-
-def test_a_header_that_claims_more_than_it_holds_is_refused(saved: Path) -> None:
-    claim = npy(np.zeros((4, 2), np.float32)).replace(b"(4, 2)", b"(9**9)")
-    forge(saved, repacked(saved, {"points.npy": claim}))
-    refused(saved, r"points says .*\(9\*\*9\)")
-    short = npy(np.zeros((4, 2), np.float32))[:-1]
-    forge(saved, repacked(saved, {"points.npy": short}))
-    refused(saved, "points has 31 bytes of values where 32 were expected")
 
 
 @pytest.mark.parametrize("extra", ["../escaped.npy", "/escaped.npy", "more.npy", "points.npy/../x"])
@@ -271,19 +222,9 @@ def test_json_nested_deeper_than_python_recurses_is_refused(saved: Path) -> None
     refused(saved, "cannot be understood|not a calibration's manifest")
 
 
-def test_a_member_too_few_is_refused(saved: Path) -> None:
-    forge(saved, repacked(saved, {"right_top5.npy": None}))
-    refused(saved, "expected minimum, maximum, points, right_top1, right_top5")
-
-
 def test_another_compression_is_refused(saved: Path) -> None:
     forge(saved, repacked(saved, {}, zipfile.ZIP_LZMA))
     refused(saved, "compressed in a way that jetsel does not write")
-
-
-def test_arrays_that_are_no_archive_are_refused(saved: Path) -> None:
-    forge(saved, b"not a zip file, but of the right hash")
-    refused(saved, "arrays cannot be read")
 
 
 def points(dtype: str, *shape: int) -> dict[str, Any]:
@@ -378,29 +319,16 @@ def test_version_2_without_links_has_all_models_cheapest_first(saved: Path) -> N
     ("changes", "reason"),
     [
         (points("<f4", 10**7, 2**20), "would take more than"),
-        (points("<f4", 10**9, 2), "cannot be understood"),
-        (points("<f4", -1, 2), "cannot be understood"),
-        (points("<f4", 4, 2, 1), "cannot be understood"),
         (points("|O", 4, 2), "cannot be understood"),
         (points("<f4", 50_000, 2), "claims"),
-        (points("<f8", 4, 1), "points says .*<f4"),
-        (points("<f4"), "cannot be understood"),
         ({"arrays": {}}, "its arrays are"),
         ({"arrays_bytes": 10**12}, "cannot be understood"),
-        ({"criteria": ["top1", "../top5"]}, "cannot be understood"),
         ({"criteria": ["top1"]}, "it holds right_top5, which its manifest has no use for"),
         ({"criteria": ["top1", "top5", "top9"]}, "right_top9 is missing"),
         ({"facts": {}}, "cannot be understood"),
-        ({"unknown": 1}, "cannot be understood"),
     ],
 )
 def test_a_manifest_that_claims_too_much_is_refused(saved: Path, changes: dict[str, Any], reason: str) -> None:
     arrays = json.loads((saved / MANIFEST).read_bytes())["body"]["arrays"]
     forge(saved, **({"arrays": arrays | changes} if "points" in changes else changes))
     refused(saved, reason)
-
-
-def test_a_manifest_that_contradicts_itself_is_refused(saved: Path) -> None:
-    facts = json.loads((saved / MANIFEST).read_bytes())["body"]["facts"]
-    forge(saved, facts=facts | {"k": 5})
-    refused(saved, "k is 5, but it has 4 photographs; recalibrate")

@@ -33,14 +33,6 @@ def names(place: Path) -> list[str]:
     return sorted(entry.name for entry in place.iterdir())
 
 
-def test_nothing_is_in_use_before_the_first_installation(tmp_path: Path) -> None:
-    assert current(tmp_path, "animals") is None
-    assert history(tmp_path, "animals") == []
-    for going_back in (before, rollback):
-        with pytest.raises(CalibrationError, match="no calibration of the owner's is in use"):
-            going_back(tmp_path / "nowhere", "animals")
-
-
 def test_each_installation_gets_the_next_number_and_is_in_use(
     calibration: Calibration, tmp_path: Path, place: Path
 ) -> None:
@@ -76,21 +68,6 @@ def test_the_way_back_leads_to_what_was_in_use_before_and_then_to_what_was_shipp
     assert [one.number for one in history(tmp_path, "animals")] == [4, 3, 2, 1], "nothing was deleted"
     with pytest.raises(CalibrationError, match="no calibration of the owner's is in use"):
         rollback(tmp_path, "animals")
-
-
-def test_any_number_can_be_gone_to_also_forward(calibration: Calibration, tmp_path: Path) -> None:
-    for created in ("April", "May", "June"):
-        put(calibration, tmp_path, created)
-    for number in (1, 3, 2):
-        rollback(tmp_path, "animals", number)
-        assert used(tmp_path) == (number, ["April", "May", "June"][number - 1])
-    assert rollback(tmp_path, "animals", 0) is None
-    assert used(tmp_path) is None
-    with pytest.raises(CalibrationError, match="in use already for family animals: shipped with the models"):
-        rollback(tmp_path, "animals", 0)
-    with pytest.raises(CalibrationError, match=r"number 9 cannot be used: .*9/manifest.json: no such file"):
-        rollback(tmp_path, "animals", 9)
-    assert used(tmp_path) is None
 
 
 def test_what_is_damaged_is_listed_with_its_reason_and_never_gone_back_to(

@@ -20,12 +20,6 @@ def said(model: str, confidence: float) -> Prediction:
     return Prediction(model, np.array([confidence, 1 - confidence], np.float32), confidence)
 
 
-def test_single_runs_its_one_model() -> None:
-    steps = Single("m")(NOTHING)
-    assert next(steps).models == ("m",)
-    assert ended(steps, said("m", 0.1)).seen.model == "m"
-
-
 def test_single_has_nothing_to_put_in_place_of_its_model() -> None:
     steps = Single("m")(NOTHING)
     next(steps)
@@ -43,14 +37,6 @@ def test_cascade_stops_at_the_first_sure_rung() -> None:
     decision = ended(steps, said("m", 0.6))
     assert decision.seen.model == "m"
     assert "0.60 of at least 0.60" in decision.because
-
-
-def test_cascade_takes_the_last_rung_however_unsure() -> None:
-    steps = CASCADE(NOTHING)
-    next(steps)
-    steps.send((said("s", 0.1),))
-    steps.send((said("m", 0.1),))
-    assert ended(steps, said("l", 0.01)).seen.model == "l"
 
 
 def test_cascade_passes_over_an_unavailable_rung() -> None:

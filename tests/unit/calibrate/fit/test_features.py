@@ -51,14 +51,6 @@ def test_what_was_dropped_drops_nothing() -> None:
     assert removed == {"y": [("x", pytest.approx(0.8)), ("z", pytest.approx(0.8))]}
 
 
-def test_each_that_goes_stands_under_the_one_it_is_like() -> None:
-    table = columns(A, B, 0.8 * A + 0.6 * C, -B)
-    assert drop_correlated(table, ("a", "b", "like_a", "less_b"), documented=()) == (
-        ("a", "b"),
-        {"a": [("like_a", pytest.approx(0.8))], "b": [("less_b", pytest.approx(1.0))]},
-    )
-
-
 def test_a_constant_says_nothing_and_is_dropped_under_its_own_name() -> None:
     table = columns(A, np.full(4, 0.1), C)
     assert drop_correlated(table, ("x", "flat", "z"), documented=("flat",)) == (("x", "z"), {"flat": [("flat", None)]})
@@ -117,23 +109,6 @@ def test_noise_goes_and_what_tells_stays() -> None:
     assert abs(found.importance["noise"]) < 10
 
 
-def test_importance_and_counts_are_the_accuracies_without_what_was_removed() -> None:
-    names = ("told", "noise", "hiss")
-    found, features = remove(names)
-    _, votes, fold_of = told_by_the_first()
-
-    def accuracy(of: set[str]) -> float:
-        squared = Distances(features, fold_of).total([names.index(name) for name in names if name in of])
-        return 100 * float(chosen_right(squared, 5, votes, votes, 1).mean())
-
-    assert found.counts[0] == (3, accuracy(set(names)))
-    for name in names:
-        assert found.importance[name] == pytest.approx(found.counts[0][1] - accuracy({*names} - {name}))
-    assert found.counts[1] == (2, accuracy({*names} - {found.order[0]}))
-    assert found.importance[found.order[0]] == min(found.importance.values())
-    assert found.counts[2] == (1, accuracy({*names} - {*found.order}))
-
-
 def test_features_that_only_tell_together_both_stay() -> None:
     draw = np.random.default_rng(1)
     left, up = draw.integers(0, 2, (2, 100))
@@ -147,14 +122,6 @@ def test_features_that_only_tell_together_both_stay() -> None:
     assert found.order[0] == "noise"
     loose = remove_greedily(features, ("left", "up", "noise"), votes, votes, fold_of, 5, 1, tolerance_points=100)
     assert len(loose.chosen) == 1
-
-
-def test_of_removals_that_cost_the_same_the_first_feature_goes() -> None:
-    features = np.array([[0, 0], [1, 1], [2, 2], [3, 3]], np.float32)
-    votes = np.ones((4, 1), bool)
-    found = remove_greedily(features, ("a", "b"), votes, votes, np.arange(4), 1, 0)
-    assert (found.order, found.chosen) == (("a",), ("b",))
-    assert found.importance == {"a": 0.0, "b": 0.0}
 
 
 @settings(max_examples=30)
