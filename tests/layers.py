@@ -13,7 +13,7 @@ LEVELS = (
     ("runtime",),
     ("policies",),
     ("features", "premodel", "engines", "power", "zoo"),
-    ("wire", "image", "config", "endpoint", "bell", "weights", "overheard", "recent", "logs"),
+    ("wire", "image", "config", "endpoint", "bell", "weights", "recent", "logs"),
     ("store",),
     ("errors", "host_settings", "events", "toml_keys", "state"),
 )

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 
+from jetsel import store
 from jetsel.errors import CalibrationError
 from jetsel.power.machine import Facts
-from jetsel.store import flush
 
 REPAIR = "run `jetsel power calibrate`"
 FORMAT = 2
@@ -58,7 +56,7 @@ def save(idle: Idle, folder: Path) -> Path:
     target = folder / file_name(idle.board, idle.power_mode)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _replace(target, msgspec.json.format(msgspec.json.encode(idle), indent=2) + b"\n")
+        store.replace(target, msgspec.json.format(msgspec.json.encode(idle), indent=2) + b"\n")
     except OSError as fault:
         raise CalibrationError(
             f"{target}: idle power was not saved ({fault}), what was measured before stays: use an account that may "
@@ -74,16 +72,13 @@ def load(folder: Path, board: str | None, power_mode: str | None, rails: tuple[s
     """
     path = folder / file_name(board, power_mode)
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = store.read_bounded(path, MAX_BYTES)
     except FileNotFoundError:
         raise CalibrationError(
             f"{path}: idle power was not measured on {_named(board, power_mode)}: {REPAIR}"
         ) from None
     except OSError as fault:
         raise CalibrationError(f"{path}: {fault.strerror}: let this account read it, or {REPAIR}") from fault
-    if len(data) > MAX_BYTES:
-        raise CalibrationError(f"{path}: larger than the {MAX_BYTES} bytes that a measurement may have: {REPAIR}")
     try:
         idle = _read(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
@@ -120,20 +115,3 @@ def file_name(board: str | None, power_mode: str | None) -> str:
 def _named(board: str | None, power_mode: str | None) -> str:
     mode = "an unknown power mode" if power_mode is None else f"power mode {power_mode}"
     return f"{board or 'an unknown board'} in {mode}"
-
-
-def _replace(target: Path, data: bytes) -> None:
-    """Have a file hold these bytes, or what it held before. Raises OSError."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    aside = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-            os.fchmod(file.fileno(), 0o644)
-        aside.replace(target)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-    flush(target.parent)

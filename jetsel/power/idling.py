@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timezone
 from statistics import fmean, stdev
-from typing import Protocol
 
 import numpy as np
 
 from jetsel.errors import CalibrationError, PowerError
 from jetsel.power.finding import find
 from jetsel.power.idle import Idle
-from jetsel.power.integration import FEWEST, Sample, add_up, too_few
+from jetsel.power.integration import FEWEST, add_up, too_few
 from jetsel.power.place import Place, place
 from jetsel.power.rest import Rest
 from jetsel.power.sampler import Sampler
@@ -27,18 +26,6 @@ T_MEAN, T_SLOPE = 2.201, 2.228
 Z = 1.96  # standard deviations of a normal distribution that hold 95 % of it on both sides
 LARGEST_DRIFT = 0.05  # of the mean over the whole measurement: past that the machine was not at rest
 AGAIN = "leave the machine alone and run `jetsel power calibrate` again"
-
-
-class Source(Protocol):
-    """What is needed of a Sampler."""
-
-    total_of: tuple[str, ...]
-    reason: str | None
-
-    @property
-    def stale_after_s(self) -> float: ...  # noqa: D102
-    def now(self) -> int: ...  # noqa: D102
-    def between(self, begin_ns: int, end_ns: int) -> list[Sample]: ...  # noqa: D102
 
 
 def measure_here(settings: Settings, seconds: float, with_load: bool) -> Idle:
@@ -63,7 +50,7 @@ def measure_here(settings: Settings, seconds: float, with_load: bool) -> Idle:
 
 
 def measure(
-    sampler: Source,
+    sampler: Sampler,
     seconds: float,
     here: Place,
     busy: Callable[[], str | None],

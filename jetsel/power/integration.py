@@ -7,8 +7,6 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from jetsel.power.reading import Reading
-
 FEWEST = 10
 """New values of the sensor that a window needs: with fewer, what the sensor saw may not be what there was."""
 
@@ -16,7 +14,16 @@ STALE_S, STALE_PERIODS = 0.25, 3.0
 """Between two samples further apart than this, or than three periods of sampling if they are longer, power is unknown:
 the thread that samples was held up, or the sensor was away."""
 
+NO_METER = "no meter"
 NO_READING = "the sensor could not be read during the window"
+
+
+class Reading(NamedTuple):
+    """The energy of a window above idle power in mJ, or None and the reason; new values that the sensor had in it."""
+
+    energy_mj: float | None
+    reason: str | None
+    samples: int = 0
 
 
 class Sample(NamedTuple):

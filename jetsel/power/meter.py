@@ -11,36 +11,31 @@ from typing import Protocol
 from jetsel.errors import CalibrationError
 from jetsel.power.finding import find
 from jetsel.power.idle import Idle, load
-from jetsel.power.integration import above_idle
+from jetsel.power.integration import Reading, above_idle
 from jetsel.power.machine import differences
 from jetsel.power.place import place
-from jetsel.power.reading import Reading
 from jetsel.power.sampler import Sampler
 from jetsel.power.settings import Settings
 
 READY_S = 60.0  # a board reads Python from a slow card
 
 
-class Window(Protocol):
-    """An open window of time."""
-
-    def close(self) -> Reading:
-        """End the window and return what it took above idle power (Taylor et al., section 4.2)."""
-
-
 class Meter(Protocol):
-    """Measures the energy of all that runs on the board while a window is open."""
+    """Measures the energy of all that runs on the board in a window of time."""
 
     @property
     def name(self) -> str:
         """Return the rails that are read."""
 
-    def window(self) -> Window:
-        """Open a window that begins now."""
+    def begin(self) -> int:
+        """Return the time at which a window begins now."""
+
+    def since(self, begin_ns: int) -> Reading:
+        """Return what a window that ends now took above idle power (Taylor et al., section 4.2)."""
 
 
 class SensorMeter:
-    """The meter of a sampler."""
+    """The meter of a sampler: a window begins and ends with a sample of its own."""
 
     def __init__(self, sampler: Sampler, idle_w: float) -> None:
         """idle_w: the power that is deducted."""
@@ -52,31 +47,16 @@ class SensorMeter:
         """Return the rails that make the total."""
         return " + ".join(self._sampler.total_of)
 
-    def window(self) -> SensorWindow:
-        """Open a window that begins with a sample of its own."""
-        return SensorWindow(self._sampler, self._idle_w)
+    def begin(self) -> int:
+        """See Meter."""
+        return self._sampler.now()
 
-
-class SensorWindow:
-    """A window of a sampler's samples, one of them at each edge; closing it again returns the same reading."""
-
-    def __init__(self, sampler: Sampler, idle_w: float) -> None:
-        self._sampler = sampler
-        self._idle_w = idle_w
-        self._reading: Reading | None = None
-        self._begin_ns = sampler.now()
-
-    def close(self) -> Reading:
-        """End the window with a sample, and integrate."""
-        if self._reading is None:
-            samples = self._sampler.between(self._begin_ns, self._sampler.now())
-            reason = self._sampler.reason
-            self._reading = (
-                above_idle(samples, self._idle_w, self._sampler.stale_after_s)
-                if reason is None
-                else Reading(None, reason)
-            )
-        return self._reading
+    def since(self, begin_ns: int) -> Reading:
+        """See Meter."""
+        samples = self._sampler.between(begin_ns, self._sampler.now())
+        if self._sampler.reason is not None:
+            return Reading(None, self._sampler.reason)
+        return above_idle(samples, self._idle_w, self._sampler.stale_after_s)
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,16 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
 import time
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 import msgspec
 
-from jetsel import __version__
+from jetsel import __version__, store
 from jetsel.power.sensors.rail import Rail, RailError
 
 MAX_BYTES = 1 << 28
@@ -99,25 +98,37 @@ def rows(rails: Sequence[Rail], seconds: float | None, rate_hz: float) -> Iterat
 def read(path: Path) -> Trace:
     """Read a trace; raises RailError with the line that is wrong. A last row that was cut short is left out."""
     try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size > MAX_BYTES:
-                raise RailError(f"{path}: larger than the {MAX_BYTES} bytes that are read; record a shorter time")
-            text = file.read(MAX_BYTES).decode("utf-8")
+        lines = store.read_bounded(path, MAX_BYTES).decode("utf-8").split("\n")
     except OSError as error:
         raise RailError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise RailError(f"{path}: no text at byte {error.start}") from None
-    lines = text.split("\n")
     header = _header(path, lines[0])
     if lines[1:2] != [_row([_TIME, *header.rails])]:
         raise RailError(f"{path}: line 2: the columns are not {_TIME} and the rails of the first line")
-    times_s = array("d")
-    watts = tuple(array("d") for _ in header.rails)
+    columns = [array("d") for _ in (_TIME, *header.rails)]
     for number, line in enumerate(lines[2:-1], start=3):  # what follows the last line end was cut short
-        _take(f"{path}: line {number}", line, times_s, watts)
-    if not times_s:
+        try:
+            row = [float(cell) if cell else math.nan for cell in line.split(",")]  # numbers alone: nothing is quoted
+        except ValueError as error:
+            raise RailError(f"{path}: line {number}: {error}") from None
+        if (wrong := _wrong(row, columns)) is not None:
+            raise RailError(f"{path}: line {number}: {wrong}")
+        for column, value in zip(columns, row, strict=True):
+            column.append(value)
+    if not columns[0]:
         raise RailError(f"{path}: it has no rows; record again")
-    return Trace(header.board, tuple(header.rails), tuple(header.total_of), tuple(header.resolution_w), times_s, watts)
+    names = tuple(header.rails), tuple(header.total_of)
+    return Trace(header.board, *names, tuple(header.resolution_w), columns[0], tuple(columns[1:]))
+
+
+def _wrong(row: Sequence[float], columns: Sequence[array[float]]) -> str | None:
+    """Return what is wrong with a row that follows what `columns` hold, None where nothing is."""
+    if len(row) != len(columns):
+        return f"{len(row)} cells for {len(columns)} columns"
+    if not math.isfinite(row[0]) or (columns[0] and row[0] <= columns[0][-1]):
+        return "its time is not after the row before it"
+    return "a power is infinite" if any(math.isinf(value) for value in row) else None
 
 
 def _watts(rail: Rail) -> float | None:
@@ -145,20 +156,3 @@ def _header(path: Path, line: str) -> _Header:
     if not distinct or not set(header.total_of) <= set(header.rails):
         raise RailError(f"{path}: line 1: its rails, their total and their steps do not agree")
     return header
-
-
-def _take(where: str, line: str, times_s: array[float], watts: Iterable[array[float]]) -> None:
-    columns, row = tuple(watts), line.split(",")  # numbers alone: nothing is quoted
-    if len(row) != len(columns) + 1:
-        raise RailError(f"{where}: {len(row)} cells for {len(columns) + 1} columns")
-    try:
-        t_s, *values = (float(cell) if cell else math.nan for cell in row)
-    except ValueError as error:
-        raise RailError(f"{where}: {error}") from None
-    if not math.isfinite(t_s) or (times_s and t_s <= times_s[-1]):
-        raise RailError(f"{where}: its time is not after the row before it")
-    if any(math.isinf(value) for value in values):
-        raise RailError(f"{where}: a power is infinite")
-    times_s.append(t_s)
-    for column, value in zip(columns, values, strict=True):
-        column.append(value)

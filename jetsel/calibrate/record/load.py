@@ -22,7 +22,7 @@ from jetsel.calibrate.record.schema import faults, foreign, open_to_read, read_m
 from jetsel.calibrate.recording import Recording
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
-from jetsel.power import NO_METER
+from jetsel.power.integration import NO_METER
 from jetsel.zoo import Family
 
 _OF_CHOOSER = "SELECT decode_ms, features_ms FROM photographs WHERE id = ?"
@@ -44,7 +44,7 @@ class Times:
     conditions: Mapping[str, str]
     noisy: str | None
     energies: Energies | None = None
-    energy_reason: str | None = NO_METER.reason
+    energy_reason: str | None = NO_METER
 
 
 @dataclass(frozen=True, eq=False)

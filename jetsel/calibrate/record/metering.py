@@ -148,12 +148,12 @@ class Windows:
     def _one(self, run_once: Callable[[], object], series: _Series) -> None:
         """Meter one window. One in which the sensor had too few new values is not counted, and the next is longer."""
         began, count = self._now(), 0
-        window = self._meter.window()
+        begin_ns = self._meter.begin()
         while count == 0 or self._now() - began < self._window_s:
             run_once()
             count += 1
         duration_ms = (self._now() - began) * 1e3
-        reading = window.close()
+        reading = self._meter.since(begin_ns)
         if reading.energy_mj is not None:
             series.add(reading.energy_mj, duration_ms, count)
         elif reading.samples < FEWEST and self._window_s < self._plan.longest_window_s:

@@ -28,7 +28,7 @@ from jetsel.calibrate.record.timing import Bench, time_models
 from jetsel.config import Config, host_settings
 from jetsel.engines import Backends, Engine, warm_up
 from jetsel.errors import CalibrationError
-from jetsel.power import NO_METER
+from jetsel.power.integration import NO_METER
 from jetsel.power.meter import Meter
 from jetsel.zoo import Family, verify
 
@@ -47,7 +47,7 @@ class Options:
     workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
     plan: Plan = field(default_factory=Plan)
     meter: Meter | None = None
-    unmetered: str | None = NO_METER.reason
+    unmetered: str | None = NO_METER
     doubt: str | None = None
     idle_half_w: float = 0.0
     energy: EnergyPlan = field(default_factory=EnergyPlan)

@@ -50,7 +50,7 @@ def test_with_both_the_total_less_idle_power_is_metered(tmp_path: Path) -> None:
         assert (found.here.reason, found.unknown, found.here.idle_half_w) == (None, None, 0.05)
         assert found.here.meter is not None
         assert found.here.meter.name == "VDD_IN"
-        assert "new values" in (found.here.meter.window().close().reason or "")
+        assert "new values" in (found.here.meter.since(found.here.meter.begin()).reason or "")
 
 
 def test_energies_of_a_board_s_recording_are_taken_from_there(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from jetsel.power.integration import FEWEST, Sample, above_idle, add_up, stale_s
-from jetsel.power.reading import Reading
+from jetsel.power.integration import FEWEST, Reading, Sample, above_idle, add_up, stale_s
 
 STALE_S = 0.25
 

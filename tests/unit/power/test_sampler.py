@@ -86,7 +86,7 @@ def test_it_reads_the_sum_of_the_rails_at_its_rate_and_closes_them_in_the_end(ma
     until(lambda: len(made.between(0, time.monotonic_ns())) > 20)
     assert (made.total_of, made.reason) == (("GPU", "CPU"), None)
     assert made.watts() == pytest.approx(16.0)
-    assert 1 < (made.achieved_hz() or 0.0) <= 101
+    assert 1 < (made.achieved_hz() or 0.0) < 110
     made.stop()
     assert all(rail.is_closed for rail in machine.rails)
 
@@ -106,14 +106,13 @@ def test_a_window_takes_power_above_idle_from_a_sample_at_its_begin_to_one_at_it
     machine: Machine, sampler: Sampler
 ) -> None:
     machine.rails[0].rising = 1
-    window = SensorMeter(sampler, 3.0).window()
-    begin_ns = time.monotonic_ns()
+    meter = SensorMeter(sampler, 3.0)
+    window, begin_ns = meter.begin(), time.monotonic_ns()
     until(lambda: time.monotonic_ns() - begin_ns > 300_000_000)
     least_mj = 5.0 * (time.monotonic_ns() - begin_ns) * 1e-6
-    reading = window.close()
+    reading = meter.since(window)
     assert reading.energy_mj is not None
     assert least_mj <= reading.energy_mj <= 5.001 * (time.monotonic_ns() - begin_ns + 10_000_000) * 1e-6
-    assert window.close() is reading
 
 
 def test_of_a_rail_that_counts_the_difference_is_the_energy(machine: Machine) -> None:
@@ -134,13 +133,13 @@ def test_rails_that_fail_are_looked_for_again_and_the_time_between_has_no_energy
     machine: Machine, sampler: Sampler, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="jetsel.power")
-    begin_ns = sampler.now()
-    window = SensorMeter(sampler, 3.0).window()
+    meter = SensorMeter(sampler, 3.0)
+    begin_ns = meter.begin()
     before = machine.rails[0]
     before.fault = "VDD_IN: Input/output error"
     until(lambda: sampler.reason == before.fault)
     assert sampler.watts() is None
-    assert window.close().reason == before.fault
+    assert meter.since(begin_ns).reason == before.fault
     machine.rails = [Rail()]
     until(lambda: sampler.reason is None)
     assert before.is_closed

@@ -17,8 +17,7 @@ from jetsel.calibrate.record.energies import why_not_metered
 from jetsel.calibrate.record.metering import Metered, Windows
 from jetsel.engines import Engine
 from jetsel.errors import CalibrationError
-from jetsel.power import Reading
-from jetsel.power.integration import FEWEST
+from jetsel.power.integration import FEWEST, Reading
 from tests.unit.calibrate.record.making import QUICK, family, found, put, rows
 
 BOTH = family("xs", "s")
@@ -50,24 +49,19 @@ class Bench:
 
         return run
 
-    def window(self) -> BenchWindow:
-        return BenchWindow(self)
+    def begin(self) -> int:
+        self.began = self.now_s, self.energy_mj
+        return 0
 
-
-class BenchWindow:
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-        self._began = bench.now_s, bench.energy_mj
-
-    def close(self) -> Reading:
-        length_s = self._bench.now_s - self._began[0]
-        self._bench.lengths_s.append(round(length_s, 6))
-        samples = int(length_s * self._bench.hz)
-        if self._bench.broken is not None:
-            return Reading(None, self._bench.broken)
+    def since(self, begin_ns: int) -> Reading:
+        length_s = self.now_s - self.began[0]
+        self.lengths_s.append(round(length_s, 6))
+        samples = int(length_s * self.hz)
+        if self.broken is not None:
+            return Reading(None, self.broken)
         if samples < FEWEST:
             return Reading(None, f"{samples} new values in the window", samples)
-        return Reading(self._bench.energy_mj - self._began[1], None, samples)
+        return Reading(self.energy_mj - self.began[1], None, samples)
 
 
 def metered(bench: Bench, plan: EnergyPlan, **runs: Callable[[], None]) -> dict[str | None, Metered]:
@@ -180,10 +174,10 @@ class Steady:
         self.readings = readings
         self.windows = 0
 
-    def window(self) -> Steady:
-        return self
+    def begin(self) -> int:
+        return 0
 
-    def close(self) -> Reading:
+    def since(self, begin_ns: int) -> Reading:
         self.windows += 1
         return self.readings[(self.windows - 1) % len(self.readings)]
 
@@ -259,10 +253,10 @@ def test_what_is_metered_is_not_metered_again_and_what_was_stopped_goes_on(
     stop, meter = threading.Event(), Steady(TEN_JOULES)
 
     class Stopping(Steady):
-        def close(self) -> Reading:
+        def since(self, begin_ns: int) -> Reading:
             if self.windows == 3:  # the first has had its two windows then, the other two of the photograph one each
                 stop.set()
-            return super().close()
+            return super().since(begin_ns)
 
     halted = record(path, BOTH, engines, found(photographs), options(Stopping(TEN_JOULES)), None, stop)
     assert not halted.finished
