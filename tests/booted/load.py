@@ -1,6 +1,6 @@
 """Runs in the machine: clients that ask without a pause until standard input closes, then tell how each call ended.
 
-Arguments: how many clients, then pictures.
+Arguments: how many clients, then a picture.
 """
 
 from __future__ import annotations
@@ -14,31 +14,27 @@ from jetsel import Client
 from jetsel.endpoint import SYSTEM_SOCKET
 from jetsel.errors import JetselError
 
-PATIENCE_MS = 60_000.0
-
 ended: Counter[str] = Counter()
 lock = threading.Lock()
 stop = threading.Event()
 
 
-def ask(pictures: list[str]) -> None:
-    with Client(f"ipc://{SYSTEM_SOCKET}", timeout_ms=PATIENCE_MS) as client:
+def ask(picture: str) -> None:
+    with Client(f"ipc://{SYSTEM_SOCKET}", timeout_ms=60_000) as client:
         while not stop.is_set():
-            for picture in pictures:
-                try:
-                    client.classify(picture)
-                    end = "answered"
-                except JetselError as error:
-                    end = f"{error.code}: {error}"
-                with lock:
-                    ended[end] += 1
-                if sum(ended.values()) == 1:
-                    print("asking", flush=True)
+            try:
+                client.classify(picture)
+                end = "answered"
+            except JetselError as error:
+                end = f"{error.code}: {error}"
+            with lock:
+                ended[end] += 1
 
 
-threads = [threading.Thread(target=ask, args=(sys.argv[2:],)) for _ in range(int(sys.argv[1]))]
+threads = [threading.Thread(target=ask, args=(sys.argv[2],)) for _ in range(int(sys.argv[1]))]
 for thread in threads:
     thread.start()
+print("asking", flush=True)
 sys.stdin.read()
 stop.set()
 for thread in threads:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.booted.machine import Machine, wait_until
-from tests.booted.package import MEMBER, PICTURE
+from tests.booted.machine import Machine
+from tests.booted.package import MEMBER, PICTURE, STRANGER, hang_pictures
+from tests.waiting import until
 
 SERVICE, SOCKET = "jetsel.service", "jetsel.socket"
-READY_S = 60.0
+CONFIG = "/etc/jetsel/jetsel.toml"
 LOAD = Path(__file__).with_name("load.py")
 
 
@@ -21,26 +21,23 @@ def main_pid(machine: Machine) -> int:
     return int(machine.show(SERVICE, "MainPID"))
 
 
-def is_active(machine: Machine) -> bool:
-    """Whether the daemon has said that it is ready, and runs."""
-    return machine.show(SERVICE, "ActiveState") == "active"
-
-
-def is_tripped(machine: Machine) -> bool:
-    """Whether systemd has given up on the daemon, for having had to start it too often."""
-    failed = machine.show(SERVICE, "ActiveState") == "failed"
-    return failed and any("repeated too quickly" in entry["MESSAGE"] for entry in machine.seen(UNIT=SERVICE))
-
-
-def begun_again(machine: Machine, before: int) -> None:
-    """Wait until systemd has started another daemon than process `before`."""
-    wait_until(lambda: main_pid(machine) not in (0, before), READY_S, machine.journal)
+def kill(machine: Machine, name: str, process: int) -> None:
+    """Send a signal to a process of the container, if it is still there."""
+    assert process > 1, f"{process} is no process of the container's to signal"
+    machine.try_("sh", "-c", f"kill -{name} {process}")
 
 
 def ready_again(machine: Machine, before: int) -> int:
     """Wait until another daemon than process `before` is ready; return its process number."""
-    wait_until(lambda: main_pid(machine) not in (0, before) and is_active(machine), READY_S, machine.journal)
+    until(lambda: main_pid(machine) not in (0, before) and machine.show(SERVICE, "ActiveState") == "active")
     return main_pid(machine)
+
+
+def settle(machine: Machine) -> None:
+    """Have the two users, and the pictures that they ask about."""
+    machine.run("useradd", "--groups", "jetsel", MEMBER)
+    machine.run("useradd", STRANGER)
+    hang_pictures(machine.root)
 
 
 def started_clean(machine: Machine) -> int:
@@ -49,6 +46,17 @@ def started_clean(machine: Machine) -> int:
     machine.run("systemctl", "restart", SERVICE)
     machine.run("systemctl", "reset-failed", SERVICE)
     return main_pid(machine)
+
+
+@contextlib.contextmanager
+def configuration(machine: Machine, text: str) -> Iterator[None]:
+    """Have a configuration file while the block lasts, which nobody is told of; then a daemon without it."""
+    machine.write(CONFIG, text)
+    try:
+        yield
+    finally:
+        machine.run("rm", CONFIG)
+        started_clean(machine)
 
 
 @contextlib.contextmanager
@@ -70,17 +78,13 @@ def clients(machine: Machine, count: int = 4) -> Iterator[dict[str, int]]:
     """Have clients ask while the block lasts; gives a dictionary that then holds how their calls ended."""
     machine.write("/srv/load.py", LOAD.read_bytes())
     ended: dict[str, int] = {}
-    command = ("/opt/jetsel/venv/bin/python", "/srv/load.py", str(count), PICTURE)
-    process = machine.begin(*command, user=MEMBER)
-    assert process.stdout is not None
-    try:
-        said = process.stdout.readline()
-        assert said == "asking\n", (said, machine.journal())
-        yield ended
-        out, err = process.communicate(timeout=READY_S * 2)
-        assert process.returncode == 0, err
-        ended.update(json.loads(out))
-    finally:
-        process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=READY_S)
+    with machine.begin("/opt/jetsel/venv/bin/python", "/srv/load.py", str(count), PICTURE, user=MEMBER) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "asking\n", machine.journal()
+            yield ended
+            out, err = process.communicate(timeout=120)
+            assert process.returncode == 0, err
+            ended.update(json.loads(out))
+        finally:
+            process.kill()

@@ -1,15 +1,31 @@
-"""An upgrade that breaks off, and one that goes through under load."""
+"""The package: upgrades that break off and that go through, and a device without a Python that will do."""
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 import jetsel
 from tests.booted.machine import Machine
-from tests.booted.operator import clients, main_pid, started_clean
+from tests.booted.operator import SERVICE, SOCKET, clients, main_pid, started_clean
 from tests.booted.package import PICTURE, Package, install, later, put
+from tests.booted.release import Release, copy
 
 BROKEN, NEXT = f"{jetsel.__version__}+broken", f"{jetsel.__version__}+next"
+HIDDEN = "usr/bin/hidden"
+KEPT = ("/var/lib/jetsel/calibrations/kept", "/etc/jetsel/jetsel.toml")
+
+
+@pytest.fixture
+def root(release: Release, tmp_path: Path) -> Iterator[Path]:
+    """A release that is not booted, and has no Python that will do."""
+    folder = copy(tmp_path / "root", release)
+    (folder / release.python_path).rename(folder / HIDDEN)
+    yield folder
+    subprocess.run(("rm", "-rf", str(folder)), check=True)
 
 
 def test_an_upgrade_that_breaks_off_leaves_the_old_environment_at_work(
@@ -17,7 +33,7 @@ def test_an_upgrade_that_breaks_off_leaves_the_old_environment_at_work(
 ) -> None:
     before, environment = main_pid(machine), machine.run("readlink", "/opt/jetsel/venv")
     broken = later(package.main, BROKEN, tmp_path, truncate_a_wheel)
-    failed = machine.try_("dpkg", "--force-unsafe-io", "--install", *put(machine.root, broken))
+    failed = machine.try_("dpkg", "--force-unsafe-io", "--install", put(machine.root, broken))
     assert failed.returncode != 0
     assert main_pid(machine) == before
     assert machine.run("readlink", "/opt/jetsel/venv") == environment
@@ -37,3 +53,44 @@ def truncate_a_wheel(root: Path) -> None:
         content = wheel.read_bytes()
         wheel.unlink()
         wheel.write_bytes(content[: len(content) // 2])
+
+
+def test_a_device_gets_the_package_then_a_python_and_loses_the_package_but_not_its_data(
+    root: Path, package: Package, release: Release
+) -> None:
+    command = ("chroot", str(root), "dpkg", "--force-unsafe-io", "--install", put(root, package.main))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)  # as an image's builder does
+    assert done.returncode == 0, done.stderr
+    assert "JETSEL_PYTHON=" in done.stderr
+    assert "dpkg-reconfigure jetsel" in done.stderr
+    with Machine(root) as machine:
+        assert machine.show(SERVICE, "ActiveState") == "inactive"
+        assert machine.try_("systemctl", "is-enabled", SERVICE).stdout.strip() == "disabled"
+
+        python = f"/opt/python/bin/python{release.python}"  # beside the system's, as on a board whose own is too old
+        machine.run("mkdir", "-p", "/opt/python/bin")
+        machine.run("cp", f"/{HIDDEN}", python)
+        # One that was built for another place finds its library by itself, but not by this name.
+        machine.run("ln", "-s", f"{release.prefix}/lib", "/opt/python/lib")
+        machine.write("/etc/default/jetsel", f"JETSEL_PYTHON={python}\n")
+        machine.run("dpkg-reconfigure", "jetsel")
+        assert machine.show(SERVICE, "ActiveState") == "active"
+        assert machine.run("systemctl", "is-enabled", SERVICE, SOCKET).split() == ["enabled", "enabled"]
+
+        for path in KEPT:
+            machine.write(path, "")
+        machine.run("systemctl", "enable", "--now", "jetsel-calibrate@site.timer")
+        machine.run("dpkg", "--remove", "jetsel")
+        assert machine.show(SERVICE, "ActiveState") == "inactive"
+        for path in KEPT:
+            assert machine.run("ls", path)
+        for path in ("/opt/jetsel", "/usr/bin/jetsel"):
+            assert machine.try_("ls", path).returncode != 0
+
+        machine.run("dpkg", "--purge", "jetsel")
+        for path in ("/var/lib/jetsel", "/etc/jetsel", "/etc/default/jetsel", "/run/jetsel"):
+            assert machine.try_("ls", path).returncode != 0, path
+        left = machine.run("find", "/etc/systemd", "/var/lib/systemd", "-name", "*jetsel*").split()
+        assert left == [], "timers that were enabled, and when they ran"
+        assert machine.try_("systemctl", "list-unit-files", "--no-legend", "jetsel*").stdout == ""
+        assert machine.run("id", "jetsel")
