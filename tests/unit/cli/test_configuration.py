@@ -68,20 +68,26 @@ def test_the_file_given_is_read_before_the_systems(tmp_path: Path, monkeypatch: 
     system = tmp_path / "system.toml"
     monkeypatch.setattr(settings, "SYSTEM_CONFIG", str(system))
     assert settings.locate(None) is None
+    assert settings.read(None) == Config()
     system.write_text("")
     assert settings.locate(None) == system
     assert settings.locate(tmp_path / "own.toml") == tmp_path / "own.toml"
 
 
-def test_without_a_file_the_defaults_hold() -> None:
-    assert settings.read(None) == Config()
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"[server]\nworkes = 1", "server.workes"), (b"\xff", "not UTF-8"), (b"[server", "not TOML"), (None, "write one")],
+    [
+        (b"[server]\nworkes = 1", "server.workes"),
+        (b"\xff", "not UTF-8"),
+        (b"[server", "not TOML"),
+        (b"a = " + b"[" * 100_000, "not TOML"),
+        (b".".join([b"a"] * 20_000) + b" = 1", "not TOML|there is no such key|parts between dots"),
+        (b"#" * (settings.MAX_BYTES + 1), "larger than"),
+        (None, "write one"),
+    ],
+    ids=["no such key", "no text", "no TOML", "too deep", "too many dots", "too large", "no file"],
 )
-def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: bytes | None, said: str) -> None:
+def test_a_file_that_cannot_be_used_is_named_in_one_line(tmp_path: Path, content: bytes | None, said: str) -> None:
     path = tmp_path / "jetsel.toml"
     if content is not None:
         path.write_bytes(content)
