@@ -64,7 +64,7 @@ class Dispatcher:
         self._reload = Reload(self.current, backends, metering, reread, self._stopping, notifier.progress)
         self._reloads = ReloadRequests(self._reload_counted, self._reply, port.wake, notifier)
         self._probe = Probe(self.current, backends)
-        self._watchdog = Watchdog(notifier.watchdog_s, notifier.watchdog, self._probe, backends.asking)
+        self._watchdog = Watchdog(notifier.watchdog_s, notifier.watchdog, self._probe.ask, backends.asking)
         if self._watchdog.longest_sleep_s is not None:
             port.heartbeat_ms = min(port.heartbeat_ms, self._watchdog.longest_sleep_s * 1e3)
         trust = Trust(snapshot.config.server.admin_group)
@@ -220,7 +220,7 @@ class Dispatcher:
         if job.flight is not None:
             self._flying.pop(job.flight, None)
         if job.is_probe:
-            self._probe.over(None if isinstance(reply, Answer) else reply.code)
+            self._probe.over("ok" if isinstance(reply, Answer) else reply.code)
             return
         self._tally.ended(reply)
         work_ms = reply.stages_ms.total - reply.stages_ms.queue if isinstance(reply, Answer) else None

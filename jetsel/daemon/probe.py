@@ -1,7 +1,7 @@
 """The daemon's own request: a small photograph on the way of everybody's, so that an answer means that it works.
 
-It stands outside of what is counted: of admission's limits, the tally, the energies, the models' runs and times. It has
-a place of its own in front of the queue, so that a full one cannot hold it up.
+It is outside of all that is counted: admission's limits, the tally, the energies, the models' runs and times. It has a
+place of its own in front of the queue, so that a full one cannot hold it up.
 """
 
 from __future__ import annotations
@@ -28,17 +28,15 @@ NOWHERE = Route(0)  # connections are numbered from 1
 
 
 class Probe:
-    """At most one such request at a time. Implements watchdog.Probing; any thread may call."""
+    """At most one such request at a time. Any thread may call."""
 
     def __init__(self, current: Current, backends: Backends) -> None:
         self._current = current
         self._backends = backends
-        self._photograph = memoryview(drawn())
         self._waiting: Job | None = None
         self._job: Job | None = None
-        self._began_s = 0.0
-        self._failure: str | None = None
-        self._is_answered = False
+        self._outcome: str | None = None
+        self._again_s = 0.0
 
     @property
     def is_waiting(self) -> bool:
@@ -46,73 +44,63 @@ class Probe:
         return self._waiting is not None
 
     def ask(self) -> str | None:
-        """See watchdog.Probing."""
-        job, now_s = self._job, time.monotonic()
-        if self._is_answered:
-            self._is_answered = False
-            return None
-        if job is None:
-            if now_s - self._began_s >= AGAIN_S:
-                self._began_s = now_s
-                self._job = self._waiting = self._made(now_s)
-            return self._failure or "the daemon's own request has only begun"
-        if self._is_at_host(job):
-            return None
-        return f"the daemon's own request, of {job.policy.name}, has waited for {now_s - self._began_s:.1f} s"
+        """Have it made, unless it is under way; return why there is no answer yet, None once there is one.
+
+        None, too, where it waits for an engine host, which its supervisor ends and starts again where that must be.
+        """
+        job, outcome = self._job, self._outcome
+        if job is not None:
+            if job is not self._waiting and self._is_at_host(job):
+                return None
+            waited_s = time.monotonic() - job.received_s
+            return f"the daemon's own request, of {job.policy.name}, has waited for {waited_s:.1f} s"
+        if outcome is not None and outcome != InternalError.code:
+            self._outcome = None
+            return None  # a model that is unavailable was asked as far as it can be
+        if time.monotonic() >= self._again_s:
+            self._job = self._waiting = self._made()
+            self._again_s = self._job.received_s + AGAIN_S
+        return "the daemon's own request has only begun" if outcome is None else "a defect ends its own request"
 
     def take(self) -> Job | None:
-        """Return the one that waits, for the crew to begin; None where none does. Called under the crew's lock."""
+        """Return the one that waits, for a worker to begin; None where none does. Called under the pool's lock."""
         job, self._waiting = self._waiting, None
         return job
 
-    def over(self, outcome: str | None) -> None:
-        """The one that was taken has ended. A model that is unavailable was asked as far as it can be."""
-        self._failure = None
-        if outcome == InternalError.code:
-            self._failure = "a defect of jetsel's ends its own request, as the log says above"
-        self._is_answered = self._failure is None
-        self._job = None
+    def over(self, outcome: str) -> None:
+        """The one that was taken has ended, with "ok" or an error's code."""
+        self._outcome, self._job = outcome, None
 
-    def _made(self, now_s: float) -> Job:
+    def _made(self) -> Job:
         snapshot = self._current.enter()
-        job = None
-        try:
-            family, model = cheapest(snapshot)
-            reads = family.policies["top1"][family.default_policy["top1"]].features
-            job = Job(
-                route=NOWHERE,
-                request=Classify(v=PROTOCOL_VERSION, id="probe"),
-                data=self._photograph,
-                load=Load(None, 0, 0),
-                snapshot=snapshot,
-                family=family,
-                policy=Single(model, reads),
-                fallback=None,
-                received_s=now_s,
-                deadline_s=None,
-                is_probe=True,
-            )
-            return job
-        finally:
-            if job is None:  # broken off for want of memory: a reload waits for all that were counted in
-                self._current.leave(snapshot)
+        family, model = cheapest(snapshot)
+        reads = family.policies["top1"][family.default_policy["top1"]].features
+        return Job(
+            route=NOWHERE,
+            request=Classify(v=PROTOCOL_VERSION, id="probe"),
+            data=PHOTOGRAPH,
+            load=Load(None, 0, 0),
+            snapshot=snapshot,
+            family=family,
+            policy=Single(model, reads),
+            fallback=None,
+            received_s=time.monotonic(),
+            deadline_s=None,
+            is_probe=True,
+        )
 
     def _is_at_host(self, job: Job) -> bool:
-        """Whether it waits for an engine host, which its supervisor ends and starts again where that must be."""
-        if self._waiting is job:
-            return False
         (model,) = job.policy.models
         engine = job.family.driver.lanes[model].engine
-        if engine is not None and engine.is_returning:
-            return True
-        return bool(self._backends.get(job.family.backends[model]).asking())
+        return (engine is not None and engine.is_returning) or bool(
+            self._backends.get(job.family.backends[model]).asking()
+        )
 
 
 def cheapest(snapshot: Snapshot) -> tuple[ServedFamily, str]:
     """Return the cheapest model that can run, of the default family if one of it can; where none can, the cheapest."""
     default = snapshot.families[snapshot.default_family]
-    families = [default, *(family for family in snapshot.families.values() if family is not default)]
-    for family in families:
+    for family in (default, *snapshot.families.values()):
         for model in family.models:
             if family.driver.lanes[model].reason is None:
                 return family, model
@@ -126,3 +114,6 @@ def drawn() -> bytes:
     cv2.rectangle(picture, (SIDE_PX // 2, SIDE_PX // 2), (SIDE_PX - 6, SIDE_PX - 10), (20, 220, 120), -1)
     _, data = cv2.imencode(".jpg", picture)
     return data.tobytes()
+
+
+PHOTOGRAPH = memoryview(drawn())
