@@ -9,7 +9,6 @@ import concurrent.futures
 import logging
 import threading
 import time
-from collections.abc import Callable
 
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.loading import Samples, build_engines, load
@@ -26,29 +25,24 @@ log = logging.getLogger("jetsel.daemon")
 QUIET_LOOKS = 3  # what the kernel still has of peers comes between two looks
 LOOK_S = 0.01
 PATIENCE_S = 2.0  # for a thread that is in the middle of something when everybody has been answered
-END_S = 30.0  # after the drain: those threads, an engine host that does not leave by itself, and the sampler
+END_S = 30.0  # after the drain: those threads, an engine host that does not leave by itself, and the power sensor
 
 
 class Life:
     """One daemon's. Used by the main thread."""
 
     def __init__(
-        self,
-        dispatcher: Dispatcher,
-        port: Port,
-        signals: Signals,
-        notifier: Notifier,
-        drain_s: float,
-        shut: Callable[[], None],
+        self, dispatcher: Dispatcher, port: Port, signals: Signals, notifier: Notifier, *, is_passed: bool
     ) -> None:
-        """shut: called when it begins to stop, so that who connects may wait for the next start."""
+        """is_passed: whether the service manager listens on; who connects while this one drains waits for the next."""
         self._dispatcher = dispatcher
         self._port = port
         self._signals = signals
         self._notifier = notifier
-        self._drain_s = drain_s
-        self._shut = shut
-        self._workers = WorkerPool(dispatcher, dispatcher.current.snapshot.workers)
+        self._is_passed = is_passed
+        snapshot = dispatcher.current.snapshot
+        self._drain_s = snapshot.config.server.drain_s
+        self._workers = WorkerPool(dispatcher, snapshot.workers)
         self._stop_loading = threading.Event()
         self._loading = concurrent.futures.ThreadPoolExecutor(1, "loading")
         self._loaded: concurrent.futures.Future[None] | None = None
@@ -71,13 +65,13 @@ class Life:
     def _load(self, backends: Backends, samples: Samples) -> bool:
         """Load every model beside this thread; return whether that is done, and no signal came before it was."""
         began_s, snapshot, stop = time.monotonic(), self._dispatcher.current.snapshot, self._stop_loading
-        if self._signals.stops:
-            return False
 
         def work() -> None:
             build_engines(snapshot, samples, self._dispatcher.progress, stop)
             load(snapshot, backends, self._dispatcher.progress, stop)
 
+        if self._signals.stops:
+            return False
         loaded = self._loaded = self._loading.submit(work)
         loaded.add_done_callback(lambda _: self._signals.wake())
         while not loaded.done() and not self._signals.stops:
@@ -86,9 +80,9 @@ class Life:
             return False
         loaded.result()
         self._dispatcher.begin_serving()
-        took_s, endpoints = time.monotonic() - began_s, ", ".join(self._port.endpoints)
-        told = event("ready", endpoint=self._port.endpoints, took_s=took_s)
-        log.info("ready on %s after %.2f s", endpoints, took_s, extra=told)
+        took_s, endpoints = time.monotonic() - began_s, self._port.endpoints
+        told = event("ready", endpoint=endpoints, took_s=took_s)
+        log.info("ready on %s after %.2f s", ", ".join(endpoints), took_s, extra=told)
         return True
 
     def _serve(self) -> None:
@@ -101,7 +95,8 @@ class Life:
     def _drain(self) -> None:
         """Answer what was accepted, within the limit, and not at all once a second signal came."""
         self._stop_loading.set()
-        self._shut()
+        if self._is_passed:
+            self._port.shut()
         left, began_s = self._dispatcher.refuse_new(), time.monotonic()
         self._notifier.stopping(self._drain_s + END_S, "stopping: what was accepted is answered")
         log.info("stopping: %d requests are left to answer", left, extra=event("shutting-down", count=left))
@@ -110,8 +105,8 @@ class Life:
             self._signals.wait(LOOK_S)
             quiet = quiet + 1 if self._dispatcher.is_drained else 0
         if quiet == QUIET_LOOKS:
-            took_s = time.monotonic() - began_s
-            log.info("all that was accepted is answered", extra=event("drained", count=left, took_s=took_s))
+            told = event("drained", count=left, took_s=time.monotonic() - began_s)
+            log.info("all that was accepted is answered", extra=told)
 
     def _end(self) -> bool:
         """Tell who is not answered yet, and see every thread off; return whether each has ended."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from jetsel.daemon.message import Route
 from jetsel.daemon.notify import Notifier
@@ -22,7 +23,7 @@ Asked = tuple[Route, Reload]
 
 
 class ReloadRequests:
-    """Who asks while a reload is under way shares the next one. Any thread may call."""
+    """The thread that reloads: who asks while a reload is under way shares the next one. Any thread may call."""
 
     def __init__(
         self,
@@ -31,86 +32,67 @@ class ReloadRequests:
         wake: Callable[[], None],
         notifier: Notifier,
     ) -> None:
-        """reload: does it, and returns what it changed. wake: has a worker look at the socket after the replies."""
+        """reload: does it, and returns what it changed. wake: has a worker look at the socket after a reply."""
         self._reload = reload
         self._reply = reply
         self._wake = wake
         self._notifier = notifier
-        self._change = threading.Condition()
-        self._is_wanted = self._is_closed = False
-        self._waiting: list[Asked] = []  # for the next reload
-        self._sharing: list[Asked] = []  # the one under way
-        self._thread = threading.Thread(target=self._serve, name="reload", daemon=True)
-        self._thread.start()
+        self._waiting: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()  # None: nobody waits for an answer
+        self._lock = threading.Lock()
+        self._sharing: list[Asked] = []  # the reload under way, until they are answered
+        self._is_idle = threading.Event()
+        self._is_closed = False
+        threading.Thread(target=self._serve, name="reload", daemon=True).start()
 
-    def ask(self, *asked: Asked) -> None:
+    def ask(self, asked: Asked | None = None) -> None:
         """Have a reload begin from now on, and the message answered, if one is given, when it has ended."""
-        with self._change:
-            if not self._is_closed:
-                self._is_wanted = True
-                self._waiting += asked
-                self._change.notify()
-                return
-        self._refuse(asked)
+        self._waiting.put(asked)
 
     def close(self) -> None:
-        """Begin none any more; who waits for one that has not begun is told so."""
-        with self._change:
-            self._is_closed = True
-            waiting, self._waiting = self._waiting, []
-            self._change.notify()
-        self._refuse(waiting)
+        """Begin none any more; who waits for one that has not begun, or asks from now on, is told so."""
+        self._is_closed = True
 
     def give_up(self, patience_s: float) -> bool:
         """Once closed: wait so long for the one under way, then tell who waits for it; return whether it has ended."""
-        self._thread.join(patience_s)
-        self._refuse(self._take_sharing())
-        return not self._thread.is_alive()
-
-    def _refuse(self, asked: Sequence[Asked]) -> None:
-        error = ShuttingDownError("the daemon is stopping and reloads no more: it reads everything when it is back")
-        for route, request in asked:
-            self._reply(route, failure(request.id, error))
-
-    def _take_sharing(self) -> list[Asked]:
-        with self._change:
-            sharing, self._sharing = self._sharing, []
-            return sharing
+        is_idle = self._is_idle.wait(patience_s)
+        self._answer(_stopping())
+        return is_idle
 
     def _serve(self) -> None:
         while True:
-            with self._change:
-                self._change.wait_for(lambda: self._is_wanted or self._is_closed)
-                if self._is_closed:
-                    return
-                self._is_wanted = False
-                self._sharing, self._waiting = self._waiting, []
-                ids = tuple(request.id for _, request in self._sharing)
+            self._is_idle.set()
+            asked = [self._waiting.get()]
+            self._is_idle.clear()
+            while not self._waiting.empty():
+                asked.append(self._waiting.get())
+            self._sharing = [each for each in asked if each is not None]
             try:
-                with about(ids):
-                    self._serve_one()
+                with about(tuple(request.id for _, request in self._sharing)):
+                    self._answer(_stopping() if self._is_closed else self._reload_once())
             except Exception:  # a defect, or no memory: the thread must live to do the next
-                log.exception("a reload failed for a defect of jetsel's", extra=event("reload-failed", request_id=ids))
+                log.exception("a reload failed for a defect of jetsel's", extra=event("reload-failed"))
 
-    def _serve_one(self) -> None:
+    def _reload_once(self) -> list[str] | JetselError:
         self._notifier.reloading("reloading")
         ended = self._outcome()
         status = READY if isinstance(ended, list) else f"{READY}; the last reload was refused: {ended}"
-        if not self._is_closed:
-            self._notifier.ready(status)  # before the replies: who reads one may go by what the manager shows
-        for route, request in self._take_sharing():
-            self._answer(route, request.id, ended)
-        self._wake()  # sending may hide a message that has come, and this thread reads none
+        self._notifier.ready(status)  # before the reply: who reads it may go by what the manager shows
+        return ended
 
-    def _answer(self, route: Route, request_id: str, ended: list[str] | JetselError) -> None:
-        try:
-            if isinstance(ended, list):
-                self._reply(route, Reloaded(PROTOCOL_VERSION, request_id, ended))
-            else:
-                self._reply(route, failure(request_id, ended))
-        except Exception:  # as above: the others are to be answered
-            told = event("reload-failed", request_id=request_id)
-            log.exception("who asked for a reload could not be answered", extra=told)
+    def _answer(self, ended: list[str] | JetselError) -> None:
+        """Answer who shares the reload under way, unless that is done."""
+        with self._lock:
+            sharing, self._sharing = self._sharing, []
+        for route, request in sharing:
+            try:
+                if isinstance(ended, list):
+                    self._reply(route, Reloaded(PROTOCOL_VERSION, request.id, ended))
+                else:
+                    self._reply(route, failure(request.id, ended))
+            except Exception:  # noqa: PERF203  # as above: the others are to be answered
+                told = event("reload-failed", request_id=request.id)
+                log.exception("who asked for a reload could not be answered", extra=told)
+        self._wake()  # sending may hide a message that has come, and this thread reads none
 
     def _outcome(self) -> list[str] | JetselError:
         """Reload, and log how that ended; return what changed, or why nothing did."""
@@ -134,3 +116,7 @@ class ReloadRequests:
             return changed
         log.error("reload refused: %s", refused, extra=event("reload-refused", code=refused.code))
         return refused
+
+
+def _stopping() -> ShuttingDownError:
+    return ShuttingDownError("the daemon is stopping and reloads no more: it reads everything when it is back")

@@ -57,8 +57,7 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples, signals:
             metering.serve(snapshot.families, config.power)
             metering.start()
             dispatcher = Dispatcher(snapshot, port, backends, metering, reread, notifier)
-            shut = port.shut if listener.is_passed else _nothing
-            life = Life(dispatcher, port, signals, notifier, config.server.drain_s, shut)
+            life = Life(dispatcher, port, signals, notifier, is_passed=listener.is_passed)
             life.live(backends, samples)
             return 0
         finally:
@@ -73,10 +72,6 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples, signals:
         notifier.close()
         if listener is not None:
             listener.close()
-
-
-def _nothing() -> None:
-    """Who connects while the daemon drains is let in and told that it stops: its own socket goes with it."""
 
 
 def _told(error: BaseException | None, notifier: Notifier) -> int:

@@ -114,24 +114,12 @@ def test_of_several_the_one_at_the_endpoint_is_used_by_whatever_path_it_is_named
         process.communicate(timeout=60)
 
 
-@pytest.mark.parametrize("name", ["jetsel", "jetsel.socket"])
-def test_of_several_without_an_endpoint_the_one_of_our_name_is_used(path: Path, name: str) -> None:
-    other = path.with_name("other.sock")
-    with listening(other) as first, listening(path) as second:
-        process = handed_over(None, [first, second], names=f"metrics:{name}")
-        assert said(process) == f"4 {path} [] False"
-        assert somebody_answers(path)
-        process.communicate(timeout=60)
-
-
 def test_several_that_could_all_be_meant_are_refused_with_the_repair(path: Path) -> None:
     other = path.with_name("other.sock")
     with listening(other) as first, listening(path) as second:
-        for names in ("", "a:b", "jetsel:jetsel"):
-            error = refused(handed_over(None, [first, second], names=names))
-            assert str(other) in error
-            assert str(path) in error
-            assert "FileDescriptorName=jetsel" in error
+        error = refused(handed_over(None, [first, second]))
+        assert str(other) in error
+        assert str(path) in error
 
 
 def test_one_at_another_path_than_the_endpoint_is_refused_with_the_repair(path: Path) -> None:
@@ -143,16 +131,16 @@ def test_one_at_another_path_than_the_endpoint_is_refused_with_the_repair(path: 
     assert not path.exists(), "nothing listens elsewhere instead"
 
 
-def test_one_that_no_client_can_be_taken_from_is_refused_with_the_reason(path: Path) -> None:
+def test_one_that_no_client_can_be_taken_from_is_refused_with_the_repair(path: Path) -> None:
     with listening(path, socket.SOCK_DGRAM, listens=False) as given:
-        assert "use ListenStream=" in refused(handed_over(path, [given]))
+        assert "ListenStream=" in refused(handed_over(path, [given]))
     path.unlink()
     with listening(path, listens=False) as given:
-        assert "it does not listen" in refused(handed_over(None, [given]))
+        assert "ListenStream=" in refused(handed_over(None, [given]))
     with socket.socket() as tcp:
         tcp.bind(("127.0.0.1", 0))
         tcp.listen(1)
-        assert "no unix socket" in refused(handed_over(path, [tcp.fileno()]))
+        assert "ListenStream=" in refused(handed_over(path, [tcp.fileno()]))
 
 
 def test_descriptors_that_are_not_there_are_refused(path: Path) -> None:

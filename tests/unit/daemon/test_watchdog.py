@@ -97,9 +97,7 @@ def test_a_worker_that_waits_for_an_engine_host_is_its_supervisor_s_business(rig
     assert len(rig.fed) == 5, "it is back from the host, and hangs elsewhere"
 
 
-def test_a_probe_without_an_answer_starves_it_and_the_log_says_so(
-    rig: Rig, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_probe_without_an_answer_starves_it_and_the_log_says_so(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
     rig.missing = "the probe waits"
     for _ in range(8):
         rig.later(1, 0, 1)
