@@ -143,7 +143,8 @@ class Port:
         try:
             found = connection.turn(self._scratch)
         except (OSError, ProtocolError, MemoryError) as error:
-            log.debug("%s was hung up on: %s", connection.sender.name, error)
+            told = event("client-hung-up-on", client=connection.sender.name)
+            log.debug("%s was hung up on: %s", connection.sender.name, error, extra=told)
             self._drop(connection)
             return []
         if connection.has_more:
