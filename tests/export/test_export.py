@@ -8,10 +8,10 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 
-from calibration.starter.export import casts_after_load, outputs_of, put_labels, store_half, to_onnx
-from calibration.starter.nets import SHAPES, Net, multiply_accumulates
+from calibration.starter.export import casts_after_load, outputs_of, store_half, to_onnx
+from calibration.starter.nets import SHAPES, Net
 from jetsel.errors import ManifestError
 from jetsel.zoo.onnx_model import read_model
 from tests.export.nets import untrained
@@ -49,17 +49,6 @@ def test_the_file_is_small_plain_and_cast_once(net: Net, tmp_path: Path) -> None
     read_model(path)
 
 
-def test_a_cast_of_what_is_known_only_at_the_run_is_counted(tmp_path: Path) -> None:
-    image = helper.make_tensor_value_info("image", TensorProto.FLOAT16, ["n", 4])
-    logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", 4])
-    graph = helper.make_graph(
-        [helper.make_node("Cast", ["image"], ["logits"], to=TensorProto.FLOAT)], "g", [image], [logits]
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
-    onnx.save(model, str(tmp_path / "cast.onnx"))
-    assert casts_after_load(tmp_path / "cast.onnx", tmp_path) == 1
-
-
 def test_the_same_network_exports_to_the_same_bytes(tmp_path: Path) -> None:
     once, again = (
         store_half(to_onnx(untrained("xs"), tmp_path / name)).SerializeToString(deterministic=True) for name in "ab"
@@ -85,25 +74,3 @@ def test_weights_that_the_onnx_package_puts_elsewhere_are_noticed(tmp_path: Path
         read_model(tmp_path / "parted.onnx")
     onnx.save(onnx.load(str(tmp_path / "parted.onnx")), str(tmp_path / "again.onnx"))  # the repair that the error names
     read_model(tmp_path / "again.onnx")
-
-
-def test_labels_of_another_family_are_never_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "source.tsv").write_text("a\tone\n")
-    (tmp_path / "out").mkdir()
-    put_labels(tmp_path / "source.tsv", tmp_path / "out")
-    put_labels(tmp_path / "source.tsv", tmp_path / "out")
-    assert (tmp_path / "out" / "labels.tsv").read_text() == "a\tone\n"
-    (tmp_path / "source.tsv").write_text("a\ttwo\n")
-    with pytest.raises(SystemExit, match="a family has one set of labels"):
-        put_labels(tmp_path / "source.tsv", tmp_path / "out")
-
-
-def test_multiply_accumulates_worked_by_hand() -> None:
-    # xs at 64 x 64: stem 3 -> 8 at 32 x 32; three blocks, each 3 x 3 strided, 3 x 3, and a 1 x 1 shortcut at half the
-    # side; the last layer 56 -> 100.
-    stem = 32 * 32 * 3 * 8 * 9
-    blocks = sum(
-        side * side * (wide_in * wide_out * 9 + wide_out * wide_out * 9 + wide_in * wide_out)
-        for side, wide_in, wide_out in [(16, 8, 14), (8, 14, 24), (4, 24, 56)]
-    )
-    assert multiply_accumulates(untrained("xs"), 64, 64) == stem + blocks + 56 * 100

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from calibration.starter import data as training_data
 from calibration.starter import measure
@@ -65,27 +62,3 @@ def test_a_table_worked_by_hand(tmp_path: Path) -> None:
         ["a", "50.0", "100.0", "1.0", "0.05", "0.25", "1.500", "2.000", "–", "90"],
         ["b", "100.0", "100.0", "9.0", "0.45", "0.01", "4.500", "6.000", "3.00", "–"],
     ]
-
-
-def test_measuring_needs_no_torch(tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.modules['torch'] = None\n"
-        "from calibration.starter.measure import main\n"
-        f"main(['--photos-tar', 'none.tar', '--models', {str(tmp_path)!r}])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
-    assert "holds 0 families and one is measured at a time" in done.stderr
-    assert done.returncode == 1
-
-
-def test_a_broken_family_is_not_measured(tmp_path: Path) -> None:
-    put_model(tmp_path, parameters=0)
-    with pytest.raises(SystemExit, match="parameters"):
-        measure.main(["--photos-tar", "none.tar", "--models", str(tmp_path)])
-
-
-def test_held_out_needs_the_training_photographs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    put_model(tmp_path)
-    with pytest.raises(SystemExit):
-        measure.main(["--held-out", "--models", str(tmp_path)])
-    assert "--held-out needs --data" in capsys.readouterr().err

@@ -18,12 +18,16 @@ PRESETS = {
     "bicubic": ("efficientnet_b0", "IMAGENET1K_V1", 224),
     "larger, not much cropped": ("inception_v3", "IMAGENET1K_V1", 299),
 }
-SIZES = [(375, 500), (500, 333), (256, 341), (1200, 1603), (100, 121), (225, 2001), (257, 256)]
+SIZES = [(375, 500), (1200, 1603), (100, 121), (225, 2001)]
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("preset", PRESETS)
-def test_pixels_differ_by_pillows_roundings_alone(preset: str, size: tuple[int, int]) -> None:
+def test_pixels_differ_by_pillows_roundings_alone(preset: str) -> None:
+    for size in SIZES:
+        check(preset, size)
+
+
+def check(preset: str, size: tuple[int, int]) -> None:
     name, weights, side_px = PRESETS[preset]
     theirs = torchvision.models.get_model_weights(name)[weights].transforms()
     spec = InputSpec(width_px=side_px, height_px=side_px, **spec_of(theirs))

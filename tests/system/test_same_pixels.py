@@ -25,7 +25,6 @@ from jetsel.daemon.message import Route
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.engines import Backends
 from jetsel.features import NAMES, extract
-from jetsel.policies import Decision
 from jetsel.runtime.driver import predict
 from jetsel.wire import Classify
 from jetsel.zoo import STARTER, scan
@@ -153,30 +152,21 @@ WAYS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("name", PHOTOGRAPHS)
-def test_logits_served_are_those_recorded(name: str, recording: Recording, snapshot: Snapshot) -> None:
-    number = list(PHOTOGRAPHS).index(name)
+def test_logits_and_features_served_are_those_recorded(recording: Recording, snapshot: Snapshot) -> None:
     lanes = snapshot.family(None).driver.lanes
-    for column, model in enumerate(recording.models):
-        for way in ({"model": model}, *WAYS):
-            job = prepared(snapshot, PHOTOGRAPHS[name], **way)
-            assert job.flight is not None
-            engine = lanes[model].engine
-            assert engine is not None
-            served = engine.infer(job.flight.model_input(model)).logits[0]
-            assert served == pytest.approx(recording.logits[column, number], abs=CLOSE), (model, way)
-
-
-@pytest.mark.parametrize("name", PHOTOGRAPHS)
-def test_features_served_are_those_recorded(name: str, recording: Recording, snapshot: Snapshot) -> None:
-    number = list(PHOTOGRAPHS).index(name)
-    for way in ({"model": recording.models[0]}, *WAYS):
-        job = prepared(snapshot, PHOTOGRAPHS[name], **way)
-        assert job.photograph is not None
-        assert np.array_equal(extract(job.photograph.bgr), recording.features[number]), way
-        if way.get("policy", "").startswith("chain"):
-            assert job.flight is not None
-            assert np.array_equal(job.flight.photo.features, recording.features[number, used(snapshot)])
+    for number, file in enumerate(PHOTOGRAPHS.values()):
+        for column, model in enumerate(recording.models):
+            for way in ({"model": model}, *WAYS):
+                job = prepared(snapshot, file, **way)
+                assert job.flight is not None
+                assert job.photograph is not None
+                engine = lanes[model].engine
+                assert engine is not None
+                served = engine.infer(job.flight.model_input(model)).logits[0]
+                assert served == pytest.approx(recording.logits[column, number], abs=CLOSE), (model, way)
+                assert np.array_equal(extract(job.photograph.bgr), recording.features[number]), way
+                if way.get("policy", "").startswith("chain"):
+                    assert np.array_equal(job.flight.photo.features, recording.features[number, used(snapshot)])
 
 
 def used(snapshot: Snapshot) -> list[int]:
@@ -184,28 +174,6 @@ def used(snapshot: Snapshot) -> list[int]:
     features = snapshot.family(None).policies["top1"]["chain"].features
     assert features, "the calibration is in use"
     return [NAMES.index(name) for name in features]
-
-
-@pytest.mark.parametrize("name", PHOTOGRAPHS)
-def test_the_driver_s_predictions_are_the_recording_s(name: str, recording: Recording, snapshot: Snapshot) -> None:
-    number = list(PHOTOGRAPHS).index(name)
-    driver = snapshot.family(None).driver
-    temperatures = {model: driver.lanes[model].temperature for model in recording.models}
-    assert min(temperatures.values()) > 1, "the calibration is in use"
-    job = prepared(snapshot, PHOTOGRAPHS[name], policy=ALL)
-    assert job.flight is not None
-    driver.finish(job.flight)
-    assert [seen.model for seen in job.flight.predictions] == list(recording.models)
-    for model in recording.models:
-        alone = prepared(snapshot, PHOTOGRAPHS[name], model=model)
-        assert alone.flight is not None
-        outcome = driver.finish(alone.flight)
-        assert isinstance(outcome, Decision)
-        (among,) = (seen for seen in job.flight.predictions if seen.model == model)
-        expected = recording.prediction(model, number, "top1", temperatures[model])
-        for seen in (outcome.seen, among):
-            assert seen.probabilities == pytest.approx(expected.probabilities, abs=CLOSE)
-            assert seen.confidence == pytest.approx(expected.confidence, abs=CLOSE)
 
 
 def test_answers_over_the_socket_are_the_recording_s(

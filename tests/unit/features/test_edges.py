@@ -44,22 +44,7 @@ def test_no_keypoint_lies_within_three_pixels_of_the_border():
 
 
 @pytest.mark.parametrize(
-    ("rows", "bin_number"),
-    [
-        (4, 1),
-        (8, 1),
-        (9, 2),
-        (16, 2),
-        (17, 3),
-        (32, 3),
-        (33, 4),
-        (64, 4),
-        (65, 5),
-        (128, 5),
-        (129, 6),
-        (256, 6),
-        (257, 7),
-    ],
+    ("rows", "bin_number"), [(4, 1), (8, 1), (9, 2), (33, 4), (64, 4), (65, 5), (256, 6), (257, 7)]
 )
 def test_an_edge_from_top_to_bottom_is_as_long_as_the_image_is_high(rows, bin_number):
     mask = np.zeros((rows, 10), bool)
@@ -101,8 +86,8 @@ y, x = np.mgrid[:64, :64]
         (x > y, 6),  # falling to the right, 135 degrees
     ],
 )
-@pytest.mark.parametrize("negative", [False, True])
-def test_a_straight_edge_has_one_angle_from_either_side(inside, bin_number, negative):
-    values = extract(black_and_white(inside != negative), ANGLES)
-    assert values.sum() == pytest.approx(1)
-    assert values[bin_number - 1] > 0.95  # a diagonal's ends, at the border, bend
+def test_a_straight_edge_has_one_angle_from_either_side(inside, bin_number):
+    for negative in (False, True):
+        values = extract(black_and_white(inside != negative), ANGLES)
+        assert values.sum() == pytest.approx(1)
+        assert values[bin_number - 1] > 0.95  # a diagonal's ends, at the border, bend

@@ -37,11 +37,11 @@ def assert_is(photograph: Photograph, bgr: np.ndarray, tolerance: int = 0) -> No
     assert np.abs(photograph.bgr.astype(int) - bgr).max() <= tolerance
 
 
-@pytest.mark.parametrize("wrap", [bytes, memoryview, lambda data: memoryview(bytearray(data))])
 @pytest.mark.parametrize("extension", [".png", ".webp", ".bmp"])
-def test_lossless_formats_give_back_every_pixel(extension, wrap):
+def test_lossless_formats_give_back_every_pixel(extension):
     bgr = noise(37, 23)
-    assert_is(decode(wrap(encoded(extension, bgr)), LIMITS, WHOLE), bgr)
+    for wrap in (bytes, memoryview, lambda data: memoryview(bytearray(data))):
+        assert_is(decode(wrap(encoded(extension, bgr)), LIMITS, WHOLE), bgr)
 
 
 @pytest.mark.parametrize(
@@ -131,10 +131,9 @@ ORIENTED = {
 }
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("orientation", ORIENTED)
-def test_exif_orientation_is_applied_to_every_format_that_has_it(orientation, order):
-    bgr, block = noise(6, 4), tiff(orientation, order)
+def test_exif_orientation_is_applied_to_every_format_that_has_it(orientation):
+    bgr, block = noise(6, 4), tiff(orientation, "<" if orientation % 2 else ">")
     rgb_rows = b"".join(b"\0" + row[:, ::-1].tobytes() for row in bgr)
     webp = encoded(".webp", bgr)[12:]
     files = (
@@ -147,9 +146,9 @@ def test_exif_orientation_is_applied_to_every_format_that_has_it(orientation, or
         assert_is(decode(data, LIMITS, WHOLE), ORIENTED[orientation](bgr))
 
 
-@pytest.mark.parametrize("orientation", ORIENTED)
 @pytest.mark.parametrize("needed_px", [WHOLE, 40])
-def test_a_jpeg_is_turned_at_full_and_at_reduced_scale_as_opencv_turns_it(orientation, needed_px):
+def test_a_jpeg_is_turned_at_full_and_at_reduced_scale_as_opencv_turns_it(needed_px):
+    orientation = 5
     data = with_app1(encoded(".jpg", drawing(161, 120)), b"Exif\0\0" + tiff(orientation))
     photograph = decode(data, LIMITS, needed_px)
     flag = cv2.IMREAD_COLOR if needed_px == WHOLE else cv2.IMREAD_REDUCED_COLOR_2
