@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from jetsel.calibrate.goal import Goal
     from jetsel.calibrate.record import Found, Loaded, Recorded
     from jetsel.cli.metering import Metering
+    from jetsel.cli.progress import Output
     from jetsel.cli.shelf import Shelf
-    from jetsel.cli.telling import Teller
     from jetsel.config import Power
     from jetsel.policies.calibration import Calibration
     from jetsel.zoo import Family
@@ -108,7 +108,7 @@ def calibrate(
     from jetsel.calibrate.goal import Goal
     from jetsel.cli import shelf as shelves
     from jetsel.cli import unchanged
-    from jetsel.cli.telling import Teller
+    from jetsel.cli.progress import Output
     from jetsel.errors import CalibrationError
 
     shelf = shelves.find(config, family)
@@ -116,16 +116,16 @@ def calibrate(
     path = recording or _recording_path(shelf, photos)
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
-    teller = Teller(as_json=json_progress)
+    output = Output(as_json=json_progress)
     given = (goal, criterion, theta, labels_from, force, unchanged.state_of(times_from))
     made_from = unchanged.made_from(models_of(shelf), shelf.config, photos, label_map, labels_from is None, given)
     if if_changed and unchanged.is_known(path, made_from):
-        teller.unchanged(path)
+        output.unchanged(path)
         return
-    with teller:
-        loaded = record(shelf, path, photos, label_map, labels_from, times_from, teller, goal)
-        found = fit(shelf, loaded, goal, criterion, theta, teller)
-    _finish(shelf, found, report or path.with_suffix(".html"), teller, endpoint, force=force)
+    with output:
+        loaded = record(shelf, path, photos, label_map, labels_from, times_from, output, goal)
+        found = fit(shelf, loaded, goal, criterion, theta, output)
+    _finish(shelf, found, report or path.with_suffix(".html"), output, endpoint, force=force)
     with contextlib.suppress(OSError):  # the recording stands: the next time does what this time did
         unchanged.remember(path, made_from)
 
@@ -157,7 +157,7 @@ def record(
     label_map: Path | None,
     labels_from: str | None,
     times_from: Path | None,
-    teller: Teller,
+    output: Output,
     goal: Goal | None = None,
 ) -> Loaded:
     """Record what is not recorded yet, and read it back. Raises KeyboardInterrupt where Ctrl-C ended it.
@@ -177,13 +177,13 @@ def record(
     with metering(shelf.config.power, times_from, tuple(served)) as energy:
         if goal is not None and goal.needs_energy and energy.unknown is not None:
             raise CalibrationError(f"the goal needs energy, and it is not known: {energy.unknown}")
-        done = _into(path, shelf, found, energy, teller)
-    teller.recorded(path, done)
+        done = _into(path, shelf, found, energy, output)
+    output.recorded(path, done)
     loaded = recording.load(path, family, tuple(served), labels_from)
     return loaded if times_from is None else recording.times_from(loaded, times_from)
 
 
-def _into(path: Path, shelf: Shelf, found: Found, energy: Metering, teller: Teller) -> Recorded:
+def _into(path: Path, shelf: Shelf, found: Found, energy: Metering, output: Output) -> Recorded:
     """Record what is not recorded yet."""
     from jetsel.calibrate import record as recording
     from jetsel.daemon.family import served_models
@@ -197,7 +197,7 @@ def _into(path: Path, shelf: Shelf, found: Found, energy: Metering, teller: Tell
         raise CalibrationError(f"{path.parent}: {fault.strerror}: say where to record with --recording FILE") from fault
     # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
     asked = replace(family, models=tuple(served_models(family, config).values()))
-    with teller.interruptible() as stop, recording.loaded_models(asked, config) as engines:
+    with output.interruptible() as stop, recording.loaded_models(asked, config) as engines:
         options = recording.Options(
             limits=limits_of(config),
             meter=energy.here.meter,
@@ -206,14 +206,14 @@ def _into(path: Path, shelf: Shelf, found: Found, energy: Metering, teller: Tell
             idle_half_w=energy.here.idle_half_w,
             sysfs=config.power.sysfs,
         )
-        done = recording.record(path, family, engines, found, options, tell=teller.recording, stop=stop)
+        done = recording.record(path, family, engines, found, options, tell=output.recording, stop=stop)
     if not done.finished:
         raise KeyboardInterrupt
     return done
 
 
 def fit(
-    shelf: Shelf, loaded: Loaded, goal: Goal, criterion: Literal["top1", "top5"], theta: float, teller: Teller
+    shelf: Shelf, loaded: Loaded, goal: Goal, criterion: Literal["top1", "top5"], theta: float, output: Output
 ) -> Calibrated:
     """Compare every policy on held-out photographs, and fit the calibration."""
     from jetsel.calibrate.assemble import Identity
@@ -239,7 +239,7 @@ def fit(
         Identity(family.name, family.labels.sha256, loaded.models_sha256, table_hash(), family.decode_px),
         order,
         FeatureClock(paths, family.decode_px, limits, loaded.times.features_ms),
-        teller.fitting,
+        output.fitting,
     )
 
 
@@ -268,7 +268,7 @@ def _installed(shelf: Shelf, models_sha256: Mapping[str, str]) -> Calibration | 
 
 
 def _finish(
-    shelf: Shelf, found: Calibrated, report: Path, teller: Teller, endpoint: str | None, *, force: bool
+    shelf: Shelf, found: Calibrated, report: Path, output: Output, endpoint: str | None, *, force: bool
 ) -> None:
     """Install what is better, and write the report where its libraries are installed; its gist is printed anyway."""
     import msgspec
@@ -288,4 +288,4 @@ def _finish(
     except OSError as fault:
         done = "nothing was installed" if entry is None else f"number {entry.number} was installed"
         raise CalibrationError(f"{report}: {fault.strerror}: {done}; name another file with --report") from fault
-    teller.finished(found, None if page is None else report, entry, None if told is None else told.said)
+    output.finished(found, None if page is None else report, entry, None if told is None else told.said)

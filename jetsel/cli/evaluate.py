@@ -39,7 +39,7 @@ def evaluate(
     from jetsel.calibrate.from_files import FeatureClock
     from jetsel.cli import shelf as shelves
     from jetsel.cli.calibrate import models_of, record
-    from jetsel.cli.telling import Teller
+    from jetsel.cli.progress import Output
     from jetsel.daemon.family import served_models
     from jetsel.daemon.snapshot import limits_of
     from jetsel.errors import CalibrationError
@@ -53,9 +53,9 @@ def evaluate(
     wanted = [] if ALL in (policy or [ALL]) else policy or []
     asked(tuple(served_models(family_here, shelf.config)), calibration, criterion, wanted, shelf.config.policies)
     limits = limits_of(shelf.config)
-    with tempfile.TemporaryDirectory(prefix="jetsel-") as folder, Teller(as_json=False, quiet=json) as teller:
+    with tempfile.TemporaryDirectory(prefix="jetsel-") as folder, Output(as_json=False, quiet=json) as output:
         path = Path(folder, "recording.sqlite")
-        loaded = record(shelf, path, photos, label_map, labels_from, None, teller)
+        loaded = record(shelf, path, photos, label_map, labels_from, None, output)
         clock = FeatureClock(loaded.recording.paths, family_here.decode_px, limits, loaded.times.features_ms)
         policies, bounds = judged(
             loaded.recording,
