@@ -1,4 +1,4 @@
-"""A recording that is killed with SIGKILL at random points ends as the one that nothing interrupted."""
+"""A recording that is killed with SIGKILL at any point ends as the one that nothing interrupted."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from jetsel.calibrate.record import loaded_models, record
 from jetsel.engines import Engine
 from tests.unit.calibrate.record.making import LABELS, TEN_TIMED, content, family, found, put, rows
 
-KILLS = 20
+KILLS = 8
 PHOTOGRAPHS = 60
 ROOT = Path(__file__).parents[2]
 
@@ -28,14 +26,15 @@ ROOT = Path(__file__).parents[2]
 CHILD = """
 import sys
 from pathlib import Path
-from jetsel.calibrate.record import loaded_models, record, store
+from jetsel.calibrate.record import loaded_models, progress, record, store
 from tests.unit.calibrate.record.making import TEN_TIMED, family, found
 store.COMMIT_EVERY_S = 0.01
+progress.EVERY_S = 0.0
 both = family("xs", "s")
 photographs = found(Path(sys.argv[1]))
 with loaded_models(both) as engines:
     print("begin", flush=True)
-    record(Path(sys.argv[2]), both, engines, photographs, TEN_TIMED)
+    record(Path(sys.argv[2]), both, engines, photographs, TEN_TIMED, lambda told: print(told, flush=True))
     print("end", flush=True)
 """
 BOTH = family("xs", "s")
@@ -72,10 +71,15 @@ def begin(photographs: Path, path: Path) -> subprocess.Popen[str]:
     return process
 
 
-def end(process: subprocess.Popen[str]) -> None:
+def killed(photographs: Path, path: Path, after: int) -> None:
+    """Record, and kill the process after it has told so many times how far it is."""
+    process = begin(photographs, path)
     assert process.stdout is not None
+    for _ in range(after):
+        process.stdout.readline()
+    process.send_signal(signal.SIGKILL)
     process.stdout.close()
-    process.wait(30)
+    assert process.wait(30) == -signal.SIGKILL
 
 
 def written(path: Path) -> int:
@@ -89,30 +93,21 @@ def written(path: Path) -> int:
         return len(rows(copy, "SELECT 1 FROM photographs"))
 
 
-def test_twenty_killed_recordings_end_as_one_that_was_not(
+@pytest.mark.slow
+def test_killed_recordings_end_as_one_that_was_not(
     photographs: Path, engines: dict[str, Engine], tmp_path: Path
 ) -> None:
     process = begin(photographs, tmp_path / "whole.db")
-    began = time.monotonic()
-    assert process.communicate()[0] == "end\n"
-    lasts_s = time.monotonic() - began
+    told = process.communicate()[0].splitlines()
+    assert told.pop() == "end"
     whole = content(tmp_path / "whole.db")
     assert (len(whole["photographs"]), len(whole["predictions"]), len(whole["timed"])) == (59, 118, 20)
     assert len(whole["skipped"]) == 5
-
-    draw = np.random.default_rng(os.getpid())
-    partly = killed = left_open = 0
-    while killed < KILLS:
-        path = tmp_path / f"{draw.integers(2**40)}.db"
-        process = begin(photographs, path)
-        time.sleep(draw.uniform(0, lasts_s))
-        process.send_signal(signal.SIGKILL)
-        end(process)
-        if process.returncode == 0:  # it was quicker than the first
-            lasts_s *= 0.8
-            continue
-        killed += 1
-        partly += 0 < written(path) < 59
+    partly = left_open = 0
+    for after in range(0, len(told), len(told) // KILLS):
+        path = tmp_path / f"{after}.db"
+        killed(photographs, path, after)
+        partly += path.exists() and 0 < written(path) < 59
         left_open += path.with_name(f"{path.name}-wal").exists()
         assert record(path, BOTH, engines, found(photographs), TEN_TIMED).finished
         assert content(path) == whole
@@ -120,17 +115,14 @@ def test_twenty_killed_recordings_end_as_one_that_was_not(
     assert left_open >= 1
 
 
+@pytest.mark.slow
 def test_one_recording_killed_again_and_again_gets_done(photographs: Path, tmp_path: Path) -> None:
     path = tmp_path / "recording.db"
     before = 0
-    for _ in range(3):
-        process = begin(photographs, path)
-        time.sleep(0.15)
-        process.send_signal(signal.SIGKILL)
-        end(process)
-        after = written(path)
-        assert after >= before
-        before = after
-    process = begin(photographs, path)
-    assert process.communicate()[0] == "end\n"
+    for after in (70, 90, 110):
+        killed(photographs, path, after)
+        now = written(path)
+        assert now >= before
+        before = now
+    assert begin(photographs, path).communicate()[0].endswith("end\n")
     assert written(path) == 59

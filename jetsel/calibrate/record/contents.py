@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +18,8 @@ _PAGE = 256
 _CHUNK_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class Content:
-    """A file as it was hashed; sha256 in hexadecimal."""
-
-    size_bytes: int
-    mtime_ns: int
-    sha256: str
+Content = tuple[int, int, str]
+"""A file as it was hashed: size in bytes, time of its last change in ns, SHA-256 in hexadecimal."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +40,7 @@ def claim(store: Store, found: Found, workers: int, tell: Tell | None, stop: Sto
     The same content counts once, under the first of its paths; under two labels it counts not at all. What is left out
     is listed anew by each run. A photograph recorded before under another label takes the one it has now.
     """
-    execute = store.connection.execute
-    execute("CREATE TEMP TABLE claims (path TEXT, class INTEGER, label TEXT, sha256 TEXT)")
+    copies: dict[str, list[Labelled]] = defaultdict(list)
     unreadable: list[tuple[Path, str]] = []
     reporter = Reporter("reading", len(found.photographs), tell)
     with closing(in_order(_content, _remembered(store, found.photographs), workers)) as contents:
@@ -53,15 +48,19 @@ def claim(store: Store, found: Found, workers: int, tell: Tell | None, stop: Sto
             if isinstance(content, str):
                 unreadable.append((photograph.path, content))
             else:
-                _note(store, photograph, known, content)
+                copies[content[2]].append(photograph)
+                if content != known:
+                    row = (str(photograph.path), *content)
+                    store.connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", row)
             store.tick()
             reporter.reach(done)
             if stop.is_set():
                 return False
-    execute("DELETE FROM skipped")
+    store.connection.execute("DELETE FROM skipped")
     store.skip((skipped.path, skipped.reason) for skipped in found.skipped)
     store.skip(unreadable)
-    _settle(store)
+    _choose(store, copies)
+    _list_tasks(store)
     return True
 
 
@@ -94,7 +93,7 @@ def _remembered(store: Store, photographs: tuple[Labelled, ...]) -> Iterator[tup
         row = store.connection.execute(
             "SELECT size_bytes, mtime_ns, sha256 FROM files WHERE path = ?", (str(photograph.path),)
         ).fetchone()
-        yield photograph, None if row is None else Content(*row)
+        yield photograph, row
 
 
 def _content(item: tuple[Labelled, Content | None]) -> Content | str:
@@ -102,7 +101,7 @@ def _content(item: tuple[Labelled, Content | None]) -> Content | str:
     photograph, known = item
     try:
         status = photograph.path.stat()
-        if known is not None and (known.size_bytes, known.mtime_ns) == (status.st_size, status.st_mtime_ns):
+        if known is not None and known[:2] == (status.st_size, status.st_mtime_ns):
             return known
         digest = hashlib.sha256()
         with photograph.path.open("rb") as file:
@@ -110,48 +109,38 @@ def _content(item: tuple[Labelled, Content | None]) -> Content | str:
                 digest.update(chunk)
     except OSError as fault:
         return f"unreadable: {fault.strerror}"
-    return Content(status.st_size, status.st_mtime_ns, digest.hexdigest())
+    return status.st_size, status.st_mtime_ns, digest.hexdigest()
 
 
-def _note(store: Store, photograph: Labelled, known: Content | None, content: Content) -> None:
-    path = str(photograph.path)
-    store.connection.execute(
-        "INSERT INTO claims VALUES (?, ?, ?, ?)", (path, photograph.class_number, photograph.label, content.sha256)
-    )
-    if content != known:
-        store.connection.execute(
-            "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)",
-            (path, content.size_bytes, content.mtime_ns, content.sha256),
-        )
+def _choose(store: Store, copies: Mapping[str, list[Labelled]]) -> None:
+    """Take the first path of each content, its label with it, and list the others and those that contradict.
 
-
-def _settle(store: Store) -> None:
-    """Choose one path for each content, list the others, relabel, and make the list of what is to be done."""
+    What was recorded before gets the place and the label that it has now.
+    """
     execute = store.connection.execute
-    execute("CREATE INDEX temp.claims_by_content ON claims (sha256, path)")
-    # SQLite takes a row's other columns from where MIN was found.
-    execute(
-        "CREATE TEMP TABLE chosen AS SELECT MIN(path) AS path, sha256, class, label FROM claims"
-        " GROUP BY sha256 HAVING COUNT(DISTINCT class) < 2"
-    )
-    execute("CREATE UNIQUE INDEX temp.chosen_by_content ON chosen (sha256)")
-    execute(
-        "INSERT OR REPLACE INTO skipped SELECT claims.path, 'duplicate: the same file as ' || chosen.path"
-        " FROM claims JOIN chosen USING (sha256) WHERE claims.path != chosen.path"
-    )
-    execute(
-        "INSERT OR REPLACE INTO skipped SELECT path, 'contradictory: the same file is labelled ' || one || ' and '"
-        " || other || '; keep one' FROM claims JOIN (SELECT sha256, MIN(label) AS one, MAX(label) AS other FROM claims"
-        " GROUP BY sha256 HAVING COUNT(DISTINCT class) > 1) USING (sha256)"
-    )
-    execute("DELETE FROM photographs WHERE sha256 IN (SELECT sha256 FROM claims EXCEPT SELECT sha256 FROM chosen)")
-    changed = execute(
-        "SELECT id, c.path, c.class, c.label FROM chosen c JOIN photographs p USING (sha256)"
-        " WHERE p.path != c.path OR (c.class IS NOT NULL AND (p.class IS NOT c.class OR p.label IS NOT c.label))"
-    ).fetchall()
-    for photograph, path, class_number, label in changed:
-        store.relabel(photograph, path, class_number, label)
-    execute(
+    execute("CREATE TEMP TABLE chosen (path TEXT, sha256 TEXT PRIMARY KEY, class INTEGER, label TEXT)")
+    for sha256, photographs in copies.items():
+        first, *others = sorted(photographs, key=lambda photograph: str(photograph.path))
+        labels = {photograph.class_number: photograph.label or "" for photograph in photographs}
+        if len(labels) > 1:
+            one, other = min(labels.values()), max(labels.values())
+            reason = f"contradictory: the same file is labelled {one} and {other}; keep one"
+            store.skip((photograph.path, reason) for photograph in photographs)
+            execute("DELETE FROM photographs WHERE sha256 = ?", (sha256,))
+        else:
+            store.skip((other.path, f"duplicate: the same file as {first.path}") for other in others)
+            row = (str(first.path), first.class_number, first.label, sha256)
+            execute("INSERT INTO chosen (path, class, label, sha256) VALUES (?, ?, ?, ?)", row)
+            execute(
+                "UPDATE photographs SET path = ?, class = COALESCE(?, class), label = COALESCE(?, label)"
+                " WHERE sha256 = ?",
+                row,
+            )
+
+
+def _list_tasks(store: Store) -> None:
+    """Make the list of what is to be done, in the order of paths."""
+    store.connection.execute(
         "CREATE TEMP TABLE todo AS SELECT c.path, c.sha256, COALESCE(c.class, p.class) AS class, c.label,"
         " p.id AS photograph FROM chosen c"
         " LEFT JOIN photographs p USING (sha256) WHERE (SELECT COUNT(*) FROM predictions WHERE photograph = p.id"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal
 
 from msgspec import Struct
 
@@ -24,13 +25,8 @@ class Progress(Struct, frozen=True):
 
 
 Tell = Callable[[Progress], None]
-
-
-class Stop(Protocol):
-    """Whether the work shall end at the next photograph, as a threading.Event says it."""
-
-    def is_set(self) -> bool:
-        """Return whether it shall."""
+Stop = threading.Event
+"""Set where the work shall end at the next photograph."""
 
 
 class Reporter:

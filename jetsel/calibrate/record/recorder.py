@@ -16,14 +16,14 @@ from jetsel import image
 from jetsel.calibrate.record.bounded import in_order
 from jetsel.calibrate.record.conditions import gather
 from jetsel.calibrate.record.contents import Task, claim, count_tasks, tasks
-from jetsel.calibrate.record.examine import Examiner, Facts, Said, Seen
+from jetsel.calibrate.record.examine import Examiner, Facts, Seen
 from jetsel.calibrate.record.metering import EnergyPlan, meter_models
 from jetsel.calibrate.record.noise import Watch
 from jetsel.calibrate.record.photographs import Found, count_reasons
 from jetsel.calibrate.record.progress import Reporter, Stop, Tell
 from jetsel.calibrate.record.repeats import Plan
 from jetsel.calibrate.record.schema import faults
-from jetsel.calibrate.record.store import Store, rightness
+from jetsel.calibrate.record.store import Store
 from jetsel.calibrate.record.timing import Bench, time_models
 from jetsel.config import Config, host_settings
 from jetsel.engines import Backends, Engine, warm_up
@@ -37,7 +37,7 @@ DEFAULTS = Config()
 
 @dataclass(frozen=True)
 class Options:
-    """How to record. workers: threads that decode and infer; retime: time and meter all anew, as on a quieter machine.
+    """How to record. workers: threads that decode and infer.
 
     meter: None where energy is not measured, and unmetered says why. doubt: why what is measured may not be right.
     idle_half_w: half of the 95 % interval of the idle power that the meter deducts. sysfs: as [power] has it.
@@ -51,7 +51,6 @@ class Options:
     doubt: str | None = None
     idle_half_w: float = 0.0
     energy: EnergyPlan = field(default_factory=EnergyPlan)
-    retime: bool = False
     sysfs: str = "/sys"
 
 
@@ -121,9 +120,6 @@ def record(
     with faults(path), Store(path, family) as store, _one_opencv_thread():
         store.adopt(models, family.models[0])
         number = store.begin(conditions)
-        if options.retime:
-            store.connection.execute("DELETE FROM timings")
-            store.connection.execute("DELETE FROM energies")
         finished = claim(store, found, options.workers, tell, halt)
         recorded = 0
         if finished:
@@ -162,7 +158,12 @@ def _examine_all(store: Store, examiner: Examiner, options: Options, tell: Tell 
 def _write(store: Store, task: Task, seen: Seen) -> None:
     photograph = task.photograph if seen.facts is None else _write_facts(store, task, seen.facts)
     for name, said in seen.said.items():
-        _write_said(store, photograph, task.class_number, name, said)
+        embedding = None if said.embedding is None else said.embedding.tobytes()
+        store.connection.execute(
+            "INSERT INTO predictions (photograph, model, logits, embedding) SELECT ?, id, ?, ? FROM wanted"
+            " WHERE name = ?",
+            (photograph, said.logits.tobytes(), embedding, name),
+        )
 
 
 def _write_facts(store: Store, task: Task, facts: Facts) -> int | None:
@@ -177,15 +178,6 @@ def _write_facts(store: Store, task: Task, facts: Facts) -> int | None:
         ),
     )
     return done.lastrowid
-
-
-def _write_said(store: Store, photograph: int | None, class_number: int | None, name: str, said: Said) -> None:
-    top1, top5 = rightness(said.logits, class_number)
-    embedding = None if said.embedding is None else said.embedding.tobytes()
-    store.connection.execute(
-        "INSERT INTO predictions SELECT ?, id, ?, ?, ?, ? FROM wanted WHERE name = ?",
-        (photograph, said.logits.tobytes(), embedding, top1, top5, name),
-    )
 
 
 def _refuse_none(store: Store, found: Found) -> None:

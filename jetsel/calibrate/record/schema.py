@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,29 +17,11 @@ FORMAT = "jetsel-recording"
 VERSION = 2
 
 _PATIENCE_S = 1.0  # with a process that has the file
-_NEWER = "upgrade jetsel, or record anew"
 
-_TIMINGS = """CREATE TABLE timings (
-        photograph INTEGER NOT NULL REFERENCES photographs ON DELETE CASCADE,
-        model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
-        conditions INTEGER NOT NULL REFERENCES conditions,
-        mean_ms REAL NOT NULL, half_width_ms REAL NOT NULL, repeats INTEGER NOT NULL,
-        PRIMARY KEY (photograph, model))"""
-_TIMINGS_OF_MODEL = "CREATE INDEX timings_of_model ON timings (model)"
 # unmetered: why that run metered no energy. energies: means of one run over windows of repeated runs, model NULL where
 # the features were extracted; scatter_mj and idle_mj: see metering.Metered, sensor_mj: energies.py; mean_mj NULL for
-# the reason.
-_ENERGIES = (
-    """CREATE TABLE energies (
-        photograph INTEGER NOT NULL REFERENCES photographs ON DELETE CASCADE,
-        model INTEGER REFERENCES models ON DELETE CASCADE,
-        conditions INTEGER NOT NULL REFERENCES conditions,
-        mean_mj REAL, scatter_mj REAL, sensor_mj REAL, idle_mj REAL, mean_ms REAL,
-        windows INTEGER NOT NULL, runs INTEGER NOT NULL, reason TEXT)""",
-    "CREATE UNIQUE INDEX energies_of ON energies (photograph, COALESCE(model, 0))",
-)
-# near_hash: the 64 bits of near.perceptual_hash as a signed number, which is what SQLite has. features: float32; logits
-# and embedding: float16, little-endian. files remembers contents by size and date, so that no file is hashed twice.
+# the reason. near_hash: the 64 bits of near.perceptual_hash as a signed number, which is what SQLite has. features:
+# float32; logits and embedding: float16, little-endian. files: contents by size and date, so that none is hashed twice.
 _TABLES = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE models (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, sha256 TEXT NOT NULL)",
@@ -51,32 +32,27 @@ _TABLES = (
     """CREATE TABLE predictions (
         photograph INTEGER NOT NULL REFERENCES photographs ON DELETE CASCADE,
         model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
-        logits BLOB NOT NULL, embedding BLOB, top1 INTEGER, top5 INTEGER, PRIMARY KEY (photograph, model))""",
+        logits BLOB NOT NULL, embedding BLOB, PRIMARY KEY (photograph, model))""",
     "CREATE INDEX predictions_of_model ON predictions (model)",
     """CREATE TABLE conditions (
         id INTEGER PRIMARY KEY, started TEXT NOT NULL, found TEXT NOT NULL, noisy TEXT, unmetered TEXT)""",
-    _TIMINGS,
-    _TIMINGS_OF_MODEL,
-    *_ENERGIES,
+    """CREATE TABLE timings (
+        photograph INTEGER NOT NULL REFERENCES photographs ON DELETE CASCADE,
+        model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
+        conditions INTEGER NOT NULL REFERENCES conditions,
+        mean_ms REAL NOT NULL, half_width_ms REAL NOT NULL, repeats INTEGER NOT NULL,
+        PRIMARY KEY (photograph, model))""",
+    "CREATE INDEX timings_of_model ON timings (model)",
+    """CREATE TABLE energies (
+        photograph INTEGER NOT NULL REFERENCES photographs ON DELETE CASCADE,
+        model INTEGER REFERENCES models ON DELETE CASCADE,
+        conditions INTEGER NOT NULL REFERENCES conditions,
+        mean_mj REAL, scatter_mj REAL, sensor_mj REAL, idle_mj REAL, mean_ms REAL,
+        windows INTEGER NOT NULL, runs INTEGER NOT NULL, reason TEXT)""",
+    "CREATE UNIQUE INDEX energies_of ON energies (photograph, COALESCE(model, 0))",
     "CREATE TABLE skipped (path TEXT PRIMARY KEY, reason TEXT NOT NULL)",
     "CREATE TABLE files (path TEXT PRIMARY KEY, size_bytes INTEGER, mtime_ns INTEGER, sha256 TEXT NOT NULL)",
 )
-
-# Version 1 never held an energy: no meter was there.
-_UPGRADES = {
-    "1": (
-        *_ENERGIES,
-        "ALTER TABLE conditions ADD COLUMN unmetered TEXT",
-        "UPDATE conditions SET unmetered = 'recorded before there was a meter'",
-        "CREATE TABLE before AS SELECT photograph, model, conditions, mean_ms, half_width_ms, repeats FROM timings",
-        "DROP TABLE timings",
-        _TIMINGS,
-        "INSERT INTO timings SELECT * FROM before",
-        "DROP TABLE before",
-        _TIMINGS_OF_MODEL,
-        f"UPDATE meta SET value = '{VERSION}' WHERE key = 'version'",
-    )
-}
 
 _REPAIRS = {
     "not a database": "is no recording of jetsel; name another file",
@@ -110,8 +86,7 @@ def foreign(path: Path) -> Iterator[None]:
 def create_or_open(path: Path, family: Family) -> sqlite3.Connection:
     """Open a recording of this family for writing, made where there is none; no other process can open it meanwhile.
 
-    One of an older version is brought up to date.
-    Raises CalibrationError for a file that is foreign, too new, in use, or bound to something else.
+    Raises CalibrationError for a file that is foreign, of another version, in use, or bound to something else.
     """
     if path.is_file():
         _opened(path, family, to_write=True).close()  # nothing of a foreign file is changed
@@ -127,8 +102,6 @@ def create_or_open(path: Path, family: Family) -> sqlite3.Connection:
                 for table in _TABLES:
                     connection.execute(table)
                 connection.executemany("INSERT INTO meta VALUES (?, ?)", _bonds(family).items())
-            for statement in _UPGRADES.get(read_meta(connection)["version"], ()):
-                connection.execute(statement)
             connection.execute("COMMIT")
         except BaseException:
             connection.close()
@@ -146,7 +119,7 @@ def open_to_read(path: Path, family: Family | None) -> sqlite3.Connection:
 
 
 def _opened(path: Path, family: Family | None, *, to_write: bool) -> sqlite3.Connection:
-    """to_write: accept an older version too, and a file without tables, as a kill in its first moment leaves it."""
+    """to_write: accept a file without tables too, as a kill in its first moment leaves it."""
     if not path.is_file():
         raise CalibrationError(f"{path}: there is no recording; record photographs first")
     with faults(path):
@@ -155,7 +128,7 @@ def _opened(path: Path, family: Family | None, *, to_write: bool) -> sqlite3.Con
             connection.execute("PRAGMA trusted_schema=OFF")  # a foreign file's views may not call functions of effect
             connection.execute("PRAGMA cell_size_check=ON")  # both: sqlite.org/security.html, on files of others
             if not (to_write and _is_empty(connection)):
-                _check(connection, path, family, {str(VERSION), *(_UPGRADES if to_write else ())})
+                _check(connection, path, family)
         except BaseException:
             connection.close()
             raise
@@ -183,12 +156,14 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
 
 
-def _check(connection: sqlite3.Connection, path: Path, family: Family | None, versions: AbstractSet[str]) -> None:
+def _check(connection: sqlite3.Connection, path: Path, family: Family | None) -> None:
     meta = read_meta(connection)
     if meta.get("format") != FORMAT:
         raise CalibrationError(f"{path}: is no recording of jetsel; name another file")
-    if meta["version"] not in versions:
-        repair = "recording into it once more brings it up to date" if meta["version"] in _UPGRADES else _NEWER
+    if meta["version"] != str(VERSION):
+        repair = (
+            "delete it and record again" if meta["version"] == "1" else "upgrade jetsel, or record into another file"
+        )
         raise CalibrationError(f"{path}: is of format {meta['version']} and this jetsel reads {VERSION}; {repair}")
     if family is None:
         return

@@ -9,12 +9,9 @@ from pathlib import Path
 from types import TracebackType
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from jetsel.calibrate.record.conditions import Conditions
 from jetsel.calibrate.record.schema import create_or_open
-from jetsel.premodel import is_right
 from jetsel.zoo import Family, Model
 
 COMMIT_EVERY_S = 1.0
@@ -100,33 +97,3 @@ class Store:
         """List files that are left out."""
         rows = ((str(path), reason) for path, reason in skipped)
         self.connection.executemany("INSERT OR REPLACE INTO skipped VALUES (?, ?)", rows)
-
-    def relabel(self, photograph: int, path: str, class_number: int | None, label: str | None) -> None:
-        """Give a recorded photograph another place and label, and judge again who was right; None keeps the label."""
-        if class_number is None:
-            self.connection.execute("UPDATE photographs SET path = ? WHERE id = ?", (path, photograph))
-            return
-        self.connection.execute(
-            "UPDATE photographs SET path = ?, class = ?, label = ? WHERE id = ?",
-            (path, class_number, label, photograph),
-        )
-        rows = self.connection.execute(
-            "SELECT model, logits FROM predictions WHERE photograph = ?", (photograph,)
-        ).fetchall()
-        for model, logits in rows:
-            top1, top5 = rightness(np.frombuffer(logits, "<f2"), class_number)
-            self.connection.execute(
-                "UPDATE predictions SET top1 = ?, top5 = ? WHERE photograph = ? AND model = ?",
-                (top1, top5, photograph, model),
-            )
-
-
-def rightness(logits: NDArray[np.float16], class_number: int | None) -> tuple[bool | None, bool | None]:
-    """Whether the class is the first, and among the first five, of the stored (c,) logits; None without a class.
-
-    Computed from what is stored, so that it agrees with every replay.
-    """
-    if class_number is None:
-        return None, None
-    rows, classes = logits[None], np.array([class_number])
-    return bool(is_right(rows, classes, "top1")[0]), bool(is_right(rows, classes, "top5")[0])

@@ -68,7 +68,7 @@ def content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
         ),
         "predictions": rows(
             path,
-            "SELECT path, name, logits, embedding, top1, top5 FROM predictions JOIN models ON models.id = model"
+            "SELECT path, name, logits, embedding FROM predictions JOIN models ON models.id = model"
             " JOIN photographs ON photographs.id = photograph ORDER BY path, name",
         ),
         "timed": rows(

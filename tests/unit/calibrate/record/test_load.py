@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -62,13 +61,6 @@ def test_arrays_stand_in_the_order_of_paths_and_cost(whole: Path) -> None:
     assert recording.embeddings.shape == (7, BOTH.models[0].manifest.embedding_width)
     assert recording.groups is not None
     assert recording.groups.tolist() == [0, 1, 2, 3, 4, 5, 0]
-    stored = rows(
-        whole,
-        "SELECT top1, top5 FROM predictions JOIN photographs p ON p.id = photograph JOIN models m ON m.id = model"
-        " ORDER BY name = 's', path",
-    )
-    assert np.array_equal(recording.right("top1").T.ravel(), np.array(stored)[:, 0] == 1)
-    assert np.array_equal(recording.right("top5").T.ravel(), np.array(stored)[:, 1] == 1)
     assert loaded.models_sha256 == {model.manifest.name: model.manifest.sha256 for model in BOTH.models}
 
 
@@ -178,13 +170,6 @@ def test_photographs_that_are_elsewhere_by_now_stay_and_those_here_are_timed(
     record(copy, BOTH, engines, found(put(tmp_path / "more", 2, first_seed=20)), QUICK)
     loaded = load(copy, BOTH)
     assert (len(loaded.recording.classes), loaded.times.photographs) == (9, 2)
-
-
-def test_times_may_be_taken_anew(copy: Path, whole: Path, engines: Mapping[str, Engine]) -> None:
-    change(copy, "UPDATE timings SET mean_ms = 1000.0")
-    options = dataclasses.replace(QUICK, retime=True)
-    record(copy, BOTH, engines, found(whole.parent / "photos"), options)
-    assert len(rows(copy, "SELECT 1 FROM timings WHERE mean_ms < 1000.0")) == 8
 
 
 @pytest.mark.parametrize(

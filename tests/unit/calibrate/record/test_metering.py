@@ -16,7 +16,6 @@ from jetsel.calibrate.record import EnergyPlan, Loaded, Options, Progress, load,
 from jetsel.calibrate.record.energies import why_not_metered
 from jetsel.calibrate.record.metering import Metered, Windows
 from jetsel.engines import Engine
-from jetsel.errors import CalibrationError
 from jetsel.power.integration import FEWEST, Reading
 from tests.unit.calibrate.record.making import QUICK, family, found, put, rows
 
@@ -323,16 +322,6 @@ def test_energies_of_another_machine_and_of_other_weights_are_dropped(
     assert rows(path, METERED) == []
 
 
-def test_all_is_metered_anew_where_times_are_taken_anew(
-    photographs: Path, path: Path, engines: Mapping[str, Engine]
-) -> None:
-    record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES)))
-    rows_changed(path, "UPDATE energies SET mean_mj = 1.0")
-    record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES), retime=True))
-    assert rows(path, "SELECT 1 FROM energies WHERE mean_mj = 1.0") == []
-    assert len(rows(path, METERED)) == 6
-
-
 def test_a_board_s_energies_replace_those_of_the_recording(
     photographs: Path, path: Path, engines: Mapping[str, Engine]
 ) -> None:
@@ -349,34 +338,6 @@ def test_a_board_s_energies_replace_those_of_the_recording(
         None,
         "not every model is metered: record until it has ended",
     )
-
-
-def test_a_recording_of_the_version_before_is_brought_up_to_date_and_nothing_of_it_is_lost(
-    photographs: Path, path: Path, engines: Mapping[str, Engine]
-) -> None:
-    record(path, BOTH, engines, found(photographs), options(None))
-    timings = rows(path, "SELECT * FROM timings ORDER BY photograph, model")
-    for statement in (
-        "DROP TABLE energies",
-        "ALTER TABLE conditions DROP COLUMN unmetered",
-        "ALTER TABLE timings ADD COLUMN energy_mj REAL",
-        "ALTER TABLE timings ADD COLUMN energy_reason TEXT",
-        "UPDATE timings SET energy_reason = 'no meter'",
-        "UPDATE meta SET value = '1' WHERE key = 'version'",
-    ):
-        rows_changed(path, statement)
-    with pytest.raises(
-        CalibrationError, match="of format 1 and this jetsel reads 2; recording into it once more brings"
-    ):
-        load(path, BOTH)
-    done = record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES)))
-    assert (done.recorded, done.photographs) == (0, 6)
-    assert rows(path, "SELECT * FROM timings ORDER BY photograph, model") == timings
-    assert rows(path, "SELECT unmetered FROM conditions ORDER BY id") == [
-        ("recorded before there was a meter",),
-        (None,),
-    ]
-    assert load(path, BOTH).times.energies is not None
 
 
 def test_a_plan_of_no_photographs_meters_nothing_and_says_so(
