@@ -75,23 +75,13 @@ class AsyncClient(Settings):
         read, BadImageError and ImageTooLargeError before sending, and what every call raises.
         """
         if isinstance(image, str | os.PathLike):
-            payload = await asyncio.to_thread(payload_of, image, channels, self.max_image_mb)
+            data, pixels = await asyncio.to_thread(payload_of, image, channels, self.max_image_mb)
         else:
-            payload = payload_of(image, channels, self.max_image_mb)
+            data, pixels = payload_of(image, channels, self.max_image_mb)
         request = Classify(
-            PROTOCOL_VERSION,
-            "",
-            family,
-            top_k,
-            policy,
-            model,
-            deadline_ms,
-            criterion,
-            on_doubt,
-            explain,
-            payload.pixels,
+            PROTOCOL_VERSION, "", family, top_k, policy, model, deadline_ms, criterion, on_doubt, explain, pixels
         )
-        return await self._ask(request, payload.data, timeout_ms, Answer)
+        return await self._ask(request, data, timeout_ms, Answer)
 
     async def status(self, *, timeout_ms: float | None = None) -> StatusReply:
         """Return what the daemon serves and how it fares; it answers while it loads, too."""

@@ -76,21 +76,11 @@ class Client(Settings):
         every setting. Raises OSError where a path cannot be read, BadImageError and ImageTooLargeError before sending,
         and what every call raises.
         """
-        payload = payload_of(image, channels, self.max_image_mb)
+        data, pixels = payload_of(image, channels, self.max_image_mb)
         request = Classify(
-            PROTOCOL_VERSION,
-            "",
-            family,
-            top_k,
-            policy,
-            model,
-            deadline_ms,
-            criterion,
-            on_doubt,
-            explain,
-            payload.pixels,
+            PROTOCOL_VERSION, "", family, top_k, policy, model, deadline_ms, criterion, on_doubt, explain, pixels
         )
-        return self._ask(request, payload.data, timeout_ms, Answer)
+        return self._ask(request, data, timeout_ms, Answer)
 
     def status(self, *, timeout_ms: float | None = None) -> StatusReply:
         """Return what the daemon serves and how it fares; it answers while it loads, too."""

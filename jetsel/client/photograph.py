@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from jetsel.errors import BadImageError, ImageTooLargeError
 from jetsel.wire import Pixels
@@ -27,8 +26,7 @@ Photograph = str | os.PathLike[str] | bytes | bytearray | memoryview | ArrayLike
 """A path; a whole JPEG, PNG, WebP or BMP; or pixels, (height, width, 3) or gray (height, width), uint8."""
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(NamedTuple):
     """Frame two, and what frame one says of it. `pixels` is None where the image is encoded."""
 
     data: bytes | memoryview

@@ -75,7 +75,7 @@ class Dispatcher:
         self._flying: dict[Flight, Job] = {}
         self._in_hand: set[Job] = set()  # what was taken in and is not answered
         self._lost_replies = 0
-        self.sleep = port.waiter()
+        self.sleep = port.sleep
 
     # What the workers call.
 

@@ -71,11 +71,8 @@ class Port:
         self._has_called = False
         self._has_just_heard = False  # a thread that has slept need not look again for what it woke to
 
-    def waiter(self) -> Callable[[], None]:
-        """Return what a thread calls to sleep until a message may have come, `wake` was called, or it is time."""
-        return self._sleep
-
-    def _sleep(self) -> None:
+    def sleep(self) -> None:
+        """Sleep until a message may have come, `wake` was called, or `heartbeat_ms` is over."""
         self._hear(self.heartbeat_ms / 1e3, is_awake=False)
         self._has_just_heard = True
 
@@ -211,16 +208,15 @@ class Port:
         """Have a connection write, and be told when it can write on; hang up where it cannot."""
         try:
             write()
-            if bool(connection.unsent) != (connection.fd in self._slow):
-                self._epoll.modify(connection.fd, _NEWS | (select.EPOLLOUT if connection.unsent else 0))
+            if connection.unsent and connection.fd not in self._slow:
+                self._slow[connection.fd] = connection
+                self._epoll.modify(connection.fd, _NEWS | select.EPOLLOUT)
+            elif not connection.unsent and self._slow.pop(connection.fd, None) is not None:
+                self._epoll.modify(connection.fd, _NEWS)
         except (OSError, MemoryError):
             self._drop(connection)
             return
-        if connection.unsent:
-            self._slow[connection.fd] = connection
-        else:
-            self._slow.pop(connection.fd, None)
-        if connection.unread_bytes > UNREAD_BYTES:
+        if connection.unsent_bytes > UNREAD_BYTES:
             self._shed(connection, "does not read its replies")
         self._count(connection)
 
@@ -254,8 +250,6 @@ class Port:
     @property
     def is_quiet(self) -> bool:
         """Whether no message waits to be taken and no reply waits for its reader."""
-        if self._closed:
-            return not self._slow
         self._hear(0.0, is_awake=True)
         if self._ready:
             self._call()  # whoever would have heard of it

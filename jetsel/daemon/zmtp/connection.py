@@ -41,8 +41,8 @@ class Connection:
         self.sender = sender
         self.counted_bytes = 0  # of `held_bytes`, by the server
         self.has_more = True  # another turn may find something
-        self.unsent: deque[memoryview] = deque()
-        self._unsent_bytes = 0
+        self.unsent: deque[memoryview] = deque()  # replies that the peer has not read
+        self.unsent_bytes = 0
         self._message_bytes = message_bytes
         self._has_greeted = False
         self._is_open = False  # the handshake is through
@@ -58,15 +58,10 @@ class Connection:
         self._parts_bytes = 0
 
     @property
-    def unread_bytes(self) -> int:
-        """What is kept of replies that the peer has not read."""
-        return self._unsent_bytes
-
-    @property
     def held_bytes(self) -> int:
         """What is held for the peer: of a message that is not whole, and of replies that it has not read."""
         here = len(self._data) - self._at if self._body is None else self._filled
-        return self._parts_bytes + here + self._unsent_bytes
+        return self._parts_bytes + here + self.unsent_bytes
 
     def may_have_more(self, *, has_left: bool) -> None:
         """Take note of news from the kernel."""
@@ -180,7 +175,7 @@ class Connection:
     def write(self, data: bytes) -> None:
         """Write bytes, as `send` does."""
         self.unsent.append(memoryview(data))
-        self._unsent_bytes += len(data)
+        self.unsent_bytes += len(data)
         if len(self.unsent) == 1:
             self.flush()
 
@@ -189,7 +184,7 @@ class Connection:
         with contextlib.suppress(BlockingIOError):
             while self.unsent:
                 count = self.peer.send(self.unsent[0])
-                self._unsent_bytes -= count
+                self.unsent_bytes -= count
                 if count == len(self.unsent[0]):
                     self.unsent.popleft()
                 else:

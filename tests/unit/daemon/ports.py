@@ -21,7 +21,7 @@ Connect = Callable[..., "zmq.Socket[bytes]"]
 def received(port: Port, count: int) -> list[Message]:
     """The next messages; fails where they do not come."""
     found: list[Message] = []
-    sleep = port.waiter()
+    sleep = port.sleep
 
     def take() -> None:
         while len(found) < count:
@@ -41,7 +41,7 @@ def received(port: Port, count: int) -> list[Message]:
 def served(port: Port, answer: Callable[[Message], None]) -> Iterator[None]:
     """A thread at the socket that hands every message on, and that nothing but a message or a wake rouses."""
     stopping = threading.Event()
-    sleep = port.waiter()
+    sleep = port.sleep
 
     def serve() -> None:
         while not stopping.is_set():

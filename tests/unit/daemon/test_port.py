@@ -129,7 +129,7 @@ def test_each_wake_rouses_one_of_several_sleepers_before_its_wait_or_in_it(port:
     roused = threading.Semaphore(0)
 
     def sleep() -> None:
-        port.waiter()()
+        port.sleep()
         roused.release()
 
     port.wake()
@@ -154,7 +154,7 @@ def test_what_a_call_leaves_rouses_a_sleeper(port: Port) -> None:
             taken = port.receive(5)
             found += taken
             if not taken:
-                sleeper = threading.Thread(target=port.waiter(), daemon=True)
+                sleeper = threading.Thread(target=port.sleep, daemon=True)
                 sleeper.start()
                 sleeper.join(LIMIT_S)
                 assert not sleeper.is_alive()

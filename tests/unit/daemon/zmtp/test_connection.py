@@ -130,14 +130,14 @@ def test_replies_that_the_peer_does_not_read_are_kept_in_their_order(pair: Pair)
     for reply in replies:
         pair.connection.send((b"", reply))
     whole = b"".join(message(b"", reply) for reply in replies)
-    assert 0 < pair.connection.unread_bytes < len(whole)
-    assert pair.connection.held_bytes == pair.connection.unread_bytes
+    assert 0 < pair.connection.unsent_bytes < len(whole)
+    assert pair.connection.held_bytes == pair.connection.unsent_bytes
     found = b""
     while len(found) < len(whole):
         found += pair.peer.recv(100_000)
         pair.connection.flush()
     assert found == whole
-    assert (pair.connection.unread_bytes, len(pair.connection.unsent)) == (0, 0)
+    assert (pair.connection.unsent_bytes, len(pair.connection.unsent)) == (0, 0)
 
 
 REFUSED = (
