@@ -18,15 +18,14 @@ CONFIG = "/run/jetsel.toml"
 class Board:
     """A chip at one address of the stub's bus, with its driver loaded while `with` lasts."""
 
-    def __init__(self, machine: Machine, chip: str = "ina3221", address: int = 0x40, driver: str | None = None) -> None:
-        """driver: the module, where it is not named as the chip is."""
+    def __init__(self, machine: Machine, chip: str = "ina3221", address: int = 0x40) -> None:
         self.machine = machine
-        self.chip, self.address, self.driver = chip, address, driver or chip
+        self.chip, self.address = chip, address
         self.bus = self._stub()
         self.device = f"{self.bus}-{address:04x}"
 
     def __enter__(self) -> Board:
-        self._busybox("insmod", f"/run/modules/{self.driver}.ko")
+        self._busybox("insmod", f"/run/modules/{self.chip}.ko")
         self.machine.call("write", f"{BUSES}/i2c-{self.bus}/new_device", f"{self.chip} {self.address:#x}")
         (name,) = self.names(f"{BUSES}/{self.device}/hwmon")
         self.folder = f"{BUSES}/{self.device}/hwmon/{name}"
@@ -36,11 +35,11 @@ class Board:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.machine.call("write", f"{BUSES}/i2c-{self.bus}/delete_device", f"{self.address:#x}")
-        self._busybox("rmmod", self.driver)
+        self._busybox("rmmod", self.chip)
 
-    def set(self, *channels: Channel, ready: bool = True) -> None:
+    def set(self, *channels: Channel) -> None:
         """Have the three channels of an INA3221 see these voltages."""
-        self.registers(ina3221(channels, ready=ready))
+        self.registers(ina3221(channels))
 
     def registers(self, values: dict[int, int]) -> None:
         """Write registers of the chip."""
@@ -57,10 +56,6 @@ class Board:
     def listing(self) -> list[str]:
         """Return a line for each of the driver's files."""
         return list(self.machine.call("listing", self.folder))
-
-    def timed(self, file: str, times: int) -> list[tuple[int, str]]:
-        """Read one of the driver's files so many times: nanoseconds, and what it said or which error it gave."""
-        return [(ns, said) for ns, said in self.machine.call("timed", f"{self.folder}/{file}", times)]
 
     def power(self, config: str) -> dict[str, Any]:
         """Return what `jetsel power --once --json` prints in the guest, with this jetsel.toml."""

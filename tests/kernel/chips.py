@@ -13,7 +13,7 @@ class Channel(NamedTuple):
     shunt_uv: int
 
 
-def ina3221(channels: Sequence[Channel], *, ready: bool = True) -> dict[int, int]:
+def ina3221(channels: Sequence[Channel]) -> dict[int, int]:
     """Return registers 1 to 6, 13 and 15 of an INA3221 with three channels (TI SBOS576, register maps).
 
     A bit is 8 mV of the bus in registers 2, 4, 6 and 40 uV of the shunt in 1, 3, 5, all shifted left by 3; 13 is the
@@ -25,7 +25,7 @@ def ina3221(channels: Sequence[Channel], *, ready: bool = True) -> dict[int, int
         words[2 * index + 1] = _steps(channel.shunt_uv, 40) << 3
         words[2 * index + 2] = _steps(channel.bus_mv, 8) << 3
     words[13] = _steps(sum(channel.shunt_uv for channel in channels), 40) << 1
-    words[15] = 0x7000 | ready  # all three channels take part in the sum
+    words[15] = 0x7001  # all three channels take part in the sum
     return words
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import json
-import os
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,21 +59,6 @@ def _said(path: Path) -> str:
         return errno.errorcode[error.errno or 0]
 
 
-def timed(path: str, times: int) -> list[tuple[int, str]]:
-    """Read a file again and again through one descriptor; return for each nanoseconds and what came, or which error."""
-    seen = []
-    descriptor = os.open(path, os.O_RDONLY)
-    for _ in range(times):
-        begin = time.monotonic_ns()
-        try:
-            said = os.pread(descriptor, 64, 0).decode().rstrip("\n")
-        except OSError as error:
-            said = errno.errorcode[error.errno or 0]
-        seen.append((time.monotonic_ns() - begin, said))
-    os.close(descriptor)
-    return seen
-
-
 def reread(config: str, bus: int, address: int, values: dict[str, int]) -> list[int]:
     """Return the microwatts of the total before and after registers change, read through the same open files."""
     from jetsel.config import parse
@@ -90,7 +73,7 @@ def reread(config: str, bus: int, address: int, values: dict[str, int]) -> list[
     return [before, after]
 
 
-DOES = (run, read, write, registers, names, listing, timed, reread)
+DOES = (run, read, write, registers, names, listing, reread)
 ASKED: dict[str, Callable[..., Any]] = {function.__name__: function for function in DOES}
 
 

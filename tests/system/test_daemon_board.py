@@ -70,7 +70,7 @@ def test_the_budget_leaves_expensive_models_out_while_the_mean_is_above_it_and_t
     assert answer["explanation"]["budget"]["level"] >= level
     assert answer["policy"] == "single:xl"
     assert answer["model"] in ("l", "m", "s", "xs")
-    assert "stands in: xl is left out, to keep the power budget of 50 W" in answer["because"]
+    assert "xl is left out" in answer["because"]
     assert any("xl is left out" in step for step in answer["explanation"]["steps"])
     assert answer["explanation"]["policy_because"] == "the configuration says so"
     assert peer.classify(jpeg, model="xl")["model"] == "xl", "what a request names is honoured"

@@ -9,7 +9,6 @@ import pty
 import select
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ import pytest
 from tests.data.sysfs_trees import SYSFS
 from tests.system.command import COMMAND, jetsel
 from tests.unit.power.trees import copied
+from tests.waiting import until
 
 TX2 = SYSFS / "jetson-tx2"
 VDD_IN = "in_power0_input"  # of 0-0041 on a TX2, in milliwatts
@@ -52,13 +52,6 @@ def test_a_rail_that_cannot_be_read_is_named_with_its_reason_and_the_rest_are_sh
     assert "VDD_IN" in done.stdout
     assert "not read: VDD_SYS_DDR" in done.stdout
     assert "it is empty" in done.stdout
-
-
-def test_a_machine_without_sensors_is_told_so_and_what_helps(tmp_path: Path) -> None:
-    done = jetsel("power", "--once", "--json", "--sysfs", tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "no power sensor" in done.stderr
-    assert "replay" in done.stderr
 
 
 def test_json_goes_on_until_it_is_interrupted() -> None:
@@ -102,11 +95,14 @@ def test_in_a_terminal_every_rail_has_a_sparkline_that_follows_its_power(tmp_pat
 def _until(terminal: int, wanted: str) -> str:
     """What the terminal showed until this appeared, and the rest of that picture."""
     seen = ""
-    give_up = time.monotonic() + 60
-    while wanted not in seen or not seen.rstrip().endswith("VDD_IN"):
-        assert time.monotonic() < give_up, seen
-        if select.select([terminal], [], [], 1)[0]:
+
+    def there() -> bool:
+        nonlocal seen
+        if select.select([terminal], [], [], 0)[0]:
             seen += os.read(terminal, 65_536).decode("utf-8", "replace")
+        return wanted in seen and seen.rstrip().endswith("VDD_IN")
+
+    until(there)
     return seen
 
 
@@ -124,26 +120,12 @@ def test_a_recording_holds_every_rail_and_plays_back_the_same(tmp_path: Path) ->
     assert (played["board"], played["total_w"], played["total_of"]) == ("jetson-tx2", 3.051, ["VDD_IN"])
 
 
-def test_a_tree_that_is_named_is_read_though_the_file_has_a_recording_played(tmp_path: Path) -> None:
-    trace, config = tmp_path / "trace.csv", tmp_path / "jetsel.toml"
-    assert jetsel("power", "record", trace, "--seconds", "1", "--sysfs", TX2).returncode == 0
-    config.write_text(f'[power]\nreplay = "{trace}"\n')
-    boards = [
-        json.loads(jetsel("power", "--once", "--json", "-c", config, *more).stdout)["board"]
-        for more in ([], ["--sysfs", SYSFS / "jetson-agx-orin"])
-    ]
-    assert boards == ["jetson-tx2", "jetson-agx-orin"]
-
-
 def test_a_recording_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
     out = tmp_path / "trace.csv"
     process = subprocess.Popen(
         [*COMMAND, "power", "record", str(out), "--sysfs", str(TX2)], stdout=subprocess.PIPE, text=True
     )
-    give_up = time.monotonic() + 60
-    while not (out.exists() and out.stat().st_size > 8192):
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
+    until(lambda: out.exists() and out.stat().st_size > 8192)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=30)
     assert process.returncode == 0
@@ -151,14 +133,7 @@ def test_a_recording_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> No
     assert f"{rows} rows" in said
 
 
-def test_a_file_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
-    out = tmp_path / "trace.csv"
-    out.write_text("mine")
-    done = jetsel("power", "record", out, "--seconds", "1", "--sysfs", TX2)
-    assert (done.returncode, out.read_text()) == (1, "mine")
-    assert "there already" in done.stderr
-
-
+@pytest.mark.slow
 def test_idle_power_is_measured_kept_and_found_by_doctor(tmp_path: Path) -> None:
     state = {"STATE_DIRECTORY": str(tmp_path)}
     done = jetsel("power", "calibrate", "--seconds", "15", "--with-load", "--json", "--sysfs", TX2, env=state)

@@ -77,9 +77,9 @@ def test_what_is_not_known_yet_is_said_to_be_so() -> None:
     )
     early = msgspec.structs.replace(early, rate_hz=None, judged=wire.EstimatesJudged(None, None, 0.0, 0.5, 3, 0, None))
     told = power_lines(early)
-    assert told[0] == "power: not known now (A + B); power mode 0 MAXN"
-    assert "  energy above idle is not measured: idle power was not measured" in told
-    assert told[-1] == "above idle since the start: nothing measured, 500 mJ estimated for 3 of 3 answers"
+    assert told[0].startswith("power: not known now (A + B)")
+    assert any("idle power was not measured" in line for line in told)
+    assert "nothing measured, 500 mJ estimated for 3 of 3" in told[-1]
 
 
 def test_the_tables_have_a_row_for_each_model_and_policy() -> None:

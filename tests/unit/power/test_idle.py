@@ -122,22 +122,6 @@ def test_each_board_and_power_mode_has_its_own() -> None:
     assert not any("/" in name for name in names)
 
 
-def test_saving_again_replaces_it(tmp_path: Path) -> None:
-    save(IDLE, tmp_path)
-    save(msgspec.structs.replace(IDLE, mean_w=3.3), tmp_path)
-    assert load(tmp_path, "jetson-tx2", "0 MAXN", RAILS).mean_w == 3.3
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_what_cannot_be_written_leaves_the_old_one_and_says_what_to_do(tmp_path: Path) -> None:
-    path = save(IDLE, tmp_path)
-    path.unlink()
-    (path / "in the way").mkdir(parents=True)
-    with pytest.raises(CalibrationError, match="set \\[power\\] calibration to a folder of yours"):
-        save(IDLE, tmp_path)
-    assert [each.name for each in tmp_path.iterdir()] == [path.name]
-
-
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
@@ -195,7 +179,3 @@ def test_what_the_version_before_wrote_is_read_less_what_its_fast_sampling_took(
     before = msgspec.to_builtins(IDLE) | {"sampler_w": sampler_w, "sampler_half_width_w": 0.03, "format": 1}
     path.write_bytes(msgspec.json.encode(before | {"update_period_ms": 6.6}))
     assert load(tmp_path, "jetson-tx2", "0 MAXN", RAILS) == msgspec.structs.replace(IDLE, mean_w=pytest.approx(mean_w))
-
-
-def test_other_accounts_may_read_it(tmp_path: Path) -> None:
-    assert save(IDLE, tmp_path).stat().st_mode & 0o777 == 0o644

@@ -9,7 +9,7 @@ import pytest
 from jetsel.power.sensors import ina238
 from jetsel.power.sensors.rail import Measured
 from tests.data.sysfs_trees import SYSFS
-from tests.unit.power.trees import ALWAYS_EIO, copied, replace
+from tests.unit.power.trees import copied
 
 FILES = "devices/platform/bus@0/810c630000.i2c/i2c-2/2-0044/hwmon/hwmon5"
 
@@ -37,16 +37,3 @@ def test_without_a_known_shunt_there_is_no_resolution(tmp_path: Path) -> None:
     (tree / FILES / "shunt_resistor").unlink()
     (rail,) = ina238.sense(tree, {}).rails
     assert rail.resolution_w is None
-
-
-def test_a_chip_that_answers_with_an_input_output_error_is_dropped(tmp_path: Path) -> None:
-    tree = copied("jetson-agx-thor", tmp_path)
-    replace(tree / FILES / "power1_input", ALWAYS_EIO)
-    sensed = ina238.sense(tree, {})
-    assert sensed.rails == ()
-    assert [(dropped.name, "Input/output error" in dropped.reason) for dropped in sensed.dropped] == [("VIN", True)]
-
-
-def test_a_board_without_the_chip_has_no_such_rail() -> None:
-    sensed = ina238.sense(SYSFS / "jetson-agx-orin", {})
-    assert (sensed.rails, sensed.dropped) == ((), ())

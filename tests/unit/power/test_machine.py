@@ -10,7 +10,6 @@ import pytest
 from jetsel.power.machine import Clock, Fact, Facts, Known, Machine, Pinned
 from jetsel.power.machine.clocks import PINNED_HOW
 from jetsel.power.machine.machine import NOT_ASKED
-from jetsel.power.machine.system import JETPACK
 from tests.unit.power.machines import CPUS, GPU, put, run_core, tx2
 
 CPU_CLOCK = Clock(name="cpu0", now_mhz=345.6, lowest_mhz=345.6, highest_mhz=2035.2, governor="schedutil")
@@ -55,16 +54,6 @@ def test_a_machine_that_tells_nothing_gives_a_reason_for_each(tmp_path: Path) ->
         assert (known.value, bool(known.reason)) == (None, True)
 
 
-def test_what_lies_outside_of_sysfs_is_looked_for_beside_it_only_where_it_is_named_sys(tmp_path: Path) -> None:
-    sysfs = tx2(tmp_path)
-    renamed = sysfs.rename(tmp_path / "jetson-tx2")
-    found = Machine(renamed).facts()
-    assert (found.board, found.gpu_load) == (Fact("quill"), Known(0.95))
-    for fact in (found.l4t, found.jetpack, found.power_mode):
-        assert fact.value is None
-        assert "no part of sysfs" in (fact.reason or "")
-
-
 @pytest.mark.parametrize(
     ("text", "l4t", "jetpack"),
     [
@@ -82,26 +71,12 @@ def test_the_release_file_names_l4t_and_the_table_its_jetpack(
     assert all(fact.value or fact.reason for fact in (found.l4t, found.jetpack))
 
 
-def test_every_release_of_the_table_is_written_as_the_file_has_it() -> None:
-    assert all(len(release.split(".")) == 3 for release in JETPACK)
-
-
 def test_a_power_mode_without_a_name_is_its_number(tmp_path: Path) -> None:
     (tx2(tmp_path).parent / "etc/nvpmodel.conf").unlink()
     assert Machine(tmp_path / "sys").power_mode() == Fact("3")
 
 
-def test_an_empty_status_is_unknown(tmp_path: Path) -> None:
-    sysfs = tx2(tmp_path)
-    put(tmp_path, {"var/lib/nvpmodel/status": ""})
-    assert Machine(sysfs).power_mode() == Fact(None, "no nvpmodel status")
-
-
 # jetson_clocks.
-
-
-def test_clocks_that_may_move_are_not_pinned(tmp_path: Path) -> None:
-    assert Machine(tx2(tmp_path)).facts().jetson_clocks == Pinned(False, how=PINNED_HOW)
 
 
 def test_jetson_clocks_is_inferred_only_where_cpu_and_gpu_are_both_pinned(tmp_path: Path) -> None:

@@ -73,10 +73,6 @@ def test_throttling_is_a_reason(tmp_path: Path, files: dict[str, str], reason: s
     assert differences(before, now) == []
 
 
-def test_alarms_from_before_the_first_look_are_no_reason(tmp_path: Path) -> None:
-    assert throttled(None, Machine(tx2(tmp_path)).facts()) == []
-
-
 def test_a_gpu_is_held_back_only_where_two_looks_say_so(tmp_path: Path) -> None:
     before, now = after(tmp_path, {f"{GPU}/cur_freq": "600000000"})
     assert now.throttling.held.value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -117,14 +116,3 @@ def test_an_answer_of_another_form_is_a_reason(jtop: ModuleType) -> None:
     service = Service()
     assert "answers otherwise than 4.2" in str(service.last(WAIT_S))
     service.close()
-
-
-def test_what_it_said_long_ago_does_not_count(jtop: ModuleType) -> None:
-    service = Service(silent_s=0.0)
-    assert "has said nothing for" in str(service.last(WAIT_S))
-    service.close()
-
-
-def test_nobody_waits_for_a_service_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Service, "_work", lambda _: time.sleep(0))
-    assert Service().last() == "the service of jetson-stats has not answered yet"

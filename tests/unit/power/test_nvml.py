@@ -29,7 +29,12 @@ class FieldValue(ctypes.Structure):
 
 
 def library(
-    cards: int = 1, init: int = 0, instant_mw: int | None = None, usage_mw: int | None = None, fields: bool = True
+    cards: int = 1,
+    init: int = 0,
+    instant_mw: int | None = None,
+    usage_mw: int | None = None,
+    fields: bool = True,
+    counted_mj: list[int] | None = None,
 ) -> Callable[[str], Any]:
     """What loads a library of so many cards; None: the card does not support that way to its power."""
 
@@ -53,6 +58,11 @@ def library(
         ctypes.c_uint.from_address(pointer).value = (usage_mw or 0) + (handle & 0xFFF)
         return NOT_SUPPORTED if usage_mw is None else 0
 
+    def counted(handle: int, pointer: int) -> int:
+        assert counted_mj is not None
+        ctypes.c_ulonglong.from_address(pointer).value = counted_mj.pop(0)
+        return 0
+
     integer, pointer = ctypes.c_int, ctypes.c_void_p
     calls = SimpleNamespace(
         nvmlInit_v2=ctypes.CFUNCTYPE(integer)(lambda: init),
@@ -63,6 +73,8 @@ def library(
         nvmlDeviceGetHandleByIndex_v2=ctypes.CFUNCTYPE(integer, ctypes.c_uint, pointer)(handle),
         nvmlDeviceGetPowerUsage=ctypes.CFUNCTYPE(integer, pointer, pointer)(usage),
     )
+    if counted_mj is not None:
+        calls.nvmlDeviceGetTotalEnergyConsumption = ctypes.CFUNCTYPE(integer, pointer, pointer)(counted)
     if fields:
         calls.nvmlDeviceGetFieldValues = ctypes.CFUNCTYPE(integer, pointer, integer, pointer)(values)
     return lambda _: calls
@@ -76,6 +88,12 @@ def test_every_card_is_a_rail_with_its_power_of_the_moment() -> None:
     assert sensed.dropped == ()
 
 
+def test_a_card_that_counts_energy_gives_what_it_counted_since_it_was_opened() -> None:
+    (rail,) = nvml.sense(library(instant_mw=68_400, counted_mj=[5_000_000_000, 5_000_000_123])).rails
+    assert rail.read_uj is not None
+    assert rail.read_uj() == 123_000
+
+
 def test_a_card_without_it_gives_what_it_has() -> None:
     (rail,) = nvml.sense(library(instant_mw=None, usage_mw=70_000)).rails
     assert rail.read_uw() == 70_000_000
@@ -83,7 +101,7 @@ def test_a_card_without_it_gives_what_it_has() -> None:
 
 def test_an_old_library_without_the_function_gives_what_it_has() -> None:
     (rail,) = nvml.sense(library(usage_mw=70_000, fields=False)).rails
-    assert rail.read_uw() == 70_000_000
+    assert (rail.read_uw(), rail.read_uj) == (70_000_000, None)
 
 
 def test_a_jetson_starts_the_library_and_has_no_power_in_it() -> None:

@@ -29,14 +29,6 @@ def test_it_has_exactly_the_published_keys() -> None:
     }
 
 
-def test_a_total_of_several_rails_is_their_sum_to_the_microwatt() -> None:
-    found = finding.find(Power(sysfs=str(SYSFS / "jetson-agx-orin")))
-    taken = snapshot.take(found)
-    found.close()
-    assert taken.total_w == 8.7112  # 12.008 x 0.28 + 12.008 x 0.04 + 4.968 x 0.98
-    assert taken.total_of == ["VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0"]
-
-
 def test_a_rail_that_fails_now_is_dropped_and_takes_the_total_with_it(tmp_path: Path) -> None:
     tree = copied("jetson-nano", tmp_path)
     found = finding.find(Power(sysfs=str(tree)))
@@ -60,9 +52,3 @@ def test_no_total_is_null_with_its_reason_among_the_dropped(tmp_path: Path) -> N
     assert (taken.board, taken.total_w, taken.total_of) == (None, None, [])
     assert [each.name for each in taken.dropped] == ["total"]
     assert taken.dropped[0].reason == found.reason
-
-
-def test_a_machine_without_sensors_has_an_empty_one(tmp_path: Path) -> None:
-    taken = snapshot.take(finding.find(Power(sysfs=str(tmp_path))))
-    assert (taken.rails, taken.total_w) == ([], None)
-    assert "no power sensor" in taken.dropped[0].reason

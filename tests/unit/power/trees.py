@@ -38,11 +38,6 @@ def replace(path: Path, by: Path) -> None:
     path.symlink_to(by)
 
 
-def open_files() -> int:
-    """How many files this process has open."""
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-
 def zone(root: Path, folder: str, name: str, energy_uj: int = 1000, range_uj: int = 262_143_328_850) -> Path:
     """Write one zone of powercap, linked as Linux does it; return the file of its counter."""
     real = root / "devices/virtual/powercap/intel-rapl" / folder

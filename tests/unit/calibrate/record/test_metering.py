@@ -88,14 +88,6 @@ def test_restless_power_is_metered_until_the_interval_is_narrow() -> None:
     assert one.mean_mj == pytest.approx(9947.4, abs=0.1)
 
 
-def test_what_never_settles_ends_at_the_most_windows_and_keeps_its_wide_interval() -> None:
-    bench = Bench(lambda at_s: 100.0 if round(at_s) % 2 else 1.0)
-    one = metered(bench, EnergyPlan(window_s=1.0, most_windows=8), s=bench.work(1000.0, 0.0))["s"]
-    assert one.windows == 8
-    assert one.mean_mj == pytest.approx(50_500)
-    assert one.scatter_mj > 0.05 * 50_500
-
-
 def test_windows_grow_until_a_slow_sensor_has_enough_new_values_and_stay_so_long() -> None:
     # At 2 Hz the window of 2 s has 4 new values, so the next is of 2 s x 1.5 x 10 / 4 = 7.5 s, with 15.
     bench = Bench(hz=2.0)
@@ -109,11 +101,6 @@ def test_a_sensor_that_is_too_slow_for_the_longest_window_is_given_up_with_its_r
     one = metered(bench, EnergyPlan(), s=bench.work(1000.0, 3.0))["s"]
     assert (one.mean_mj, one.reason) == (None, "3 new values in the window")
     assert max(bench.lengths_s) == 30.0
-
-
-def test_a_run_longer_than_the_window_is_metered_alone() -> None:
-    bench = Bench()
-    assert metered(bench, EnergyPlan(), s=bench.work(2900.0, 2.0))["s"].runs == 5
 
 
 def test_models_are_metered_by_turns_and_leave_when_settled() -> None:
@@ -133,20 +120,6 @@ def test_a_sensor_that_says_nothing_is_given_up_after_three_windows_with_its_rea
     one = metered(bench, EnergyPlan(), s=bench.work(10.0, 1.0))["s"]
     assert one == Metered(None, 0.0, 0.0, 0.0, 0, 0, "the sensor vanished")
     assert len(bench.lengths_s) == 3
-
-
-def test_a_sensor_that_comes_back_is_not_given_up() -> None:
-    bench = Bench()
-    work, count = bench.work(2000.0, 1.0), 0
-
-    def run() -> None:
-        nonlocal count
-        count += 1
-        bench.broken = "gone for a moment" if count in (3, 4) else None
-        work()
-
-    one = metered(bench, EnergyPlan(), s=run)["s"]
-    assert (one.windows, one.mean_mj, one.reason) == (5, pytest.approx(2000.0), None)
 
 
 def test_stopped_between_two_windows_it_yields_nothing_more() -> None:
@@ -338,11 +311,3 @@ def test_a_board_s_energies_replace_those_of_the_recording(
         None,
         "not every model is metered: record until it has ended",
     )
-
-
-def test_a_plan_of_no_photographs_meters_nothing_and_says_so(
-    photographs: Path, path: Path, engines: Mapping[str, Engine]
-) -> None:
-    none = dataclasses.replace(options(Steady(TEN_JOULES)), energy=EnergyPlan(photographs=0))
-    record(path, BOTH, engines, found(photographs), none)
-    assert load(path, BOTH).times.energy_reason == "not every model is metered: record until it has ended"
