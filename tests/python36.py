@@ -1,25 +1,16 @@
 """What keeps a file from running under Python 3.6, found without one: newer syntax, library calls, and imports.
 
 `vermin` knows the language and the library call by call, `ruff` the syntax that the running Python cannot even parse or
-that vermin has no rule for. Both know a call by the name of its module or by a literal before it; what stands behind a
-variable is found here by the name of the method alone. pyright is not used: the library's stubs, which it shares with
-mypy, tell no version before 3.10 from another any more.
+that vermin has no rule for. Methods of variables are found where the tests of tests/host run under a real 3.6.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
-
-from vermin import Config
-from vermin.rules import KWARGS_REQS, MOD_MEM_REQS
-
-TARGET = (3, 6)
 
 LIBRARY = frozenset(
     {
@@ -61,19 +52,6 @@ LIBRARY = frozenset(
 ON_DEMAND = frozenset({"numpy", "onnxruntime", "pycuda", "tensorrt"})
 """What stands on a board and not everywhere: imported inside a function, so that a probe can say what is missing."""
 
-BUILTIN_TYPES = frozenset(
-    name
-    for name, value in vars(builtins).items()
-    if isinstance(value, type) and not issubclass(value, BaseException)  # whose `name` much else is called too
-)
-
-
-class Names(NamedTuple):
-    """Names of methods newer than 3.6, and (method, keyword) pairs, with the version that brought each."""
-
-    methods: Mapping[str, str]
-    keywords: Mapping[tuple[str, str], str]
-
 
 def findings(path: Path) -> list[str]:
     """One line for each thing in the file that Python 3.6 lacks, and each import that is not on the lists."""
@@ -81,7 +59,7 @@ def findings(path: Path) -> list[str]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except SyntaxError as error:
         return [f"line {error.lineno}: {error.msg}"]
-    return [*_vermin(path), *_ruff(path), *_unions(tree), *_newer_methods(tree), *_imports(tree)]
+    return [*_vermin(path), *_ruff(path), *_unions(tree), *_imports(tree)]
 
 
 def _vermin(path: Path) -> list[str]:
@@ -110,38 +88,6 @@ def _unions(tree: ast.Module) -> Iterator[str]:
             for part in ast.walk(annotation) if isinstance(annotation, ast.AST) else ():
                 if isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitOr):
                     yield f"line {part.lineno}: union types require 3.10"
-
-
-def _newer_methods(tree: ast.Module) -> Iterator[str]:
-    names = _names({name.partition(".")[0] for name, _, _ in _imported(tree)})
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr in names.methods:
-            yield f"line {node.lineno}: .{node.attr} requires {names.methods[node.attr]}"
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            for keyword in node.keywords:
-                since = names.keywords.get((node.func.attr, keyword.arg or ""))
-                if since is not None:
-                    yield f"line {node.lineno}: .{node.func.attr}({keyword.arg}=) requires {since}"
-
-
-def _names(modules: set[str]) -> Names:
-    """Names that belong to the built-in types and to the types of these modules, from vermin's tables."""
-
-    def is_of_a_type(member: str) -> bool:
-        first, *rest = member.split(".")
-        if len(rest) == 1:
-            return first in BUILTIN_TYPES and not rest[0].startswith("__")  # those double names others have of old
-        return len(rest) == 2 and first in modules
-
-    config = Config()
-    methods, keywords = {}, {}
-    for member, (_, since) in MOD_MEM_REQS(config).items():
-        if since is not None and since > TARGET and is_of_a_type(member):
-            methods[member.rpartition(".")[2]] = ".".join(map(str, since))
-    for (member, keyword), (_, since) in KWARGS_REQS(config).items():
-        if since is not None and since > TARGET and is_of_a_type(member):
-            keywords[member.rpartition(".")[2], keyword] = ".".join(map(str, since))
-    return Names(methods, keywords)
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:

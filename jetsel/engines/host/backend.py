@@ -2,7 +2,7 @@
 
 from typing import Any, Callable, Dict, Optional, Tuple
 
-from .memory import Shared, available_bytes, resident_bytes
+from .memory import available_bytes, resident_bytes
 from .messages import Progress, Refusal
 
 NextBatch = Callable[[int], Any]
@@ -50,9 +50,6 @@ class Runtime:
     def build(self, request: Dict[str, Any], progress: Progress, next_batch: NextBatch) -> Dict[str, Any]:
         """Build an engine; raises Refusal, or Poisoned."""
         raise Refusal("unsupported", "this backend runs ONNX files as they are: nothing has to be built")
-
-    def mapped(self, shared: Shared) -> None:
-        """Take note that shared memory was mapped, in place of what was mapped before."""
 
     def close(self) -> None:
         """Free the device."""

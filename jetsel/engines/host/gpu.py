@@ -4,7 +4,7 @@ import ctypes
 import importlib
 from typing import Any, Dict, List, Optional, Tuple
 
-from .memory import Shared, available_bytes, total_bytes
+from .memory import available_bytes, total_bytes
 from .messages import Poisoned, Refusal, say
 
 
@@ -29,8 +29,6 @@ class Gpu:
             raise Refusal("unsupported", f"CUDA does not start: {error}; may this account use the GPU?") from None
         self.scratch = Scratch(self)
         self._staging: Any = None
-        self._registered: Any = None
-        self._first = self._end = 0  # addresses of the registered memory
 
     def describe(self) -> Dict[str, Any]:
         """Return the "gpu" of the reply to hello."""
@@ -74,33 +72,10 @@ class Gpu:
         except self.cuda.Error as error:
             say(f"GPU memory was not freed: {error}")
 
-    def register(self, shared: Shared) -> None:
-        """Page-lock the shared memory where the board can (a TX2 cannot), so that inputs are copied from it at once."""
-        self.unregister()
-        asked = getattr(self.cuda.device_attribute, "HOST_REGISTER_SUPPORTED", None)
-        if asked is not None and not self.device.get_attribute(asked):
-            return
-        try:
-            self._registered = self.cuda.register_host_memory(shared.view(0, (shared.size // 4,)))
-        except self.cuda.Error:
-            return  # the staging buffer is used instead
-        self._first, self._end = shared.address, shared.address + shared.size
-
-    def unregister(self) -> None:
-        """Give up the page-locking of the shared memory."""
-        registered, self._registered, self._first, self._end = self._registered, None, 0, 0
-        if registered is not None:
-            try:
-                registered.base.unregister()
-            except self.cuda.Error as error:
-                say(f"shared memory was not unregistered: {error}")
-
-    def source(self, batch: Any, dtype: str) -> Any:
-        """Return page-locked memory that holds the batch: itself where it can be read in place, else a copy."""
+    def staged(self, batch: Any, dtype: str) -> Any:
+        """Return a copy of the batch in page-locked memory, which the next call overwrites."""
         import numpy
 
-        if dtype == "float32" and self._first <= int(batch.ctypes.data) < self._end:
-            return batch
         size_bytes = batch.size * numpy.dtype(dtype).itemsize
         if self._staging is None or self._staging.nbytes < size_bytes:
             self._staging = self.cuda.pagelocked_empty(size_bytes, numpy.uint8)
@@ -110,7 +85,6 @@ class Gpu:
 
     def close(self) -> None:
         """Leave the context, after all that lives in it."""
-        self.unregister()
         self.scratch.close()
         self._staging = None
         del self.began, self.ended, self.stream

@@ -11,19 +11,13 @@ class Shared:
     def __init__(self, descriptor: int, size: int) -> None:
         self._descriptor = descriptor
         self.size = 0
-        self.address = 0
         self.grow(size)
 
-    def grow(self, size: int) -> bool:
-        """Map `size` bytes where fewer are mapped; return whether the mapping moved."""
-        import numpy
-
-        if size <= self.size:
-            return False
-        self._map = mmap.mmap(self._descriptor, size)  # the former one goes when its last view does
-        self.address = int(numpy.frombuffer(self._map, numpy.uint8).ctypes.data)
-        self.size = size
-        return True
+    def grow(self, size: int) -> None:
+        """Map `size` bytes where fewer are mapped."""
+        if size > self.size:
+            self._map = mmap.mmap(self._descriptor, size)  # the former one goes when its last view does
+            self.size = size
 
     def view(self, offset: int, shape: Tuple[int, ...]) -> Any:
         """Return the float32 array of this shape at the offset; raises ValueError where it lies outside."""

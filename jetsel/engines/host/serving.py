@@ -92,7 +92,6 @@ class Host:
         module, _, name = RUNTIMES[self._backend].partition(":")
         runtime: Runtime = getattr(importlib.import_module("." + module, __package__), name)()
         self._shared = Shared(request["memory_fd"], request["memory_bytes"])
-        runtime.mapped(self._shared)
         self._runtime = runtime
         found = runtime.describe()
         found["libraries"]["numpy"] = str(numpy.__version__)
@@ -163,7 +162,7 @@ class Host:
 
     def _infer(self, request: Dict[str, Any]) -> Dict[str, Any]:
         began = time.perf_counter()
-        self._map(request["memory_bytes"])
+        self._shared.grow(request["memory_bytes"])
         model = self._models.get(request["model"])
         if model is None:
             raise Refusal("bad-request", f"model {request['model']} is not loaded")
@@ -192,13 +191,8 @@ class Host:
         reply = self._channel.receive()
         if reply is None or "count" not in reply:
             raise DaemonGone("photographs to calibrate with were asked for, and none came")
-        self._map(reply["memory_bytes"])
+        self._shared.grow(reply["memory_bytes"])
         return self._shared.view(reply["offset"], tuple(reply["shape"])) if reply["count"] else None
-
-    def _map(self, size: int) -> None:
-        """Map what the daemon has added to the shared memory."""
-        if self._shared.grow(size):
-            self._runtime.mapped(self._shared)
 
     def _close(self) -> None:
         for model in self._models.values():

@@ -138,7 +138,7 @@ class TensorRTModel(Model):
         shape = (max(count, self._least), *self._shape[1:])
         self._log.clear()
         try:
-            gpu.cuda.memcpy_htod_async(self._device[self._input], gpu.source(batch, self._input_dtype), gpu.stream)
+            gpu.cuda.memcpy_htod_async(self._device[self._input], gpu.staged(batch, self._input_dtype), gpu.stream)
             gpu.began.record(gpu.stream)
             taken = self._calls.enqueue(self._context, self._input, shape, self._addresses, int(gpu.stream.handle))
             gpu.ended.record(gpu.stream)

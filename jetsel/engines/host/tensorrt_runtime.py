@@ -8,7 +8,6 @@ from typing import Any, Callable, Dict, Optional
 from .backend import Model, NextBatch, Runtime
 from .building import EngineBuild
 from .gpu import Gpu
-from .memory import Shared
 from .messages import Poisoned, Progress, Refusal, first_line, one_line, say
 from .monitoring import BuildMonitor
 from .tensorrt_model import TensorRTModel
@@ -125,10 +124,6 @@ class TensorRTRuntime(Runtime):
             raise Poisoned(f"the GPU failed during the build: {error}") from None
         except RuntimeError as error:  # as above
             raise Refusal("build-failed", f"TensorRT failed: {first_line(error)}") from None
-
-    def mapped(self, shared: Shared) -> None:
-        """See Runtime.mapped."""
-        self._gpu.register(shared)
 
     def close(self) -> None:
         """See Runtime.close."""

@@ -5,10 +5,8 @@ The framing is that of host/messages.py, which nobody imports: four bytes of len
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import struct
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -33,14 +31,13 @@ class LinkTimeoutError(LinkBrokenError):
 
 
 class Link:
-    """One end of a socketpair. Used by one thread at a time, but for `hang_up`."""
+    """One end of a socketpair. Used by one thread at a time."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
         self._number = 0
         self._limit_s = 0.0
         self._unread = b""
-        self._ending = threading.Lock()  # the number of a closed descriptor may be another's at once
 
     @property
     def fd(self) -> int:
@@ -81,13 +78,7 @@ class Link:
 
     def close(self) -> None:
         """Close this end; the host leaves when it notices."""
-        with self._ending:
-            self._socket.close()
-
-    def hang_up(self) -> None:
-        """End the exchange that is under way, and any that follows, with LinkBrokenError; any thread may call."""
-        with self._ending, contextlib.suppress(OSError):  # closed by now
-            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
 
     def _send(self, message: Mapping[str, Any], limit_s: float) -> None:
         body = msgspec.json.encode(message)

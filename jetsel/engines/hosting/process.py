@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,10 +37,10 @@ class Start:
 class HostProcess:
     """A running host that has said hello. Its link is used by one thread at a time."""
 
-    def __init__(self, start: Start, begun: Callable[[HostProcess], None] = lambda _: None) -> None:
+    def __init__(self, start: Start, stopped: Stopped | None = None) -> None:
         """Start it and wait for its hello; raises EngineFailedError with the reason where there is none.
 
-        begun: is given it before the hello, so that another thread may hang up on it.
+        stopped: see Link.exchange.
         The kernel kills the host when the thread that makes this ends: make it in one that lives on.
         """
         with contextlib.ExitStack() as undo:
@@ -63,8 +63,7 @@ class HostProcess:
             theirs.close()
             undo.pop_all()
         try:
-            begun(self)
-            self.about = self._hello(start)
+            self.about = self._hello(start, stopped)
         except EngineFailedError:
             self.kill()
             raise
@@ -88,10 +87,6 @@ class HostProcess:
         request = {**request, "memory_bytes": self.memory.size}
         return self.link.exchange(kind, request, limit_s, progress, fed, stopped)
 
-    def hang_up(self) -> None:
-        """Have the thread that asks it something, now or later, find it gone and end it; any thread may call."""
-        self.link.hang_up()
-
     def leave(self) -> None:
         """Ask it to leave, and see that it does."""
         with contextlib.suppress(LinkBrokenError):
@@ -105,11 +100,11 @@ class HostProcess:
         self.memory.close()
         return how
 
-    def _hello(self, start: Start) -> dict[str, Any]:
+    def _hello(self, start: Start, stopped: Stopped | None) -> dict[str, Any]:
         request = {"memory_fd": self.memory.fd, "reserve_bytes": start.reserve_bytes}
         where = f"the engine host under {start.interpreter}"
         try:
-            reply = self.exchange("hello", request, start.hello_s)
+            reply = self.exchange("hello", request, start.hello_s, stopped=stopped)
         except LinkBrokenError as error:
             raise EngineFailedError(
                 f"{where} never said hello: {error} ({self.kill(0.2)}); see: jetsel doctor"

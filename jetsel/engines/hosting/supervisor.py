@@ -15,7 +15,7 @@ from typing import Any
 
 from jetsel.bell import Bell
 from jetsel.engines.base import EngineFailedError
-from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Progress
+from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Stopped
 from jetsel.engines.hosting.process import LEAVE_S, HostProcess, Start
 from jetsel.engines.hosting.residents import Resident, Residents
 from jetsel.engines.hosting.rules import RULES, Deaths, Rules
@@ -45,7 +45,6 @@ class Supervisor:
         self._state: HostState = "idle"
         self.process: HostProcess | None = None  # the host that runs
         self.down: str | None = "the engine host is not started yet"  # why none runs
-        self._starting: HostProcess | None = None  # until it has loaded every model
         self._failure: tuple[Exception, float] | None = None  # why the first start failed, and when
         self._closing = False
         self._restarts = 0
@@ -94,11 +93,12 @@ class Supervisor:
         request: Mapping[str, Any],
         limit_s: float,
         what: str,
-        progress: Progress | None = None,
+        stopped: Stopped | None = None,
     ) -> dict[str, Any]:
         """Ask this host one thing and return its reply, whether it says ok or not.
 
-        what: for the log, as in "running m". Raises EngineDiedError where the host died of it, hung, or is another.
+        what: for the log, as in "running m". stopped: see Link.exchange. Raises EngineDiedError where the host died of
+        it, hung, or is another.
         """
         thread = threading.get_ident()
         self.asking.add(thread)
@@ -107,7 +107,7 @@ class Supervisor:
                 if self.process is not process:
                     raise AnotherHostError("the engine host died: send again")
                 try:
-                    reply = process.exchange(kind, request, limit_s, progress)
+                    reply = process.exchange(kind, request, limit_s, stopped=stopped)
                     if reply.get("code") == "poisoned":
                         raise LinkBrokenError(f"its device failed: {reply.get('message')}")
                 except LinkBrokenError as error:
@@ -147,8 +147,6 @@ class Supervisor:
             if self._closing:
                 return
             self._closing = True
-            if self._starting is not None:
-                self._starting.hang_up()
             self._condition.notify_all()
         self._bell.ring()
         self._thread.join(CLOSE_S)
@@ -166,10 +164,7 @@ class Supervisor:
                     over_s = time.monotonic() + self._deaths.pause_s
                 while not self._closing and (left_s := over_s - time.monotonic()) > 0:
                     self._sleep(left_s)
-                try:
-                    self._start_one()
-                finally:
-                    self._starting = None
+                self._start_one()
             else:
                 self._watch()
         with self._talking, self._condition:
@@ -255,19 +250,13 @@ class Supervisor:
         self._bell.ring()
         self._changed()
 
-    def _begun(self, process: HostProcess) -> None:
-        """Let `close` hang up on a host that is starting."""
-        with self._condition:
-            self._starting = process
-            if self._closing:
-                process.hang_up()
+    def _stopped(self) -> str | None:
+        return "it is not wanted any more" if self._closing else None
 
     def _start_one(self) -> None:
         began_s, again = time.monotonic(), self.is_returning
-        if self._closing:
-            return
         try:
-            process = HostProcess(self._prepare(), self._begun)
+            process = HostProcess(self._prepare(), self._stopped)
         except (EngineFailedError, ConfigError) as error:
             if again and not self._closing:
                 log.error("the engine host does not start again: %s", error, extra=event("host-not-started"))
@@ -329,7 +318,7 @@ class Supervisor:
 
     def _load(self, process: HostProcess, resident: Resident) -> None:
         request, what = resident.request(), f"loading {resident.name}"
-        reply = self.ask(process, "load", request, self._rules.load_limit_s, what)
+        reply = self.ask(process, "load", request, self._rules.load_limit_s, what, self._stopped)
         if not reply["ok"]:
             raise EngineFailedError(f"{resident.name}: {reply.get('message')}")
         resident.loaded(process, reply)

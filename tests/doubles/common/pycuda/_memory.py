@@ -71,13 +71,6 @@ class PagelockedHostAllocation(HostPointer):
         self._release()
 
 
-class RegisteredHostMemory(HostPointer):
-    """The caller's own memory, page-locked."""
-
-    def unregister(self):
-        self._release()
-
-
 HostAllocation = PagelockedHostAllocation
 
 
@@ -89,18 +82,6 @@ def pagelocked_empty(shape, dtype, order="C", mem_flags=0):
     kind = np.dtype(dtype)
     content = np.full(max(1, int(np.prod(shape)) * kind.itemsize), 0xCD, np.uint8)
     return np.asarray(PagelockedHostAllocation(content, mem_flags, shape, kind, order))
-
-
-@translated("cuMemHostRegister")
-def register_host_memory(ary, flags=0):
-    """Return an array over the same memory, which is page-locked now; raises LogicError where the board cannot."""
-    GPU.check_context()
-    if not isinstance(ary, np.ndarray) or not ary.flags["C_CONTIGUOUS"]:
-        raise CudaError("invalid argument")
-    if not board("host_register"):
-        raise CudaError("operation not supported")
-    content = ary.reshape(-1).view(np.uint8)
-    return np.asarray(RegisteredHostMemory(content, flags, ary.shape, ary.dtype, "C"))
 
 
 def _host_bytes(buffer, is_written):

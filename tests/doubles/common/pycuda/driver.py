@@ -19,7 +19,6 @@ from pycuda._memory import (  # noqa: F401
     memcpy_htod,
     memcpy_htod_async,
     pagelocked_empty,
-    register_host_memory,
 )
 from pycuda._stream import (  # noqa: F401
     Event,
