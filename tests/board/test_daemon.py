@@ -6,16 +6,17 @@ import contextlib
 import json
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jetsel.host_settings import HostSettings
 from tests.board.conftest import Built
 from tests.system.daemons import Daemon, Peer, drawn, encoded, launch, wait_until_ready
-from tests.system.test_daemon_with_host import host_of
+from tests.system.hosts import host_of
+from tests.waiting import until
 
 PICTURES = [encoded(drawn(seed)) for seed in range(4)]
 LIMIT_S = 180.0  # a slow card holds TensorRT's libraries
@@ -44,14 +45,14 @@ def asked(peer: Peer) -> list[float]:
 
 
 def probability(peer: Peer, picture: bytes) -> float:
-    give_up = time.monotonic() + LIMIT_S
-    while True:
-        reply = peer.classify(picture, model="xs")
-        if reply["type"] == "answer":
-            return float(reply["probability"])
-        assert reply["retry"], reply
-        assert time.monotonic() < give_up, reply
-        time.sleep(0.1)
+    replies: list[dict[str, Any]] = []
+
+    def is_answered() -> bool:
+        replies.append(peer.classify(picture, model="xs"))
+        return replies[-1]["type"] == "answer" or not replies[-1]["retry"]
+
+    until(is_answered, LIMIT_S)
+    return float(replies[-1]["probability"])
 
 
 def test_it_answers_as_with_onnx_runtime_before_and_after_its_host_was_killed(

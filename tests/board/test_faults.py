@@ -5,27 +5,19 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import time
 
 import pytest
 
-from jetsel.engines import Engine
 from jetsel.errors import EngineDiedError
 from tests.board.building import MODELS
 from tests.contract.opening import Models, photographs
+from tests.waiting import until
 
 LIMIT_S = 180.0  # a slow card holds TensorRT's libraries
 
 
 def pid_of(models: Models) -> int:
     return int(models.backends.get("tensorrt").supervisor.process.pid)  # type: ignore[attr-defined]
-
-
-def until_served(engine: Engine) -> None:
-    give_up = time.monotonic() + LIMIT_S
-    while engine.unavailable is not None:
-        assert time.monotonic() < give_up, engine.unavailable
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=lambda number: number.name)
@@ -40,7 +32,7 @@ def test_a_lost_host_is_replaced_and_answers_as_before(
     with pytest.raises(EngineDiedError):
         engines[0].infer(batch)
     for engine, logits in zip(engines, before, strict=True):
-        until_served(engine)
+        until(lambda engine=engine: engine.unavailable is None, LIMIT_S)  # type: ignore[misc]
         assert engine.infer(batch).logits == pytest.approx(logits, abs=1e-3)
     assert pid_of(models) != first
     ended = [record for record in caplog.records if record.levelno >= logging.ERROR]

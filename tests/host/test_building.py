@@ -134,7 +134,6 @@ def test_a_lean_build_that_fails_is_tried_again_with_every_library(start: Begin,
     assert bench.load()["ok"]
 
 
-@pytest.mark.parametrize("generation", ["8.2", "11"])
 @pytest.mark.parametrize(
     ("board", "said"),
     [
@@ -144,10 +143,8 @@ def test_a_lean_build_that_fails_is_tried_again_with_every_library(start: Begin,
         pytest.param({"faults": {"cuda_initialization": True}}, "CUDA initialization failure", id="no builder"),
     ],
 )
-def test_a_build_that_fails_says_what_tensorrt_says(
-    start: Begin, generation: str, board: dict[str, Any], said: str
-) -> None:
-    bench = start(generation)
+def test_a_build_that_fails_says_what_tensorrt_says(start: Begin, board: dict[str, Any], said: str) -> None:
+    bench = start("8.2")
     bench.set_board(board)
     refused = bench.build(matrix_model(COUNTING))
     assert (refused["ok"], refused["code"]) == (False, "build-failed")

@@ -125,7 +125,6 @@ def test_a_plan_made_for_another_place_is_not_loaded(start: Begin, other: str) -
     assert bench.load(made_for=made_for)["ok"]
 
 
-@pytest.mark.parametrize("generation", ["8.2", "11"])
 @pytest.mark.parametrize(
     ("board", "said"),
     [
@@ -135,10 +134,8 @@ def test_a_plan_made_for_another_place_is_not_loaded(start: Begin, other: str) -
         pytest.param({"used_bytes": 8235577344}, "out of memory", id="no memory for weights"),
     ],
 )
-def test_an_engine_that_does_not_load_fails_alone(
-    start: Begin, generation: str, board: dict[str, Any], said: str
-) -> None:
-    bench = start(generation)
+def test_an_engine_that_does_not_load_fails_alone(start: Begin, board: dict[str, Any], said: str) -> None:
+    bench = start("11")
     bench.build(matrix_model(COUNTING))
     assert bench.load(1)["ok"]
     bench.set_board(board)

@@ -6,9 +6,10 @@ import os
 import signal
 import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from jetsel.engines.hosted import HostedBackend
 from jetsel.engines.hosting.rules import RULES
@@ -17,6 +18,8 @@ from tests.processes import children_with
 from tests.system import hosts
 from tests.system.engine_host.models import LIMIT_S, Make, is_gone, load, pid_of, tiny
 from tests.waiting import until
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_host_ends_with_a_daemon_that_was_killed(tmp_path: Path) -> None:
@@ -28,7 +31,7 @@ def test_the_host_ends_with_a_daemon_that_was_killed(tmp_path: Path) -> None:
         load(backend, weights)
         os.write(theirs, str(pid_of(backend)).encode())
         os.kill(pid_of(backend), signal.SIGSTOP)  # so that it cannot even notice
-        time.sleep(600)
+        signal.pause()
     os.close(theirs)
     host = int(os.read(ours, 100))
     os.close(ours)
@@ -71,7 +74,7 @@ class Hanging(serving.Host):
     def _load(self, request):
         if os.path.exists({when!r}):
             open({begun!r}, "w").close()
-            time.sleep(600)
+            signal.pause()
         return super()._load(request)
 serving.Host = Hanging
 """

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from jetsel.engines.base import EngineFailedError
-from jetsel.engines.hosting.process import HostProcess
 from jetsel.engines.hosting.rules import Rules
 from jetsel.errors import EngineDiedError
 from tests.system import hosts
 from tests.system.engine_host.models import Make, images, is_gone, is_right, load, pid_of, tiny
 from tests.waiting import until
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_hung_run_is_killed_once_its_limit_is_over(
@@ -51,27 +52,6 @@ def test_a_run_may_take_twenty_times_as_long_as_usual_and_no_longer(make: Make, 
     seconds.write_text("0")
     until(lambda: engine.unavailable is None)
     assert pid_of(backend) != first
-
-
-def test_a_hung_host_that_was_idle_before_and_ends_slowly_is_replaced(
-    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    backend = make(rules=Rules(ping_every_s=0.5))
-    engine = load(backend, tiny(tmp_path))
-    end = HostProcess.kill
-
-    def slowly(process: HostProcess, patience_s: float = 0.0) -> str:
-        process.link.close()
-        time.sleep(1.0)  # as a process does that holds a GPU's memory
-        return end(process, patience_s)
-
-    monkeypatch.setattr(HostProcess, "kill", slowly)
-    first = pid_of(backend)
-    os.kill(first, signal.SIGSTOP)
-    with pytest.raises(EngineDiedError):
-        engine.infer(images())
-    until(lambda: engine.unavailable is None)
-    assert is_right(engine)
 
 
 def test_an_idle_host_that_leaves_a_ping_unanswered_is_killed(make: Make, tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from tests.system import hosts
 from tests.system.engine_host.models import Make, images, is_right, load, pid_of, tiny
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 def test_an_input_is_copied_once(make: Make, tmp_path: Path) -> None:
     side_px = 224

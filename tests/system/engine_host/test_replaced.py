@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,8 @@ from tests.contract.tiny import PIXELS
 from tests.system import hosts
 from tests.system.engine_host.models import LIMIT_S, MATRIX, Make, images, is_gone, is_right, load, pid_of, tiny
 from tests.waiting import until
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_killed_host_is_replaced_and_its_models_are_loaded_again(make: Make, tmp_path: Path) -> None:
@@ -122,7 +123,7 @@ def test_many_threads_and_many_kills_give_no_wrong_answer(make: Make, tmp_path: 
                 counts["right"] += 1
             except EngineDiedError:
                 counts["died"] += 1
-                time.sleep(0.01)
+                over.wait(0.01)
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
     for thread in threads:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 from jetsel.engines.base import EngineFailedError
+from jetsel.engines.hosted import HostedBackend
 from jetsel.engines.hosting.rules import Rules
 from tests.system import hosts
 from tests.system.engine_host.models import Make, is_right, load, tiny
+from tests.waiting import until
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_start_that_failed_is_not_waited_for_again_by_the_next_model_and_later_it_is(
@@ -24,8 +27,14 @@ def test_a_start_that_failed_is_not_waited_for_again_by_the_next_model_and_later
             load(backend, tiny(tmp_path))
     assert starts.read_text() == "x"
     (tmp_path / "mended").touch()
-    time.sleep(1.0)
-    assert is_right(load(backend, tiny(tmp_path)))
+    until(lambda: has_loaded(backend, tmp_path))
+
+
+def has_loaded(backend: HostedBackend, folder: Path) -> bool:
+    try:
+        return is_right(load(backend, tiny(folder)))
+    except EngineFailedError:
+        return False
 
 
 @pytest.mark.parametrize(
