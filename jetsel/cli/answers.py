@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from rich.markup import escape
-from rich.table import Table
 
-from jetsel.cli.terminal import milliseconds, table
+from jetsel.cli.terminal import console, milliseconds, table
 from jetsel.errors import JetselError
 from jetsel.wire import Answer, Ran
 
@@ -50,29 +50,26 @@ def reason(error: JetselError | OSError) -> str:
     return " ".join(str((error.strerror if isinstance(error, OSError) else None) or error).split())
 
 
-def answers_table() -> Table:
-    """Return the table that `add_row` fills."""
-    return table("image", "answer", ">prob.", "answered by", "models run", ">ms", ">mJ")
-
-
-def add_row(shown: Table, outcome: Outcome) -> None:
-    """Add one image's row; a failed one says why where the answer would stand."""
-    answer = outcome.result
-    path = escape(outcome.path)
-    if not isinstance(answer, Answer):
-        shown.add_row(path, f"[red]{escape(reason(answer))}[/red]", "-", "-", "-", "-", "-")
-        return
-    label = escape(short(answer.label)) + (" (in doubt)" if answer.in_doubt else "")
-    energy = "-" if answer.energy_mj is None else f"{'~' * answer.energy_estimated}{answer.energy_mj:.1f}"
-    ran = ", ".join(run.model for run in answer.ran)
-    took = milliseconds(outcome.latency_ms)
-    shown.add_row(path, label, f"{answer.probability:.0%}", escape(answer.model), escape(ran), took, energy)
-
-
-def without_energy(outcome: Outcome) -> str | None:
-    """Return why the row has a dash for its energy, to be said once below the table; None where it has none."""
-    answer = outcome.result
-    return f"energy not known: {answer.energy_reason}" if isinstance(answer, Answer) and answer.energy_reason else None
+def print_table(outcomes: Sequence[Outcome]) -> None:
+    """Print a row for each image, where a failed one says why, and below them why energies are not known."""
+    shown = table("image", "answer", ">prob.", "answered by", "models run", ">ms", ">mJ")
+    unknown: dict[str, None] = {}
+    for outcome in outcomes:
+        answer, path = outcome.result, escape(outcome.path)
+        if not isinstance(answer, Answer):
+            shown.add_row(path, f"[red]{escape(reason(answer))}[/red]", *["-"] * 5)
+            continue
+        if answer.energy_reason:
+            unknown[answer.energy_reason] = None
+        label = escape(short(answer.label)) + (" (in doubt)" if answer.in_doubt else "")
+        energy = "-" if answer.energy_mj is None else f"{'~' * answer.energy_estimated}{answer.energy_mj:.1f}"
+        ran = escape(", ".join(run.model for run in answer.ran))
+        took = milliseconds(outcome.latency_ms)
+        shown.add_row(path, label, f"{answer.probability:.0%}", escape(answer.model), ran, took, energy)
+    out = console()
+    out.print(shown)
+    for why in unknown:
+        out.print(f"energy not known: {why}", markup=False, soft_wrap=True)
 
 
 def details(outcome: Outcome) -> list[str]:
@@ -90,16 +87,12 @@ def details(outcome: Outcome) -> list[str]:
     lines += [f"  ran {_run(run)}" for run in answer.ran]
     times = ", ".join(f"{name} {milliseconds(value)}" for name, value in spent.items() if value is not None)
     lines.append(f"  {milliseconds(outcome.latency_ms)} ms here, {milliseconds(stages.total)} in the daemon: {times}")
-    lines.append(f"  energy: {_energy(answer)}")
+    energy = f"not known ({answer.energy_reason})"
+    if answer.energy_mj is not None:
+        energy = f"{answer.energy_mj:.1f} mJ (estimated: the calibration's mean of what ran)"
+    lines.append(f"  energy: {energy}")
     lines += [f"  out of its conditions: {reason}" for reason in answer.out_of_conditions]
     return lines + _explained(answer)
-
-
-def _energy(answer: Answer) -> str:
-    """The energy in words."""
-    if answer.energy_mj is None:
-        return f"not known ({answer.energy_reason})"
-    return f"{answer.energy_mj:.1f} mJ (estimated: the calibration's mean of what ran)"
 
 
 def _run(run: Ran) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,92 +67,72 @@ def classify(
     settings: dict[str, Any] = {"family": family, "model": model, "policy": policy, "top_k": top_k}
     settings |= {"deadline_ms": deadline_ms, "criterion": criterion.value, "explain": explain}
     settings |= {"on_doubt": on_doubt.value if on_doubt else None}
+    rows: list[Outcome] = []
+    show = rows.append  # many are gathered into a table
+    if json or explain or len(images) == 1:
+        show = partial(_print_json, explain) if json else _print_details
     client = AsyncClient(endpoint, timeout_ms=timeout_ms, max_image_mb=max_image_mb)
-    show = _lines(explain) if json else _readable(len(images), explain)
-    if asyncio.run(_all(client, images, settings, jobs, show)):
+    failed = asyncio.run(_all(client, images, settings, jobs, show))
+    if rows:
+        from jetsel.cli.answers import print_table
+
+        print_table(rows)
+    if failed:
         raise typer.Exit(1)
 
 
 async def _all(
-    client: AsyncClient, images: list[Path], settings: dict[str, Any], jobs: int, show: Callable[[Outcome | None], None]
+    client: AsyncClient, images: list[Path], settings: dict[str, Any], jobs: int, show: Callable[[Outcome], None]
 ) -> int:
-    """Show every image's outcome in order, then None; return how many failed."""
-    failed = 0
-    async with client:
-        await client.status()  # where nobody listens, one line says so rather than one for each image
-        async for outcome in outcomes(client, images, settings, jobs):
-            failed += isinstance(outcome.result, Exception)
-            show(outcome)
-    show(None)
-    return failed
-
-
-async def outcomes(
-    client: AsyncClient, images: list[Path], settings: dict[str, Any], jobs: int
-) -> AsyncIterator[Outcome]:
-    """Yield the outcome of each image in the order given, `jobs` of them under way at once."""
+    """Show every image's outcome in the order given, `jobs` of them under way at once; return how many failed."""
     import asyncio
-
-    from jetsel.cli.answers import Outcome
 
     room = asyncio.Semaphore(jobs)
 
     async def one(path: Path) -> Outcome:
-        name = os.fsencode(path).decode("utf-8", "replace")  # a name that is not UTF-8 could not be printed
         async with room:
-            began = time.perf_counter()
-            result: Answer | JetselError | OSError
-            try:
-                result = await client.classify(path, **settings)
-            except (JetselError, OSError) as error:
-                result = error
-            return Outcome(name, (time.perf_counter() - began) * 1e3, result)
+            return await _outcome(client, path, settings)
 
-    tasks = [asyncio.create_task(one(path)) for path in images]
+    failed = 0
+    async with client:
+        await client.status()  # where nobody listens, one line says so rather than one for each image
+        tasks = [asyncio.create_task(one(path)) for path in images]
+        try:
+            for task in tasks:
+                outcome = await task
+                failed += isinstance(outcome.result, Exception)
+                show(outcome)
+        finally:
+            for task in tasks:
+                task.cancel()
+    return failed
+
+
+async def _outcome(client: AsyncClient, path: Path, settings: dict[str, Any]) -> Outcome:
+    from jetsel.cli.answers import Outcome
+
+    name = os.fsencode(path).decode("utf-8", "replace")  # a name that is not UTF-8 could not be printed
+    began = time.perf_counter()
+    result: Answer | JetselError | OSError
     try:
-        for task in tasks:
-            yield await task
-    finally:
-        for task in tasks:
-            task.cancel()
+        result = await client.classify(path, **settings)
+    except (JetselError, OSError) as error:
+        result = error
+    return Outcome(name, (time.perf_counter() - began) * 1e3, result)
 
 
-def _lines(explain: bool) -> Callable[[Outcome | None], None]:
-    """Print each outcome as soon as it is its turn."""
+def _print_json(explain: bool, outcome: Outcome) -> None:
     import msgspec
 
     from jetsel.cli.answers import as_plain
 
-    def show(outcome: Outcome | None) -> None:
-        if outcome is not None:
-            print(msgspec.json.encode(as_plain(outcome, explain)).decode(), flush=True)
-
-    return show
+    print(msgspec.json.encode(as_plain(outcome, explain)).decode(), flush=True)
 
 
-def _readable(count: int, explain: bool) -> Callable[[Outcome | None], None]:
-    """Tell all about one photograph, or where `explain` asks for it about each; gather many into a table."""
-    from jetsel.cli.answers import add_row, answers_table, details, reason, without_energy
-    from jetsel.cli.terminal import console
+def _print_details(outcome: Outcome) -> None:
+    from jetsel.cli.answers import details, reason
 
-    out = console()
-    shown = answers_table()
-    unknown: dict[str, None] = {}  # why energies are not known, each reason once
-
-    def show(outcome: Outcome | None) -> None:
-        if outcome is None:
-            if shown.row_count:
-                out.print(shown)
-            for line in unknown:
-                out.print(line, markup=False, soft_wrap=True)
-        elif count > 1 and not explain:
-            add_row(shown, outcome)
-            if (why := without_energy(outcome)) is not None:
-                unknown[why] = None
-        elif isinstance(outcome.result, Exception):
-            typer.echo(f"jetsel: {outcome.path}: {reason(outcome.result)}", err=True)
-        else:
-            for line in details(outcome):
-                out.print(line, markup=False, soft_wrap=True)
-
-    return show
+    if isinstance(outcome.result, Exception):
+        typer.echo(f"jetsel: {outcome.path}: {reason(outcome.result)}", err=True)
+    else:
+        typer.echo("\n".join(details(outcome)))
