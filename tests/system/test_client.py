@@ -48,39 +48,6 @@ def test_a_path_bytes_and_arrays_give_the_same_answer(client: jetsel.Client, tmp
         assert top(found) == wanted
 
 
-def test_every_setting_is_understood(client: jetsel.Client) -> None:
-    answer = client.classify(
-        drawn(),
-        family="starter",
-        top_k=2,
-        policy="chain",
-        deadline_ms=20_000,
-        criterion="top5",
-        on_doubt="use",
-        explain=True,
-    )
-    assert (answer.family, len(answer.top_k), answer.policy, answer.criterion) == ("starter", 2, "chain", "top5")
-    assert answer.explanation is not None
-    assert answer.explanation.features
-
-
-def test_refusals_are_raised_in_their_own_classes(client: jetsel.Client) -> None:
-    for kind, settings in (
-        (errors.UnknownModelError, {"model": "huge"}),
-        (errors.UnknownPolicyError, {"policy": "best"}),
-        (errors.UnknownFamilyError, {"family": "dogs"}),
-        (errors.BadRequestError, {"top_k": 0}),
-        (errors.BadRequestError, {"deadline_ms": -1}),
-    ):
-        with pytest.raises(kind):
-            client.classify(drawn(), **settings)  # type: ignore[arg-type]
-    with pytest.raises(errors.BadImageError):
-        client.classify(b"hello, I am text")
-    with pytest.raises(errors.ImageTooLargeError):
-        client.classify(bytes(16_000_001))
-    assert client.classify(drawn()).label
-
-
 def test_fifty_calls_at_once_and_some_cancelled(shared_daemon: Daemon) -> None:
     async def main() -> tuple[set[int], list[object]]:
         async with jetsel.AsyncClient(shared_daemon.endpoint) as client:
@@ -145,17 +112,6 @@ def test_a_daemon_killed_while_a_call_waits_ends_the_call(start: Start, kind: ty
     daemon.process.wait(10)
     with pytest.raises(errors.NoDaemonError, match=r"is gone.*jetsel serve"):
         jetsel.Client(daemon.endpoint).status()
-
-
-def test_a_daemon_that_hangs_ends_the_call_with_its_timeout(start: Start) -> None:
-    daemon = start()
-    with jetsel.Client(daemon.endpoint) as client:
-        client.status()
-        daemon.process.send_signal(signal.SIGSTOP)
-        with pytest.raises(errors.NoReplyError, match="within 300 ms"):
-            client.classify(drawn(), timeout_ms=300)
-        daemon.process.send_signal(signal.SIGCONT)
-        assert client.classify(drawn(), model="xs").ran[-1].model == "xs", "the late answer is not taken for this one"
 
 
 def test_a_call_under_way_survives_a_restart(start: Start) -> None:

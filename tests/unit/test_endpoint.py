@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from jetsel import endpoint
-from jetsel.endpoint import find, user_socket, why_absent
+from jetsel.endpoint import find, why_absent
 from jetsel.errors import ConfigError, NoDaemonError
 
 
@@ -58,10 +58,6 @@ def test_each_place_is_asked_only_where_those_before_say_nothing(
     assert find(None, runtime) == f"ipc://{users}"
     assert find(None, everything) == "ipc:///by/variable.sock"
     assert find("ipc:///by/argument.sock", everything) == "ipc:///by/argument.sock"
-
-
-def test_without_a_runtime_directory_the_socket_is_in_a_folder_of_the_users_own() -> None:
-    assert user_socket({}) == user_socket({"XDG_RUNTIME_DIR": ""}) == f"/tmp/jetsel-{os.getuid()}/jetsel.sock"
 
 
 @pytest.mark.parametrize("given", ["j.sock", "http://127.0.0.1", "inproc://a", "IPC:///a", " /a"])

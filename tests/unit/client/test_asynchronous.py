@@ -94,21 +94,6 @@ def test_a_restart_under_way_is_waited_for(path: Path) -> None:
     assert asyncio.run(main()) == "tabby"
 
 
-def test_one_client_serves_one_loop_after_another(path: Path) -> None:
-    with Peer(path, daemon_like) as peer:
-        client = AsyncClient(peer.endpoint)
-
-        async def main() -> str:
-            return (await client.status()).state
-
-        assert [asyncio.run(main()) for _ in range(3)] == ["ready"] * 3
-
-        async def leave() -> None:
-            client.close()
-
-        asyncio.run(leave())
-
-
 def test_many_large_images_wait_for_room_and_all_arrive(path: Path) -> None:
     async def main(endpoint: str) -> int:
         async with AsyncClient(endpoint) as client:

@@ -49,24 +49,6 @@ def test_a_thread_that_never_got_its_turn_says_so(path: Path) -> None:
             other.result(20)
 
 
-def test_closing_lets_the_call_of_another_thread_end(path: Path) -> None:
-    begun, let_go = threading.Event(), threading.Event()
-
-    def slow(seen: list[Seen]) -> Sequence[wire.Reply]:
-        begun.set()
-        assert let_go.wait(10)
-        return daemon_like(seen)
-
-    with Peer(path, slow) as peer, ThreadPoolExecutor(2) as threads:
-        client = jetsel.Client(peer.endpoint)
-        call = threads.submit(client.status)
-        assert begun.wait(10)
-        closing = threads.submit(client.close)
-        let_go.set()
-        assert call.result(10).state == "ready"
-        closing.result(10)
-
-
 def test_the_peer_going_away_ends_the_wait(path: Path) -> None:
     begun = threading.Event()
 

@@ -95,13 +95,6 @@ def test_busy_is_tried_again_under_a_new_id(path: Path, connect: Connect) -> Non
         assert {seen.image for seen in peer.seen} == {b"image"}
 
 
-def test_retries_end_with_the_timeout_and_say_what_the_daemon_said(path: Path, connect: Connect) -> None:
-    with Peer(path, failing(10**9, "loading", retry=True)) as peer:
-        with pytest.raises(errors.LoadingError):
-            connect(peer.endpoint, timeout_ms=200).classify(b"image")
-        assert len(peer.seen) >= 2
-
-
 def test_each_attempt_has_only_what_is_left_of_the_deadline(path: Path, connect: Connect) -> None:
     with Peer(path, failing(3, "busy", retry=True)) as peer:
         connect(peer.endpoint).classify(b"image", deadline_ms=20_000)
@@ -109,12 +102,6 @@ def test_each_attempt_has_only_what_is_left_of_the_deadline(path: Path, connect:
         assert len(sent) == 4
         assert all(ms is not None and 0 < ms <= 20_000 for ms in sent)
         assert sent == sorted(set(sent), reverse=True)  # type: ignore[type-var]
-
-
-def test_retries_end_with_the_deadline(path: Path, connect: Connect) -> None:
-    refused = pytest.raises((errors.BusyError, errors.DeadlineError))
-    with Peer(path, failing(10**9, "busy", retry=True)) as peer, refused:
-        connect(peer.endpoint).classify(b"image", deadline_ms=100)
 
 
 def test_a_deadline_that_is_over_before_sending_is_one(path: Path, connect: Connect) -> None:
@@ -154,14 +141,6 @@ def test_a_failure_without_an_id_is_ours(path: Path, connect: Connect) -> None:
 def test_a_peer_that_is_no_daemon_is_named(path: Path, connect: Connect, frame: bytes) -> None:
     with Peer(path, lambda _: [frame]) as peer, pytest.raises(errors.BadRequestError, match="protocol version 1"):
         connect(peer.endpoint).classify(b"image")
-
-
-def test_a_newer_daemons_fields_are_passed_over(path: Path, connect: Connect) -> None:
-    def newer(seen: list[Seen]) -> Sequence[bytes]:
-        return [msgspec.json.encode(msgspec.to_builtins(answer(seen[-1])) | {"mood": "sunny"})]
-
-    with Peer(path, newer) as peer:
-        assert connect(peer.endpoint).classify(b"image").label == "tabby"
 
 
 def test_what_is_too_large_is_refused_before_it_is_sent(path: Path, connect: Connect) -> None:

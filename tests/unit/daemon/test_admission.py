@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import pytest
 
 from jetsel.config import Server
 from jetsel.daemon.admission import Admission
-from jetsel.daemon.clients import Load
+from jetsel.daemon.clients import Clients, Load
 from jetsel.errors import BusyError, DeadlineError, OverLimitError
 
 
@@ -56,15 +57,6 @@ def test_bytes_are_admitted_up_to_the_limit() -> None:
         found.admit(load(1), None, 0.0)
     found.admit(load(0), None, 0.0)
     assert counts(found) == (3, 1_000_000)
-
-
-def test_who_is_refused_takes_no_room() -> None:
-    found = admission(queue_mb=1.0)
-    with pytest.raises(BusyError):
-        found.admit(load(1_000_001), None, 0.0)
-    with pytest.raises(DeadlineError):
-        found.admit(load(10), 5.0, 5.1)
-    assert counts(found) == (0, 0)
 
 
 def test_a_deadline_below_the_least_inference_is_refused_and_one_at_it_is_not() -> None:
@@ -164,3 +156,35 @@ def test_the_clients_with_the_most_under_way_are_named() -> None:
     for _ in range(3):
         found.release(load(client="uid 2"), 1.0)
     assert found.busiest(2) == [("uid 3", 2), ("uid 1", 1)]
+
+
+def test_where_nothing_is_configured_no_client_fills_more_than_half_of_the_queue() -> None:
+    clients, load = Clients(Server(queue_requests=10)), Load("uid 1", 0, 0)
+    for _ in range(5):
+        clients.check(load)
+        clients.enter(load)
+    with pytest.raises(OverLimitError, match=r"uid 1 has 5 .*limit is 5 "):
+        clients.check(load)
+    clients.check(Load("uid 2", 0, 0))
+
+
+@pytest.mark.parametrize("who", ["uid 0", f"uid {os.getuid()}"])
+def test_root_and_the_daemons_own_user_may_fill_the_queue_unless_a_limit_is_configured(who: str) -> None:
+    load = Load(who, 10**9, 10**9)
+    clients, limited = Clients(Server()), Clients(Server(client_requests=1))
+    for _ in range(1000):
+        clients.check(load)
+        clients.enter(load)
+    limited.enter(load)
+    with pytest.raises(OverLimitError):
+        limited.check(load)
+
+
+def test_a_client_with_nothing_under_way_is_forgotten_at_once() -> None:
+    clients = Clients(Server(client_requests=2))
+    for number in range(1000):
+        load = Load(f"uid {number}", 1, 1)
+        clients.check(load)
+        clients.enter(load)
+        clients.leave(load)
+    assert len(clients) == 0

@@ -33,10 +33,6 @@ def test_anybody_else_may_not_and_is_told_who_may() -> None:
         Trust(OWN_GROUP.gr_name).check(Identity(STRANGER_UID, STRANGER_GID))
 
 
-def test_a_process_that_runs_under_the_admin_group_may() -> None:
-    Trust(OWN_GROUP.gr_name).check(Identity(STRANGER_UID, OWN_GROUP.gr_gid))
-
-
 def test_a_member_of_the_admin_group_may_from_the_moment_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     # The peer's credentials hold its first group alone; the others stand in the group file, which is root's to write.
     member = next(user for user in pwd.getpwall() if user.pw_uid not in (0, os.getuid()))
