@@ -220,7 +220,7 @@ def _compared(goal: Goal, candidate: Outcomes, rival: Outcomes) -> tuple[bool, s
     is_better, said = goal.compare(candidate, rival)
     gain, error = accuracy_gain(candidate, rival)
     least = (1 - LEAST_SAVING) * rival.cost(goal.objective).mean()
-    if is_better and gain <= SURE * error and candidate.cost(goal.objective).mean() > least:
+    if is_better and goal.keeps(rival) and gain <= SURE * error and candidate.cost(goal.objective).mean() > least:
         meters = "clocks" if goal.objective == "time" else "meters"
         return False, f"{said}, and a saving below {100 * LEAST_SAVING:.0f} % may be the noise of {meters} and folds"
     return is_better, said

@@ -76,6 +76,11 @@ class Goal:
         """Whether a mean is limited: then accuracy is what is wanted, unless that has a limit of its own."""
         return self.max_time_ms is not None or self.max_energy_mj is not None
 
+    def keeps(self, outcomes: Outcomes) -> bool:
+        """Whether these keep every limit."""
+        accurate = self.min_accuracy is None or bool(outcomes.correct.mean() >= self.min_accuracy)
+        return accurate and outcomes.excess(self) <= 1
+
     def best(self, points: Sequence[Outcomes], rival: Outcomes) -> int:
         """The place of the point that serves the goal best; the rival is the best single model.
 
@@ -116,6 +121,8 @@ class Goal:
             return False, f"{said}, over the {self._allowed()} allowed"
         if self.min_accuracy is not None and candidate.correct.mean() < self.min_accuracy:
             return False, f"{said}, under the accuracy of {100 * self.min_accuracy:g} % wanted"
+        if not self.keeps(rival):
+            return True, f"{said}, within the limits, which the rival does not keep"
         is_cheaper = saving > SURE * saving_error
         is_as_good = self.min_accuracy is not None or 100 * (gain - SURE * gain_error) >= -TOLERATED_POINTS
         if is_cheaper and is_as_good and not self.is_limited:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -14,14 +12,8 @@ from jetsel.cli.options import ConfigFile, Endpoint
 
 if TYPE_CHECKING:
     from jetsel.calibrate.calibrating import Calibrated
-    from jetsel.calibrate.goal import Goal
-    from jetsel.calibrate.record import Found, Loaded, Recorded
-    from jetsel.cli.metering import Metering
     from jetsel.cli.progress import Output
     from jetsel.cli.shelf import Shelf
-    from jetsel.config import Power
-    from jetsel.policies.calibration import Calibration
-    from jetsel.zoo import Family
 
 Photos = Annotated[
     Path,
@@ -105,166 +97,30 @@ def calibrate(
     interrupted. Then every policy is compared on photographs that it was not fitted on. What wins is installed only if
     it is better than what is in use by more than the noise. Go back with: jetsel calibration rollback.
     """
+    from jetsel.calibrate import unchanged
+    from jetsel.calibrate.command import fit, record, recording_path
     from jetsel.calibrate.goal import Goal
     from jetsel.cli import shelf as shelves
-    from jetsel.cli import unchanged
     from jetsel.cli.progress import Output
     from jetsel.errors import CalibrationError
 
     shelf = shelves.find(config, family)
     goal = Goal(objective, max_time_ms, min_accuracy, max_energy_mj)
-    path = recording or _recording_path(shelf, photos)
+    path = recording or recording_path(shelf.folder, shelf.family, photos)
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
+    job = shelf.job(path, photos, label_map, labels_from, times_from)
     output = Output(as_json=json_progress)
-    given = (goal, criterion, theta, labels_from, force, unchanged.state_of(times_from))
-    made_from = unchanged.made_from(models_of(shelf), shelf.config, photos, label_map, labels_from is None, given)
+    made_from = job.made_from((goal, criterion, theta, labels_from, force))
     if if_changed and unchanged.is_known(path, made_from):
         output.unchanged(path)
         return
     with output:
-        loaded = record(shelf, path, photos, label_map, labels_from, times_from, output, goal)
-        found = fit(shelf, loaded, goal, criterion, theta, output)
+        loaded = record(job, output, goal)
+        found = fit(job, loaded, goal, criterion, theta, shelf.owners(), output.fitting)
     _finish(shelf, found, report or path.with_suffix(".html"), output, endpoint, force=force)
     with contextlib.suppress(OSError):  # the recording stands: the next time does what this time did
         unchanged.remember(path, made_from)
-
-
-def _recording_path(shelf: Shelf, photos: Path) -> Path:
-    """One file for each family and source, so that the same command goes on with its own."""
-    import hashlib
-
-    source = hashlib.sha256(str(photos.resolve()).encode()).hexdigest()[:8]
-    return shelf.folder / "recordings" / f"{shelf.family}-{photos.resolve().name}-{source}.sqlite"
-
-
-def models_of(shelf: Shelf) -> Family:
-    """The shelf's family, of which the configuration has at least one model served; raises CalibrationError."""
-    from jetsel.daemon.family import served_models
-    from jetsel.errors import CalibrationError
-
-    if shelf.models is None:
-        raise CalibrationError(f"family {shelf.family} has no models here: see `jetsel models list`")
-    if not served_models(shelf.models, shelf.config):
-        raise CalibrationError(f"models.only names no model of family {shelf.family}: name one, or leave it out")
-    return shelf.models
-
-
-def record(
-    shelf: Shelf,
-    path: Path,
-    photos: Path,
-    label_map: Path | None,
-    labels_from: str | None,
-    times_from: Path | None,
-    output: Output,
-    goal: Goal | None = None,
-) -> Loaded:
-    """Record what is not recorded yet, and read it back. Raises KeyboardInterrupt where Ctrl-C ended it.
-
-    Raises CalibrationError before anything is recorded where the goal needs energy and it will not be known.
-    """
-    from jetsel.calibrate import record as recording
-    from jetsel.cli.metering import metering
-    from jetsel.daemon.family import served_models
-    from jetsel.errors import CalibrationError
-
-    family = models_of(shelf)
-    served = served_models(family, shelf.config)
-    if labels_from is not None and labels_from not in served:
-        raise CalibrationError(f"--labels-from: family {family.name} has no model {labels_from}: {', '.join(served)}")
-    found = recording.find(photos, family.labels, label_map, labels_from is None)
-    with metering(shelf.config.power, times_from, tuple(served)) as energy:
-        if goal is not None and goal.needs_energy and energy.unknown is not None:
-            raise CalibrationError(f"the goal needs energy, and it is not known: {energy.unknown}")
-        done = _into(path, shelf, found, energy, output)
-    output.recorded(path, done)
-    loaded = recording.load(path, family, tuple(served), labels_from)
-    return loaded if times_from is None else recording.times_from(loaded, times_from)
-
-
-def _into(path: Path, shelf: Shelf, found: Found, energy: Metering, output: Output) -> Recorded:
-    """Record what is not recorded yet."""
-    from jetsel.calibrate import record as recording
-    from jetsel.daemon.family import served_models
-    from jetsel.daemon.snapshot import limits_of
-    from jetsel.errors import CalibrationError
-
-    family, config = models_of(shelf), shelf.config
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise CalibrationError(f"{path.parent}: {fault.strerror}: say where to record with --recording FILE") from fault
-    # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
-    asked = replace(family, models=tuple(served_models(family, config).values()))
-    with output.interruptible() as stop, recording.loaded_models(asked, config) as engines:
-        options = recording.Options(
-            limits=limits_of(config),
-            meter=energy.here.meter,
-            unmetered=energy.here.reason,
-            doubt=energy.here.doubt,
-            idle_half_w=energy.here.idle_half_w,
-            sysfs=config.power.sysfs,
-        )
-        done = recording.record(path, family, engines, found, options, tell=output.recording, stop=stop)
-    if not done.finished:
-        raise KeyboardInterrupt
-    return done
-
-
-def fit(
-    shelf: Shelf, loaded: Loaded, goal: Goal, criterion: Literal["top1", "top5"], theta: float, output: Output
-) -> Calibrated:
-    """Compare every policy on held-out photographs, and fit the calibration."""
-    from jetsel.calibrate.assemble import Identity
-    from jetsel.calibrate.calibrating import Order, calibrate
-    from jetsel.calibrate.from_files import FeatureClock
-    from jetsel.daemon.snapshot import limits_of
-    from jetsel.features import table_hash
-
-    family = models_of(shelf)
-    limits = limits_of(shelf.config)
-    paths = loaded.recording.paths
-    order = Order(
-        names=tuple(family.labels.names),
-        goal=goal,
-        decides=criterion,
-        theta_points=theta,
-        installed=_installed(shelf, loaded.models_sha256),
-        labels_from=loaded.labels_from,
-        machine=machine_of(shelf.config.power, loaded.times.conditions),
-    )
-    return calibrate(
-        loaded,
-        Identity(family.name, family.labels.sha256, loaded.models_sha256, table_hash(), family.decode_px),
-        order,
-        FeatureClock(paths, family.decode_px, limits, loaded.times.features_ms),
-        output.fitting,
-    )
-
-
-def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
-    """What this board says of itself, where times and energies were measured on it as it is now; else nothing.
-
-    conditions: of the recording, in words. They may be of another machine, or of a day when it was set otherwise.
-    """
-    from jetsel.calibrate.record.conditions import gather
-    from jetsel.power.machine import Machine, kept
-    from jetsel.power.place import JTOP_S
-
-    now = gather({}, power.sysfs).described()
-    if any(conditions.get(what) != now[what] for what in ("board", "power mode", "CPU clock")):
-        return {}
-    with Machine(power.sysfs, power.jtop) as machine:
-        return kept(machine.facts(wait_s=JTOP_S if power.jtop else 0.0))
-
-
-def _installed(shelf: Shelf, models_sha256: Mapping[str, str]) -> Calibration | None:
-    """The owner's calibration in use; None where there is none, or it was made for other models."""
-    entry = next((entry for entry in shelf.entries() if entry.is_current and entry.number), None)
-    if entry is None or entry.reason is not None or entry.calibration is None:
-        return None
-    return entry.calibration if entry.calibration.model_sha256 == models_sha256 else None
 
 
 def _finish(

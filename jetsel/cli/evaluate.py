@@ -34,38 +34,26 @@ def evaluate(
     import tempfile
     from pathlib import Path
 
+    from jetsel.calibrate.command import clock_of, record
     from jetsel.calibrate.evaluating import asked
     from jetsel.calibrate.evaluating import evaluate as judged
-    from jetsel.calibrate.from_files import FeatureClock
     from jetsel.cli import shelf as shelves
-    from jetsel.cli.calibrate import models_of, record
     from jetsel.cli.progress import Output
-    from jetsel.daemon.family import served_models
-    from jetsel.daemon.snapshot import limits_of
     from jetsel.errors import CalibrationError
 
     shelf = shelves.find(config, family)
-    family_here = models_of(shelf)
-    entry = shelf.entry(None)
-    if entry.reason is not None:  # it may be whole, and made for other models than are served
-        raise CalibrationError(entry.reason)
-    calibration = entry.usable()
-    wanted = [] if ALL in (policy or [ALL]) else policy or []
-    asked(tuple(served_models(family_here, shelf.config)), calibration, criterion, wanted, shelf.config.policies)
-    limits = limits_of(shelf.config)
     with tempfile.TemporaryDirectory(prefix="jetsel-") as folder, Output(as_json=False, quiet=json) as output:
-        path = Path(folder, "recording.sqlite")
-        loaded = record(shelf, path, photos, label_map, labels_from, None, output)
-        clock = FeatureClock(loaded.recording.paths, family_here.decode_px, limits, loaded.times.features_ms)
-        policies, bounds = judged(
-            loaded.recording,
-            calibration,
-            criterion,
-            wanted,
-            clock,
-            shelf.config.policies,
-            loaded.times.energy_reason,
-        )
+        job = shelf.job(Path(folder, "recording.sqlite"), photos, label_map, labels_from)
+        entry = shelf.entry(None)
+        if entry.reason is not None:  # it may be whole, and made for other models than are served
+            raise CalibrationError(entry.reason)
+        calibration = entry.usable()
+        wanted = [] if ALL in (policy or [ALL]) else policy or []
+        own = shelf.config.policies
+        asked(tuple(job.served), calibration, criterion, wanted, own)
+        loaded = record(job, output)
+        clock, reason = clock_of(job, loaded), loaded.times.energy_reason
+        policies, bounds = judged(loaded.recording, calibration, criterion, wanted, clock, own, reason)
     if json:
         typer.echo(_json(loaded, criterion, policies, bounds))
         return

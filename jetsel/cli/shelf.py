@@ -12,7 +12,7 @@ from jetsel.cli import settings
 from jetsel.config import Config, calibrations_folder
 from jetsel.daemon.calibration import offered, shipped
 from jetsel.daemon.family import served_models
-from jetsel.daemon.snapshot import default_family
+from jetsel.daemon.snapshot import default_family, limits_of
 from jetsel.endpoint import VARIABLE
 from jetsel.errors import CalibrationError, NoDaemonError, UnknownFamilyError
 from jetsel.policies import installed
@@ -20,6 +20,8 @@ from jetsel.policies.installed import SHIPPED, Installed
 from jetsel.zoo import model_folders, scan
 
 if TYPE_CHECKING:
+    from jetsel.calibrate.command import Job
+    from jetsel.policies.calibration import Calibration
     from jetsel.zoo import Family
 
 RELOAD_MS = 60_000.0  # a reload waits for the requests that are under way
@@ -58,6 +60,30 @@ class Shelf:
         known = ", ".join(str(entry.number) for entry in entries)
         wanted = "none that is in use" if number is None else f"no number {number}"
         raise CalibrationError(f"family {self.family} has {wanted} among its calibrations: name one of {known}")
+
+    def owners(self) -> Calibration | None:
+        """The owner's calibration in use; None where there is none, or it is refused."""
+        entry = next((entry for entry in self.entries() if entry.is_current and entry.number), None)
+        return entry.calibration if entry is not None and entry.reason is None else None
+
+    def job(
+        self,
+        path: Path,
+        photos: Path,
+        label_map: Path | None = None,
+        labels_from: str | None = None,
+        times_from: Path | None = None,
+    ) -> Job:
+        """What records these photographs; raises CalibrationError where the configuration has no model served."""
+        from jetsel.calibrate.command import Job
+
+        if self.models is None:
+            raise CalibrationError(f"family {self.family} has no models here: see `jetsel models list`")
+        served = served_models(self.models, self.config)
+        if not served:
+            raise CalibrationError(f"models.only names no model of family {self.family}: name one, or leave it out")
+        limits = limits_of(self.config)
+        return Job(self.models, served, self.config, limits, path, photos, label_map, labels_from, times_from)
 
     def _judged(self, entry: Installed) -> Installed:
         if self.models is None or entry.calibration is None:

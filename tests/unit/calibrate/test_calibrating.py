@@ -164,6 +164,14 @@ def test_a_goal_that_nothing_reaches_is_told_with_what_comes_nearest() -> None:
     assert "over the 0.5 ms allowed" in one.findings.verdict
 
 
+def test_within_a_limit_that_the_best_single_model_breaks_another_policy_wins() -> None:
+    one = calibrated(drawn(200), dataclasses.replace(ORDER, goal=Goal(max_time_ms=9.9)))
+    winner = one.findings.comparisons["top1"].policies[one.findings.winner]
+    assert one.is_better
+    assert winner.time_ms.mean <= 9.9 < COSTS_MS["l"]
+    assert one.calibration.default_policy["top1"] == one.findings.winner
+
+
 def test_the_boards_slower_processor_makes_choices_dearer() -> None:
     one = calibrated(drawn(60), dataclasses.replace(ORDER, choice_factor=1000.0))
     chain = one.findings.comparisons["top1"].policies["chain"]

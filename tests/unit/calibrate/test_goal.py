@@ -52,6 +52,7 @@ def test_the_best_point(goal: Goal, points: list[Outcomes], place: int) -> None:
         (Goal(max_time_ms=20), of(620, 12), True, r"\+2.00 points"),
         (Goal(max_time_ms=11), of(620, 12), False, "over the 11 ms allowed"),
         (Goal(min_accuracy=0.5), of(560, 5), True, r"-4.00 points"),
+        (Goal(max_time_ms=5), of(560, 4.9), True, "the rival does not keep"),
         (Goal(min_accuracy=0.58), of(560, 5), False, "under the accuracy of 58 % wanted"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from jetsel.cli.unchanged import fingerprint, is_known, remember
+from jetsel.calibrate.unchanged import fingerprint, is_known, remember
 
 MODELS = {"xs": "0" * 64, "xl": "1" * 64}
 

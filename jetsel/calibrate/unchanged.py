@@ -6,25 +6,8 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jetsel import __version__
-
-if TYPE_CHECKING:
-    from jetsel.config import Config
-    from jetsel.zoo import Family
-
-
-def made_from(
-    family: Family, config: Config, photos: Path, label_map: Path | None, need_labels: bool, options: object
-) -> str:
-    """Return what stands for all that a calibration of this family is made from; see `fingerprint`."""
-    from jetsel.calibrate.record import find
-    from jetsel.daemon.family import served_models
-
-    found = find(photos, family.labels, label_map, need_labels)
-    models = {name: model.manifest.sha256 for name, model in served_models(family, config).items()}
-    return fingerprint(((one.path, one.label) for one in found.photographs), models, options)
 
 
 def state_of(path: Path | None) -> tuple[str, int, int] | None:

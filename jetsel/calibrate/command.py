@@ -1,0 +1,180 @@
+"""What `jetsel calibrate` and `jetsel evaluate` have done: photographs recorded, read back, and fitted."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from jetsel.calibrate import record as recording
+from jetsel.calibrate.assemble import Identity
+from jetsel.calibrate.calibrating import Calibrated, Order, calibrate
+from jetsel.calibrate.from_files import FeatureClock
+from jetsel.calibrate.goal import Goal
+from jetsel.calibrate.record import Found, Loaded, Progress, Recorded
+from jetsel.calibrate.record.conditions import gather
+from jetsel.calibrate.unchanged import fingerprint, state_of
+from jetsel.config import Config, Power, power_folder
+from jetsel.errors import CalibrationError
+from jetsel.features import table_hash
+from jetsel.image import Limits
+from jetsel.policies.calibration import Calibration
+from jetsel.power.machine import Machine, kept
+from jetsel.power.meter import Opened, open_meter
+from jetsel.power.place import JTOP_S
+from jetsel.wire import Criterion
+from jetsel.zoo import Family, Model
+
+
+class Output(Protocol):
+    """What shows the progress."""
+
+    def recording(self, progress: Progress) -> None:
+        """Where the recording stands."""
+
+    def recorded(self, path: Path, done: Recorded) -> None:
+        """What it came to."""
+
+    def interruptible(self) -> AbstractContextManager[threading.Event]:
+        """Give an event that is set where the owner wants the recording to end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Which photographs are shown to which models.
+
+    served: those of the family's models that are shown them, by name, cheapest first. path: of the recording.
+    labels_from: the model whose answers stand for labels. times_from: a board's recording, for times and energies.
+    """
+
+    family: Family
+    served: Mapping[str, Model]
+    config: Config
+    limits: Limits
+    path: Path
+    photos: Path
+    label_map: Path | None = None
+    labels_from: str | None = None
+    times_from: Path | None = None
+
+    def find(self) -> Found:
+        """List the photographs. Raises CalibrationError where there is none with a label that the family knows."""
+        return recording.find(self.photos, self.family.labels, self.label_map, self.labels_from is None)
+
+    def made_from(self, options: object) -> str:
+        """Return what stands for all that a calibration is made from; options: the command's, as they print."""
+        models = {name: model.manifest.sha256 for name, model in self.served.items()}
+        shown = ((one.path, one.label) for one in self.find().photographs)
+        return fingerprint(shown, models, (options, state_of(self.times_from)))
+
+
+def recording_path(folder: Path, family: str, photos: Path) -> Path:
+    """Return one file for each family and source, so that the same command goes on with its own."""
+    source = hashlib.sha256(str(photos.resolve()).encode()).hexdigest()[:8]
+    return folder / "recordings" / f"{family}-{photos.resolve().name}-{source}.sqlite"
+
+
+def record(job: Job, output: Output, goal: Goal | None = None) -> Loaded:
+    """Record what is not recorded yet, and read it back. Raises KeyboardInterrupt where the owner ended it.
+
+    Raises CalibrationError before anything is recorded where the goal needs energy and it will not be known.
+    """
+    served = tuple(job.served)
+    if job.labels_from is not None and job.labels_from not in served:
+        raise CalibrationError(
+            f"--labels-from: family {job.family.name} has no model {job.labels_from}: {', '.join(served)}"
+        )
+    found = job.find()
+    with metering(job.config.power, job.times_from, served) as (opened, unknown):
+        if goal is not None and goal.needs_energy and unknown is not None:
+            raise CalibrationError(f"the goal needs energy, and it is not known: {unknown}")
+        done = _into(job, found, opened, output)
+    output.recorded(job.path, done)
+    loaded = recording.load(job.path, job.family, served, job.labels_from)
+    return loaded if job.times_from is None else recording.times_from(loaded, job.times_from)
+
+
+def fit(
+    job: Job,
+    loaded: Loaded,
+    goal: Goal,
+    criterion: Criterion,
+    theta_points: float,
+    installed: Calibration | None,
+    progress: Callable[[str, int, int], None],
+) -> Calibrated:
+    """Compare every policy on held-out photographs, and fit the calibration. installed: the owner's in use."""
+    family = job.family
+    order = Order(
+        names=tuple(family.labels.names),
+        goal=goal,
+        decides=criterion,
+        theta_points=theta_points,
+        installed=installed if installed is not None and installed.model_sha256 == loaded.models_sha256 else None,
+        labels_from=loaded.labels_from,
+        machine=machine_of(job.config.power, loaded.times.conditions),
+    )
+    identity = Identity(family.name, family.labels.sha256, loaded.models_sha256, table_hash(), family.decode_px)
+    return calibrate(loaded, identity, order, clock_of(job, loaded), progress)
+
+
+def clock_of(job: Job, loaded: Loaded) -> FeatureClock:
+    """Return what times features, on the recorded photographs."""
+    return FeatureClock(loaded.recording.paths, job.family.decode_px, job.limits, loaded.times.features_ms)
+
+
+def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
+    """What this board says of itself, where times and energies were measured on it as it is now; else nothing.
+
+    conditions: of the recording, in words. They may be of another machine, or of a day when it was set otherwise.
+    """
+    now = gather({}, power.sysfs).described()
+    if any(conditions.get(what) != now[what] for what in ("board", "power mode", "CPU clock")):
+        return {}
+    with Machine(power.sysfs, power.jtop) as machine:
+        return kept(machine.facts(wait_s=JTOP_S if power.jtop else 0.0))
+
+
+def _into(job: Job, found: Found, opened: Opened, output: Output) -> Recorded:
+    """Record what is not recorded yet."""
+    try:
+        job.path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise CalibrationError(
+            f"{job.path.parent}: {fault.strerror}: say where to record with --recording FILE"
+        ) from fault
+    # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
+    asked = replace(job.family, models=tuple(job.served.values()))
+    with output.interruptible() as stop, recording.loaded_models(asked, job.config) as engines:
+        options = recording.Options(
+            limits=job.limits,
+            meter=opened.meter,
+            unmetered=opened.reason,
+            doubt=opened.doubt,
+            idle_half_w=opened.idle_half_w,
+            sysfs=job.config.power.sysfs,
+        )
+        done = recording.record(job.path, job.family, engines, found, options, tell=output.recording, stop=stop)
+    if not done.finished:
+        raise KeyboardInterrupt
+    return done
+
+
+@contextmanager
+def metering(power: Power, times_from: Path | None, models: Sequence[str]) -> Iterator[tuple[Opened, str | None]]:
+    """Give the meter that the configuration asks for until the end of the block, and why no energy will be known.
+
+    times_from: the board's recording, from which the energies of these models are taken instead. Raises
+    CalibrationError where that cannot be read.
+    """
+    if times_from is not None:
+        unknown = recording.why_not_metered(times_from, models)
+        where = None if unknown is None else f"{times_from}: {unknown}"
+        yield Opened(reason=f"energies were taken from {times_from}"), where
+        return
+    with open_meter(power, power_folder(power)) as opened:
+        yield opened, opened.reason
