@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from jetsel.errors import ManifestError
+from jetsel.errors import ManifestError, UnknownModelError
 from jetsel.store import read_bounded
 from jetsel.weights import Weights
 from jetsel.zoo.labels import Labels
@@ -69,6 +69,22 @@ class Zoo:
 
     families: dict[str, Family]
     broken: tuple[Broken, ...]
+
+    def find(self, name: str, family: str | None) -> tuple[Family, Model]:
+        """Return the one model of this name, in this family or in any; raises UnknownModelError for none or several."""
+        found = [
+            (known, model)
+            for known in self.families.values()
+            for model in known.models
+            if model.manifest.name == name and family in (None, known.name)
+        ]
+        if not found:
+            where = "" if family is None else f" in family {family}"
+            raise UnknownModelError(f"there is no model {name}{where}: see jetsel models list")
+        if len(found) > 1:
+            several = " or ".join(known.name for known, _ in found)
+            raise UnknownModelError(f"several families have a model {name}: say --family {several}")
+        return found[0]
 
 
 def scan(directories: Iterable[Path]) -> Zoo:

@@ -183,22 +183,6 @@ def test_a_second_model_of_the_same_classes_joins_the_family(
     assert torch.hub.get_dir() == before
 
 
-def test_weights_of_another_hash_are_refused(server: str, published: Path, own: Path) -> None:
-    url = torchvision.models.MobileNet_V3_Small_Weights.IMAGENET1K_V1.url
-    torch.save(untrained("mobilenet_v3_small").state_dict(), published / url.rpartition("/")[2])
-    said = pull("torchvision:mobilenet_v3_small", "--from", server, status=1)
-    assert "047dcff4 was published" in said
-    assert "--from URL" in said
-    assert not own.exists()
-
-
-def test_a_server_that_has_not_got_them_is_told(server: str, own: Path) -> None:
-    assert "404 File not found" in pull("torchvision:resnet18", "--from", server, status=1)
-    assert "refused" in pull("torchvision:resnet18", "--from", "http://127.0.0.1:9", status=1)
-    assert "unknown url type" in pull("torchvision:resnet18", "--from", "nowhere", status=1)
-    assert not own.exists()
-
-
 class Evil:
     """What runs a command when an unpickler that is not careful reads it."""
 

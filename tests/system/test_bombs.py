@@ -95,12 +95,6 @@ def test_bombs_are_refused_and_cost_no_memory(start: Start, connect: Connect, jp
     assert peer.classify(jpeg)["type"] == "answer"
 
 
-def test_a_queue_that_has_no_room_refuses_before_the_image_is_looked_at(start: Start, connect: Connect) -> None:
-    peer = connect(start("[server]\nqueue_mb = 0.001\n"))
-    assert peer.classify(b"no image" * 100)["code"] == "bad-image"
-    assert peer.classify(b"no image" * 1000)["code"] == "busy"
-
-
 def test_a_frame_one_as_long_as_an_image_is_refused_by_its_length(start: Start, connect: Connect, jpeg: bytes) -> None:
     peer = connect(start("[server]\nworkers = 1\n"))
     peer.send(b'{"v":1,"type":"status","id":"a"' + b" " * 15_900_000 + b"}")

@@ -1,10 +1,9 @@
-"""`jetsel models` as processes: a daemon takes up what was added; a kill at any moment leaves all or nothing."""
+"""`jetsel models` as processes: a daemon takes up what was added, and pulling names what it needs."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,31 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jetsel.zoo import STARTER, scan, verify
+from jetsel.zoo import STARTER
 from tests.contract.tiny import PIXELS, matrix_model
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Start
 
 PLAIN = ["--mean", "0.485,0.456,0.406", "--std", "0.229,0.224,0.225"]
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-
-left, rename = int(sys.argv.pop(1)), Path.replace
-
-def replace(self, target):
-    global left
-    left -= 1
-    if left < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return rename(self, target)
-
-Path.replace = replace
-from jetsel.__main__ import main
-main()
-"""
-"""The command, killed by itself when it is about to rename a file for the time that the first argument says, from 0."""
 
 
 @pytest.fixture
@@ -91,62 +71,6 @@ def test_a_starter_model_added_under_other_labels_answers_as_it_does(
     peer = connect(start(env=state))
     one, other = peer.classify(jpeg, model="m"), peer.classify(jpeg, family="things", model="again")
     assert [entry["label"] for entry in one["top_k"]] == [entry["label"] for entry in other["top_k"]]
-
-
-def killed(renames: int, *arguments: object, env: dict[str, str]) -> int:
-    """Run the command until it would rename a file once more; return its exit status."""
-    command = [sys.executable, "-c", KILLED, str(renames), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, timeout=120, env={**os.environ, **env}, check=False).returncode
-
-
-def versions(folder: Path) -> list[str]:
-    """The version of each model that is there, all of which must be whole."""
-    zoo = scan([folder] if folder.is_dir() else [])
-    assert zoo.broken == ()
-    models = [model for family in zoo.families.values() for model in family.models]
-    for model in models:
-        verify(model)
-    return [model.manifest.version for model in models]
-
-
-@pytest.mark.slow
-def test_killed_before_any_rename_there_is_all_or_nothing_and_the_next_command_clears_up(
-    state: dict[str, str], files: tuple[Path, Path]
-) -> None:
-    onnx, labels = files
-    folder = Path(state["STATE_DIRECTORY"], "models")
-    add = ["models", "add", onnx, "--labels", labels, *PLAIN]
-    for renames in range(20):
-        status = killed(renames, *add, env=state)
-        if status == 0:
-            break
-        assert status == -signal.SIGKILL
-        assert versions(folder) == []
-    assert renames >= 3, "weights, labels and manifest come by renames"
-    assert versions(folder) == ["1.0.0"]
-    assert len(list(folder.iterdir())) == 3
-    onnx.write_bytes(matrix_model(np.eye(PIXELS, 3, 1, dtype=np.float32)))
-    for renames in range(20):
-        status = killed(renames, *add, "--version", "1.1.0", "--replace", env=state)
-        if status == 0:
-            break
-        assert versions(folder) == ["1.0.0"]
-    assert versions(folder) == ["1.1.0"]
-    assert len(list(folder.iterdir())) == 3
-    assert jetsel("models", "remove", "drinks", "--yes", env=state).returncode == 0
-    assert list(folder.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_two_at_once_wait_for_each_other(state: dict[str, str], files: tuple[Path, Path]) -> None:
-    onnx, labels = files
-    command = [sys.executable, "-m", "jetsel", "models", "add", str(onnx), "--labels", str(labels), *PLAIN]
-    running = [
-        subprocess.Popen([*command, "--name", name], env={**os.environ, **state}, stdout=subprocess.DEVNULL)
-        for name in ("one", "two", "three")
-    ]
-    assert [process.wait(120) for process in running] == [0, 0, 0]
-    assert len(versions(Path(state["STATE_DIRECTORY"], "models"))) == 3
 
 
 def test_pulling_without_torch_names_what_to_install(state: dict[str, str]) -> None:

@@ -25,10 +25,9 @@ from jetsel.daemon.message import Route
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.engines import Backends
 from jetsel.features import NAMES, extract
-from jetsel.runtime.driver import predict
 from jetsel.wire import Classify
 from jetsel.zoo import STARTER, scan
-from tests.system.daemons import Connect, Start, drawn, encoded
+from tests.system.daemons import drawn, encoded
 from tests.unit.daemon.families import calibrate, put_family
 
 CLOSE = 4e-3  # logits are recorded in float16: 8 is 8 to 0.004, and a probability what they make of it
@@ -55,14 +54,6 @@ def photographs() -> dict[str, bytes]:
 
 
 PHOTOGRAPHS = photographs()
-CONFIG = """
-[models]
-starter = false
-paths = ["{folder}"]
-[policies.all]
-models = [{models}]
-thresholds = [{thresholds}]
-"""
 
 
 def recorded(folder: Path, family: str, work: Path) -> Recording:
@@ -174,33 +165,6 @@ def used(snapshot: Snapshot) -> list[int]:
     features = snapshot.family(None).policies["top1"]["chain"].features
     assert features, "the calibration is in use"
     return [NAMES.index(name) for name in features]
-
-
-def test_answers_over_the_socket_are_the_recording_s(
-    folder: Path, recording: Recording, snapshot: Snapshot, start: Start, connect: Connect
-) -> None:
-    names = ", ".join(f'"{model}"' for model in recording.models)
-    thresholds = ", ".join(["1.0"] * (len(recording.models) - 1))
-    peer = connect(start(CONFIG.format(folder=folder, models=names, thresholds=thresholds)))
-    family = snapshot.family(None)
-    for number, (name, file) in enumerate(PHOTOGRAPHS.items()):
-        scales = set()
-        for way in ({"policy": ALL}, {"policy": "chain"}, *({"model": model} for model in recording.models)):
-            answer = peer.classify(file, top_k=1000, explain=True, **way)
-            assert answer["type"] == "answer", answer
-            column = recording.models.index(answer["model"])
-            temperature = family.driver.lanes[answer["model"]].temperature
-            expected = predict(
-                answer["model"], recording.logits[column, number].astype(np.float32), temperature, "top1"
-            ).probabilities
-            found = {ranked["wnid"]: ranked["probability"] for ranked in answer["top_k"]}
-            assert [found[wnid] for wnid in family.labels.wnids] == pytest.approx(expected.tolist(), abs=CLOSE), name
-            told = answer["explanation"]
-            scales.add((told["decoded_width_px"], told["decoded_height_px"]))
-            if told["features"] is not None:
-                wanted = recording.features[number, used(snapshot)]
-                assert list(told["features"].values()) == pytest.approx(wanted.tolist())
-        assert len(scales) == 1, f"{name} was decoded at {scales}"
 
 
 def test_large_jpegs_were_decoded_at_a_reduced_scale(snapshot: Snapshot) -> None:

@@ -12,7 +12,7 @@ from jetsel.cli.options import ConfigFile, Json
 
 if TYPE_CHECKING:
     from jetsel.config import Config
-    from jetsel.zoo import Family, Model, Zoo
+    from jetsel.zoo import Family, Model
 
 
 def remove(
@@ -27,11 +27,17 @@ def remove(
     A calibration belongs to the models that it was made with: those that become unusable are named first.
     """
     from jetsel.cli import settings
-    from jetsel.zoo import model_folders, scan
+    from jetsel.errors import ManifestError
+    from jetsel.zoo import STARTER, model_folders, scan
     from jetsel.zoo.placing import take_out
 
     values = settings.read(settings.locate(config))
-    found, model = _find(scan(model_folders(values.models)), name, family)
+    found, model = scan(model_folders(values.models)).find(name, family)
+    if model.directory.resolve() == STARTER.resolve():
+        raise ManifestError(
+            f"{name} ships with jetsel and stays: to serve other models, write starter = false, or only = [...], under "
+            "[models] in jetsel.toml"
+        )
     notes = [*_calibrations_lost(values, found, model), *_named_in(values, name)]
     if not yes:
         for note in notes:
@@ -49,33 +55,6 @@ def remove(
         for note in notes:
             typer.echo(f"note: {note}")
     typer.echo("a daemon that runs serves it until: jetsel reload")
-
-
-def _find(zoo: Zoo, name: str, family: str | None) -> tuple[Family, Model]:
-    """Return the one model that is meant; raises UnknownModelError, or ManifestError where it ships with jetsel."""
-    from jetsel.errors import ManifestError, UnknownModelError
-    from jetsel.zoo import STARTER
-
-    found = [
-        (known, model)
-        for known in zoo.families.values()
-        for model in known.models
-        if model.manifest.name == name and family in (None, known.name)
-    ]
-    if not found:
-        raise UnknownModelError(
-            f"there is no model {name}{f' in family {family}' if family else ''}: see jetsel models list"
-        )
-    if len(found) > 1:
-        raise UnknownModelError(
-            f"several families have a model {name}: say --family {' or '.join(known.name for known, _ in found)}"
-        )
-    if found[0][1].directory.resolve() == STARTER.resolve():
-        raise ManifestError(
-            f"{name} ships with jetsel and stays: to serve other models, write starter = false, or only = [...], under "
-            "[models] in jetsel.toml"
-        )
-    return found[0]
 
 
 def _calibrations_lost(values: Config, family: Family, model: Model) -> list[str]:

@@ -63,13 +63,6 @@ def test_a_manifest_that_is_a_link_out_of_its_folder_is_refused(tmp_path: Path) 
     assert "small.json is a link out of its folder" in reason(tmp_path / "models")
 
 
-def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path: Path) -> None:
-    for key in ("file", "labels"):
-        for name in ("../small.onnx", "/etc/passwd", "..", ".", "a/b.onnx", "a\\b\0", ".hidden"):
-            (tmp_path / "small.json").write_text(json.dumps(described(**{key: name})))
-            assert f"{key}: " in reason(tmp_path)
-
-
 def test_a_manifest_nested_deeper_than_python_recurses_is_refused(tmp_path: Path) -> None:
     (tmp_path / "small.json").write_bytes(b'{"more": ' + DEEP[:60_000])
     assert reason(tmp_path)
