@@ -15,8 +15,7 @@ from jetsel import __version__
 from jetsel.cli.checks import Finding, Subject
 from jetsel.errors import JetselError, NoDaemonError
 
-LIBRARIES = {"numpy": "numpy", "opencv": "cv2", "onnxruntime": "onnxruntime", "pyzmq": "zmq", "msgspec": "msgspec"}
-"""What the daemon cannot do without: what it is called, and the module."""
+LIBRARIES = ("numpy", "cv2", "PIL", "onnxruntime", "zmq", "msgspec")  # the modules that the daemon cannot do without
 
 STATUS_MS = 5000.0  # a daemon under load answers late
 
@@ -27,11 +26,11 @@ def installation(subject: Subject) -> Iterator[Finding]:
     said = subject.fault or str(subject.path or "there is none: the built-in defaults apply")
     yield Finding("configuration", "failed" if subject.fault else "ok", said, repair if subject.fault else None)
     versions = [__version__, f"Python {platform.python_version()} ({sys.executable})"]
-    for name, module in LIBRARIES.items():
+    for name in LIBRARIES:
         try:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                versions.append(f"{name} {importlib.import_module(module).__version__}")
-        except (ImportError, OSError) as error:  # noqa: PERF203  # five libraries
+                versions.append(f"{name} {importlib.import_module(name).__version__}")
+        except (ImportError, OSError) as error:  # noqa: PERF203  # six libraries
             repair = f"{sys.executable} -m pip install --force-reinstall jetsel"
             yield Finding(name, "failed", f"does not import: {error}", repair)
     yield Finding("jetsel", "ok", ", ".join([*versions, platform.platform()]))
