@@ -56,7 +56,6 @@ class Bench:
             "workspace_bytes": 1 << 26,
             "lean_tactics": False,
             "timing_cache": str(self.folder / "timings"),
-            "calibration_cache": None,
         }
         self.told.clear()
         feed = None if photographs is None else CalibrationFeed(Photographs(photographs), self.process.memory)

@@ -63,8 +63,7 @@ def test_tensorrt_11_takes_fp16_from_an_fp16_file_alone(start: Begin) -> None:
 @pytest.mark.parametrize("generation", CALIBRATING)
 def test_int8_takes_its_scale_from_the_photographs(start: Begin, generation: str) -> None:
     bench = start(generation, profile="orin")
-    table = bench.folder / "m.calibration"
-    asked: dict[str, Any] = {"precision": "int8", "max_batch": 2, "calibration_cache": str(table)}
+    asked: dict[str, Any] = {"precision": "int8", "max_batch": 2}
     photographs = pixels(0.5, 1.0, -0.25, 1.5, 2.0)  # five, for a network of two at a time: the last one alone
     assert bench.build(matrix_model(COUNTING), photographs, **asked)["ok"]
     assert bench.load()["ok"]
@@ -73,10 +72,6 @@ def test_int8_takes_its_scale_from_the_photographs(start: Begin, generation: str
     logits = bench.infer(pixels(0.3, 3.0))["logits"].tolist()
     assert logits[0] == step
     assert logits[1] == pytest.approx([1224, 1260, 1296, 1332], rel=1e-6)
-    assert table.read_bytes().startswith(b"TRT-")
-    assert bench.build(matrix_model(COUNTING), name="again", **asked)["ok"]  # from the table
-    assert bench.load(2, name="again")["ok"]
-    assert bench.infer(pixels(0.3), 2)["logits"].tolist()[0] == step
 
 
 @pytest.mark.parametrize("generation", CALIBRATING)

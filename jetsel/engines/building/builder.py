@@ -13,7 +13,7 @@ from typing import Any
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building import plan_folder, plans
 from jetsel.engines.building.build_host import LIMITS, BuildHost, BuildLimits, Tell, good
-from jetsel.engines.building.calibrating import Array, CalibrationFeed, Inputs, digest
+from jetsel.engines.building.calibrating import Array, CalibrationFeed, Inputs
 from jetsel.engines.building.preparing import fold, halve
 from jetsel.engines.building.trial import compare, in_process, objection
 from jetsel.engines.hosting import interpreters
@@ -145,9 +145,6 @@ class Builder:
     def _request(
         self, key: plans.Key, weights: Weights, source: Path, plan: Path, calibration: Inputs | None
     ) -> dict[str, Any]:
-        folder, scales = self.settings.folder, None
-        if calibration is not None:
-            scales = str(plan_folder.calibration_cache(folder, key, digest(calibration)))
         return {
             "onnx": str(source),
             "precision": key.precision,
@@ -157,8 +154,7 @@ class Builder:
             "input_px": [weights.height_px, weights.width_px],
             "workspace_bytes": key.workspace_bytes,
             "lean_tactics": key.lean_tactics,
-            "timing_cache": str(plan_folder.timing_cache(folder, key)),
-            "calibration_cache": scales,
+            "timing_cache": str(plan_folder.timing_cache(self.settings.folder, key)),
             "plan": str(plan),
         }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
@@ -45,11 +44,3 @@ class CalibrationFeed:
             self._region = self._memory.take(batch.nbytes)
         self._region.view(self._region.offset, batch.shape)[:] = batch
         return {"count": len(found), "offset": self._region.offset, "shape": batch.shape}
-
-
-def digest(inputs: Inputs) -> str:
-    """Return the SHA-256 of all photographs, in hexadecimal."""
-    found = hashlib.sha256()
-    for photograph in inputs:
-        found.update(photograph.tobytes())
-    return found.hexdigest()

@@ -70,10 +70,5 @@ def timing_cache(folder: Path, key: Key) -> Path:
     return folder / f"timing-{_plain(key.gpu)}-{key.compute_capability}-{_plain(key.tensorrt)}.cache"
 
 
-def calibration_cache(folder: Path, key: Key, photographs_sha256: str) -> Path:
-    """Return where the scales lie that int8 took from these photographs, for this model and TensorRT."""
-    return folder / f"calibration-{key.onnx_sha256[:12]}-{photographs_sha256[:12]}-{_plain(key.tensorrt)}.cache"
-
-
 def _plain(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", text)[:64]

@@ -40,13 +40,11 @@ class EngineBuild:
             self._limit_workspace()
             has_timings = self._use_timings()
             plan = self._build(network)
-            table = self._calibration.table if self._calibration else None
         finally:
             if self._calibration is not None:
                 self._calibration.close()
         if has_timings:
-            self._save("timing_cache", self._config.get_timing_cache().serialize())
-        self._save("calibration_cache", table)
+            self._save_timings(self._config.get_timing_cache().serialize())
         path = self._request["plan"]
         try:
             Path(path).write_bytes(plan)
@@ -118,7 +116,6 @@ class EngineBuild:
             self._set_flag("FP16")  # for the layers that have no INT8 form
         if not has_qdq:
             self._calibration = Calibration(self._gpu, self._monitor, next_batch, shape)
-            self._calibration.table = _content(self._request["calibration_cache"])
             self._config.int8_calibrator = self._calibrator = self._calibration.calibrator(self._trt)
 
     def _set_flag(self, name: str) -> bool:
@@ -136,8 +133,8 @@ class EngineBuild:
 
     def _use_timings(self) -> bool:
         """Use the timings of earlier builds, none where TensorRT refuses those; return whether new ones are kept."""
-        path = self._request["timing_cache"]
-        for content in (_content(path) or b"", b""):
+        path = Path(self._request["timing_cache"])
+        for content in (path.read_bytes() if path.exists() else b"", b""):
             cache = self._config.create_timing_cache(content)
             if cache is not None and self._config.set_timing_cache(cache, False):
                 return True
@@ -176,20 +173,10 @@ class EngineBuild:
                 lean &= ~(1 << int(getattr(kinds, library)))
         return everything if self._config.set_tactic_sources(lean) else None
 
-    def _save(self, what: str, content: Any) -> None:
-        """Keep a cache for the next build, for which it is a help and no condition."""
-        path = self._request[what]
-        if path is None or content is None:
-            return
-        aside = f"{path}.{os.getpid()}"
+    def _save_timings(self, content: Any) -> None:
+        """Keep the timings for the next build, for which they are a help and no condition."""
+        path = Path(self._request["timing_cache"])
+        aside = path.with_name(f"{path.name}.{os.getpid()}")
         with contextlib.suppress(OSError):
-            Path(aside).write_bytes(bytes(content))
-            Path(aside).replace(path)
-
-
-def _content(path: Optional[str]) -> Optional[bytes]:
-    """Return a file's content; None where there is no such file."""
-    try:
-        return None if path is None else Path(path).read_bytes()
-    except OSError:
-        return None
+            aside.write_bytes(bytes(content))
+            aside.replace(path)

@@ -17,12 +17,8 @@ class Gpu:
         try:
             cuda.init()
             self.device = cuda.Device(0)
-            # TensorRT's own threads see the primary context alone; a pycuda that is older than it makes a new one.
-            if hasattr(self.device, "retain_primary_context"):
-                self._context = self.device.retain_primary_context()
-                self._context.push()
-            else:
-                self._context = self.device.make_context()
+            self._context = self.device.retain_primary_context()  # TensorRT's own threads see the primary one alone
+            self._context.push()
             self.stream = cuda.Stream()
             self.began, self.ended = cuda.Event(), cuda.Event()
         except cuda.Error as error:

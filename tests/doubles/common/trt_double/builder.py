@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from trt_double import calibration, plan
-from trt_double.board import RULES, board, capability, fault
+from trt_double.board import RULES, board, fault
 from trt_double.bound import Bound
 from trt_double.config import IBuilderConfig, IOptimizationProfile
 from trt_double.network import INetworkDefinition
@@ -27,7 +27,6 @@ class Builder(Bound):
             logger.log(Severity.ERROR, "CUDA initialization failure with error: 35")
             raise TypeError("pybind11::init(): factory function returned nullptr")
         self._logger = logger
-        self._values = {}
 
     def _header(self):
         return {
@@ -36,7 +35,6 @@ class Builder(Bound):
             "compute_capability": board("compute_capability"),
         }
 
-    logger = property(lambda self: self._logger)
     platform_has_fast_fp16 = property(lambda _: board("fast_fp16"))
 
     def create_network(self, flags=0):
@@ -60,7 +58,7 @@ class Builder(Bound):
         try:
             header = self._checked(network, config)
             if header["precision"] == "int8" and not network._is_quantized():
-                header["scales"] = calibration.scales(config, network, RULES["version"], self._logger)
+                header["scales"] = calibration.scales(config, network, self._logger)
             self._time_layers(network, config, header["precision"])
             if fault("build_none"):
                 raise BuildError("Internal error: could not find any implementation for node MatMul_0")
@@ -79,13 +77,6 @@ class Builder(Bound):
             raise BuildError("Could not find any implementation for node MatMul_0: try increasing the workspace size")
         profiles = self._profiles(network, config)
         header = dict(self._header(), profiles=profiles, precision=self._precision(network, config), scales={})
-        header["name"] = network._title
-        header["layers"] = len(network._model.operators)
-        header["compatible"] = config._has("VERSION_COMPATIBLE")
-        header["hardware"] = config._values.get("hardware_compatibility_level")
-        header["hardware"] = header["hardware"].name if header["hardware"] else "NONE"
-        if header["hardware"] != "NONE" and capability() < (8, 0):
-            raise BuildError("Hardware compatibility is not supported on devices before Ampere")
         header["tensors"] = [_tensor(tensor) for tensor in network._inputs + network._outputs]
         header["device_memory"] = board("scratch_bytes") or _scratch_bytes(header)
         return header
@@ -127,7 +118,7 @@ class Builder(Bound):
     def _time_layers(self, network, config, precision):
         monitor = config._values.get("progress_monitor")
         operators = network._model.operators
-        known = config._cache._entries if config._cache is not None and not config._has("DISABLE_TIMING_CACHE") else {}
+        known = config._cache._entries if config._cache is not None else {}
         if monitor is not None:
             monitor.phase_start(PHASE, None, len(operators))
         try:

@@ -8,7 +8,7 @@ import numpy as np
 from trt_double.board import RULES, fault
 from trt_double.bound import Bound
 from trt_double.device import ALIGNMENT_BYTES, GPU, CudaError
-from trt_double.values import Dims, Severity
+from trt_double.values import Severity
 
 SCRATCH_USED = 0xAA  # what a run leaves in its scratch memory
 
@@ -24,7 +24,6 @@ class IExecutionContext(Bound):
         self._engine = engine
         self._home = GPU.current()
         self._profile = 0
-        self._title = ""
         self._addresses = {}
         self._shapes = {}
         for tensor in self._inputs():
@@ -36,16 +35,6 @@ class IExecutionContext(Bound):
     def __del__(self):
         if self.__dict__.get("_own_scratch") is not None:
             GPU.forget(self._own_scratch)
-
-    engine = property(lambda self: self._engine)
-
-    @property
-    def name(self):
-        return self._title
-
-    @name.setter
-    def name(self, name):
-        self._title = name
 
     @property
     def device_memory(self):
@@ -67,12 +56,6 @@ class IExecutionContext(Bound):
 
     def set_input_shape(self, name, shape):
         return self._set_shape(self._engine._tensor(name), shape)
-
-    def get_binding_shape(self, binding):
-        return Dims(self._shape(self._engine._tensor(binding)))
-
-    def get_tensor_shape(self, name):
-        return Dims(self._shape(self._engine._tensor(name)))
 
     def set_tensor_address(self, name, memory):
         if name not in self._engine._names:
@@ -145,13 +128,6 @@ class IExecutionContext(Bound):
             return self._refuse("{}: {} is outside of the profile, {} to {}".format(tensor["name"], shape, low, high))
         self._shapes[tensor["name"]] = shape
         return True
-
-    def _shape(self, tensor):
-        if tensor["input"]:
-            return self._shapes.get(tensor["name"], tensor["shape"])
-        if self._unspecified():
-            return tensor["shape"]
-        return self._engine._model.output_shapes(self._shapes)[tensor["name"]]
 
     def _set_scratch(self, address):
         if not address or address % ALIGNMENT_BYTES:

@@ -1,15 +1,13 @@
 """The runtime and its engines: a plan of this very TensorRT and GPU, or None and a line in the log."""
 
 from trt_double import plan
-from trt_double.board import RULES, board, capability, fault
+from trt_double.board import RULES, board, fault
 from trt_double.bound import Bound
 from trt_double.context import IExecutionContext
 from trt_double.device import GPU, CudaError
-from trt_double.values import ENUMERATIONS, Dims, IHostMemory, Severity, data_type
+from trt_double.values import ENUMERATIONS, Dims, Severity, data_type
 
 MODE = ENUMERATIONS["TensorIOMode"]
-# Of a version-compatible plan: the major versions that run a plan of another one.
-FORWARD = {("8", "10"), ("10", "11")}
 
 
 class Runtime(Bound):
@@ -20,22 +18,15 @@ class Runtime(Bound):
             logger.log(Severity.ERROR, "CUDA initialization failure with error: 35")
             raise TypeError("pybind11::init(): factory function returned nullptr")
         self._logger = logger
-        self._allows_host_code = False
-        self._threads = 1
-
-    logger = property(lambda self: self._logger)
 
     def deserialize_cuda_engine(self, serialized_engine):
         """Return the engine of a plan, None where it is not of this TensorRT and GPU, or not a whole plan."""
-        return self._read(serialized_engine)
-
-    def _read(self, serialized_engine):
         try:
             header, onnx = plan.unpack(serialized_engine)
             refused = self._refusal(header)
             if refused:
                 raise ValueError(refused)
-            return ICudaEngine(header, onnx, bytes(serialized_engine), self._logger)
+            return ICudaEngine(header, onnx, self._logger)
         except (ValueError, plan.UnreadableModelError, CudaError) as error:
             self._logger.log(Severity.ERROR, f"Deserialize the cuda engine failed: {error}")
             return None
@@ -45,29 +36,20 @@ class Runtime(Bound):
             return "Serialization assertion failed"
         ours, theirs = RULES["version"], header["tensorrt"]
         if ours != theirs:
-            majors = theirs.split(".")[0], ours.split(".")[0]
-            newer = majors in FORWARD or (majors[0] == majors[1] and _numbers(theirs) < _numbers(ours))
-            if not (header["compatible"] and self._allows_host_code and newer):
-                return f"Version tag does not match: the plan was made by TensorRT {theirs}, not {ours}"
-        ampere = header["hardware"] == "AMPERE_PLUS" and capability() >= (8, 0)
-        if header["gpu"] != board("gpu") and not ampere:
+            return f"Version tag does not match: the plan was made by TensorRT {theirs}, not {ours}"
+        if header["gpu"] != board("gpu"):
             return "the plan was made on {}, not {}: engines are not portable across devices".format(
                 header["gpu"], board("gpu")
             )
         return None
 
 
-def _numbers(version):
-    return [int(part) for part in version.split(".") if part.isdigit()]
-
-
 class ICudaEngine(Bound):
     """One network, ready to run: its weights are in GPU memory as long as it lives."""
 
-    def __init__(self, header, onnx, serialized, logger):
+    def __init__(self, header, onnx, logger):
         self._header = header
         self._logger = logger
-        self._serialized = serialized
         self._model = plan.Model(onnx)
         self._tensors = header["tensors"]
         self._names = [tensor["name"] for tensor in self._tensors]
@@ -88,20 +70,10 @@ class ICudaEngine(Bound):
             raise IndexError(f"binding index {wanted} is out of range")
         return self._tensors[wanted % len(self._names)]
 
-    name = property(lambda self: self._header["name"])
     num_io_tensors = property(lambda self: len(self._names))
     num_bindings = property(lambda self: len(self._names) * len(self._profiles))
     device_memory_size = property(lambda self: self._header["device_memory"])
     device_memory_size_v2 = property(lambda self: self._header["device_memory"])
-
-    def serialize(self):
-        return IHostMemory(self._serialized)
-
-    def __len__(self):
-        return len(self._names) * len(self._profiles)
-
-    def __getitem__(self, wanted):
-        return self._tensor(wanted)["name"] if isinstance(wanted, int) else self._names.index(wanted)
 
     def get_binding_name(self, index):
         return self._tensor(index)["name"]

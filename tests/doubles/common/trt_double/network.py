@@ -9,7 +9,7 @@ QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")
 
 
 class ITensor(Bound):
-    """What goes in or out of a network. shape and dtype can be set before a build, as of a weakly typed network."""
+    """What goes in or out of a network."""
 
     def __init__(self, described, is_input):
         self._name = described["name"]
@@ -17,29 +17,8 @@ class ITensor(Bound):
         self._dtype = data_type(described["dtype"])
         self._is_input = is_input
 
-    @property
-    def name(self):
-        return self._name
-
-    @name.setter
-    def name(self, name):
-        self._name = name
-
-    @property
-    def shape(self):
-        return Dims(self._shape)
-
-    @shape.setter
-    def shape(self, shape):
-        self._shape = tuple(shape)
-
-    @property
-    def dtype(self):
-        return self._dtype
-
-    @dtype.setter
-    def dtype(self, dtype):
-        self._dtype = dtype
+    name = property(lambda self: self._name)
+    shape = property(lambda self: Dims(self._shape))
 
 
 class INetworkDefinition(Bound):
@@ -51,8 +30,6 @@ class INetworkDefinition(Bound):
         self._model = None
         self._inputs = []
         self._outputs = []
-        self._title = "Unnamed Network 0"
-        self._flags = flags
 
     def _take(self, model):
         self._model = model
@@ -65,18 +42,6 @@ class INetworkDefinition(Bound):
     def _is_quantized(self):
         return any(operator in QUANTIZERS for operator in self._model.operators)
 
-    @property
-    def name(self):
-        return self._title
-
-    @name.setter
-    def name(self, name):
-        self._title = name
-
-    @property
-    def flags(self):
-        return self._flags
-
     def get_input(self, index):
         return self._inputs[index] if 0 <= index < len(self._inputs) else None
 
@@ -84,30 +49,11 @@ class INetworkDefinition(Bound):
 class ParserError(Bound):
     """Why the parser refused a file."""
 
-    def __init__(self, text, node):
+    def __init__(self, text):
         self._text = text
-        self._node = node
-
-    def code(self):
-        return 8  # UNSUPPORTED_NODE: the doubles' users read desc()
 
     def desc(self):
         return self._text
-
-    def node(self):
-        return self._node
-
-    def file(self):
-        return "ModelImporter.cpp"
-
-    def line(self):
-        return 0
-
-    def func(self):
-        return "parseGraph"
-
-    def __repr__(self):
-        return f"In node {self._node} ({self.func()}): UNSUPPORTED_NODE: {self._text}"
 
 
 class OnnxParser(Bound):
@@ -130,24 +76,23 @@ class OnnxParser(Bound):
         try:
             found = Model(bytes(model))
         except UnreadableModelError as error:
-            return self._refuse(str(error), -1)
+            return self._refuse(str(error))
         if not self._network._explicit_batch:
             return self._refuse(
                 "This version of the ONNX parser only supports TensorRT INetworkDefinitions with an "
-                "explicit batch dimension.",
-                -1,
+                "explicit batch dimension."
             )
         refused = board("unsupported_operators") or ()
-        for index, operator in enumerate(found.operators):
+        for operator in found.operators:
             if operator in refused:
-                return self._refuse(f"No importer registered for op: {operator}", index)
+                return self._refuse(f"No importer registered for op: {operator}")
         kinds = [described["dtype"] for described in found.inputs + found.outputs]
         if any(data_type(kind) is None for kind in kinds):
-            return self._refuse(f"Unsupported data type: {kinds}", -1)
+            return self._refuse(f"Unsupported data type: {kinds}")
         self._network._take(found)
         return True
 
-    def _refuse(self, text, node):
-        self._errors.append(ParserError(text, node))
+    def _refuse(self, text):
+        self._errors.append(ParserError(text))
         self._logger.log(Severity.ERROR, text)
         return False

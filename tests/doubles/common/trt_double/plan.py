@@ -34,16 +34,6 @@ class Model:
         self.outputs = [_described(value) for value in self.session.get_outputs()]
         self._shapes = {}  # of outputs, by those of the inputs
 
-    def output_shapes(self, shapes):
-        """Return {output: shape} for {input: shape}, found by running the model on zeros."""
-        key = tuple(sorted(shapes.items()))
-        if key not in self._shapes:
-            kinds = {described["name"]: described["dtype"] for described in self.inputs}
-            found = self.session.run(None, {name: np.zeros(shape, kinds[name]) for name, shape in shapes.items()})
-            names = [described["name"] for described in self.outputs]
-            self._shapes[key] = {name: array.shape for name, array in zip(names, found)}  # noqa: B905 - Python 3.6
-        return self._shapes[key]
-
     def run(self, feeds, precision, scales):
         """Return the outputs of `feeds`, {name: array}, as a network of this precision computes them.
 
