@@ -12,8 +12,8 @@ ENOUGH = 16_384
 open. systemd's hard limit is 524,288 (systemd.exec(5), LimitNOFILE=)."""
 
 RESERVE = 64
-"""Kept free for what the daemon opens itself: a reload reads files, an engine host or a sampler is started again with
-some pipes, a connection that is accepted in between. The most seen at once was 30."""
+"""Kept free for what the daemon opens itself: a reload reads files, an engine host is started again with some pipes, a
+connection that is accepted in between. The most seen at once was 30."""
 
 
 def fill_standard() -> None:

@@ -10,7 +10,6 @@ from jetsel.policies.calibration import Calibration
 from jetsel.wire import Answer, Criterion, ModelEnergy, PolicyEnergy, Ran
 
 NO_CALIBRATION = "the family has no calibration: make one with `jetsel calibrate` where power is measured"
-NOT_MEASURED = "the calibration was made without energies: calibrate again where power is measured"
 
 
 def estimated_mj(ran: Sequence[Ran], chose: bool, calibration: Calibration | None) -> float | str:
@@ -21,7 +20,8 @@ def estimated_mj(ran: Sequence[Ran], chose: bool, calibration: Calibration | Non
     if calibration is None:
         return NO_CALIBRATION
     if not calibration.energies_mj:
-        return calibration.energy_reason or NOT_MEASURED
+        why = f" ({calibration.energy_reason})" if calibration.energy_reason else ""
+        return f"the calibration was made without energies{why}: calibrate again where power is measured"
     unknown = [run.model for run in ran if run.model not in calibration.energies_mj]
     if unknown:
         return f"the calibration has no energy of {', '.join(unknown)}"
