@@ -14,15 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
-from jetsel.policies import boosted, cascade, catalogue, chain, embedding
+from jetsel.policies import catalogue
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.cascade import Rung
 from jetsel.policies.coding import ARRAYS, MANIFEST, decode, encode
-from jetsel.policies.kind import Part, Weighing
-from jetsel.premodel import Soundness, Trees
 from tests.fuzz.mutations import json_mutation as mutation
+from tests.unit.policies.animals import PARTS, animals
 
 MAX_BYTES = 16_384
 PLACE = Path("calibrations/pets/1")
@@ -87,68 +84,10 @@ def _files(calibration: Calibration) -> tuple[bytes, bytes]:
 
 
 def seeds() -> Iterator[bytes]:
-    for calibration in (_plain(), _whole()):
+    for calibration in (animals(), msgspec.structs.replace(animals(), parts=PARTS, labels_from="large")):
         manifest, arrays = _files(calibration)
         body = msgspec.json.encode(msgspec.json.decode(manifest)["body"])
         yield b"\0" + manifest + b"\0" + arrays
         yield body + b"\0" + arrays
         with zipfile.ZipFile(io.BytesIO(arrays)) as archive:
             yield body + b"\0!" + PART.join(archive.read(f"{name}.npy") for name in msgspec.json.decode(body)["arrays"])
-
-
-def _plain() -> Calibration:
-    """Three photographs, one feature, two models."""
-    return Calibration(
-        family="pets",
-        labels_sha256="a",
-        model_sha256={"xs": "1", "xl": "2"},
-        feature_table="f",
-        decode_px=64,
-        features=("hue1",),
-        k=2,
-        temperatures={"xs": 1.5, "xl": 1.0},
-        costs_ms={"xs": 0.5, "xl": 4.0},
-        minimum=np.array([2], np.float32),
-        maximum=np.array([12], np.float32),
-        points=np.array([[0], [0.5], [1]], np.float32),
-        right={name: np.array([[1, 0], [1, 1], [0, 1]], bool) for name in ("top1", "top5")},
-        parts={
-            "cascade": Part(cascade.Facts({"top1": (Rung("xs", 0.75), Rung("xl", 0.0)), "top5": (Rung("xl", 0.0),)})),
-        },
-        default_policy={"top1": "cascade", "top5": "single:xl"},
-        because="b",
-        figures={},
-        created="2026-11-20",
-    )
-
-
-def _whole() -> Calibration:
-    """The same with all that one may leave out."""
-    leaf = Trees(
-        feature=np.array([0, 0, 0], np.int16),
-        threshold=np.array([0.125, 0, 0]),
-        left=np.array([1, 1, 2], np.int32),
-        right=np.array([2, 1, 2], np.int32),
-        value=np.array([0, -1, 1], np.float32),
-        root=np.array([0], np.int32),
-        model=np.array([1], np.int16),
-        baseline=np.zeros(2, np.float32),
-    )
-    scale = {"minimum": np.zeros(7, np.float32), "maximum": np.ones(7, np.float32)}
-    return msgspec.structs.replace(
-        _plain(),
-        parts={
-            "chain": Part(chain.Facts({"top1": ("xl", "xs")}, {"top1": Soundness(0.5, ((0.25, 0.75),))})),
-            "chain-paper": Part(chain.Facts({"top5": ("xs",)}), scale | {"points": np.eye(3, 7, dtype=np.float32)}),
-            "cascade-averaged": Part(cascade.Facts({"top5": (Rung("xl", 0.0),)})),
-            "embedding": Part(
-                embedding.Facts({"top1": Weighing(0.125, 2)}), {"points": np.eye(3, 2, dtype=np.float16)}
-            ),
-            "boosted": Part(
-                boosted.Facts({"top5": Weighing(0.25)}), {f"top5.{k}": array for k, array in leaf._asdict().items()}
-            ),
-        },
-        labels_from="xl",
-        energies_mj={"xs": 1.0, "xl": 9.0},
-        machine={"board": "drawn"},
-    )

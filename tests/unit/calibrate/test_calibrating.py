@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -15,7 +14,6 @@ from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.record import Energies, Loaded, Times
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import replay_all
-from jetsel.calibrate.report import render
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash
@@ -121,26 +119,12 @@ def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibr
     assert chosen["mean_ms"] == found.findings.comparisons["top1"].policies[found.findings.winner].time_ms.mean
 
 
-def test_the_report_shows_it(found: Calibrated) -> None:
-    page = render(msgspec.structs.replace(found.findings, installed=True))
-    assert "Family drawn" in page
-    assert found.findings.winner in page
-    assert "a fan stood" in page
-
-
 def test_what_is_installed_is_the_rival_and_is_not_better_than_itself(found: Calibrated) -> None:
     again = calibrated(drawn(), dataclasses.replace(ORDER, installed=found.calibration))
     created = found.calibration.created
     assert again.findings.rival == f"the installed {found.findings.winner} of {created}"
     assert again.findings.winner == found.findings.winner
     assert not again.is_better
-
-
-def test_an_installed_policy_is_replayed_with_the_features_that_it_reads(found: Calibrated) -> None:
-    single = msgspec.structs.replace(found.calibration, default_policy=dict.fromkeys(CRITERIA, "single:l"))
-    again = calibrated(drawn(), dataclasses.replace(ORDER, installed=single))
-    assert again.is_better
-    assert f"{found.findings.winner} beside the installed single:l of " in again.findings.verdict
 
 
 def test_answers_of_a_model_in_place_of_labels_are_said_so_everywhere() -> None:
@@ -205,16 +189,6 @@ def test_by_energy_another_cascade_wins_than_by_time(found: Calibrated, frugal: 
     assert found.findings.comparisons["top1"].policies["cascade"].energy_mj is None
 
 
-def test_the_chain_s_energy_has_its_chooser_s_in_it(frugal: Calibrated) -> None:
-    comparison = frugal.findings.comparisons["top1"]
-    chain, study = comparison.policies["chain"], comparison.chain
-    assert chain.energy_mj is not None
-    assert study.chooser_mj == pytest.approx(5.0 * study.chooser_ms)
-    models_mj = sum(share * {"s": 40.0, "m": 4.0, "l": 50.0}[model] for model, share in chain.runs.items())
-    assert chain.energy_mj.mean == pytest.approx(models_mj + study.chooser_mj)
-    assert frugal.calibration.chooser_energy_mj == study.chooser_mj
-
-
 def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(frugal: Calibrated, tmp_path: Path) -> None:
     save(frugal.calibration, tmp_path / "stored")
     found_again = read(tmp_path / "stored")
@@ -231,12 +205,6 @@ def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(fruga
     rows = range(100)
     ran = replay_all(policy, loaded.recording, rows, "top1", found_again.temperatures, "l").ran.mean(axis=0)
     assert ran[0] == 0  # what is easy m gets right as well, for a tenth of the energy
-
-
-def test_what_energies_are_unknown_for_is_in_the_artefact_and_in_the_findings(found: Calibrated) -> None:
-    assert (found.calibration.energies_mj, found.calibration.chooser_energy_mj) == ({}, None)
-    assert found.calibration.energy_reason == found.findings.energy_reason == "no meter"
-    assert found.findings.comparisons["top1"].policies["cascade"].energy_reason == "no meter"
 
 
 def test_a_goal_of_energy_without_energies_is_refused() -> None:

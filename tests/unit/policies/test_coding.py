@@ -16,15 +16,12 @@ import numpy as np
 import pytest
 
 from jetsel.errors import CalibrationError
-from jetsel.policies import boosted, cascade, chain, embedding
 from jetsel.policies.calibration import Calibration, Facts
-from jetsel.policies.cascade import Rung
 from jetsel.policies.catalogue import CRITERIA, catalogue
 from jetsel.policies.coding import ARRAYS, MANIFEST, read, save
-from jetsel.policies.kind import Part, Weighing
 from jetsel.policies.registry import KIND
-from jetsel.premodel import Soundness, Trees
 from jetsel.zoo import STARTER
+from tests.unit.policies.animals import PARTS
 
 
 def refused(folder: Path, reason: str) -> None:
@@ -82,23 +79,8 @@ def test_what_is_saved_is_loaded(calibration: Calibration, saved: Path) -> None:
     assert sorted(entry.name for entry in saved.iterdir()) == [ARRAYS, MANIFEST]
 
 
-def test_saving_the_same_twice_gives_the_same_bytes(calibration: Calibration, saved: Path, tmp_path: Path) -> None:
-    save(calibration, tmp_path / "again")
-    for name in (ARRAYS, MANIFEST):
-        assert (tmp_path / "again" / name).read_bytes() == (saved / name).read_bytes()
-
-
-@pytest.mark.parametrize(
-    "change", [{"k": 9}, {"figures": {"a": object()}}, {"temperatures": dict.fromkeys("sml", 1.0)}]
-)
-def test_what_would_be_refused_is_not_installed(calibration: Calibration, saved: Path, change: dict[str, Any]) -> None:
-    with pytest.raises(CalibrationError):
-        save(msgspec.structs.replace(calibration, **change), saved)
-    assert read(saved).k == 3
-
-
 @pytest.mark.parametrize("name", [ARRAYS, MANIFEST])
-def test_every_flipped_byte_is_refused(saved: Path, name: str) -> None:
+def test_every_flipped_byte_and_truncation_is_refused(saved: Path, name: str) -> None:
     whole = (saved / name).read_bytes()
     for position in range(0, len(whole) - 1, 7):
         for bit in (0x01, 0x20, 0x80):
@@ -106,16 +88,9 @@ def test_every_flipped_byte_is_refused(saved: Path, name: str) -> None:
             damaged[position] ^= bit
             (saved / name).write_bytes(damaged)
             refused(saved, re.escape(str(saved)))  # whatever is wrong, the message says where
-
-
-@pytest.mark.parametrize("name", [ARRAYS, MANIFEST])
-def test_every_truncation_is_refused(saved: Path, name: str) -> None:
-    whole = (saved / name).read_bytes()
     for length in [*range(0, len(whole) - 1, 97), len(whole) - 2]:
         (saved / name).write_bytes(whole[:length])
-        refused(saved, re.escape(str(saved)))  # whatever is wrong, the message says where
-    (saved / name).write_bytes(whole + b"more")
-    refused(saved, "larger" if name == ARRAYS else "damaged")
+        refused(saved, re.escape(str(saved)))
 
 
 @pytest.mark.parametrize("name", [ARRAYS, MANIFEST])
@@ -187,12 +162,6 @@ def test_an_array_of_another_kind_is_refused(saved: Path, array: Any, reason: st
     refused(saved, reason)
 
 
-@pytest.mark.parametrize("data", [b"", b"\x93NUMPY", b"\x93NUMPY\x09\x09" + b" " * 200, b"x" * 100])
-def test_a_member_that_is_no_array_is_refused(saved: Path, data: bytes) -> None:
-    forge(saved, repacked(saved, {"points.npy": data}))
-    refused(saved, "points|arrays cannot be read")
-
-
 @pytest.mark.parametrize("extra", ["../escaped.npy", "/escaped.npy", "more.npy", "points.npy/../x"])
 def test_a_member_too_many_is_refused(saved: Path, tmp_path: Path, extra: str) -> None:
     forge(saved, repacked(saved, {extra: npy(np.zeros(1))}))
@@ -209,17 +178,6 @@ def test_a_header_is_compared_and_never_evaluated(saved: Path, header: bytes) ->
     other = whole[:8] + len(header).to_bytes(2, "little") + header + whole[-32:]
     forge(saved, repacked(saved, {"points.npy": other}))
     refused(saved, "points says")
-
-
-def test_json_nested_deeper_than_python_recurses_is_refused(saved: Path) -> None:
-    text = (saved / MANIFEST).read_bytes()
-    (saved / MANIFEST).write_bytes(text.replace(b'{"format"', b'{"more":' + NESTED + b',"format"', 1))
-    refused(saved, "not a calibration's manifest")
-    figures = b'"figures": ' + NESTED
-    body = re.sub(rb'"figures": *\{', figures + b"{", text)
-    assert body != text
-    (saved / MANIFEST).write_bytes(body)
-    refused(saved, "cannot be understood|not a calibration's manifest")
 
 
 def test_another_compression_is_refused(saved: Path) -> None:
@@ -240,32 +198,11 @@ def test_arrays_that_are_another_type_than_they_must_be_are_refused(saved: Path)
 
 
 def test_the_parts_of_every_policy_are_stored(calibration: Calibration, tmp_path: Path) -> None:
-    leaf = Trees(
-        feature=np.array([1, 0, 0], np.int16),
-        threshold=np.array([0.125, 0, 0]),
-        left=np.array([1, 1, 2], np.int32),
-        right=np.array([2, 1, 2], np.int32),
-        value=np.array([0, -1, 1], np.float32),
-        root=np.array([0], np.int32),
-        model=np.array([2], np.int16),
-        baseline=np.zeros(3, np.float32),
-    )
-    seven = np.linspace(0, 1, 28, dtype=np.float32).reshape(4, 7)
-    scale = {"minimum": np.zeros(7, np.float32), "maximum": np.ones(7, np.float32)}
-    sound = Soundness(0.5, ((0.25, 0.75),))
-    parts = {
-        "chain": Part(chain.Facts({"top1": ("large", "small")}, {"top1": sound})),
-        "chain-paper": Part(chain.Facts({"top1": ("large",), "top5": ("small",)}), scale | {"points": seven}),
-        "cascade": Part(cascade.Facts({"top1": (Rung("small", 0.25), Rung("large", 0.0))})),
-        "cascade-averaged": Part(cascade.Facts({"top5": (Rung("large", 0.0),)})),
-        "embedding": Part(embedding.Facts({"top1": Weighing(0.125, 3)}), {"points": np.eye(4, 2, dtype=np.float16)}),
-        "boosted": Part(boosted.Facts({"top5": Weighing(0.25)}), {f"top5.{k}": a for k, a in leaf._asdict().items()}),
-    }
-    assert parts.keys() == KIND.keys()
-    save(msgspec.structs.replace(calibration, parts=parts), tmp_path / "c")
+    assert PARTS.keys() == KIND.keys()
+    save(msgspec.structs.replace(calibration, parts=PARTS), tmp_path / "c")
     found = read(tmp_path / "c").parts
-    assert found.keys() == parts.keys()
-    for name, part in parts.items():
+    assert found.keys() == PARTS.keys()
+    for name, part in PARTS.items():
         assert found[name].facts == part.facts
         assert found[name].arrays.keys() == part.arrays.keys()
         for of, array in part.arrays.items():

@@ -1,0 +1,72 @@
+"""A calibration's parts of every policy, for four photographs and three models: small, middle, large."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jetsel.policies import boosted, cascade, chain, embedding
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.cascade import Rung
+from jetsel.policies.catalogue import CRITERIA
+from jetsel.policies.kind import Part, Weighing
+from jetsel.premodel import Soundness
+from jetsel.premodel.trees import DTYPES
+
+LEAF = {
+    "feature": [1, 0, 0],
+    "threshold": [0.125, 0, 0],
+    "left": [1, 1, 2],
+    "right": [2, 1, 2],
+    "value": [0, -1, 1],
+    "root": [0],
+    "model": [2],
+    "baseline": [0, 0, 0],
+}
+SEVEN = {
+    "minimum": np.zeros(7, np.float32),
+    "maximum": np.ones(7, np.float32),
+    "points": np.linspace(0, 1, 28, dtype=np.float32).reshape(4, 7),
+}
+PARTS = {
+    "chain": Part(chain.Facts({"top1": ("large", "small")}, {"top1": Soundness(0.5, ((0.25, 0.75),))})),
+    "chain-paper": Part(chain.Facts({"top1": ("large",), "top5": ("small",)}), SEVEN),
+    "cascade": Part(cascade.Facts({"top1": (Rung("small", 0.25), Rung("large", 0.0))})),
+    "cascade-averaged": Part(cascade.Facts({"top5": (Rung("large", 0.0),)})),
+    "embedding": Part(embedding.Facts({"top1": Weighing(0.125, 3)}), {"points": np.eye(4, 2, dtype=np.float16)}),
+    "boosted": Part(
+        boosted.Facts({"top5": Weighing(0.25)}),
+        {f"top5.{name}": np.array(values, DTYPES[name]) for name, values in LEAF.items()},
+    ),
+}
+
+
+def animals() -> Calibration:
+    """Four photographs, two features, three models, k = 3."""
+    return Calibration(
+        family="animals",
+        labels_sha256="a" * 64,
+        model_sha256={"small": "1" * 64, "middle": "2" * 64, "large": "3" * 64},
+        feature_table="f" * 64,
+        decode_px=64,
+        features=("contrast", "hue1"),
+        k=3,
+        temperatures={"small": 1.5, "middle": 1.25, "large": 1.0},
+        costs_ms={"small": 0.5, "middle": 1.0, "large": 4.0},
+        minimum=np.array([2.0, -1.0], np.float32),
+        maximum=np.array([12.0, 1.0], np.float32),
+        points=np.array([[0, 0], [0.1, 0], [0.2, 0], [1, 1]], np.float32),
+        right={
+            "top1": np.array([[1, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0]], bool),
+            "top5": np.array([[1, 1, 1], [1, 1, 1], [0, 1, 1], [0, 0, 1]], bool),
+        },
+        parts={
+            "chain": Part(chain.Facts(dict.fromkeys(CRITERIA, ("small", "middle", "large")))),
+            "cascade": Part(
+                cascade.Facts({"top1": (Rung("small", 0.75), Rung("large", 0.0)), "top5": (Rung("middle", 0.0),)})
+            ),
+        },
+        default_policy={"top1": "cascade", "top5": "single:middle"},
+        because="cascade: 75.0 % in 1.2 ms; large alone: 50.0 % in 4.0 ms",
+        figures={"top1": {"cascade": {"top1": 0.75, "time_ms": 1.2, "energy_mj": None}}},
+        created="2026-11-20",
+    )
