@@ -1,9 +1,10 @@
 """Figures 9 to 11 of Taylor et al. from a recording: `python -m calibration.papers.premodels RECORDING`.
 
 RECORDING is a file that `jetsel calibrate --recording` or `calibration.starter.calibrate` wrote, of the starter family.
-Prints three tables in Markdown: the premodel built with other techniques (Figure 9), one technique for each level of
-the hierarchy (Figure 10), and the chain with one link, two links and so on (Figure 11). All are judged on held-out
-photographs, in the ten folds of `jetsel calibrate`; in doubt the most expensive model answers. Needs scikit-learn
+Prints tables in Markdown: the premodel built with other techniques (Figure 9), one technique for each level of the
+hierarchy (Figure 10), the chain with one link, two links and so on (Figure 11), and how well all features together tell
+the cheapest model's right answers from its wrong ones, by several readers. All are judged on held-out photographs, in
+the ten folds of `jetsel calibrate`; in doubt the most expensive model answers. Needs scikit-learn
 (`pip install 'jetsel[calibrate]'`), and torch for `--network`.
 """
 
@@ -20,6 +21,7 @@ from jetsel import image
 from jetsel.calibrate.calibrating import FOLDS, SEED
 from jetsel.calibrate.folds import deal
 from jetsel.calibrate.from_files import FeatureClock
+from jetsel.calibrate.metrics import auc
 from jetsel.calibrate.neighbourhood import Neighbourhood, look_around
 from jetsel.calibrate.planning import make_plan
 from jetsel.calibrate.record import load
@@ -81,6 +83,26 @@ class Study:
             rows.append((number, float(chosen.right.mean()), time_ms))
         return rows
 
+    def told_by_features(self) -> dict[str, float | None]:
+        """The area under the curve by which all features tell where the cheapest model is right: reader -> AUC."""
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.model_selection import PredefinedSplit, cross_val_predict
+        from sklearn.neighbors import KNeighborsClassifier
+
+        readers = {
+            "101 neighbours": KNeighborsClassifier(101),
+            "logistic regression": LogisticRegression(max_iter=2000),
+            "random forest": RandomForestClassifier(300, min_samples_leaf=20, random_state=0),
+        }
+        scaled = fit_scaling(self.recording.features).apply(self.recording.features)
+        cheapest = self.right[:, 0]
+        folds = PredefinedSplit(self.fold_of)
+        return {
+            name: auc(cross_val_predict(reader, scaled, cheapest, cv=folds, method="predict_proba")[:, 1], cheapest)
+            for name, reader in readers.items()
+        }
+
 
 def show(title: str, found: list[Alternative]) -> None:
     """Print one of the first two tables, the best first."""
@@ -105,6 +127,9 @@ def main() -> None:
     print("\nFigure 11: links of the chain\n\n| links | top-1 % | mean ms |\n|---:|---:|---:|")
     for number, share, time_ms in study.figure_11():
         print(f"| {number} | {100 * share:.1f} | {time_ms:.2f} |")
+    print("\nWhere the cheapest model is right, told by all features\n\n| reader | AUC |\n|---|---:|")
+    for name, area in study.told_by_features().items():
+        print(f"| {name} | {'-' if area is None else f'{area:.3f}'} |")
 
 
 if __name__ == "__main__":
