@@ -13,7 +13,6 @@ from msgspec import Meta, Struct
 from jetsel.errors import ConfigError
 from jetsel.host_settings import HostSettings
 from jetsel.state import state_folder
-from jetsel.toml_keys import MAX_KEY_PARTS, line_of_deep_key
 
 SYSTEM_CONFIG = "/etc/jetsel/jetsel.toml"
 
@@ -181,8 +180,6 @@ _PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
 
 def parse(text: str) -> Config:
     """Read the text of a jetsel.toml; raises ConfigError with one line: the key, what is wrong, an example."""
-    if (line := line_of_deep_key(text)) is not None:
-        raise ConfigError(f"line {line}: a key of over {MAX_KEY_PARTS} parts between dots; example: {_ANY_EXAMPLE}")
     try:
         plain = msgspec.toml.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:

@@ -15,7 +15,7 @@ LEVELS = (
     ("features", "premodel", "engines", "power", "zoo"),
     ("wire", "image", "config", "endpoint", "bell", "weights", "recent", "logs"),
     ("store",),
-    ("errors", "host_settings", "events", "toml_keys", "state"),
+    ("errors", "host_settings", "events", "state"),
 )
 """What stands directly under jetsel/, from the top down. A part imports itself and the levels below it, no other.
 

@@ -1,4 +1,4 @@
-"""Kill the daemon at random moments under a real systemd: `python -m tests.faults.kills --count 100`, as root.
+"""Kill the daemon at random moments under a real systemd: `python -m tests.faults.kills --count 30`, as root.
 
 The package of `make deb` is installed in a booted Debian with a calibration of its own, clients ask all the time, and
 SIGKILL comes at any moment, also while the daemon loads or reloads. Each time systemd must have it ready again, with
@@ -35,7 +35,7 @@ SEED = 6
 def main() -> int:
     """Print what came of it; return 0 where all of it was as it must be."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=100, help="kills (default: 100)")
+    parser.add_argument("--count", type=int, default=30, help="kills (default: 30)")
     count = parser.parse_args().count
     package = built()
     if package is None:

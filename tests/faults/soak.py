@@ -1,114 +1,150 @@
-"""A million requests from sixteen clients, valid, invalid, huge and slow: each is answered once, memory stays flat.
+"""Mixed requests from sixteen clients, valid, invalid and huge: each is answered once and rightly, memory stays flat.
 
-python -m tests.faults.soak --requests 1000000
+python -m tests.faults.soak --requests 200000
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import random
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+import msgspec
+import zmq
 
 from benchmarks.conditions import conditions
 from benchmarks.report import table
-from tests.faults.watch import Held, descriptors, held
+from tests.faults.mix import Kind, mix
+from tests.faults.watch import Held, held
 from tests.system.daemons import Daemon, Peer, launch, wait_until_ready
+from tests.waiting import LIMIT_S, until
 
-PROCESSES = 2  # of clients
-LOOK_S = 0.25
-SETTLE_S = 3.0  # after the last client has left, before descriptors are counted
+WINDOW = 6  # requests under way of one client
+LOOK_EVERY = 500  # replies between two looks at the daemon's memory
+MOST_GROWTH = 0.02
+
+
+class _Reply(msgspec.Struct):
+    """What matters of a reply."""
+
+    type: str
+    id: str | None = None
+    code: str | None = None
+    label: str | None = None
+    model: str | None = None
+
+
+_decoder = msgspec.json.Decoder(_Reply)
 
 
 @dataclass
 class Soaked:
-    """What a soak showed. memory: (share of the requests answered, MB) in the order of time."""
+    """What a soak showed. memory_mb: in the order of time."""
 
     asked: int = 0
     answered: int = 0
-    slowly: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
-    memory: list[tuple[float, float]] = field(default_factory=list)
+    memory_mb: list[float] = field(default_factory=list)
+    labels: dict[tuple[str, str], str] = field(default_factory=dict)  # by kind and model: every answer is to be this
     before: Held | None = None
     after: Held | None = None
-    left_open: list[str] = field(default_factory=list)
     took_s: float = 0.0
 
     @property
-    def growth(self) -> float:
-        """The median of the last tenth over that of the second tenth, less one: what came before is warming up."""
-        return self.median_mb(0.9, 1.01) / self.median_mb(0.1, 0.2) - 1
+    def tenths_mb(self) -> tuple[float, float]:
+        """The medians of the second tenth, since what comes before is warming up, and of the last one."""
+        size = max(1, len(self.memory_mb) // 10)
+        return statistics.median(self.memory_mb[size : 2 * size + 1]), statistics.median(self.memory_mb[-size:])
 
-    def median_mb(self, begin: float, end: float) -> float:
-        """The median of what was resident between these shares of the requests."""
-        return statistics.median(mb for share, mb in self.memory if begin <= share < end)
+    @property
+    def growth(self) -> float:
+        """How much more is held at the end, as a share."""
+        early_mb, late_mb = self.tenths_mb
+        return late_mb / early_mb - 1
+
+
+class Client:
+    """One client's socket, and what it has under way; None: those whose id cannot be read."""
+
+    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, seed: int, found: Soaked) -> None:
+        self.socket = context.socket(zmq.DEALER)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        self.socket.connect(endpoint)
+        self._draw = random.Random(seed)
+        self._found = found
+        self._kinds = mix()
+        self._asked = 0
+        self.under_way: dict[str | None, list[Kind]] = {}
+
+    def ask(self) -> None:
+        """Send another request."""
+        (kind,) = self._draw.choices(self._kinds, [kind.weight for kind in self._kinds])
+        number = str(self._asked) if kind.has_id else None
+        self.under_way.setdefault(number, []).append(kind)
+        self._asked += 1
+        self._found.asked += 1
+        self.socket.send_multipart([kind.head.replace(b"%d", str(number).encode()), *kind.frames], copy=False)
+
+    def take(self) -> None:
+        """Take one reply and compare it with its request."""
+        reply, found = _decoder.decode(self.socket.recv_multipart()[-1]), self._found
+        found.answered += 1
+        kinds = self.under_way.get(reply.id)
+        if not kinds:
+            found.wrong.append(f"a reply to {reply.id!r}, which was answered already or never asked")
+            return
+        kind = kinds.pop()
+        if not kinds:
+            del self.under_way[reply.id]
+        outcome = "ok" if reply.type in ("answer", "status") else str(reply.code)
+        found.outcomes[f"{kind.name}: {outcome}"] += 1
+        if outcome not in kind.outcomes:
+            found.wrong.append(f"{kind.name}: {outcome}")
+        if reply.label is not None:
+            first = found.labels.setdefault((kind.name, str(reply.model)), reply.label)
+            if reply.label != first:
+                found.wrong.append(f"{kind.name}: {reply.label} by {reply.model}, who said {first} before")
 
 
 def soak(daemon: Daemon, requests: int, clients: int) -> Soaked:
     """Let the clients loose on a ready daemon, and watch it."""
-    found = Soaked()
-    peer = Peer(daemon.endpoint)
-    peer.status()
-    pid = daemon.process.pid
-    found.before, open_before = held(pid), Counter(descriptors(pid))
-    began = time.monotonic()
-    soakers = [_start(daemon, requests // PROCESSES, clients // PROCESSES, seed) for seed in range(PROCESSES)]
-    progress = [0] * PROCESSES
-    while any(soaker.poll() is None for soaker in soakers):
-        time.sleep(LOOK_S)
-        progress = [_progress(soaker, seen) for soaker, seen in zip(soakers, progress, strict=True)]
-        found.memory.append((sum(progress) / requests, held(pid).resident_mb))
-    found.took_s = time.monotonic() - began
-    for soaker in soakers:
-        _add(found, soaker)
-    time.sleep(SETTLE_S)
-    found.after, open_after = held(pid), Counter(descriptors(pid))
-    found.left_open = sorted((open_after - open_before).elements())
-    peer.close()
+    found, pid = Soaked(), daemon.process.pid
+    found.before = before = held(pid)
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    poller, peers = zmq.Poller(), {}
+    for seed in range(clients):
+        client = Client(context, daemon.endpoint, seed, found)
+        peers[client.socket] = client
+        poller.register(client.socket, zmq.POLLIN)
+        for _ in range(WINDOW):
+            client.ask()
+    began_s = time.monotonic()
+    while found.answered < found.asked and (ready := poller.poll(LIMIT_S * 1e3)):
+        for socket, _ in ready:
+            peers[socket].take()
+            if found.asked < requests:
+                peers[socket].ask()
+            if found.answered % LOOK_EVERY == 0:
+                found.memory_mb.append(held(pid).resident_mb)
+    found.took_s = time.monotonic() - began_s
+    for client in peers.values():
+        found.wrong += [f"{kind.name} was never answered" for kinds in client.under_way.values() for kind in kinds]
+    context.destroy(linger=0)
+    until(lambda: held(pid).descriptors <= before.descriptors)
+    found.after = held(pid)
     return found
-
-
-def _start(daemon: Daemon, requests: int, clients: int, seed: int) -> subprocess.Popen[str]:
-    words = [daemon.endpoint, "--requests", str(requests), "--clients", str(clients), "--seed", str(seed)]
-    with daemon.log.with_name(f"soaker-{seed}.log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.soaker", *words], stdout=subprocess.PIPE, stderr=log, text=True
-        )
-    process.args = str(daemon.log.with_name(f"soaker-{seed}.log"))
-    return process
-
-
-def _progress(soaker: subprocess.Popen[str], before: int) -> int:
-    """How many replies a process of clients has had, as its log's last line says."""
-    lines = Path(str(soaker.args)).read_text(encoding="utf-8").split()
-    return int(lines[-1]) if lines and lines[-1].isdigit() else before
-
-
-def _add(found: Soaked, soaker: subprocess.Popen[str]) -> None:
-    out, _ = soaker.communicate()
-    if soaker.returncode != 0:
-        found.wrong.append(f"a process of clients ended with {soaker.returncode}: {Path(str(soaker.args)).read_text()}")
-        return
-    told: dict[str, Any] = json.loads(out)
-    found.asked += told["asked"]
-    found.answered += told["answered"]
-    found.slowly += told["slowly"]
-    found.outcomes += Counter(told["outcomes"])
-    found.wrong += told["wrong"]
 
 
 def main() -> None:
     """Soak a daemon and print what it showed."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.soak", description=__doc__)
-    parser.add_argument("--requests", type=int, default=1_000_000)
+    parser.add_argument("--requests", type=int, default=200_000)
     parser.add_argument("--clients", type=int, default=16)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="jetsel-") as name:
@@ -116,29 +152,22 @@ def main() -> None:
         try:
             wait_until_ready(daemon)
             found = soak(daemon, args.requests, args.clients)
-            status = Peer(daemon.endpoint).status()
+            peer = Peer(daemon.endpoint)
+            lost = peer.status()["lost_replies"]
+            peer.close()
         finally:
             daemon.process.terminate()
-            ended = daemon.process.wait(60)
-        _print(found, status, args.clients, ended)
-    raise SystemExit(bool(found.wrong or found.left_open or found.growth > 0.02 or found.asked != found.answered))
-
-
-def _print(found: Soaked, status: dict[str, Any], clients: int, ended: int) -> None:
+            ended = daemon.process.wait(LIMIT_S)
     assert found.before is not None
     assert found.after is not None
     print("\n".join(conditions()))
-    print(f"- {clients} clients, {found.took_s:.0f} s, {found.answered / found.took_s:.0f} requests/s\n")
+    print(f"- {args.clients} clients, {found.took_s:.0f} s, {found.answered / found.took_s:.0f} requests/s\n")
+    early_mb, late_mb = found.tenths_mb
     rows = [
-        ["requests asked", f"{found.asked:,}"],
-        ["replies, each to a request that had none yet", f"{found.answered:,}"],
-        ["of them written slowly, in pieces of 512 bytes", f"{found.slowly:,}"],
-        ["wrong, doubled or missing", str(len(found.wrong))],
-        ["replies that the daemon counts as lost", str(status["lost_replies"])],
-        ["resident, median of the second tenth, MB", f"{found.median_mb(0.1, 0.2):.1f}"],
-        ["resident, median of the last tenth, MB", f"{found.median_mb(0.9, 1.01):.1f}"],
+        ["requests asked, answered once", f"{found.asked:,}, {found.answered:,}"],
+        ["wrong, doubled or missing; lost replies", f"{len(found.wrong)}; {lost}"],
+        ["resident, medians of the second and the last tenth, MB", f"{early_mb:.1f}, {late_mb:.1f}"],
         ["growth", f"{found.growth:+.2%}"],
-        ["most resident after the first tenth, MB", f"{max(mb for share, mb in found.memory if share >= 0.1):.1f}"],
         ["descriptors before, after", f"{found.before.descriptors}, {found.after.descriptors}"],
         ["threads before, after", f"{found.before.threads}, {found.after.threads}"],
         ["exit status after SIGTERM", str(ended)],
@@ -146,8 +175,8 @@ def _print(found: Soaked, status: dict[str, Any], clients: int, ended: int) -> N
     print("\n".join(table(("what", "measured"), rows)))
     print()
     print("\n".join(table(("kind: outcome", "requests"), [[k, f"{v:,}"] for k, v in sorted(found.outcomes.items())])))
-    for line in [*found.wrong, *(f"left open: {what}" for what in found.left_open)]:
-        print(f"- {line}")
+    print("\n".join(f"- {line}" for line in found.wrong[:20]))
+    raise SystemExit(bool(found.wrong or ended or found.growth > MOST_GROWTH or found.asked != found.answered))
 
 
 if __name__ == "__main__":

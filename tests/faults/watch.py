@@ -1,4 +1,4 @@
-"""What a process and those it started hold: resident memory and descriptors, as /proc tells (proc(5))."""
+"""What a process holds: resident memory, descriptors and threads, as /proc tells (proc(5))."""
 
 from __future__ import annotations
 
@@ -24,15 +24,3 @@ def held(pid: int) -> Held:
         sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()),
         int(fields["Threads"]),
     )
-
-
-def descriptors(pid: int) -> list[str]:
-    """What each descriptor of a process leads to, sorted: to tell which was left open."""
-    found = []
-    for link in Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            target = str(link.readlink())
-        except FileNotFoundError:
-            continue  # closed meanwhile
-        found.append(target.split(":[")[0])  # sockets and pipes: the kind without its number
-    return sorted(found)

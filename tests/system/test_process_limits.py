@@ -1,61 +1,58 @@
-"""Few open files and little memory: short forms of tests/faults/descriptors.py and memory.py."""
+"""Few open files and little memory: who asks is answered or told to come again, and the daemon goes on."""
 
 from __future__ import annotations
 
 import resource
+from pathlib import Path
 
-import pytest
+import jetsel
+from tests.system.daemons import Connect, Start, drawn, encoded
+from tests.waiting import until
 
-from tests.faults.descriptors import HOSTED, crowd
-from tests.faults.memory import photos, squeeze
-from tests.system.daemons import Start
-
-OPEN_FILES = 200
-CLIENTS = 300
-LIMIT_S = 20.0
+OPEN_FILES = 120  # of which 64 are kept for the daemon's own
 
 
-@pytest.fixture
-def _many_files() -> None:
-    """The clients are this process's, and have two open files each."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < 4 * CLIENTS:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4 * CLIENTS), hard))
-
-
-@pytest.mark.usefixtures("_many_files")
-def test_with_more_clients_than_open_files_some_wait_and_nobody_is_hurt(start: Start) -> None:
-    daemon = start(HOSTED, prefix=("prlimit", f"--nofile={OPEN_FILES}:{OPEN_FILES}"))
-    found = crowd(daemon, daemon.endpoint, CLIENTS, is_hosted=True)
-    assert not found.wrong, daemon.log.read_text()
-    assert 0 < found.let_in < OPEN_FILES
-    assert found.open_files < OPEN_FILES
-    assert "more wait" in daemon.log.read_text()
-    assert daemon.stop() == 0
-
-
-@pytest.mark.usefixtures("_many_files")
-def test_max_clients_is_kept_and_the_next_come_in_when_some_have_left(start: Start) -> None:
-    daemon = start("[server]\nmax_clients = 20\n")
-    found = crowd(daemon, daemon.endpoint, 50, is_hosted=False)
-    assert not found.wrong, daemon.log.read_text()
-    assert 15 < found.let_in <= 20
-    assert "server.max_clients" in daemon.log.read_text()
-    assert daemon.stop() == 0
+def test_with_more_clients_than_open_files_some_wait_until_others_leave(
+    start: Start, connect: Connect, jpeg: bytes
+) -> None:
+    daemon = start(prefix=("prlimit", f"--nofile={OPEN_FILES}:{OPEN_FILES}"))
+    early = connect(daemon)
+    assert early.classify(jpeg)["type"] == "answer"
+    crowd = [connect(daemon) for _ in range(OPEN_FILES)]
+    for peer in crowd:
+        peer.send({"type": "status"})
+    until(lambda: "more wait" in daemon.log.read_text())
+    assert early.classify(jpeg)["type"] == "answer"
+    assert early.ask({"type": "reload"})["type"] == "reloaded", "files of its own can be opened"
+    let_in = [peer for peer in crowd if peer.socket.poll(1000)]
+    waiting = [peer for peer in crowd if peer not in let_in]
+    assert let_in
+    assert waiting
+    for peer in let_in:
+        peer.socket.close()
+    assert waiting[0].receive()["type"] == "status"
+    assert early.classify(jpeg)["type"] == "answer"
 
 
 def test_the_soft_limit_of_open_files_is_raised_to_the_hard_one_within_reason(start: Start) -> None:
     for hard, expected in ((3000, 3000), (18_000, 16_384)):
         daemon = start(prefix=("prlimit", f"--nofile=1024:{hard}"), name=f"hard-{hard}")
         assert resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE) == (expected, hard)
-        assert daemon.stop() == 0
 
 
-def test_where_memory_ends_each_photograph_is_answered_or_told_to_come_back(start: Start) -> None:
+def test_where_memory_ends_a_photograph_is_told_to_come_back_and_a_small_one_is_answered(
+    start: Start, connect: Connect, jpeg: bytes
+) -> None:
     daemon = start()
-    found = squeeze(daemon, photos((0.02, 2.0, 24.0)), margin_mb=20.0)
-    assert not found.wrong
-    assert found.outcomes["answer"] > 0
-    assert found.outcomes["busy"] > 0, "there was no want of memory"
+    peer = connect(daemon)
+    large = encoded(drawn(height=4000, width=6000), ".png")  # decoded at its whole size
+    assert peer.classify(jpeg)["type"] == "answer"
+    pages = int(Path(f"/proc/{daemon.process.pid}/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + 20_000_000
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_AS, (most, most))
+    reply = peer.classify(large)
+    assert (reply["code"], reply["retry"]) == ("busy", True)
+    assert peer.classify(jpeg)["type"] == "answer"
     assert "Traceback" not in daemon.log.read_text()
-    assert daemon.stop() == 0
+    with jetsel.Client(daemon.endpoint) as client:
+        assert client.classify(drawn()).label
