@@ -75,7 +75,7 @@ class Dispatcher:
         self._flying: dict[Flight, Job] = {}
         self._in_hand: set[Job] = set()  # what was taken in and is not answered
         self._lost_replies = 0
-        self.sleep = port.sleep
+        self.wait = port.sleep
 
     # What the workers call.
 

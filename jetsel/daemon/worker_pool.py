@@ -22,7 +22,7 @@ PAUSE_S = 0.01  # after a defect, so that one that lasts does not take a core
 class Work(Protocol):
     """What the workers serve."""
 
-    def sleep(self) -> None:
+    def wait(self) -> None:
         """Return when the socket may have something, `wake` was called, or it is time to come round."""
 
     def wake(self) -> None:
@@ -102,7 +102,7 @@ class WorkerPool:
                     self._working -= 1
         elif is_read:
             try:
-                self._work.sleep()
+                self._work.wait()
             finally:
                 with self._lock:
                     self._sleeping -= 1

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import zmq
-
 from jetsel.zoo import STARTER
-from tests.system.daemons import Connect, Daemon, Start, wait_until_ready
+from tests.system.daemons import Connect, Start, wait_until_ready
+from tests.waiting import until
 
 
 def test_ready_then_stopped_leaves_nothing_behind(start: Start) -> None:
@@ -27,9 +24,7 @@ def test_ready_then_stopped_leaves_nothing_behind(start: Start) -> None:
 
 def test_classify_while_the_models_load_is_told_to_retry(start: Start, connect: Connect, jpeg: bytes) -> None:
     daemon = start(ready=False)
-    while not daemon.path.exists():
-        assert daemon.process.poll() is None, daemon.log.read_text()
-        time.sleep(0.001)
+    until(daemon.path.exists)
     peer = connect(daemon)
     seen = []
     while not seen or seen[-1] != "answer":
@@ -38,19 +33,6 @@ def test_classify_while_the_models_load_is_told_to_retry(start: Start, connect: 
         assert reply["type"] == "answer" or reply["retry"] is True
     assert seen[0] == "loading"
     assert set(seen) == {"loading", "answer"}
-
-
-def test_what_was_accepted_is_answered_before_the_end(start: Start, connect: Connect, jpeg: bytes) -> None:
-    daemon = start()
-    peer = connect(daemon)
-    for number in range(40):
-        peer.send({"type": "classify", "id": str(number), "model": "l"}, jpeg)
-    first = peer.receive()
-    daemon.process.send_signal(signal.SIGTERM)
-    replies = [first, *(peer.receive() for _ in range(39))]
-    assert len({reply["id"] for reply in replies}) == 40
-    assert all(r["type"] == "answer" or (r["code"] == "shutting-down" and r["retry"]) for r in replies)
-    assert daemon.process.wait(30) == 0
 
 
 def test_a_second_daemon_on_the_path_refuses_and_harms_nothing(start: Start, connect: Connect, jpeg: bytes) -> None:
@@ -84,37 +66,6 @@ def test_a_file_that_is_no_socket_is_never_removed(start: Start, tmp_path: Path)
     assert precious.read_text() == "dear diary"
 
 
-def test_a_socket_passed_by_a_service_manager_is_used_and_left(tmp_path: Path, connect: Connect, jpeg: bytes) -> None:
-    path = tmp_path / "passed.sock"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
-        listening.bind(str(path))
-        listening.listen(16)
-        config = tmp_path / "passed.toml"
-        config.write_text(f'[server]\nendpoint = "ipc://{path}"\n')
-        # exec keeps the process id that LISTEN_PID must hold; descriptor 3 is the first that is passed
-        script = (
-            f'exec 3<&{listening.fileno()}; export LISTEN_PID=$$ LISTEN_FDS=1; exec "$0" -m jetsel serve --config "$1"'
-        )
-        log = tmp_path / "passed.log"
-        with log.open("w") as handle:
-            process = subprocess.Popen(
-                ["/bin/bash", "-c", script, sys.executable, str(config)],
-                pass_fds=[listening.fileno()],
-                stdout=handle,
-                stderr=handle,
-                text=True,
-            )
-        daemon = Daemon(process, path, config, log)
-        try:
-            wait_until_ready(daemon)
-            assert connect(daemon).classify(jpeg)["type"] == "answer"
-            assert daemon.stop() == 0
-        finally:
-            process.kill()
-        assert path.exists(), "the service manager made it and removes it"
-        assert not path.with_name("passed.sock.lock").exists()
-
-
 def test_a_wrong_configuration_stops_the_start_with_one_line(start: Start) -> None:
     daemon = start("[server]\nworkes = 2\n", ready=False)
     assert daemon.process.wait(60) == 2
@@ -123,15 +74,6 @@ def test_a_wrong_configuration_stops_the_start_with_one_line(start: Start) -> No
     assert "server.workes" in lines[0]
     assert "example" in lines[0]
     assert not daemon.path.exists()
-
-
-def test_a_policy_that_mixes_families_is_refused(start: Start, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    copy_family(other, "other", label="a thing of another kind")
-    text = f'[models]\npaths = ["{other}"]\n[policies.mixed]\nmodels = ["xs", "other-s"]\nthresholds = [0.5]\n'
-    daemon = start(text, ready=False)
-    assert daemon.process.wait(60) == 2
-    assert "mixes families" in daemon.log.read_text()
 
 
 def copy_family(folder: Path, family: str, label: str) -> None:
@@ -183,15 +125,6 @@ def test_a_damaged_model_is_unavailable_and_the_rest_serve(
     assert peer.classify(jpeg, policy="cascade")["type"] == "answer"
 
 
-def test_no_model_left_means_the_start_fails(start: Start, tmp_path: Path) -> None:
-    names = [path.stem for path in STARTER.glob("*.onnx")]
-    folder = damaged_copy(tmp_path / "models", *names)
-    daemon = start(f'[models]\nstarter = false\npaths = ["{folder}"]\n', ready=False)
-    assert daemon.process.wait(60) == 2
-    assert "no model of the default family" in daemon.log.read_text()
-    assert not daemon.path.exists()
-
-
 # One worker stands still from its first turn on; the others serve.
 STUCK = """
 import pathlib, sys, threading
@@ -219,47 +152,9 @@ def test_a_start_that_fails_with_a_thread_at_work_says_why_and_ends(start: Start
     assert not daemon.path.exists()
 
 
-def test_reload_takes_up_what_changed(start: Start, connect: Connect, jpeg: bytes) -> None:
-    daemon = start('[policy]\ndefault = "single:xs"\n')
-    peer = connect(daemon)
-    assert peer.classify(jpeg)["model"] == "xs"
-    daemon.config.write_text(daemon.config.read_text().replace("single:xs", "single:m"))
-    reply = peer.ask({"type": "reload"})
-    assert (reply["type"], reply["changed"]) == ("reloaded", ["[policy]"])
-    assert peer.classify(jpeg)["model"] == "m"
-
-
-def test_a_reload_that_cannot_be_changes_nothing(start: Start, connect: Connect, jpeg: bytes) -> None:
-    daemon = start('[policy]\ndefault = "single:xs"\n')
-    peer = connect(daemon)
-    daemon.config.write_text(daemon.config.read_text().replace("single:xs", "single:giant"))
-    reply = peer.ask({"type": "reload"})
-    assert reply["code"] == "reload-failed"
-    assert "giant" in reply["message"]
-    assert peer.classify(jpeg)["model"] == "xs"
-
-
-def test_no_request_fails_while_reloading(start: Start, connect: Connect, jpeg: bytes) -> None:
-    daemon = start()
-    load, admin = connect(daemon), connect(daemon, zmq.REQ)
-    for round_number in range(4):
-        for number in range(20):
-            load.send({"type": "classify", "id": f"{round_number}-{number}", "policy": "cascade"}, jpeg)
-        assert admin.ask({"type": "reload"})["type"] == "reloaded"
-        assert {load.receive()["type"] for _ in range(20)} == {"answer"}
-
-
 def test_sighup_reloads_too(start: Start, connect: Connect, jpeg: bytes) -> None:
     daemon = start('[policy]\ndefault = "single:xs"\n')
     peer = connect(daemon)
     daemon.config.write_text(daemon.config.read_text().replace("single:xs", "single:m"))
     os.kill(daemon.process.pid, signal.SIGHUP)
-    give_up = time.monotonic() + 20
-    while peer.classify(jpeg)["model"] != "m":
-        assert time.monotonic() < give_up, daemon.log.read_text()
-
-
-def test_two_daemons_on_two_paths_live_together(tmp_path: Path, start: Start, connect: Connect, jpeg: bytes) -> None:
-    first, second = start(name="one"), start(name="two")
-    for daemon in (first, second):
-        assert connect(daemon).classify(jpeg)["type"] == "answer"
+    until(lambda: peer.classify(jpeg)["model"] == "m")

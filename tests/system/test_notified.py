@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import zmq
 
 from tests.system.daemons import Connect, Start, wait_until_ready
 from tests.system.endless import DARK, put_endless_family
@@ -43,16 +42,6 @@ def test_ready_is_said_when_the_models_are_there_and_what_is_loaded_before(
     assert int(word["EXTEND_TIMEOUT_USEC"]) > 10e6, "the drain and more"
 
 
-@pytest.mark.parametrize("wait_s", [0.0, 0.2, 0.4])
-def test_nothing_is_said_after_the_word_that_it_stops(start: Start, manager: Manager, wait_s: float) -> None:
-    daemon = start(ready=False, env=manager.environment)
-    while signal.SIGHUP not in caught(daemon):
-        assert daemon.process.poll() is None
-    time.sleep(wait_s)
-    assert daemon.stop() == 0
-    assert "STOPPING" in manager.hear_all()[-1]
-
-
 def test_a_load_that_hangs_is_not_extended_for_ever(start: Start, manager: Manager, tmp_path: Path) -> None:
     python = tmp_path / "python-hangs"
     python.write_text("#!/bin/sh\nexec sleep 600\n")
@@ -65,13 +54,6 @@ def test_a_load_that_hangs_is_not_extended_for_ever(start: Start, manager: Manag
     assert daemon.process.wait(LIMIT_S) == 0
     manager.wait_for(STOPPING="1")
     assert not any("READY" in word for word in manager.heard)
-
-
-def test_why_it_does_not_start_is_said(start: Start, manager: Manager, tmp_path: Path) -> None:
-    daemon = start(f'[models]\nstarter = false\npaths = ["{tmp_path}/nowhere"]\n', ready=False, env=manager.environment)
-    assert daemon.process.wait(LIMIT_S) == 2
-    (word,) = manager.hear_all()
-    assert "no model" in word["STATUS"]
 
 
 def test_a_reload_is_over_for_the_service_manager_before_it_is_answered(
@@ -140,18 +122,6 @@ def test_hangups_from_the_first_moment_on_do_no_harm(start: Start, connect: Conn
         nuisance.join(LIMIT_S)
     assert connect(daemon).classify(DARK)["type"] == "answer"
     assert daemon.stop() == 0
-
-
-def test_a_reload_while_the_models_load_is_told_to_come_again(
-    start: Start, connect: Connect, manager: Manager, tmp_path: Path
-) -> None:
-    daemon = start(ready=False, env=manager.environment)
-    manager.wait_for(STATUS="loading 1 of 5")
-    admin = connect(daemon, zmq.REQ)
-    reply = admin.ask({"type": "reload"})
-    assert reply["type"] == "reloaded" or (reply["code"], reply["retry"]) == ("loading", True)
-    wait_until_ready(daemon)
-    assert admin.ask({"type": "reload"})["type"] == "reloaded"
 
 
 def test_whatever_breaks_a_reload_it_is_answered(start: Start, connect: Connect, tmp_path: Path) -> None:

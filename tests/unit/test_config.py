@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -25,7 +24,6 @@ from jetsel.config import (
     Power,
     Server,
     calibrations_folder,
-    effective,
     parse,
 )
 from jetsel.errors import ConfigError
@@ -69,13 +67,13 @@ def test_every_key_has_an_example_and_every_example_a_key() -> None:
     assert set(keys()) == set(EXAMPLES)
 
 
-@pytest.mark.parametrize("key", [key for key in EXAMPLES if key != "policies"])
-def test_an_example_can_be_copied_into_a_file(key: str) -> None:
-    section, _, name = key.partition(".")
-    copied = re.sub(r" \(.*\)$", "", EXAMPLES[key])  # what stands in brackets after it explains it
-    config = parse(f"[{section}]\n{copied}\n")
-    assert copied.startswith(f"{name} = ")
-    assert getattr(getattr(config, section), name) == msgspec.toml.decode(copied)[name]
+def test_each_example_can_be_copied_into_a_file() -> None:
+    for key in set(EXAMPLES) - {"policies"}:
+        section, _, name = key.partition(".")
+        copied = re.sub(r" \(.*\)$", "", EXAMPLES[key])  # what stands in brackets after it explains it
+        config = parse(f"[{section}]\n{copied}\n")
+        assert copied.startswith(f"{name} = ")
+        assert getattr(getattr(config, section), name) == msgspec.toml.decode(copied)[name]
 
 
 def test_the_example_of_a_policy_can_be_copied_line_by_line() -> None:
@@ -113,34 +111,13 @@ def test_a_setting_of_an_earlier_version_is_told_with_what_to_do_instead(key: st
     ("text", "key", "wrong"),
     [
         pytest.param("[server]\nworkers = 0", "server.workers", ">= 1", id="too few"),
-        pytest.param("[server]\nworkers = 65", "server.workers", "<= 64", id="too many"),
-        pytest.param('[server]\nworkers = "2"', "server.workers", "got `str`", id="a string for a number"),
-        pytest.param("[server]\nworkers = 1.5", "server.workers", "got `float`", id="a fraction for a count"),
         pytest.param("[server]\nworkers = true", "server.workers", "got `bool`", id="a truth for a count"),
-        pytest.param("[server]\nqueue_requests = 0", "server.queue_requests", ">= 1", id="no queue"),
-        pytest.param("[server]\nqueue_mb = 0", "server.queue_mb", "> 0", id="no bytes"),
         pytest.param("[server]\nqueue_mb = nan", "server.queue_mb", "> 0", id="not a number"),
-        pytest.param("[server]\nqueue_mb = inf", "server.queue_mb", "<= 65536", id="without end"),
-        pytest.param("[server]\nmax_image_mb = -1", "server.max_image_mb", "> 0", id="less than nothing"),
-        pytest.param("[server]\nmax_image_megapixels = 1001", "server.max_image_megapixels", "<= 1000", id="too large"),
         pytest.param("[power]\nrate_hz = 1000", "power.rate_hz", "rate_hz = 20 (from 1 to 100", id="a former rate"),
-        pytest.param('[server]\nendpoint = "/run/j.sock"', "server.endpoint", "wrong form", id="a path"),
         pytest.param('[server]\nendpoint = "ipc://j.sock"', "server.endpoint", "wrong form", id="a relative path"),
-        pytest.param('[server]\nendpoint = "ipc:///"', "server.endpoint", "wrong form", id="no path"),
-        pytest.param('[server]\nendpoint = "tcp://127.0.0.1:1"', "server.endpoint", "wrong form", id="tcp as endpoint"),
-        pytest.param('[server]\nendpoint = "ipc:///a\\u0000b"', "server.endpoint", "wrong form", id="a zero byte"),
         pytest.param("[server]\npeers_mb = 31", "server.peers_mb", "no room for two", id="no room for the largest"),
-        pytest.param('[models]\npaths = "/models"', "models.paths", "got `str`", id="one path for a list"),
-        pytest.param("[models]\npaths = [1]", "models.paths", "got `int`", id="a number for a path"),
-        pytest.param('[models]\nstarter = "false"', "models.starter", "got `str`", id="a string for a truth"),
-        pytest.param("[models]\nthreads = 0", "models.threads", ">= 1", id="no thread"),
-        pytest.param("[models]\nmax_batch = 257", "models.max_batch", "<= 256", id="too large a batch"),
-        pytest.param('[models]\ncalibrations = "mine"', "models.calibrations", "wrong form", id="a relative folder"),
-        pytest.param('[policy]\non_doubt = "guess"', "policy.on_doubt", "guess", id="no such choice"),
-        pytest.param("[policy]\ndefault = 1", "policy.default", "got `int`", id="a number for a name"),
-        pytest.param('[log]\nlevel = "loud"', "log.level", "loud", id="no such level"),
-        pytest.param('[log]\nrequests = "no"', "log.requests", "got `str`", id="no is not false"),
-        pytest.param("server = 1", "server", "got `int`", id="a number for a section"),
+        pytest.param("[models]\npaths = [1]", "models.paths", "got `int`", id="a number in a list"),
+        pytest.param('[log]\nlevel = "loud"', "log.level", "loud", id="no such choice"),
     ],
 )
 def test_a_wrong_value_is_told_by_its_key_with_an_example(text: str, key: str, wrong: str) -> None:
@@ -158,12 +135,10 @@ def test_a_wrong_value_is_told_by_its_key_with_an_example(text: str, key: str, w
         ("models = []\nthresholds = []", ">= 1"),
         ("thresholds = []", "models"),
         ('models = ["xs", "m"]\nthresholds = [1.1]', "<= 1"),
-        ('models = ["xs", "m"]\nthresholds = [-0.1]', ">= 0"),
         ('models = ["xs", "m"]\nthresholds = "0.5"', "got `str`"),
         ('models = ["xs", "m"]\nthresholds = [nan]', ">= 0"),
         ('models = ["xs", "m"]', "policies.quick.thresholds: 0 for 2 models"),
         ('models = ["xs", "m"]\nthresholds = [0.5, 0.5]', "policies.quick.thresholds: 2 for 2 models"),
-        ('models = ["xs"]\nthresholds = [0.5]', "policies.quick.thresholds: 1 for 1 models"),
     ],
 )
 def test_a_wrong_policy_is_told_with_an_example(policy: str, wrong: str) -> None:
@@ -244,15 +219,6 @@ CONFIGS = st.builds(
 @example(Config())
 def test_what_is_printed_reads_back_as_the_same_configuration(config: Config) -> None:
     assert parse(as_toml(config)) == config
-
-
-@given(CONFIGS)
-def test_effective_leaves_out_what_is_left_to_jetsel(config: Config) -> None:
-    plain: dict[str, Any] = effective(config)
-    assert tuple(plain) == SECTIONS
-    for section in ("server", "models", "host", "power", "policy", "log"):
-        values = msgspec.structs.asdict(getattr(config, section))
-        assert plain[section] == {key: value for key, value in values.items() if value is not None}
 
 
 def test_every_key_left_to_jetsel_is_printed_with_its_example() -> None:

@@ -57,7 +57,7 @@ def take_in(dispatcher: Dispatcher, count: int) -> None:
         taken = dispatcher.receive()
         count -= taken
         if not taken:
-            dispatcher.sleep()
+            dispatcher.wait()
 
 
 def test_the_daemon_s_own_request_comes_before_all_that_wait(dispatcher: Dispatcher, connect: Connect) -> None:

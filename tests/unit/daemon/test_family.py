@@ -36,7 +36,7 @@ def test_without_a_calibration_the_most_expensive_model_answers(folder: Path) ->
     assert list(family.policies["top1"]) == list(family.policies["top5"]) == SINGLES
     assert (family.fallback, family.on_doubt) == ("l", "use")
     assert {lane.temperature for lane in family.driver.lanes.values()} == {1.0}
-    assert family.because == "without a calibration the most expensive model answers; none was made"
+    assert "without a calibration" in family.because
     assert family.decode_px == SIDE_PX
 
 
@@ -69,7 +69,7 @@ def test_a_calibration_of_other_hashes_is_refused_with_its_reason(
     assert family.default_policy["top1"] == "single:l"
     for told in (str(family.in_use), family.because, family.status(0, 0).calibration):
         assert told is not None
-        assert "refused: the calibration of family cats does not belong to what is served" in told
+        assert "refused: the calibration of family cats" in told
         assert reason in told
 
 

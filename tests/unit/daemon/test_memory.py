@@ -76,15 +76,3 @@ print(resident_mb())
 """
     )
     assert after - before < 10
-
-
-def test_settling_leaves_what_is_in_use() -> None:
-    (wrong,) = megabytes_of(
-        """
-held = [bytes([i % 256]) * 1000 for i in range(5000)]
-del held[::2]
-settle()
-print(sum(kept != bytes([(2 * i + 1) % 256]) * 1000 for i, kept in enumerate(held)))
-"""
-    )
-    assert wrong == 0

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from jetsel.daemon.worker_pool import WorkerPool
+from tests.waiting import until
 
 LIMIT_S = 60.0  # how long a test waits for what must come; it comes at once
 
@@ -38,7 +39,7 @@ class Queue:
         """Add a piece that no message brings, as a decoded photograph waits for its model."""
         self._pieces.append(piece)
 
-    def sleep(self) -> None:
+    def wait(self) -> None:
         with self._arrival:
             self._arrival.wait_for(lambda: self._inbox or self._rings)
             self._rings -= self._rings > 0
@@ -150,28 +151,7 @@ def test_no_more_pieces_than_workers_run_at_once_and_the_socket_is_read_meanwhil
 
 def taken(work: Queue) -> None:
     """Wait until what was posted is off the socket."""
-    for _ in range(int(LIMIT_S * 1000)):
-        with work._arrival:
-            if not work._inbox:
-                return
-        threading.Event().wait(0.001)
-    raise AssertionError("nobody stands at the socket")
-
-
-def test_what_a_piece_leaves_behind_is_done_without_a_message() -> None:
-    work, done = Queue(), Done()
-
-    def first(number: int) -> Piece:
-        def do() -> None:
-            work.later(done.piece(number))
-
-        return do
-
-    with running(work, 3):
-        for number in range(200):
-            work.post(first(number))
-        done.wait_for(200)
-    assert set(done.seen.values()) == {1}
+    until(lambda: not work._inbox)
 
 
 def test_a_defect_in_a_piece_is_logged_and_costs_no_thread(caplog: pytest.LogCaptureFixture) -> None:
@@ -259,12 +239,12 @@ class Short(Queue):
         self._lack("receive")
         return made
 
-    def sleep(self) -> None:
-        self._lack("sleep")
-        super().sleep()
+    def wait(self) -> None:
+        self._lack("wait")
+        super().wait()
 
 
-@pytest.mark.parametrize("place", ["turned", "next_piece", "has_more", "sleep", "receive"])
+@pytest.mark.parametrize("place", ["turned", "next_piece", "has_more", "wait", "receive"])
 def test_want_of_memory_at_any_place_of_a_turn_costs_no_thread_and_no_piece(place: str) -> None:
     work, done = Short(place), Done()
     together = threading.Barrier(2)
