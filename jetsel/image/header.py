@@ -23,6 +23,7 @@ JPEG, PNG, WEBP, BMP = "JPEG", "PNG", "WebP", "BMP"
 
 _MAX_READS = 20_000
 """A segment of a JPEG takes four; 10 MB of EXIF are 160 segments, and a colour profile has 255 at most."""
+_SHOWN_BYTES = 1024  # of a segment; four tables of 16 bits have 516
 _BMP_HEADER_BYTES = 300_000  # with the largest palette that Pillow reads
 _UNCOMPRESSED = (0, 3)  # BI_RGB, BI_BITFIELDS (Microsoft: BITMAPINFOHEADER)
 _ANIMATED = 0x02  # a flag of a WebP's first chunk, VP8X (RFC 9649, 2.7.1)
@@ -97,7 +98,10 @@ def reduction(width: int, height: int, needed_px: int) -> int:
 
 
 class _Bounded:
-    """A file in memory, which is not copied, that ends after so many reads, however small each is."""
+    """A file in memory, which is not copied, that ends after so many reads, however small each is.
+
+    Of large segments EXIF alone is shown: Pillow would take 15 MB of other ones apart for a second.
+    """
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
@@ -107,14 +111,26 @@ class _Bounded:
         self._reads += 1
         found = bytes(self._data[self._at : self._at + size]) if self._reads <= _MAX_READS else b""
         self._at += len(found)
-        return found
+        return found if len(found) <= _SHOWN_BYTES or found.startswith(b"Exif") else bytes(len(found))
 
     def tell(self) -> int:
         return self._at
 
 
 class _Jpeg(JpegImagePlugin.JpegImageFile):
-    """Pillow's reader, which asks EXIF for the resolution, without EXIF."""
+    """Pillow's reader, which asks EXIF for the resolution, without EXIF; one of two frame headers is refused."""
+
+    _components = 0
+
+    @property
+    def layers(self) -> int:
+        return self._components
+
+    @layers.setter
+    def layers(self, components: int) -> None:
+        if self._components:
+            raise SyntaxError("two frame headers")
+        self._components = components
 
     def getexif(self) -> Image.Exif:
         return Image.Exif()

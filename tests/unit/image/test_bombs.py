@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import resource
+import struct
 import time
 import tracemalloc
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 import cv2
 import numpy as np
@@ -122,6 +123,18 @@ def test_a_directory_of_exif_whose_entries_all_point_to_all_of_it_costs_nothing(
 def test_a_jpeg_behind_megabytes_of_filling_is_refused_at_once():
     with little(), pytest.raises(BadImageError):
         decode(SMALL[:2] + b"\xff" * 15_000_000 + SMALL[2:], DEFAULTS, NEEDED)
+
+
+def test_a_jpeg_behind_megabytes_of_segments_that_pillow_takes_apart_costs_little():
+    frame_header = struct.pack(">BHHB", 8, 8, 8, 3) + b"\1\x11\0" * 300
+    for marker, content, is_read in (
+        (0xED, b"Photoshop 3.0\0" + b"8BIM\0\0\0\0\0\0\0\0" * 5400, True),
+        (0xE2, b"ICC_PROFILE\0\1\xff" + bytes(65_000), True),
+        (0xC0, frame_header, False),
+    ):
+        segments = jpeg_segment(marker, content) * (15_000_000 // len(content))
+        with little(most_mb=70), nullcontext() if is_read else pytest.raises(BadImageError):
+            decode(SMALL[:2] + segments + SMALL[2:], DEFAULTS, NEEDED)
 
 
 def test_a_jpeg_has_as_many_scans_as_its_size_allows():
