@@ -164,7 +164,8 @@ class Supervisor:
                     over_s = time.monotonic() + self._deaths.pause_s
                 while not self._closing and (left_s := over_s - time.monotonic()) > 0:
                     self._sleep(left_s)
-                self._start_one()
+                if not self._closing and self._state in ("starting", "restarting"):  # not given up meanwhile
+                    self._start_one()
             else:
                 self._watch()
         with self._talking, self._condition:
