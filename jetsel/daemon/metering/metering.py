@@ -35,7 +35,8 @@ class Metering:
     """Owned by the daemon for its life; a reload changes the budget, and reads the idle power again.
 
     idle: what is deducted, None where it is not known for this board in its power mode of now, and then idle_reason
-    says why. above_idle: what was measured above idle power since the start, as long as that was known.
+    says why. above_idle: what was measured above idle power since the start, as long as that was known and
+    the board was as it was then.
     """
 
     def __init__(self, power: Power) -> None:
@@ -128,7 +129,7 @@ class Metering:
         if self.sampler is None:
             return
         passed, self._seen_ns = self.sampler.since(self._seen_ns)
-        if self.idle is not None:
+        if self.idle is not None and IDLE not in self.conditions.reasons:
             self.above_idle = _more(self.above_idle, passed, self.idle.mean_w)
         if self.budget.look(now_s, passed.mean_w):
             level, state = self.budget.level, self.budget.state
