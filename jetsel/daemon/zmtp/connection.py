@@ -26,7 +26,7 @@ from jetsel.daemon.zmtp.frames import (
 )
 
 MOST_PARTS = 63  # of a message
-FRAMES_PER_TURN = 64  # others wait for the server's lock meanwhile
+FRAMES_PER_TURN, READS_PER_TURN = 64, 8  # others wait for the server's lock meanwhile
 IN_PLACE_BYTES = 1024  # a frame of so many that is not whole yet is read straight into memory of its own
 
 
@@ -46,7 +46,6 @@ class Connection:
         self._message_bytes = message_bytes
         self._has_greeted = False
         self._is_open = False  # the handshake is through
-        self._has_frames = False  # among what was read
         self._is_drained = False  # the kernel has nothing more, as far as is known
         self._has_left = False  # so it is read to its end
         self._data = b""  # read and not looked at, from `_at` on
@@ -69,24 +68,27 @@ class Connection:
         self._has_left |= has_left
 
     def turn(self, scratch: memoryview) -> list[list[memoryview]]:
-        """Read once, unless frames were left by the turn before; return the messages that are whole by then.
+        """Read on until a message is whole, so often at most, and return those that are whole by then.
 
         Raises ProtocolError, OSError where the peer is gone, and MemoryError.
         """
-        if not self._has_frames:
-            self._is_drained = self._read(scratch)
-        found = []
+        found: list[list[memoryview]] = []
+        reads_left = READS_PER_TURN
         for _ in range(FRAMES_PER_TURN):
             frame = self._frame()
+            while frame is None and reads_left and not self._is_drained and not found:
+                self._is_drained = self._read(scratch)
+                reads_left -= 1
+                frame = self._frame()
             if frame is None:
-                self._has_frames, self.has_more = False, not self._is_drained
+                self.has_more = not self._is_drained
                 self._data, self._at = self._data[self._at :], 0  # the rest is not held for a few bytes of it
                 break
             message = self._hear(*frame)
             if message is not None:
                 found.append(message)
         else:
-            self._has_frames = self.has_more = True
+            self.has_more = True
         return found
 
     def _read(self, scratch: memoryview) -> bool:

@@ -35,9 +35,9 @@ class Pair:
         found: list[list[bytes]] = []
         for at in range(0, len(data), 65_536):  # what the kernel takes while nobody reads
             self.peer.sendall(data[at : at + 65_536])
-            self.connection.has_more = True
-            while self.connection.has_more:
-                found += [[bytes(part) for part in each] for each in self.connection.turn(self._scratch)]
+            self.connection.may_have_more(has_left=False)
+            while (turn := self.connection.turn(self._scratch)) or self.connection.has_more:
+                found += [[bytes(part) for part in each] for each in turn]
         return found
 
     def said(self) -> bytes:
@@ -106,7 +106,7 @@ def test_a_part_holds_no_more_than_is_counted_whatever_came_with_it(pair: Pair) 
 def test_a_turn_takes_so_many_frames_and_the_next_goes_on_without_reading(pair: Pair) -> None:
     pair.tell(HELLO)
     pair.peer.sendall(b"\x00\x00" * (FRAMES_PER_TURN + 3))
-    pair.connection.has_more = True
+    pair.connection.may_have_more(has_left=False)
     scratch = memoryview(bytearray(4096))
     assert len(pair.connection.turn(scratch)) == FRAMES_PER_TURN
     pair.peer.sendall(b"\x00\x00")
