@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from jetsel.calibrate.assemble import Identity, assemble
 from jetsel.calibrate.comparing import compared, differing
@@ -90,22 +90,10 @@ def calibrate(
     anything = Goal(order.goal.objective)
     goals = {criterion: order.goal if criterion == order.decides else anything for criterion in CRITERIA}
     tried = cross_validate(recording, fold_of, near, planned.plan, goals, identity, progress)
-    judges = {
-        criterion: Judge(
-            recording,
-            criterion,
-            fold_of,
-            features_ms,
-            best_single(recording, criterion)[0],
-            order.choice_factor,
-            loaded.times.energy_reason,
-        )
-        for criterion in CRITERIA
-    }
+    judges = {criterion: _judge(order, loaded, recording, criterion, fold_of, features_ms) for criterion in CRITERIA}
     progress("fitting on all photographs", 0, 1)
     draft = _on_all(recording, planned, tried, identity)
     winners = {criterion: _winner(tried[criterion], judges[criterion], goals[criterion]) for criterion in CRITERIA}
-    winner = winners[order.decides].name
     rival, rival_outcomes = _rival(order, judges[order.decides], tried[order.decides])
     is_better, verdict = _verdict(order, winners[order.decides], rival, rival_outcomes)
     plan, factor = planned.plan, order.choice_factor
@@ -129,32 +117,52 @@ def calibrate(
     for criterion, scene in scenes.items():
         progress(f"studying {criterion}", 0, 1)
         comparisons[criterion] = compared(scene, judges[criterion], tried[criterion], calibration, planned.k_accuracy)
-    findings = Findings(
+    findings = _findings(loaded, order, calibration, planned, comparisons)
+    findings = msgspec.structs.replace(findings, differing=differing(recording, tried["top1"].runs, order.names))
+    return Calibrated(calibration, findings, is_better)
+
+
+def _judge(
+    order: Order,
+    loaded: Loaded,
+    recording: Recording,
+    criterion: Criterion,
+    fold_of: NDArray[np.int64],
+    features_ms: TimeFeatures,
+) -> Judge:
+    single, _ = best_single(recording, criterion)
+    return Judge(recording, criterion, fold_of, features_ms, single, order.choice_factor, loaded.times.energy_reason)
+
+
+def _findings(
+    loaded: Loaded, order: Order, calibration: Calibration, planned: Planned, comparisons: dict[str, Comparison]
+) -> Findings:
+    """What the report shows of a calibration that is not installed yet; the photographs that differ are left out."""
+    return Findings(
         family=loaded.family,
-        created=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        photographs=len(recording.classes),
+        created=calibration.created,
+        photographs=len(calibration.points),
         skipped=dict(loaded.skipped),
         left_out=[(path, reason) for path, reason in loaded.left_out[:MOST_LEFT_OUT]],
         labels_from=order.labels_from,
         objective=order.goal.objective,
         conditions=dict(loaded.times.conditions),
         noisy=loaded.times.noisy,
-        costs_ms=dict(recording.costs_ms),
-        energies_mj=dict(recording.energies_mj or {}),
-        energies_half_mj=_half_widths(loaded),
-        energy_reason=loaded.times.energy_reason,
+        costs_ms=dict(calibration.costs_ms),
+        energies_mj=dict(calibration.energies_mj),
+        energies_half_mj=dict(calibration.energies_half_mj),
+        energy_reason=calibration.energy_reason,
         models_sha256=dict(loaded.models_sha256),
         decides=order.decides,
-        defaults=dict(calibration.default_policy.items()),
-        winner=winner,
-        rival=rival,
+        defaults=dict(calibration.default_policy),
+        winner=calibration.default_policy[order.decides],
+        rival=calibration.rival or "",
         installed=False,
-        verdict=verdict,
+        verdict=calibration.because,
         features=planned.study,
         comparisons=comparisons,
-        differing=differing(recording, tried["top1"].runs, order.names),
+        differing=[],
     )
-    return Calibrated(calibration, findings, is_better)
 
 
 def _on_all(
