@@ -61,8 +61,8 @@ class Dispatcher:
         self._admission = Admission(snapshot.config.server, snapshot.workers)
         self._stopping = threading.Event()
         self.current = Current(snapshot)
-        self._reload = Reload(self.current, backends, metering, reread, self._stopping, notifier.progress)
-        self._reloads = ReloadRequests(self._reload_counted, self._reply, port.wake, notifier)
+        reload = Reload(self.current, backends, metering, reread, self._stopping, notifier.progress)
+        self._reloads = ReloadRequests(reload, self._reply, port.wake, notifier, self._tally)
         self._probe = Probe(self.current, backends)
         self._watchdog = Watchdog(notifier.watchdog_s, notifier.watchdog, self._probe.ask, backends.asking)
         if self._watchdog.longest_sleep_s is not None:
@@ -263,8 +263,3 @@ class Dispatcher:
         if not self.current.is_ready:
             raise LoadingError("the models are still loading: reload when they are there")
         self._reloads.ask((route, request))
-
-    def _reload_counted(self) -> list[str]:
-        with self._tally.reload() as changed:
-            changed += self._reload()
-        return changed

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from jetsel.daemon.message import Route
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.shortage import out_of_memory
+from jetsel.daemon.tally import Tally
 from jetsel.errors import InternalError, JetselError, ReloadFailedError, ShuttingDownError
 from jetsel.events import about, event
 from jetsel.wire import PROTOCOL_VERSION, Reload, Reloaded, Reply, failure
@@ -31,12 +32,14 @@ class ReloadRequests:
         reply: Callable[[Route, Reply], None],
         wake: Callable[[], None],
         notifier: Notifier,
+        tally: Tally,
     ) -> None:
         """reload: does it, and returns what it changed. wake: has a worker look at the socket after a reply."""
         self._reload = reload
         self._reply = reply
         self._wake = wake
         self._notifier = notifier
+        self._tally = tally
         self._waiting: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()  # None: nobody waits for an answer
         self._lock = threading.Lock()
         self._sharing: list[Asked] = []  # the reload under way, until they are answered
@@ -97,25 +100,27 @@ class ReloadRequests:
     def _outcome(self) -> list[str] | JetselError:
         """Reload, and log how that ended; return what changed, or why nothing did."""
         began_s = time.monotonic()
+        ended: list[str] | JetselError = InternalError("jetsel failed on this reload: its log has the reason")
         log.info("reloading", extra=event("reload-begun"))
         try:
-            changed = self._reload()
+            ended = self._reload()
         except JetselError as error:
-            refused = error
+            ended = error
         except Exception as error:  # the net of reloads: whatever one breaks, who asked is answered
             if out_of_memory(error) is None:
                 log.exception("a reload failed for a defect of jetsel's", extra=event("reload-failed"))
-                return InternalError("jetsel failed on this reload: its log has the reason")
-            refused = ReloadFailedError(
-                "memory ran out while the new models were loaded, and the running ones stay: raise the daemon's "
-                "memory limit, or serve fewer models"
-            )
+            else:
+                ended = ReloadFailedError(
+                    "memory ran out, and the running models stay: serve fewer, or raise its limit"
+                )
+        took_s = time.monotonic() - began_s
+        self._tally.reloaded(took_s, ended)
+        if isinstance(ended, list):
+            told = event("reloaded", changed=ended, took_s=took_s)
+            log.info("reloaded: %s", ", ".join(ended) or "nothing changed", extra=told)
         else:
-            told = event("reloaded", changed=changed, took_s=time.monotonic() - began_s)
-            log.info("reloaded: %s", ", ".join(changed) or "nothing changed", extra=told)
-            return changed
-        log.error("reload refused: %s", refused, extra=event("reload-refused", code=refused.code))
-        return refused
+            log.error("reload refused: %s", ended, extra=event("reload-refused", code=ended.code))
+        return ended
 
 
 def _stopping() -> ShuttingDownError:

@@ -5,23 +5,15 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import NamedTuple
 
-from jetsel.errors import InternalError, JetselError
+from msgspec import structs
+
+from jetsel.errors import JetselError
 from jetsel.recent import Recent, percentiles
 from jetsel.wire import Answer, Failure, Percentiles, ReloadStatus, StageTimes
 
 STAGES = ("queue", "decode", "features", "choice", "inference", "total", "waiting")  # as StageTimes has them
 OK = "ok"
-
-
-class _Reload(NamedTuple):
-    ended_s: float
-    took_s: float
-    changed: list[str]
-    refused: str | None
 
 
 class Tally:
@@ -33,7 +25,7 @@ class Tally:
         self._answers: dict[str, int] = {}  # by family
         self._escalated: dict[str, int] = {}
         self._reloads: dict[str, int] = {}
-        self._last_reload: _Reload | None = None
+        self._last_reload: ReloadStatus | None = None  # ago_s: when it ended
         self._stages_ms = Recent(len(STAGES))
         self.started_s = time.monotonic()
 
@@ -58,23 +50,13 @@ class Tally:
                 self._escalated[family] = self._escalated.get(family, 0) + 1
             self._stages_ms.add(now_s, took.queue, took.decode, features, took.choice, inference, took.total, waiting)
 
-    @contextmanager
-    def reload(self) -> Iterator[list[str]]:
-        """Count the reload that is done inside by how it ends; it puts what it changed into the list."""
-        began_s, changed = time.monotonic(), list[str]()
-        fault: JetselError | None = InternalError("a fault of jetsel itself: its log has the reason")
-        try:
-            yield changed
-            fault = None
-        except JetselError as error:
-            fault = error
-            raise
-        finally:
-            ended_s = time.monotonic()
-            with self._lock:
-                outcome, refused = (OK, None) if fault is None else (fault.code, str(fault))
-                self._reloads[outcome] = self._reloads.get(outcome, 0) + 1
-                self._last_reload = _Reload(ended_s, ended_s - began_s, changed, refused)
+    def reloaded(self, took_s: float, ended: list[str] | JetselError) -> None:
+        """Count a reload that has ended now: with what it changed, or the error that refused it."""
+        outcome = OK if isinstance(ended, list) else ended.code
+        with self._lock:
+            self._reloads[outcome] = self._reloads.get(outcome, 0) + 1
+            changed, refused = (ended, None) if isinstance(ended, list) else ([], str(ended))
+            self._last_reload = ReloadStatus(time.monotonic(), round(took_s, 3), changed, refused)
 
     def outcomes(self) -> dict[str, int]:
         """Requests so far by `ok` or error code."""
@@ -94,10 +76,7 @@ class Tally:
     def last_reload(self) -> ReloadStatus | None:
         """How the last one ended, None where there was none."""
         last = self._last_reload
-        if last is None:
-            return None
-        ago_s = round(time.monotonic() - last.ended_s, 3)
-        return ReloadStatus(ago_s, round(last.took_s, 3), last.changed, last.refused)
+        return None if last is None else structs.replace(last, ago_s=round(time.monotonic() - last.ago_s, 3))
 
     def stages_ms(self) -> StageTimes:
         """Where the time of the recent answers went."""

@@ -11,6 +11,7 @@ import pytest
 from jetsel.daemon.message import Route
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.reload_requests import ReloadRequests
+from jetsel.daemon.tally import Tally
 from jetsel.errors import ReloadFailedError
 from jetsel.wire import PROTOCOL_VERSION, Reload, Reply
 
@@ -29,7 +30,7 @@ class Rig:
         self.replies: list[Any] = []
         self.fails_for: set[str] = set()
         self._change = threading.Condition()
-        self.requests = ReloadRequests(reload, self._reply, lambda: None, Notifier())
+        self.requests = ReloadRequests(reload, self._reply, lambda: None, Notifier(), Tally())
 
     def _reply(self, route: Route, reply: Reply) -> None:
         assert route is ROUTE
