@@ -34,7 +34,7 @@ log = logging.getLogger("jetsel.daemon")
 
 
 class Door:
-    """Reads messages and lets requests in. Any thread of the crew may call it."""
+    """Reads messages and lets requests in. Any worker may call it."""
 
     def __init__(
         self,
