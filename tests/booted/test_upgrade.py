@@ -94,3 +94,23 @@ def test_a_device_gets_the_package_then_a_python_and_loses_the_package_but_not_i
         assert left == [], "timers that were enabled, and when they ran"
         assert machine.try_("systemctl", "list-unit-files", "--no-legend", "jetsel*").stdout == ""
         assert machine.run("id", "jetsel")
+
+
+def test_install_service_does_without_the_package_what_the_package_did(machine: Machine) -> None:
+    machine.run("cp", "-a", "/opt/jetsel", "/opt/kept")  # a program without its package: the last test on this machine
+    machine.run("dpkg", "--purge", "jetsel-calibrate", "jetsel")
+    machine.run("mv", "/opt/kept", "/opt/jetsel")
+    install_service = ("/opt/jetsel/venv/bin/jetsel", "install-service")
+    assert "write " in machine.run(*install_service, "--dry-run")
+    assert machine.try_("systemctl", "cat", SERVICE).returncode != 0, "a dry run changes nothing"
+    told = machine.run(*install_service)
+    assert "systemd verifies the units" in told
+    assert " is ready" in told
+    assert machine.run("systemctl", "is-enabled", SERVICE, SOCKET).split() == ["enabled", "enabled"]
+    before = main_pid(machine)
+    again = machine.run(*install_service)
+    assert "write " not in again
+    assert main_pid(machine) not in (0, before)
+    machine.run(*install_service, "--remove")
+    assert machine.show(SERVICE, "ActiveState") == "inactive"
+    assert machine.run("find", "/etc/systemd", "-name", "jetsel*").split() == []
