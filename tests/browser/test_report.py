@@ -86,8 +86,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return written
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width_px", [PHONE_PX, DESK_PX])
+@pytest.mark.parametrize(("width_px", "scheme"), [(PHONE_PX, "light"), (DESK_PX, "dark")])
 @pytest.mark.parametrize("name", list(PAGES))
 def test_a_page_fits_is_legible_and_asks_for_nothing(
     browser: Browser, files: dict[str, Path], name: str, width_px: int, scheme: str

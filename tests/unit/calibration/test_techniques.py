@@ -66,14 +66,6 @@ def test_what_is_held_out_teaches_nothing() -> None:
     assert {alternative.accuracy for alternative in found} == {0.0}
 
 
-def test_two_models_have_two_levels_and_a_level_that_knows_one_answer_alone_says_it() -> None:
-    always = np.tile([True, False], (4, 1))
-    right = np.array([[1, 0], [1, 0], [1, 0], [0, 1]], bool)
-    found = compare(right, always, fallback=1)
-    assert list(found) == ["KNN", "DT", "SVM", *map(".".join, itertools.product(("KNN", "DT", "SVM"), repeat=2))]
-    assert {alternative.accuracy for alternative in found.values()} == {0.75}
-
-
 def test_a_mix_looks_for_its_neighbours_once(monkeypatch: pytest.MonkeyPatch) -> None:
     worth = {"KNeighborsClassifier": 1.0, "DecisionTreeClassifier": 10.0, "SVC": 100.0}
 
