@@ -119,6 +119,7 @@ def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibr
     assert chosen["mean_ms"] == found.findings.comparisons["top1"].policies[found.findings.winner].time_ms.mean
 
 
+@pytest.mark.slow
 def test_what_is_installed_is_the_rival_and_is_not_better_than_itself(found: Calibrated) -> None:
     again = calibrated(drawn(), dataclasses.replace(ORDER, installed=found.calibration))
     created = found.calibration.created
@@ -148,6 +149,7 @@ def test_a_goal_that_nothing_reaches_is_told_with_what_comes_nearest() -> None:
     assert "over the 0.5 ms allowed" in one.findings.verdict
 
 
+@pytest.mark.slow
 def test_within_a_limit_that_the_best_single_model_breaks_another_policy_wins() -> None:
     one = calibrated(drawn(200), dataclasses.replace(ORDER, goal=Goal(max_time_ms=9.9)))
     winner = one.findings.comparisons["top1"].policies[one.findings.winner]
@@ -173,6 +175,7 @@ def frugal() -> Calibrated:
     return calibrated(metered(drawn()), dataclasses.replace(ORDER, goal=Goal("energy")))
 
 
+@pytest.mark.slow
 def test_by_energy_another_cascade_wins_than_by_time(found: Calibrated, frugal: Calibrated) -> None:
     findings = frugal.findings
     assert frugal.is_better
@@ -189,6 +192,7 @@ def test_by_energy_another_cascade_wins_than_by_time(found: Calibrated, frugal: 
     assert found.findings.comparisons["top1"].policies["cascade"].energy_mj is None
 
 
+@pytest.mark.slow
 def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(frugal: Calibrated, tmp_path: Path) -> None:
     save(frugal.calibration, tmp_path / "stored")
     found_again = read(tmp_path / "stored")

@@ -124,7 +124,8 @@ def test_the_way_back_says_what_is_used_now_and_that_no_daemon_listens(config: P
     for created in ("June", "July"):
         put(config, created)
     printed = run(config, "rollback")
-    assert printed == ("family cats now uses number 1, of June\nno daemon listens: the next one to start will use it\n")
+    for part in ("now uses number 1, of June", "no daemon listens"):
+        assert part in printed
     found = as_json(config, "rollback")
     assert (found["number"], found["reloaded"]) == (0, None)
     assert current(config.parent / "owners", "cats") is None
