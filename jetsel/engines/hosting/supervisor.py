@@ -17,7 +17,7 @@ from jetsel.bell import Bell
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Stopped
 from jetsel.engines.hosting.process import LEAVE_S, HostProcess, Start
-from jetsel.engines.hosting.residents import Resident, Residents
+from jetsel.engines.hosting.residents import Resident
 from jetsel.engines.hosting.rules import RULES, Deaths, Rules
 from jetsel.engines.report import HostReport, HostState
 from jetsel.errors import ConfigError, EngineDiedError, JetselError
@@ -49,7 +49,7 @@ class Supervisor:
         self._closing = False
         self._restarts = 0
         self._last_end: tuple[str, float] | None = None
-        self._residents = Residents()
+        self._strikes: dict[Resident, int] = {}  # of each model: hosts in a row that died while they loaded it
         self._deaths = Deaths(rules)
         self._last_word_s = 0.0
         self.returns_within_s = 1.0  # what a start took the last time, with all loads
@@ -121,7 +121,7 @@ class Supervisor:
 
     def load(self, resident: Resident) -> None:
         """Load a model now and in every later host; raises EngineFailedError with the host's reason."""
-        self._residents.add(resident)  # before: a host that starts meanwhile loads it too, which does no harm
+        self._strikes[resident] = 0  # before: a host that starts meanwhile loads it too, which does no harm
         try:
             try:
                 self._load(self.start(), resident)
@@ -139,7 +139,8 @@ class Supervisor:
 
     def forget(self, resident: Resident) -> None:
         """Load this model no more."""
-        self._residents.forget(resident)
+        with self._condition:
+            self._strikes.pop(resident, None)
 
     def close(self) -> None:
         """Have the host leave, and stop; one that is only starting is killed."""
@@ -224,7 +225,7 @@ class Supervisor:
         if self._closing:
             return
         how = f"{error}, and was killed" if is_hung else f"{error} ({how})"
-        names = [resident.name for resident in self._residents.all()]
+        names = [resident.name for resident in list(self._strikes)]
         told = event("host-hung" if is_hung else "host-died", pid=process.pid, model=names)
         log.error("engine host %d ended while %s: %s", process.pid, what, how, extra=told)
         self._count_death(f"the engine host ended while {what}: {how}")
@@ -241,8 +242,8 @@ class Supervisor:
                     f"{reason}; it ended {len(self._deaths)} times in {self._rules.window_s:g} s and is not started "
                     "again: look at the log for the cause, then run: jetsel reload"
                 )
-                gone = self._residents.all()
-                self._residents.forget(*gone)
+                gone = list(self._strikes)
+                self._strikes.clear()
                 told = event("host-given-up", count=len(self._deaths), model=[resident.name for resident in gone])
                 log.critical("the engine host is given up: it ended %d times", len(self._deaths), extra=told)
             self._condition.notify_all()
@@ -270,7 +271,7 @@ class Supervisor:
         with self._condition:
             self.process, self._state, self.down = process, "running", None
             self._restarts += again
-            residents = self._residents.all()
+            residents = list(self._strikes)
             self._last_word_s = time.monotonic()
             self._condition.notify_all()
         for resident in residents:
@@ -293,13 +294,12 @@ class Supervisor:
 
     def _load_again(self, process: HostProcess, resident: Resident) -> None:
         """Load a model that an earlier host held; one that cannot be any more is left out with its reason."""
-        if resident not in self._residents.all():
+        if resident not in self._strikes:
             return
         try:
             self._load(process, resident)
-            self._residents.strike(resident, died=False)
             log.warning("model %s is back", resident.name, extra=event("model-back", model=resident.name))
-            if resident not in self._residents.all():  # closed meanwhile, when it was nowhere
+            if not self._count(resident, 0):  # closed meanwhile, when it was nowhere
                 resident.unload()
             self._changed()
             return
@@ -308,7 +308,8 @@ class Supervisor:
         except AnotherHostError:
             return
         except EngineDiedError:
-            strikes = self._residents.strike(resident, died=True)
+            strikes = self._strikes.get(resident, 0) + 1
+            self._count(resident, strikes)
             if self._closing or strikes < self._rules.most_strikes:
                 return
             reason = f"{resident.name}: the engine host died {strikes} times while loading it: build it again"
@@ -316,6 +317,14 @@ class Supervisor:
         resident.refused(reason)
         log.error("model left out: %s", reason, extra=event("model-unavailable", model=resident.name))
         self._changed()
+
+    def _count(self, resident: Resident, strikes: int) -> bool:
+        """Note how many hosts died of loading it; return whether it is still to be loaded."""
+        with self._condition:
+            is_wanted = resident in self._strikes
+            if is_wanted:
+                self._strikes[resident] = strikes
+            return is_wanted
 
     def _load(self, process: HostProcess, resident: Resident) -> None:
         request, what = resident.request(), f"loading {resident.name}"
