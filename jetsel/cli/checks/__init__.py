@@ -15,7 +15,6 @@ from jetsel.errors import JetselError
 if TYPE_CHECKING:
     from jetsel.daemon.snapshot import Snapshot
 
-
 State = Literal["ok", "info", "warning", "failed"]
 
 
@@ -41,20 +40,15 @@ class Subject:
         """The backends that the configuration names, as it names them."""
         return {self.config.models.backend, *self.config.models.backends.values()}
 
-    @property
-    def interpreter(self) -> str:
-        """The Python that is to run TensorRT."""
-        from jetsel.engines.hosting.interpreters import default
-
-        return self.config.host.interpreter or default("tensorrt")
-
     @cached_property
     def tensorrt(self) -> dict[str, Any] | JetselError:
         """What the engine host says of its TensorRT and its GPU, or what it lacks and what brings that."""
+        from jetsel.engines.hosting.interpreters import default
         from jetsel.engines.hosting.process import Start, ask_about
 
+        interpreter = self.config.host.interpreter or default("tensorrt")
         try:
-            return ask_about(Start(self.interpreter, "tensorrt", output=subprocess.DEVNULL))
+            return {"interpreter": interpreter} | ask_about(Start(interpreter, "tensorrt", output=subprocess.DEVNULL))
         except JetselError as error:
             return error
 

@@ -39,8 +39,8 @@ def tensorrt(subject: Subject) -> Iterator[Finding]:
         yield Finding("Python", "failed" if "tensorrt" in subject.used else "info", said, repair or None)
         return
     libraries = ", ".join(f"{name} {version}" for name, version in found["libraries"].items())
-    said = f"{subject.interpreter}, Python {found['python']}, TensorRT {found['version']}, {libraries}"
-    yield Finding("Python", "ok", f"{said}, {found['gpu']['name']}")
+    said = f"{found['interpreter']}, Python {found['python']}, TensorRT {found['version']}, {libraries}"
+    yield Finding("Python", "ok", f"{said}, {found['gpu']['name'] if found['gpu'] else 'no GPU'}")
     if "tensorrt" in subject.used:
         yield from _engines(subject, found)
 
@@ -62,6 +62,5 @@ def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
                 later = "; the daemon builds it at its start" if host.build_at_start else ""
                 yield Finding(name, "warning" if later else "failed", f"{said}{later}", repair)
             else:
-                yield Finding(
-                    name, "ok", f"engine of {made.key.precision}, TensorRT {made.key.tensorrt}, built {made.built}"
-                )
+                said = f"engine of {made.key.precision}, TensorRT {made.key.tensorrt}, built {made.built}"
+                yield Finding(name, "ok", said)

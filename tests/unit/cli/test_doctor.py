@@ -31,7 +31,13 @@ from tests.unit.power.machines import THERMAL, TX2, put, tx2
 
 BOARDS = Path(__file__).parents[2] / "data/sysfs"
 GPU = {"name": "NVIDIA Tegra X2", "compute_capability": "6.2", "memory_bytes": 8_235_577_344, "is_integrated": True}
-GOOD = {"python": "3.6.9", "version": "8.2.1.8", "libraries": {"numpy": "1.13.3", "pycuda": "2022.1"}, "gpu": GPU}
+GOOD = {
+    "interpreter": "/usr/bin/python3",
+    "python": "3.6.9",
+    "version": "8.2.1.8",
+    "libraries": {"numpy": "1.13.3", "pycuda": "2022.1"},
+    "gpu": GPU,
+}
 BAD = ModelUnavailableError("the engine host cannot serve: tensorrt (why); install it")
 
 
@@ -125,7 +131,7 @@ def test_what_keeps_a_daemon_from_starting_fails(settings: Models, name: str, sa
 
 
 def test_the_interpreter_that_sees_tensorrt_is_told_with_its_libraries_and_its_gpu() -> None:
-    assert found(tensorrt, GOOD, host=Host(interpreter="/usr/bin/python3")) == {
+    assert found(tensorrt, GOOD) == {
         "Python": Finding(
             "Python",
             "ok",
