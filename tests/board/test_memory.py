@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from jetsel.engines import EngineFailedError
-from jetsel.host_settings import HostSettings
 from tests.board.building import MODELS
 from tests.board.conftest import Built
-from tests.contract.opening import Models, Subject, photographs
+from tests.contract.opening import Models, photographs
 
 RUNS = 4_500  # twice, after 1,000
 
@@ -25,16 +20,6 @@ def test_what_an_engine_costs_is_measured(built: Built, about: Mapping[str, Any]
     for figure in (recorded, cost):
         # Where the GPU's memory is everybody's, others can hide it: then it is not known.
         assert figure > 0 if figure is not None else about["gpu"]["is_integrated"]
-
-
-def test_a_model_that_would_leave_less_than_the_reserve_is_refused(built: Built, settings: HostSettings) -> None:
-    built("fp16", "xs")
-    models = Models(Subject("tensorrt", replace(settings, reserve_bytes=10**12)))
-    try:
-        with pytest.raises(EngineFailedError, match=r"^xs: .* less than the reserve of 1000000 MB"):
-            models.open(MODELS["xs"])
-    finally:
-        models.close()
 
 
 def test_ten_thousand_runs_leave_the_memory_where_it_was(models: Models) -> None:

@@ -48,15 +48,6 @@ def test_a_model_of_no_use_is_refused(
     assert said in reply["message"]
 
 
-def test_a_model_that_would_leave_less_than_the_reserve_is_refused(tmp_path: Path) -> None:
-    bench = Bench(sys.executable, tmp_path, "onnxruntime", reserve_bytes=1 << 60)
-    (tmp_path / "good.onnx").write_bytes(matrix_model(COUNTING))
-    reply = bench.load_file(tmp_path / "good.onnx")
-    assert (reply["ok"], reply["code"]) == (False, "memory-reserve")
-    assert "lower [host] reserve_mb" in reply["message"]
-    bench.leave()
-
-
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
@@ -70,14 +61,6 @@ def test_a_run_that_cannot_be_is_refused(bench: Bench, changes: dict[str, Any], 
     good = {"model": 1, "input": {"offset": 0, "shape": [1, 3, 2, 3]}, "output": {"offset": 1024, "bytes": 1024}}
     reply = bench.process.exchange("infer", {**good, **changes}, 60)
     assert (reply["ok"], reply["code"]) == (False, code), reply
-
-
-def test_a_model_that_is_loaded_again_takes_the_place_of_the_former(bench: Bench, tmp_path: Path) -> None:
-    (tmp_path / "double.onnx").write_bytes(matrix_model(2 * COUNTING))
-    assert bench.load_file(tmp_path / "double.onnx")["ok"]
-    assert bench.infer(pixels(1))["logits"].tolist() == [[1224, 1260, 1296, 1332]]
-    assert bench.load_file(tmp_path / "good.onnx")["ok"]
-    assert bench.process.exchange("unload", {"model": 9}, 60)["ok"]
 
 
 def test_this_backend_builds_nothing(bench: Bench) -> None:

@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-import jetsel
 from jetsel.engines.base import EngineFailedError
 from tests.contract.tiny import matrix_model
 from tests.doubles.interpreter import GENERATIONS
 from tests.host.bench import COUNTING, HALF, SIZE_BYTES, Begin, benches, pixels, typed_model
-
-STARTER = Path(jetsel.__file__).parent / "zoo" / "starter"
 
 
 @pytest.fixture
@@ -93,14 +90,6 @@ def test_engines_move_when_one_that_needs_more_scratch_memory_comes(start: Begin
     assert bench.infer(pixels(1), 3)["logits"].tolist() == [[1224, 1260, 1296, 1332]]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_an_engine_of_a_fixed_batch_answers_for_fewer_images(start: Begin, generation: str) -> None:
-    bench = start(generation)
-    assert bench.build(matrix_model(COUNTING, batch=3))["ok"]
-    assert bench.load()["max_batch"] == 3
-    assert bench.infer(pixels(1, 2))["logits"].tolist() == [[612, 630, 648, 666], [1224, 1260, 1296, 1332]]
-
-
 @pytest.mark.parametrize("generation", ["10", "11"])
 def test_an_engine_that_takes_half_precision_is_given_it(start: Begin, generation: str) -> None:
     bench = start(generation, profile="orin")
@@ -155,21 +144,6 @@ def test_what_is_no_plan_is_refused_with_the_command_that_makes_one(start: Begin
     assert refused["code"] == "load-failed"
     assert "magicTag does not match" in refused["message"]
     assert "jetsel models build m" in refused["message"]
-
-
-@pytest.mark.parametrize(
-    ("onnx", "input_px", "said"),
-    [
-        pytest.param(matrix_model(COUNTING), [2, 4], "not one ['n', 3, 2, 4]", id="input of another size"),
-        pytest.param(matrix_model(COUNTING, logits_name="scores"), [2, 3], "export it with logits", id="no logits"),
-    ],
-)
-def test_an_engine_of_other_tensors_is_refused(start: Begin, onnx: bytes, input_px: list[int], said: str) -> None:
-    bench = start("8.2")
-    assert bench.build(onnx)["ok"]
-    refused = bench.load(input_px=input_px)
-    assert refused["code"] == "load-failed"
-    assert said in refused["message"]
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)

@@ -48,15 +48,6 @@ def test_jetsel_reads_the_watts_that_the_registers_hold(board: Board) -> None:
     assert (seen["total_w"], seen["total_of"], seen["dropped"]) == (15.1936, ["VDD_IN"], [])
 
 
-def test_a_second_reading_follows_the_registers(board: Board) -> None:
-    with_shunts(board).set(*BUSY)
-    assert board.power(labelled(board))["total_w"] == 15.1936
-    board.set(Channel(19_000, 40), *BUSY[1:])  # 8 mA, the least that this shunt shows
-    assert board.power(labelled(board))["total_w"] == 0.152
-    board.set(Channel(19_000, 0), *BUSY[1:])
-    assert board.power(labelled(board))["total_w"] == 0.0
-
-
 def test_a_rail_that_stays_open_follows_the_registers(board: Board) -> None:
     with_shunts(board).set(*BUSY)
     assert board.reread(labelled(board), ina3221((Channel(19_000, 40), *BUSY[1:]))) == [15_193_600, 152_000]

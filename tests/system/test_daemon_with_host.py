@@ -177,19 +177,3 @@ def test_a_host_that_cannot_start_again_is_told_of_in_status_and_the_rest_serves
     (tmp_path / "gone").unlink()
     until(lambda: model(peer, "xs")["state"] == "ready")
     assert peer.classify(PICTURES[0], model="xs")["type"] == "answer"
-
-
-def test_the_host_ends_with_the_daemon_however_that_ends(start: Start) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        daemon = start(CONFIG, name=f"jetsel-{number}")
-        host = host_of(daemon)
-        daemon.stop(number)
-        until(lambda host=host: not Path(f"/proc/{host}").exists())  # type: ignore[misc]
-
-
-def test_a_reload_keeps_the_host_and_what_it_holds(daemon: Daemon, connect: Connect) -> None:
-    peer = connect(daemon)
-    host = host_of(daemon)
-    assert peer.ask({"type": "reload"})["type"] == "reloaded"
-    assert host_of(daemon) == host
-    assert peer.classify(PICTURES[0], model="xs")["type"] == "answer"

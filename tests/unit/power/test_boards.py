@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.power.boards import boards, recognise
-from tests.data.sysfs_trees import BOARDS, SYSFS
+from jetsel.power.boards import recognise
 
 CARRIER = {"VDD_IN", "VDD_MUX"}
 
@@ -18,24 +17,6 @@ def tree(root: Path, model: bytes = b"", compatible: bytes = b"") -> Path:
     (folder / "model").write_bytes(model)
     (folder / "compatible").write_bytes(compatible)
     return root
-
-
-def test_every_board_of_the_trees_has_a_table() -> None:
-    assert boards().keys() == BOARDS.keys()
-
-
-@pytest.mark.parametrize("name", BOARDS)
-def test_every_tree_is_recognised(name: str) -> None:
-    rails = CARRIER if name == "jetson-tx2-carrier" else set()
-    found = recognise(SYSFS / name, rails)
-    assert found is not None
-    assert found.name == name
-
-
-@pytest.mark.parametrize("name", BOARDS)
-def test_a_total_holds_no_rail_with_a_part_of_it(name: str) -> None:
-    board = boards()[name]
-    assert not any(part in board.total for whole in board.total for part in board.parts.get(whole, []))
 
 
 @pytest.mark.parametrize(
@@ -83,7 +64,3 @@ def test_the_model_s_name_serves_where_compatible_says_nothing(tmp_path: Path, m
 )
 def test_a_board_of_no_table_is_not_recognised(tmp_path: Path, model: bytes, compatible: bytes) -> None:
     assert recognise(tree(tmp_path, model, compatible), CARRIER) is None
-
-
-def test_a_machine_without_a_device_tree_is_not_recognised(tmp_path: Path) -> None:
-    assert recognise(tmp_path, ()) is None

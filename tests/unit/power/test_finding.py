@@ -87,19 +87,6 @@ def test_a_rail_of_the_total_that_is_dropped_leaves_no_total_rather_than_a_small
     assert "Input/output error" in found.reason
 
 
-def test_a_rail_beside_the_total_that_is_dropped_leaves_the_total(tmp_path: Path) -> None:
-    tree = copied("jetson-tx2", tmp_path)
-    replace(tree / "devices/3160000.i2c/i2c-0/0-0040/iio:device7/in_power0_input", ALWAYS_EIO)
-    found = find(tree)
-    assert found.total_of == ("VDD_IN",)
-    assert [dropped.name for dropped in found.dropped] == ["VDD_SYS_GPU"]
-
-
-def test_a_board_whose_kernel_names_its_rails_otherwise_has_its_known_input(tmp_path: Path) -> None:
-    hwmon(tmp_path, Channel("VDD_IN", 5000, 800), Channel("VDD_GPU", 5000, 200))
-    assert find(tmp_path, board="jetson-nano").total_of == ("VDD_IN",)
-
-
 def test_an_unknown_board_with_a_known_input_has_it_for_a_total(tmp_path: Path) -> None:
     hwmon(tmp_path, Channel("VDD_IN", 5000, 800), Channel("VDD_OTHER", 5000, 200))
     found = find(tmp_path)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from jetsel.power.sensors import ina238
 from jetsel.power.sensors.rail import Measured
 from tests.data.sysfs_trees import SYSFS
-from tests.unit.power.trees import copied
-
-FILES = "devices/platform/bus@0/810c630000.i2c/i2c-2/2-0044/hwmon/hwmon5"
 
 
 def test_power_is_the_driver_s_own_in_microwatts() -> None:
@@ -20,20 +15,8 @@ def test_power_is_the_driver_s_own_in_microwatts() -> None:
     assert rail.measure() == Measured(watts=28.592326, volts=19.087, amps=1.498)
 
 
-def test_its_channel_may_be_named_in_the_settings() -> None:
-    (rail,) = ina238.sense(SYSFS / "jetson-agx-thor", {"2-0044/1": "VDD_ARM"}).rails
-    assert rail.name == "VDD_ARM"
-
-
 def test_the_resolution_is_by_the_data_sheet_and_the_driver_s_calibration() -> None:
     # 20 uV over 10 mOhm are 2 mA: 10 V x 2 mA + 4 A x 3.125 mV
     assert ina238.resolution_w(10.0, 4.0, shunt_ohm=0.01) == pytest.approx(0.0325)
     (rail,) = ina238.sense(SYSFS / "jetson-agx-thor", {}).rails
     assert rail.resolution_w == pytest.approx(19.087 * 0.002 + 1.498 * 0.003125)
-
-
-def test_without_a_known_shunt_there_is_no_resolution(tmp_path: Path) -> None:
-    tree = copied("jetson-agx-thor", tmp_path)
-    (tree / FILES / "shunt_resistor").unlink()
-    (rail,) = ina238.sense(tree, {}).rails
-    assert rail.resolution_w is None

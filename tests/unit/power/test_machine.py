@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from jetsel.power.machine import Clock, Fact, Facts, Known, Machine, Pinned
+from jetsel.power.machine import Clock, Fact, Known, Machine, Pinned
 from jetsel.power.machine.clocks import PINNED_HOW
 from jetsel.power.machine.machine import NOT_ASKED
 from tests.unit.power.machines import CPUS, GPU, put, run_core, tx2
@@ -34,13 +33,6 @@ def test_a_tx2_says_what_it_is_and_how_it_is_set(tmp_path: Path) -> None:
     assert found.gpu_load == Known(0.95)
     assert found.temperatures_c == Known({"BCPU-therm": Known(41.5)})
     assert found.jtop == Fact(None, NOT_ASKED)
-
-
-def test_facts_become_json_and_come_back(tmp_path: Path) -> None:
-    found = Machine(tx2(tmp_path)).facts()
-    plain = msgspec.json.encode(found)
-    assert msgspec.json.decode(plain, type=Facts) == found
-    assert msgspec.json.decode(plain)["gpu_load"] == {"value": 0.95, "reason": None}
 
 
 def test_a_machine_that_tells_nothing_gives_a_reason_for_each(tmp_path: Path) -> None:

@@ -98,13 +98,6 @@ def test_a_rail_of_jetpack_4_past_its_limit_is_told_with_both_currents(tmp_path:
         assert machine.facts().throttling.over_current == Known(expected)
 
 
-def test_no_current_is_read_where_the_board_counts_its_alarms(tmp_path: Path) -> None:
-    sysfs = tx2(tmp_path)
-    put(tmp_path, {f"{IIO}/in_current0_input": "9000"})
-    slow = Machine(sysfs).facts().throttling
-    assert (slow.over_current.value, slow.events) == (None, Known({"OC1": 4, "OC2": 0}))
-
-
 def test_the_alarms_of_the_mainline_driver_are_told_by_their_rails(tmp_path: Path) -> None:
     hwmon = f"{I2C}/1-0040/hwmon/hwmon4"
     files = {"in1_label": "VDD_IN", "curr1_crit_alarm": "0", "curr1_max_alarm": "1", "curr2_crit_alarm": "1"}

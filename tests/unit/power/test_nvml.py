@@ -94,11 +94,6 @@ def test_a_card_that_counts_energy_gives_what_it_counted_since_it_was_opened() -
     assert rail.read_uj() == 123_000
 
 
-def test_a_card_without_it_gives_what_it_has() -> None:
-    (rail,) = nvml.sense(library(instant_mw=None, usage_mw=70_000)).rails
-    assert rail.read_uw() == 70_000_000
-
-
 def test_an_old_library_without_the_function_gives_what_it_has() -> None:
     (rail,) = nvml.sense(library(usage_mw=70_000, fields=False)).rails
     assert (rail.read_uw(), rail.read_uj) == (70_000_000, None)

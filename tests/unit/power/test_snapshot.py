@@ -8,8 +8,8 @@ import msgspec
 
 from jetsel.config import Power
 from jetsel.power import finding, snapshot
-from tests.data.sysfs_trees import SYSFS, Channel
-from tests.unit.power.trees import ALWAYS_EIO, copied, hwmon, replace
+from tests.data.sysfs_trees import SYSFS
+from tests.unit.power.trees import ALWAYS_EIO, copied, replace
 
 
 def test_it_has_exactly_the_published_keys() -> None:
@@ -42,13 +42,3 @@ def test_a_rail_that_fails_now_is_dropped_and_takes_the_total_with_it(tmp_path: 
     assert [each.name for each in taken.dropped] == ["POM_5V_IN", "total"]
     assert "Input/output error" in taken.dropped[0].reason
     assert "POM_5V_IN" in taken.dropped[1].reason
-
-
-def test_no_total_is_null_with_its_reason_among_the_dropped(tmp_path: Path) -> None:
-    hwmon(tmp_path, Channel("VDD_A", 5000, 800), Channel("VDD_B", 5000, 200))
-    found = finding.find(Power(sysfs=str(tmp_path)))
-    taken = snapshot.take(found)
-    found.close()
-    assert (taken.board, taken.total_w, taken.total_of) == (None, None, [])
-    assert [each.name for each in taken.dropped] == ["total"]
-    assert taken.dropped[0].reason == found.reason

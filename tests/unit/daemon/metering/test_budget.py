@@ -81,11 +81,3 @@ def test_fewer_models_after_a_reload_lower_the_level_to_what_there_is() -> None:
     budget = above(Budget(5.0, 3), 3)
     budget.most = 1
     assert looked(budget, 31, 32, 60.0) == [(31, 1)]
-
-
-def test_where_there_is_one_model_nothing_cheaper_is_there() -> None:
-    budget = Budget(5.0, 0)
-    looked(budget, 0, 60, 8.0)
-    assert (budget.level, "nothing cheaper is there" in budget.state) == (0, True)
-    looked(budget, 60, 160, 2.0)
-    assert "within the budget" in budget.state

@@ -60,13 +60,6 @@ def test_back_in_its_conditions_is_told_once_after_a_while(board: Board, caplog:
     assert all(record.levelno == logging.WARNING for record in caplog.records)
 
 
-def test_a_figure_that_moves_in_a_reason_is_no_new_reason(board: Board, caplog: pytest.LogCaptureFixture) -> None:
-    for temperature in (96_000, 97_000, 98_500):
-        put(board.root, {f"{THERMAL}/thermal_zone0/temp": f"{temperature}\n"})
-        assert "BCPU-therm is at" in board.look()[0]
-    assert len(caplog.messages) == 1
-
-
 def test_heat_that_comes_and_goes_at_the_trip_point_is_warned_of_once(
     board: Board, caplog: pytest.LogCaptureFixture
 ) -> None:

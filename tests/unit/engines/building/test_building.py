@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -17,15 +16,13 @@ from numpy.typing import NDArray
 from jetsel.engines import Backends, EngineFailedError
 from jetsel.engines.building.build_host import BuildLimits
 from jetsel.engines.building.builder import Builder, Order
-from jetsel.engines.building.plans import Check, find
+from jetsel.engines.building.plans import Check
 from jetsel.engines.building.trial import objection
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.host_settings import HostSettings
 from jetsel.weights import Weights
 from jetsel.zoo import STARTER, scan
 from tests.doubles.interpreter import GENERATIONS, make_interpreter
-from tests.processes import children_of
-from tests.waiting import until
 
 FAMILY = scan([STARTER]).families["starter"]
 XS = FAMILY.models[0].weights(len(FAMILY.labels.names))
@@ -135,36 +132,6 @@ def test_what_stands_is_not_built_again_unless_it_is_forced(host: Prepare) -> No
     assert first.path.stat().st_mtime_ns > stamp
 
 
-def test_the_second_build_uses_the_timings_of_the_first(host: Prepare, board: Callable[..., object]) -> None:
-    settings = host("10")
-    board(build_ms_per_layer=150)
-    builder = Builder(settings, PATIENT)
-    first = builder.build(order(), quiet)
-    again = builder.build(order(), quiet, force=True)
-    caches = [path.name for path in settings.folder.glob("*.cache")]
-    assert caches == ["timing-NVIDIA-Tegra-X2-6.2-10.3.0.cache"]
-    assert again.record.build_s < first.record.build_s
-
-
-def test_after_an_upgrade_the_engine_is_refused_with_both_versions_and_the_command(host: Prepare) -> None:
-    Builder(host("8.2"), PATIENT).build(order(), quiet)
-    upgraded = Builder(host("8.6"), PATIENT)
-    with pytest.raises(EngineFailedError, match=r"tensorrt 8\.2\.1\.8 and not 8\.6\.0; run: jetsel models build xs"):
-        find(host("8.6"), XS, upgraded.about)
-    backends = Backends(host("8.6"))
-    try:
-        with pytest.raises(EngineFailedError, match=r"tensorrt 8\.2\.1\.8"):
-            backends.open("tensorrt", XS, concurrency=1, threads=1)
-    finally:
-        backends.close()
-
-
-def test_on_another_board_the_engine_is_refused(host: Prepare, board: Callable[..., object]) -> None:
-    Builder(host(), PATIENT).build(order(), quiet)
-    board(profile="orin")
-    assert Builder(host(), PATIENT).standing(XS) is None
-
-
 def test_int8_is_calibrated_on_photographs(host: Prepare, board: Callable[..., object]) -> None:
     board(profile="orin")
     settings = host("8.6", precision="int8")
@@ -177,11 +144,6 @@ def test_int8_is_calibrated_on_photographs(host: Prepare, board: Callable[..., o
 def test_int8_without_photographs_says_which_option_names_them(host: Prepare, board: Callable[..., object]) -> None:
     board(profile="orin")
     assert "--calibrate-on DIR" in refusal(Builder(host(precision="int8"), PATIENT))
-
-
-def test_int8_is_refused_on_a_gpu_that_has_none(host: Prepare) -> None:
-    builder = Builder(host("8.2", precision="int8"), PATIENT)
-    assert "is not fast in int8: build it as fp16" in refusal(builder, order(calibration=Noise(8)))
 
 
 def test_an_engine_whose_answers_differ_is_not_used(host: Prepare, board: Callable[..., object]) -> None:
@@ -244,43 +206,9 @@ def test_a_build_that_is_not_wanted_any_more_ends(host: Prepare, board: Callable
     assert refusal(builder) == "xs: its build was stopped"
 
 
-@pytest.mark.slow
-def test_a_builder_that_is_killed_leaves_nothing_that_is_loaded_and_no_process(
-    host: Prepare, board: Callable[..., object]
-) -> None:
-    settings = host()
-    builder = Builder(settings, PATIENT)
-    board(build_ms_per_layer=60_000)
-    child = os.fork()
-    if child == 0:  # the builder: its host ends with it
-        try:
-            builder.build(order(), quiet)
-        finally:
-            os._exit(1)
-    folder = settings.folder
-    until(lambda: list(folder.glob("*/folded.onnx")) != [] and children_of(child) != [])
-    hosts = children_of(child)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    until(lambda: not any(Path(f"/proc/{pid}/fd/0").exists() for pid in hosts))
-    assert builder.standing(XS) is None
-    assert left_in(settings) != []  # what was being written
-    board()
-    plan = builder.build(order(), quiet)
-    assert sorted(left_in(settings)) == sorted([plan.path.name, plan.path.with_suffix(".json").name])
-
-
 def test_a_model_whose_file_is_gone_says_so(host: Prepare, tmp_path: Path) -> None:
     gone = Weights("xs", tmp_path / "gone.onnx", XS.sha256, XS.height_px, XS.width_px, XS.classes)
     assert refusal(Builder(host(), PATIENT), order(weights=gone)).endswith("put the weights there")
-
-
-def test_pruning_keeps_the_engines_of_both_settings(host: Prepare) -> None:
-    old = Builder(host("8.2"), PATIENT).build(order(), quiet)
-    kept = [Builder(host(precision=precision), PATIENT).build(order(), quiet) for precision in ("fp32", "fp16")]
-    gone = Builder(host(precision="fp16"), PATIENT).prune([XS], [host(precision="fp32")])
-    assert gone == [(old.path, old.record.plan_bytes)]
-    assert all(plan.path.exists() for plan in kept)
 
 
 @pytest.mark.parametrize(

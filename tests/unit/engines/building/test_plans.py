@@ -13,7 +13,7 @@ import pytest
 
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building import plan_folder, plans
-from jetsel.engines.building.plans import Check, Key, Record, find, read_record, stored, wanted_key
+from jetsel.engines.building.plans import Check, Key, Record, find, read_record, wanted_key
 from jetsel.host_settings import HostSettings
 from jetsel.weights import Weights
 
@@ -95,16 +95,6 @@ def test_each_part_of_a_key_changes_its_digest_and_is_told(change: dict[str, Any
     assert key.differences(key) == ""
 
 
-def test_a_digest_is_the_same_in_every_process() -> None:
-    key = wanted_key(WEIGHTS, HOST, ABOUT)
-    said = (
-        '{"compute_capability":"6.2","gpu":"NVIDIA Tegra X2","lean_tactics":true,"max_batch":8,'
-        f'"onnx_sha256":"{ONNX}","precision":"fp16","tensorrt":"8.2.1.8","workspace_bytes":512000000}}'
-    )
-    assert key.digest() == hashlib.sha256(said.encode()).hexdigest()
-    assert key.stem == f"0123456789ab-{key.digest()[:12]}"
-
-
 def test_a_host_without_a_gpu_gives_no_key() -> None:
     with pytest.raises(EngineFailedError, match=r"sees no GPU; see: jetsel doctor"):
         wanted_key(WEIGHTS, HOST, {"version": "8.2.1.8", "gpu": None})
@@ -148,22 +138,10 @@ def test_an_engine_that_does_not_fit_says_why(
     assert refusal(tmp_path, host, said) == f"xl: its engine was built with {words}; run: jetsel models build xl"
 
 
-def test_of_several_that_do_not_fit_the_closest_is_told(tmp_path: Path) -> None:
-    put(tmp_path, wanted_key(WEIGHTS, replace(HOST, precision="fp32"), about("8.0.1.6", name="Nano")))
-    put(tmp_path, wanted_key(WEIGHTS, HOST, about("8.0.1.6")))
-    assert "tensorrt 8.0.1.6 and not 8.2.1.8; run" in refusal(tmp_path)
-
-
 def test_a_record_that_is_not_of_its_name_is_not_believed(tmp_path: Path) -> None:
     path = put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT)).with_suffix(".json")
     path.write_text(path.read_text().replace("8.2.1.8", "8.0.1.6"))
     assert "tensorrt 8.0.1.6 and not 8.2.1.8; run:" in refusal(tmp_path)
-
-
-def test_a_plan_of_another_size_than_its_record_says_is_not_loaded(tmp_path: Path) -> None:
-    path = put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT))
-    path.write_bytes(PLAN[:-1])
-    assert f"{len(PLAN)} bytes long, and has {len(PLAN) - 1};" in refusal(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -208,13 +186,6 @@ def test_a_record_with_a_field_of_another_form_is_refused(tmp_path: Path, field:
 def test_half_of_an_engine_is_none(tmp_path: Path, ending: str) -> None:
     put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT)).with_suffix(ending).unlink()
     assert "no engine of it was built" in refusal(tmp_path)
-
-
-def test_an_engine_that_is_built_again_takes_the_place_of_the_former(tmp_path: Path) -> None:
-    key = wanted_key(WEIGHTS, HOST, ABOUT)
-    put(tmp_path, key)
-    put(tmp_path, key, build_s=9.0)
-    assert [found and found.build_s for _, found in stored(tmp_path)] == [9.0]
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_built(tmp_path: Path) -> None:
