@@ -21,7 +21,7 @@ from jetsel.policies.calibration import Calibration
 from jetsel.policies.installed import current
 from tests.system.command import COMMAND, jetsel
 from tests.system.daemons import Connect, Start
-from tests.unit.calibrate.record.making import content, rows
+from tests.unit.calibrate.record.making import content
 
 pytestmark = pytest.mark.slow
 
@@ -129,17 +129,6 @@ def test_where_nothing_has_changed_nothing_is_done_if_that_is_asked_for(home: Ho
     said = lines(jetsel(*command, "--if-changed", "--config", home.config))
     assert said == [{"phase": "unchanged", "file": str(home.recording)}]
     assert (content(home.recording), list((home.folder / "calibrations").rglob("*"))) == before
-
-
-def test_the_same_command_again_records_nothing_anew(home: Home) -> None:
-    before = content(home.recording), rows(home.recording, "SELECT * FROM timings ORDER BY model, photograph")
-    said = lines(
-        jetsel("calibrate", home.photos, "--recording", home.recording, "--json-progress", "--config", home.config)
-    )
-    assert named(said, "recording")["total"] == 0
-    assert "timing" not in {line["phase"] for line in said} or named(said, "timing")["rate_per_s"] is None
-    assert (content(home.recording), rows(home.recording, "SELECT * FROM timings ORDER BY model, photograph")) == before
-    assert said[-1]["rival"].startswith("the installed ")
 
 
 def test_a_person_is_told_the_outcome_and_a_running_daemon_takes_it_up(

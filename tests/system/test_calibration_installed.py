@@ -150,17 +150,6 @@ def back(daemon: Daemon, *options: str) -> dict[str, Any]:
     return found
 
 
-def test_the_way_back_is_told_to_the_daemon_that_listens(daemon: Daemon, connect: Connect, owners: Path) -> None:
-    for model in ("xs", "s"):
-        install(calibration(model, 1.0), owners, "starter")
-    created = calibration("xs", 1.0).created
-    done = jetsel("calibration", "rollback", "--config", daemon.config)
-    assert done.returncode == 0, done.stderr
-    assert f"now uses number 1, of {created}" in done.stdout
-    assert "the daemon has reloaded" in done.stdout
-    assert used(connect(daemon)) == f"number 1, of {created}"
-
-
 def test_a_daemon_that_reads_another_folder_is_noticed(start: Start, owners: Path, tmp_path: Path) -> None:
     daemon = start()
     for model in ("xs", "s"):

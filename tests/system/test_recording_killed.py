@@ -113,16 +113,3 @@ def test_killed_recordings_end_as_one_that_was_not(
         assert content(path) == whole
     assert partly >= 1
     assert left_open >= 1
-
-
-@pytest.mark.slow
-def test_one_recording_killed_again_and_again_gets_done(photographs: Path, tmp_path: Path) -> None:
-    path = tmp_path / "recording.db"
-    before = 0
-    for after in (70, 90, 110):
-        killed(photographs, path, after)
-        now = written(path)
-        assert now >= before
-        before = now
-    assert begin(photographs, path).communicate()[0].endswith("end\n")
-    assert written(path) == 59

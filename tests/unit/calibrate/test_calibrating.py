@@ -141,33 +141,11 @@ def test_answers_of_a_model_in_place_of_labels_are_said_so_everywhere() -> None:
     assert "agrees with s's" in one.findings.comparisons["top5"].sentences[0]
 
 
-def test_a_goal_that_nothing_reaches_is_told_with_what_comes_nearest() -> None:
-    one = calibrated(drawn(60), dataclasses.replace(ORDER, goal=Goal(max_time_ms=0.5)))
-    assert not one.is_better
-    assert one.findings.winner == "single:l"
-    assert "under top1, on photographs held out: " in one.findings.verdict
-    assert "over the 0.5 ms allowed" in one.findings.verdict
-
-
-@pytest.mark.slow
-def test_within_a_limit_that_the_best_single_model_breaks_another_policy_wins() -> None:
-    one = calibrated(drawn(200), dataclasses.replace(ORDER, goal=Goal(max_time_ms=9.9)))
-    winner = one.findings.comparisons["top1"].policies[one.findings.winner]
-    assert one.is_better
-    assert winner.time_ms.mean <= 9.9 < COSTS_MS["l"]
-    assert one.calibration.default_policy["top1"] == one.findings.winner
-
-
 def test_the_boards_slower_processor_makes_choices_dearer() -> None:
     one = calibrated(drawn(60), dataclasses.replace(ORDER, choice_factor=1000.0))
     chain = one.findings.comparisons["top1"].policies["chain"]
     models_ms = sum(share * COSTS_MS[model] for model, share in chain.runs.items())
     assert chain.time_ms.mean > models_ms + 1  # a choice takes microseconds here
-
-
-def test_too_few_photographs_are_refused() -> None:
-    with pytest.raises(CalibrationError, match="9 photographs, of which 9 differ, are too few for 10 folds"):
-        calibrated(drawn(9))
 
 
 @pytest.fixture(scope="module")
@@ -176,24 +154,9 @@ def frugal() -> Calibrated:
 
 
 @pytest.mark.slow
-def test_by_energy_another_cascade_wins_than_by_time(found: Calibrated, frugal: Calibrated) -> None:
-    findings = frugal.findings
-    assert frugal.is_better
-    assert "times the energy" in findings.verdict
-    winner = findings.comparisons["top1"].policies[findings.winner]
-    by_time = calibrated(metered(drawn())).findings
-    fastest = by_time.comparisons["top1"].policies[by_time.winner]
-    assert winner.energy_mj is not None
-    assert fastest.energy_mj is not None
-    assert winner.energy_mj.mean < fastest.energy_mj.mean
-    assert winner.time_ms.mean > fastest.time_ms.mean
-    assert winner.runs["s"] == 0  # it is the fastest, and takes ten times what m does
-    assert winner.vs_best_single.energy_ratio == pytest.approx(winner.energy_mj.mean / 50.0, rel=1e-6)
-    assert found.findings.comparisons["top1"].policies["cascade"].energy_mj is None
-
-
-@pytest.mark.slow
 def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(frugal: Calibrated, tmp_path: Path) -> None:
+    assert frugal.is_better
+    assert "times the energy" in frugal.findings.verdict
     save(frugal.calibration, tmp_path / "stored")
     found_again = read(tmp_path / "stored")
     assert (found_again.objective, found_again.energy_reason) == ("energy", None)

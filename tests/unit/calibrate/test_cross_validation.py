@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jetsel.calibrate.assemble import Identity, assemble
-from jetsel.calibrate.cross_validation import best_single, choose_places, cross_validate
+from jetsel.calibrate.cross_validation import best_single, cross_validate
 from jetsel.calibrate.folds import deal
 from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.held_out import Learned, fit_temperatures, learn, try_out
@@ -174,13 +174,6 @@ def test_the_best_single_model_is_the_cheapest_of_the_most_accurate() -> None:
     model, outcomes = best_single(same, "top1")
     assert model == "m"
     np.testing.assert_array_equal(outcomes.time_ms, np.full(40, 3.0))
-
-
-def test_the_place_of_each_policy_is_that_of_its_best_point() -> None:
-    point = Outcomes(np.array([True, False]), np.array([1.0, 1.0]))
-    slower = Outcomes(np.array([True, False]), np.array([2.0, 2.0]))
-    points = {"cascade": [slower, point], "embedding": [point]}
-    assert choose_places(points, slower, Goal()) == {"cascade": 1, "embedding": 0}
 
 
 def test_a_model_that_is_always_right_has_the_temperature_one() -> None:

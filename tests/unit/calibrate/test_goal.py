@@ -34,7 +34,6 @@ RIVAL_METERED = of(600, 10.0, energy_mj=50.0)
         (Goal(max_time_ms=5), [of(590, 1), of(600, 4), of(640, 8)], 1),
         (Goal(max_time_ms=0.5), [of(590, 1), of(600, 4)], 0),  # none fast enough: the fastest
         (Goal(min_accuracy=0.5), [of(400, 1), of(590, 2), of(640, 8)], 1),
-        (Goal(min_accuracy=0.9), [of(400, 1), of(590, 2), of(640, 8)], 2),
         (Goal(min_accuracy=0.5, max_time_ms=3), [of(400, 1), of(590, 2), of(600, 4)], 1),
     ],
 )
@@ -94,9 +93,7 @@ def metered(*points: tuple[int, float, float]) -> list[Outcomes]:
         (Goal("energy", max_time_ms=5), metered((640, 4, 40), (640, 3, 60), (650, 8, 1)), 0),  # of equals less energy
         (Goal(max_time_ms=5, max_energy_mj=20), metered((590, 1, 5), (600, 9, 10), (640, 1, 90)), 0),
         (Goal(max_time_ms=5, max_energy_mj=20), metered((640, 10, 20), (600, 5, 30)), 1),  # 2 and 1.5 times too much
-        (Goal("energy", min_accuracy=0.5), metered((400, 1, 1), (590, 2, 30), (640, 8, 20)), 2),
         (Goal("energy", min_accuracy=0.5, max_time_ms=3), metered((590, 2, 30), (590, 1, 40), (640, 8, 20)), 0),
-        (Goal(min_accuracy=0.5, max_energy_mj=25), metered((590, 2, 30), (590, 4, 20), (640, 8, 20)), 1),
     ],
 )
 def test_the_best_point_by_energy(goal: Goal, points: list[Outcomes], place: int) -> None:
@@ -108,7 +105,6 @@ def test_the_best_point_by_energy(goal: Goal, points: list[Outcomes], place: int
     [
         (Goal("energy"), of(600, 90, energy_mj=25), True, r"\+0.00 points .* for 0.50 times the energy"),
         (Goal("energy"), of(600, 5, energy_mj=60), False, r"for 1.20 times the energy, which is not better"),
-        (Goal("energy", max_energy_mj=20), of(620, 1, energy_mj=25), False, "over the 20 mJ allowed"),
         (Goal(max_time_ms=5, max_energy_mj=20), of(620, 6, energy_mj=1), False, "over the 5 ms and 20 mJ allowed"),
         (Goal(max_energy_mj=60), of(620, 90, energy_mj=55), True, r"\+2.00 points .* in 9.00 times the time"),
         (Goal("energy", min_accuracy=0.5), of(560, 90, energy_mj=25), True, r"-4.00 points"),

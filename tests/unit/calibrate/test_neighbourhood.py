@@ -26,13 +26,6 @@ def test_the_neighbours_by_hand_scaled_by_the_other_folds() -> None:
     assert found.mean_distance[:2] == pytest.approx([1 / 9, 1 / 4.2])
 
 
-def test_the_mean_is_of_the_k_nearest_alone() -> None:
-    assert look_around(LINE, ODD, 2).mean_distance[:2] == pytest.approx([2 / 9, 1.2 / 4.2])
-    everything = look_around(LINE, ODD, 50)  # there are three
-    assert everything.k == 3
-    assert everything.mean_distance[0] == pytest.approx((1 + 3 + 10) / 3 / 9)
-
-
 def test_a_chain_of_one_link_by_hand() -> None:
     found = look_around(LINE, ODD, 1).choices(RIGHT, [0], COSTS_MS)
     # s where the nearest is row 0 or 3: for rows 1, 2 and 4. Else no link says yes, and the last column answers.
@@ -46,15 +39,6 @@ def test_a_chain_of_one_link_by_hand() -> None:
 def test_shares_are_of_all_neighbours_that_are_kept() -> None:
     table = np.array([1, 1, 0, 1, 0, 0], bool)
     assert look_around(LINE, ODD, 1).shares(table) == pytest.approx([2 / 3, 1 / 3] * 3)
-
-
-def test_what_lies_in_the_own_fold_does_not_widen_the_scale() -> None:
-    # Row 3 holds the largest first feature. With it, 0.9 would lie at 0.09 of the range; without, at 0.9: 0.9 from
-    # row 0 at (0, 0), about 1.005 from row 1 at (1, 1).
-    features = np.array([[0, 0], [1, 0.5], [0.9, 0], [10, 0.5]], np.float32)
-    found = look_around(features, np.array([0, 0, 1, 1]), 1)
-    assert found.near[2:, 0].tolist() == [0, 1]
-    assert found.distances[2, 0] == pytest.approx(0.9)
 
 
 @settings(max_examples=25)

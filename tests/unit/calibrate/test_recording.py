@@ -8,7 +8,7 @@ import pytest
 from jetsel.calibrate.recording import Recording
 from jetsel.runtime.driver import predict
 from jetsel.wire import Criterion
-from tests.unit.calibrate.recorded import drawn, margin, of_two_classes
+from tests.unit.calibrate.recorded import drawn, of_two_classes
 
 TEMPERATURES = {"s": 0.7, "m": 1.0, "l": 2.5}
 
@@ -38,24 +38,6 @@ def test_of_equal_logits_the_lower_class_stands_first_as_in_answers() -> None:
     assert found.right("top1")[:, 0].tolist() == [True, False, False, False]
     six = recording([[[1] * 6, [1] * 6]], [4, 5])
     assert six.right("top5")[:, 0].tolist() == [True, False]
-
-
-def test_right_is_what_the_driver_s_prediction_says() -> None:
-    found = drawn(1)
-    for criterion, first in (("top1", 1), ("top5", 5)):
-        for i, true in enumerate(found.classes):
-            for column, model in enumerate(found.models):
-                order = np.argsort(-predict(model, found.logits[column, i], 1.0, "top1").probabilities, kind="stable")
-                assert found.right(criterion)[i, column] == (true in order[:first])
-
-
-def test_confidences_by_hand() -> None:
-    found = of_two_classes([margin(0.8), margin(0.3)], [margin(0.5), margin(0.9)], classes=[0, 0])
-    at_one = found.confidences("top1", {"s": 1.0, "m": 1.0})
-    assert at_one == pytest.approx(np.array([[0.8, 0.5], [0.7, 0.9]]))
-    # At half the temperature the odds are squared: 16 to 1 of 4 to 1, 81 to 1 of 9 to 1.
-    colder = found.confidences("top1", {"s": 0.5, "m": 0.5})
-    assert colder == pytest.approx(np.array([[16 / 17, 0.5], [49 / 58, 81 / 82]]))
 
 
 @pytest.mark.parametrize("criterion", ["top1", "top5"])

@@ -20,13 +20,6 @@ def test_full_confidence_falls_into_the_last_bin() -> None:
     assert calibration_error(np.ones(4, np.float32), np.array([True, True, True, False])) == pytest.approx(0.25)
 
 
-def test_over_and_under_confidence_in_one_bin_cancel_and_in_two_do_not() -> None:
-    confidences = np.array([0.4, 0.6], np.float32)
-    right = np.array([True, False])
-    assert calibration_error(confidences, right, number=1) == pytest.approx(0.0, abs=1e-7)
-    assert calibration_error(confidences, right, number=2) == pytest.approx(0.6)
-
-
 def test_bins_by_hand_leave_out_the_empty_ones() -> None:
     confidences = np.array([0.1, 0.3, 0.9, 1.0], np.float32)
     right = np.array([False, True, True, False])
@@ -45,9 +38,3 @@ def test_the_diagram_of_a_model_before_and_after_its_temperature() -> None:
     assert (first.error_before, first.error_after) == pytest.approx((0.05, 0.75 - 2 / 3), abs=1e-6)
     assert second.before == second.after
     assert second.error_before == second.error_after == pytest.approx(0.15)
-
-
-def test_under_top5_two_classes_are_always_right_and_always_sure() -> None:
-    recording = of_two_classes([margin(0.8)] * 3, classes=[0, 1, 1])
-    (found,) = reliability(recording, "top5", {"s": 1.0})
-    assert found.before == [pytest.approx((1.0, 1.0, 3))]

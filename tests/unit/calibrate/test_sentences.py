@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
-from jetsel.calibrate.findings import Against, ChainStudy, Interval, Result, Spread
+from jetsel.calibrate.findings import Against, ChainStudy, Result, Spread
 from jetsel.calibrate.sentences import sentences
+from tests.unit.calibrate.report import sample
 
 
 def result(name: str, top1: float, top5: float, mean_ms: float) -> Result:
     """Beside a best single model of 60 % and 80 % in 10 ms."""
-    whole = Interval(0.0, 1.0)
     against = Against(100 * (top1 - 0.6), 100 * (top5 - 0.8), mean_ms / 10)
-    return Result(
-        name=name,
-        top1=top1,
-        top5=top5,
-        top1_interval=whole,
-        top5_interval=whole,
-        precision=top1,
-        recall=top1,
-        f1=top1,
-        time_ms=Spread(mean_ms, mean_ms, mean_ms),
-        time_interval=whole,
-        runs={},
-        in_doubt=0.0,
-        agreement=0.0,
-        missed=0.0,
-        geometric_mean=top1,
-        coin=None if mean_ms < 5 else 0.6,
-        vs_best_single=against,
-        vs_oracle=against,
-    )
+    coin = None if mean_ms < 5 else 0.6
+    plain = sample.result(name, top1, top5, mean_ms, energy=False)
+    return msgspec.structs.replace(plain, coin=coin, vs_best_single=against)
 
 
 CHAIN = ChainStudy(
@@ -62,9 +47,9 @@ def said(criterion: str = "top1", chain: ChainStudy = CHAIN, labels_from: str | 
 
 def test_every_policy_is_set_beside_the_best_single_model() -> None:
     chain, cascade, boosted, better, *_ = said()
-    assert "chain saves 12 % of l's time and loses 2.0 points" in chain
-    assert "cascade saves 50 % of l's time and is as accurate" in cascade
-    assert "boosted costs 25 % more than l and gains 1.0 points" in boosted
+    assert re.search("chain saves 12 % .* loses 2.0 points", chain)
+    assert re.search("cascade saves 50 % .* as accurate", cascade)
+    assert re.search("boosted costs 25 % more .* gains 1.0 points", boosted)
     assert better.startswith("cascade is both faster and more accurate")
 
 
@@ -75,15 +60,15 @@ def test_every_policy_is_set_beside_a_coin() -> None:
 
 
 def test_the_oracle_is_set_beside_the_best_single_model() -> None:
-    assert "75.0 % would be right in 4.00 ms; l alone is right on 60.0 % in 10.00 ms" in said()[5]
+    assert "75.0 % would be right in 4.00 ms" in said()[5]
+    assert "60.0 % in 10.00 ms" in said()[5]
 
 
 def test_top5_has_its_own_points() -> None:
     text = said("top5")
-    assert "chain saves 12 % of l's time and gains 1.0 points" in text[0]
-    assert "boosted costs 25 % more than l and loses 1.0 points" in text[2]
+    assert text[0].count("gains 1.0 points") == text[2].count("loses 1.0 points") == 1
     assert not any("both faster" in sentence for sentence in text)
-    assert "90.0 % would be right in 4.00 ms; l alone is right on 80.0 %" in text[4]
+    assert "90.0 % would be right in 4.00 ms" in text[4]
 
 
 @pytest.mark.parametrize(("pays_below_ms", "could"), [(0.26, "here a perfect"), (0.25, "here not even a perfect")])
@@ -103,7 +88,8 @@ def test_energies_are_said_where_they_are_known() -> None:
     found = sentences(policies, bounds, "l", chain, "top1", None)
     assert "saves 25 % of its energy" in found[0]
     assert "takes 10 % more energy" in found[1]
-    assert "in 4.00 ms and 9.50 mJ; l alone is right on 60.0 % in 10.00 ms and 40.00 mJ" in found[4]
+    assert "in 4.00 ms and 9.50 mJ" in found[4]
+    assert "in 10.00 ms and 40.00 mJ" in found[4]
     assert "0.250 ms and 1.250 mJ" in found[5]
 
 

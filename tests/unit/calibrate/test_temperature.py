@@ -47,9 +47,3 @@ def test_no_temperature_of_a_fine_grid_is_better(seed: int, scale: float) -> Non
         loss = negative_log_likelihood(logits, found.classes, fitted)
         others = [negative_log_likelihood(logits, found.classes, t) for t in np.geomspace(LOWEST, HIGHEST, 60)]
         assert loss <= min(others) + 1e-5  # a best beyond the range is met within the search's precision
-
-
-def test_logits_twice_as_large_take_twice_the_temperature() -> None:
-    found = drawn(3)
-    once = fit_temperature(found.logits[2], found.classes)
-    assert fit_temperature(2 * found.logits[2], found.classes) == pytest.approx(2 * once, rel=1e-3)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calibration.papers import techniques
 from calibration.papers.techniques import Alternative, compare_techniques
 
 SPENT_MS = np.array([1.0, 2.0, 4.0, 8.0])
@@ -64,25 +62,3 @@ def test_what_is_held_out_teaches_nothing() -> None:
         place[:, None].astype(np.float32), votes, votes, SPENT_MS[:2], fold_of, 5, FEATURES_MS, fallback=1
     )
     assert {alternative.accuracy for alternative in found} == {0.0}
-
-
-def test_a_mix_looks_for_its_neighbours_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    worth = {"KNeighborsClassifier": 1.0, "DecisionTreeClassifier": 10.0, "SVC": 100.0}
-
-    def timed(chooser: Any, x: NDArray[np.float32]) -> float:
-        return worth[type(chooser).__name__]
-
-    monkeypatch.setattr(techniques, "_single_ms", timed)
-    found = compare(TOLD, TOLD, fallback=3)
-    expected = {
-        "KNN": 1,
-        "SVM": 100,
-        "KNN.KNN.KNN": 1,
-        "KNN.DT.KNN": 11,
-        "DT.DT.DT": 30,
-        "DT.KNN.SVM": 111,
-        "SVM.SVM.DT": 210,
-    }
-    for name, choice_ms in expected.items():
-        assert found[name].choice_ms == FEATURES_MS + choice_ms
-        assert found[name].time_ms == pytest.approx(SPENT_MS.mean() + FEATURES_MS + choice_ms)

@@ -9,7 +9,7 @@ from jetsel.errors import DeadlineError, InDoubtError, ModelUnavailableError
 from jetsel.policies.capped import capped
 from jetsel.policies.cascade import Cascade
 from jetsel.policies.chain import ChainPolicy
-from jetsel.policies.policy import Decision, Evidence, OutOfTime, Policy, Prediction, Run, Steps
+from jetsel.policies.policy import Evidence, OutOfTime, Policy, Prediction, Run
 from jetsel.policies.single import Single
 from jetsel.premodel import Chain, Neighbours, Scaling
 from tests.unit.policies.stepping import ended
@@ -83,13 +83,6 @@ def test_a_stand_in_that_is_unavailable_gives_way_to_the_next_cheaper_one() -> N
     assert ended(steps, said("s", 0.3)).seen.model == "s"
 
 
-def test_the_policy_hears_of_a_failure_where_nothing_can_stand_in() -> None:
-    steps = capped(Single("l"), MODELS, 2, WHY)(NOTHING)
-    next(steps)
-    with pytest.raises(ModelUnavailableError, match="s broke"):
-        steps.throw(ModelUnavailableError("s broke"))
-
-
 def test_the_policy_hears_of_failures_as_before_and_goes_on_by_itself() -> None:
     steps = capped(CASCADE, MODELS, 1, WHY)(NOTHING)
     next(steps)
@@ -102,23 +95,6 @@ def test_what_the_policy_does_not_catch_ends_it_as_before(signal: Exception) -> 
     next(steps)
     with pytest.raises(type(signal)):
         steps.throw(signal)
-
-
-class Both:
-    """Runs two models together, and takes the second."""
-
-    name, models, first, features = "both", ("s", "l"), ("s", "l"), ()
-
-    def __call__(self, photo: Evidence) -> Steps:
-        _, second = yield Run(("s", "l"), "two ask each other")
-        return Decision(second, "the second knows best")
-
-
-def test_a_policy_that_asks_for_several_at_once_is_answered_by_the_stand_in_alone() -> None:
-    steps = capped(Both(), MODELS, 1, WHY)(NOTHING)
-    assert next(steps).models == ("m",)
-    decision = ended(steps, said("m", 0.7))
-    assert (decision.seen.model, "m stands in" in decision.because) == ("m", True)
 
 
 @pytest.mark.parametrize(

@@ -72,15 +72,6 @@ def test_an_averaged_cascade_passes_an_unavailable_rung_over() -> None:
     assert stop.value.value.seen.model == "m"
 
 
-def test_an_averaged_cascade_without_any_model_fails() -> None:
-    steps = AVERAGED(NOTHING)
-    next(steps)
-    steps.throw(GONE)
-    steps.throw(GONE)
-    with pytest.raises(ModelUnavailableError):
-        steps.throw(GONE)
-
-
 def chances_of(*likely: float) -> NDArray[np.float64]:
     return np.array(likely)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-import numpy as np
 
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.plain import as_plain
@@ -21,8 +20,3 @@ def test_one_other_value_in_an_array_is_another_calibration(calibration: Calibra
     assert as_plain(msgspec.structs.replace(calibration, points=points)) == as_plain(calibration)
     points[0, 0] = 0.5
     assert as_plain(msgspec.structs.replace(calibration, points=points)) != as_plain(calibration)
-
-
-def test_numbers_of_numpy_are_plain_numbers(calibration: Calibration) -> None:
-    figures = {"accuracy": np.float32(0.5), "n": np.int64(4)}
-    assert as_plain(msgspec.structs.replace(calibration, figures=figures))["figures"] == {"accuracy": 0.5, "n": 4}

@@ -70,7 +70,7 @@ def test_where_nothing_fails_any_more_it_ends_without_a_step_that_is_not_kept() 
     assert steps[-1].total == 1.0
 
 
-@pytest.mark.parametrize("before", [1, 7, 100, 150, 151, 199])
+@pytest.mark.parametrize("before", [1, 150])
 def test_a_gain_of_exactly_theta_stops_whatever_the_shares_round_to(before: int) -> None:
     # One photograph of 200 is 0.5 points: as floats, (151 / 200 - 150 / 200) x 100 is more.
     right = np.zeros((200, 2), bool)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from jetsel.errors import DeadlineError
@@ -10,7 +9,6 @@ from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver
-from jetsel.runtime.driver import predict
 from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, flight
 
 
@@ -46,19 +44,6 @@ def test_a_run_and_its_escalation_are_counted_at_once(driver: Driver) -> None:
         driver.execute(batch)
         seen.append([lane.record.counts() for lane in driver.lanes.values()])
     assert seen == [[(1, 1), (0, 0), (0, 0)], [(1, 1), (1, 0), (0, 0)]], "however long the next model takes"
-
-
-def test_between_two_looks_there_are_never_more_escalations_than_runs(driver: Driver) -> None:
-    for _ in range(7):
-        driver.begin(flight(CASCADE))
-    before = [(0, 0)] * 3
-    while (batch := driver.take()) is not None:
-        driver.execute(batch)
-        now = [lane.record.counts() for lane in driver.lanes.values()]
-        grown = [(runs - earlier[0], more - earlier[1]) for (runs, more), earlier in zip(now, before, strict=True)]
-        assert all(more <= runs for runs, more in grown), grown
-        before = now
-    assert before == [(7, 7), (7, 0), (0, 0)]
 
 
 def test_waiting_for_a_model_is_told_for_all_runs_together(driver: Driver, clock: Clock) -> None:
@@ -123,16 +108,6 @@ def test_the_longest_waiting_lane_goes_first(driver: Driver, clock: Clock) -> No
     driver.begin(flight(Single("s")))
     batches = [driver.take(), driver.take()]
     assert [batch.lane.model for batch in batches if batch] == ["l", "s"]
-
-
-def test_a_batch_stops_growing_before_it_hurts_a_deadline(driver: Driver, clock: Clock) -> None:
-    driver.lanes["m"].times_ms.extend([10.0] * 20)
-    hurried, patient = flight(Single("m"), clock.now_s + 0.015), flight(Single("m"))
-    driver.begin(hurried)
-    driver.begin(patient)
-    batch = driver.take()
-    assert batch is not None
-    assert batch.flights == [hurried]
 
 
 def test_time_that_runs_out_between_two_models_leaves_the_best_so_far(driver: Driver, clock: Clock) -> None:
@@ -207,16 +182,3 @@ def test_the_first_of_several_models_is_enough(driver: Driver) -> None:
     assert [driver.execute(b) for b in batches if b] == [[request], []]
     assert isinstance(request.outcome, Decision)
     assert (request.outcome.seen.model, request.outcome.because) == ("s", "of 1")
-
-
-def test_predict_by_hand() -> None:
-    logits = np.log(np.array([8, 4, 2, 1, 1], np.float32))
-    assert predict("m", logits, 1.0, "top1").probabilities == pytest.approx([0.5, 0.25, 0.125, 0.0625, 0.0625])
-    cooler = predict("m", logits, 0.5, "top1")  # squares the odds: 64, 16, 4, 1, 1 of 86
-    assert cooler.confidence == pytest.approx(64 / 86)
-    assert cooler.label == 0
-
-
-def test_the_confidence_under_top5_is_that_of_five_labels() -> None:
-    logits = np.log(np.array([4, 3, 3, 2, 2, 1, 1], np.float32))
-    assert predict("m", logits, 1.0, "top5").confidence == pytest.approx(14 / 16)

@@ -22,7 +22,7 @@ def test_a_failing_model_fails_its_requests_alone(driver: Driver, engines: dict[
     assert cascaded.seen.model == "m"
 
 
-@pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
 def test_numbers_that_are_not_finite_are_no_prediction(
     driver: Driver, engines: dict[str, TableEngine], odd: float
 ) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jetsel.calibrate.fit.neighbour_count import TRIED, accuracy_by_k, best_k
-from jetsel.policies.chain import PAPER_K
+from jetsel.calibrate.fit.neighbour_count import accuracy_by_k, best_k
 
 LINE = np.array([[0.0], [0.1], [1.0], [0.9]], np.float32)
 VOTES = np.array([[1, 0], [1, 0], [0, 1], [0, 1]], bool)  # two on the left for the first model, two on the right
@@ -26,10 +25,6 @@ VOTES = np.array([[1, 0], [1, 0], [0, 1], [0, 1]], bool)  # two on the left for 
 def test_neighbours_of_the_own_fold_never_vote(fold_of: list[int], expected: dict[int, float]) -> None:
     found = accuracy_by_k(LINE, VOTES, VOTES, np.array(fold_of), fallback=1, tried=(1, 2, 3, 4))
     assert found == expected  # no k over what the other folds hold
-
-
-def test_the_paper_s_five_is_among_those_tried() -> None:
-    assert PAPER_K in TRIED
 
 
 def test_the_best_k_is_the_most_accurate_and_of_equals_the_smallest() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from contextlib import closing
 
 import pytest
 
@@ -28,13 +27,6 @@ def test_outcomes_come_in_order_and_few_are_held() -> None:
         outcomes.append((item, outcome))
     assert outcomes == [(item, item * item) for item in range(100)]
     assert most <= 6
-
-
-def test_items_are_drawn_only_as_they_are_needed() -> None:
-    drawn = iter(range(1000))
-    with closing(in_order(lambda item: item, drawn, workers=2)) as outcomes:
-        assert next(outcomes) == (0, 0)
-    assert next(drawn) == 4
 
 
 def test_an_exception_of_the_work_is_raised_in_its_turn() -> None:

@@ -78,16 +78,6 @@ def test_the_energy_of_a_run_is_that_of_its_window_divided_by_the_runs() -> None
     assert set(bench.lengths_s) == {2.0}
 
 
-def test_restless_power_is_metered_until_the_interval_is_narrow() -> None:
-    # Windows of 1 s by turns 9 and 11 W: the half width is t / sqrt(2 m - 1) after n = 2 m, below a twentieth of the
-    # mean first at n = 19, where it is 2.101 sqrt(1.053 / 19) = 0.4945 W of 9.947 W: 0.4945 J a run of a second.
-    bench = Bench(lambda at_s: 11.0 if round(at_s) % 2 else 9.0)
-    one = metered(bench, EnergyPlan(window_s=1.0, most_windows=30), s=bench.work(1000.0, 0.0))["s"]
-    assert one.windows == 19
-    assert one.scatter_mj == pytest.approx(494.5, abs=0.5)
-    assert one.mean_mj == pytest.approx(9947.4, abs=0.1)
-
-
 def test_windows_grow_until_a_slow_sensor_has_enough_new_values_and_stay_so_long() -> None:
     # At 2 Hz the window of 2 s has 4 new values, so the next is of 2 s x 1.5 x 10 / 4 = 7.5 s, with 15.
     bench = Bench(hz=2.0)
@@ -101,37 +91,6 @@ def test_a_sensor_that_is_too_slow_for_the_longest_window_is_given_up_with_its_r
     one = metered(bench, EnergyPlan(), s=bench.work(1000.0, 3.0))["s"]
     assert (one.mean_mj, one.reason) == (None, "3 new values in the window")
     assert max(bench.lengths_s) == 30.0
-
-
-def test_models_are_metered_by_turns_and_leave_when_settled() -> None:
-    bench, order = Bench(), []
-
-    def of(name: str, duration_ms: float) -> Callable[[], None]:
-        run = bench.work(duration_ms, 1.0)
-        return lambda: (order.append(name), run())[1]  # type: ignore[func-returns-value]
-
-    metered(bench, EnergyPlan(least_windows=2), s=of("s", 2000.0), l=of("l", 3000.0))
-    assert order == ["s", "l", "s", "l"]
-
-
-def test_a_sensor_that_says_nothing_is_given_up_after_three_windows_with_its_reason() -> None:
-    bench = Bench()
-    bench.broken = "the sensor vanished"
-    one = metered(bench, EnergyPlan(), s=bench.work(10.0, 1.0))["s"]
-    assert one == Metered(None, 0.0, 0.0, 0.0, 0, 0, "the sensor vanished")
-    assert len(bench.lengths_s) == 3
-
-
-def test_stopped_between_two_windows_it_yields_nothing_more() -> None:
-    bench, stop = Bench(), threading.Event()
-    work = bench.work(2000.0, 1.0)
-
-    def run() -> None:
-        work()
-        stop.set()
-
-    assert list(Windows(bench, EnergyPlan(), 0.05, 0.01, bench).by_turns({"s": run}, stop)) == []
-    assert len(bench.lengths_s) == 1
 
 
 # Recordings, with real models, and a meter that reads what it is told.

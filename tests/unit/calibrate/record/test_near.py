@@ -38,11 +38,10 @@ def test_groups_over_several_blocks_are_those_of_comparing_all(monkeypatch: pyte
     assert 1 < len(set(found.tolist())) < 60
 
 
-@pytest.mark.parametrize("quality", [50, 90])
-def test_the_same_photograph_saved_again_or_resized_is_near_and_others_are_not(quality: int) -> None:
+def test_the_same_photograph_saved_again_or_resized_is_near_and_others_are_not() -> None:
     photographs = [draw(seed) for seed in range(8)]
     changed = [
-        cv2.imdecode(cv2.imencode(".jpg", cv2.resize(p, (192, 144)), [cv2.IMWRITE_JPEG_QUALITY, quality])[1], 1)
+        cv2.imdecode(cv2.imencode(".jpg", cv2.resize(p, (192, 144)), [cv2.IMWRITE_JPEG_QUALITY, 50])[1], 1)
         for p in photographs
     ]
     hashes = numbers(*(perceptual_hash(p) for p in [*photographs, *changed]))

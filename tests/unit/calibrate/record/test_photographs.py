@@ -122,7 +122,7 @@ def test_nothing_usable_names_the_repair(tmp_path: Path) -> None:
     touch(tmp_path, "lynx/c.jpg")
     with pytest.raises(CalibrationError) as refused:
         find(tmp_path, LABELS, None, True)
-    assert "no photograph with a label that the family knows (1 files left out, the first: c.jpg" in str(refused.value)
-    assert "as in n1 or tabby, or map your own names with a CSV of folder,label" in str(refused.value)
+    for part in ("1 files left out, the first: c.jpg", "as in n1 or tabby", "CSV of folder,label"):
+        assert part in str(refused.value)
     with pytest.raises(CalibrationError, match="no photograph; name a folder"):
         find(touch(tmp_path / "empty", "x/.y"), LABELS, None, False)

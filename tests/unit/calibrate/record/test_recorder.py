@@ -25,21 +25,18 @@ NO_TIMES = dataclasses.replace(QUICK, plan=Plan(photographs=0))
 
 
 class Counting:
-    """A real engine that counts its runs, and fails after some."""
+    """A real engine that counts its runs."""
 
-    def __init__(self, engine: Engine, fails_after: int = 10**9) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.name = engine.name
         self.place, self.is_stale = Place(), False
         self.concurrency, self.max_batch = 1, engine.max_batch
         self.unavailable, self.is_returning, self.returns_within_s = None, False, 0.0
         self.runs = 0
         self._engine = engine
-        self._fails_after = fails_after
 
     def infer(self, *parts: np.ndarray) -> Output:
         self.runs += 1
-        if self.runs > self._fails_after:
-            raise EngineFailedError(f"{self.name}: out of memory")
         return self._engine.infer(*parts)
 
     def close(self) -> None:
@@ -104,21 +101,15 @@ def test_the_same_call_again_does_nothing(photographs: Path, path: Path, counted
     assert go(photographs, counted, QUICK).recorded == 0
     assert content(path) == before
     assert runs(counted) == first
+    put(photographs, 2, first_seed=6)
+    assert go(photographs, counted).recorded == 2
 
 
 def test_times_that_did_not_settle_are_told_and_drop_nothing(photographs: Path, engines: Mapping[str, Engine]) -> None:
     done = go(photographs, engines, dataclasses.replace(QUICK, plan=Plan(half_width=1e-6, most_repeats=5)))
     assert (done.photographs, done.finished) == (6, True)
-    assert "100 % of the times did not settle within 0.0001 %" in str(done.noisy)
+    assert "did not settle within 0.0001 %" in str(done.noisy)
     assert go(photographs, engines, QUICK).noisy == done.noisy  # as long as the recording has these times
-
-
-def test_only_new_photographs_are_recorded(photographs: Path, path: Path, counted: dict[str, Counting]) -> None:
-    go(photographs, counted)
-    put(photographs, 2, first_seed=6)
-    assert go(photographs, counted).recorded == 2
-    assert runs(counted) == {"xs": 8, "s": 8}
-    assert len(rows(path, "SELECT 1 FROM photographs")) == 8
 
 
 def test_only_a_new_model_runs(photographs: Path, path: Path, counted: dict[str, Counting]) -> None:
@@ -248,16 +239,6 @@ def test_a_file_that_changes_between_reading_and_recording_is_not_mistaken(
     assert go(photographs, engines).photographs == 6
 
 
-def test_a_model_that_fails_loses_nothing_that_was_done(
-    photographs: Path, path: Path, engines: Mapping[str, Engine]
-) -> None:
-    failing = {"xs": Counting(engines["xs"]), "s": Counting(engines["s"], fails_after=4)}
-    with pytest.raises(EngineFailedError, match="s: out of memory"):
-        go(photographs, failing, dataclasses.replace(NO_TIMES, workers=1))
-    assert len(rows(path, "SELECT 1 FROM predictions")) == 8
-    assert go(photographs, engines).recorded == 2
-
-
 def test_numbers_that_float16_does_not_hold_are_refused(photographs: Path, engines: Mapping[str, Engine]) -> None:
     class Loud(Counting):
         def infer(self, *parts: np.ndarray) -> Output:
@@ -285,10 +266,3 @@ def test_stopped_in_any_phase_it_goes_on_later(
     one_call = path.with_name("one.db")
     record(one_call, BOTH, engines, found(photographs), QUICK)
     assert content(one_call) == content(path)
-
-
-def test_progress_ends_each_phase(photographs: Path, path: Path, engines: Mapping[str, Engine]) -> None:
-    told: list[Progress] = []
-    record(path, BOTH, engines, found(photographs), QUICK, told.append)
-    ends = {progress.phase: (progress.done, progress.total) for progress in told}
-    assert ends == {"reading": (6, 6), "recording": (6, 6), "timing": (4, 4)}

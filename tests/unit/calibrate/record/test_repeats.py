@@ -35,11 +35,7 @@ class Clock:
     [
         (1, 12.70620),
         (2, 4.30265),
-        (4, 2.77645),
-        (29, 2.04523),
         (30, 2.04227),
-        (31, 2.03951),
-        (49, 2.00958),
         (10**9, 1.95996),
     ],
 )
@@ -56,13 +52,6 @@ def test_the_interval_by_hand() -> None:
     # Mean 2, variance 1, standard error 1 / sqrt(3), t of 2 degrees of freedom 4.3027.
     assert (found.count, found.mean) == (3, 2.0)
     assert found.half_width == pytest.approx(4.302653 / math.sqrt(3), rel=1e-3)
-
-
-def test_steady_durations_settle_at_the_least_repeats() -> None:
-    clock = Clock()
-    found = repeat_by_turns({"s": clock.run("s", 10.0)}, Plan(least_repeats=5, most_repeats=50), clock)["s"]
-    assert (found.count, found.half_width) == (5, pytest.approx(0.0))
-    assert found.mean == pytest.approx(10.0)
 
 
 def test_restless_durations_are_repeated_until_the_interval_is_narrow() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -95,21 +94,6 @@ def test_what_a_kill_in_the_first_moment_left_is_begun_anew(tmp_path: Path) -> N
         open_to_read(path, OURS)
     create_or_open(path, OURS).close()
     open_to_read(path, OURS).close()
-
-
-def test_what_a_kill_within_sqlite_s_own_journal_left_is_put_right(path: Path, tmp_path: Path) -> None:
-    cut = tmp_path / "cut"
-    cut.mkdir()
-    with closing(sqlite3.connect(path, isolation_level=None)) as file:
-        file.execute("PRAGMA cache_size=1")  # so that pages reach the disk before the transaction ends
-        file.execute("BEGIN IMMEDIATE")
-        file.execute("UPDATE meta SET value = 'half' WHERE key = 'family'")
-        file.executemany("INSERT INTO skipped VALUES (?, 'reason')", [(f"{i:0500}",) for i in range(500)])
-        for left in path.parent.glob("recording.db*"):
-            shutil.copy(left, cut)
-        assert (cut / "recording.db-journal").stat().st_size
-    create_or_open(cut / "recording.db", OURS).close()
-    open_to_read(cut / "recording.db", OURS).close()
 
 
 def test_a_place_that_is_not_there_names_the_repair(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TypeVar
 
 import msgspec
 
@@ -22,6 +23,7 @@ from jetsel.calibrate.findings import (
 )
 from jetsel.wire import Criterion
 
+Part = TypeVar("Part", bound=msgspec.Struct)
 HOSTILE = "</title><script>alert('x')</script>\"'&<svg onload=alert(1)>{0}\udc80\x00"
 MODELS = ("xs", "s", "m", "l", "xl")
 POLICIES = {  # name -> top-1, top-5, mean time in ms
@@ -146,52 +148,23 @@ def hostile() -> Findings:
 
 def empty() -> Findings:
     """Findings with nothing in them: every list empty, everything that may be unknown unknown."""
-    chain = ChainStudy(
-        k=5,
-        k_accuracy={},
-        links=[],
-        distance_limit=None,
-        distance_confidence=[],
-        auc_cheapest=math.nan,
-        auc_confidence=math.nan,
-        chooser_ms=0.15,
-        chooser_bytes=0,
-        pays_below_ms=0.0,
+    chain = msgspec.structs.replace(
+        _emptied(_chain()), distance_limit=None, auc_cheapest=math.nan, auc_confidence=math.nan
     )
-    nothing = Comparison(
-        criterion="top1",
-        best_single="xl",
-        policies={},
-        bounds={},
-        optimal={},
-        steps=[],
-        chain=chain,
-        front=[],
-        reliability=[],
-        sentences=[],
-    )
-    return Findings(
-        decides="top1",
-        defaults={"top1": "cascade", "top5": "cascade"},
-        family="starter",
-        created="2026-11-21",
-        photographs=0,
-        skipped={},
-        left_out=[],
-        labels_from=None,
-        objective="time",
-        conditions={},
-        noisy=None,
-        costs_ms={},
-        models_sha256={},
-        winner="cascade",
-        rival="single:xl",
-        installed=False,
-        verdict="",
-        features=FeatureStudy(removed={}, importance={}, counts=[], chosen=[]),
-        comparisons={"top1": nothing},
-        differing=[],
-    )
+    nothing = msgspec.structs.replace(_emptied(comparison("top1")), chain=chain)
+    return msgspec.structs.replace(_emptied(findings()), comparisons={"top1": nothing}, installed=False)
+
+
+def _emptied(part: Part) -> Part:
+    """The same with all its lists and tables empty."""
+    changes: dict[str, object] = {}
+    for name in part.__struct_fields__:
+        value = getattr(part, name)
+        if isinstance(value, msgspec.Struct):
+            changes[name] = _emptied(value)
+        elif isinstance(value, list | dict):
+            changes[name] = type(value)()
+    return msgspec.structs.replace(part, **changes)
 
 
 def _steps() -> list[Step]:
