@@ -1,7 +1,4 @@
-"""The process that the fuzzer runs in: python -m tests.fuzz.worker AGAIN TARGET FINDINGS [options and folders].
-
-AGAIN: a program that starts this process again with other options, which libFuzzer does to minimise a corpus.
-"""
+"""The process that the fuzzer runs in: python -m tests.fuzz.worker TARGET FINDINGS [options and folders]."""
 
 from __future__ import annotations
 
@@ -15,13 +12,12 @@ from pathlib import Path
 import atheris
 
 from tests.fuzz.catalogue import target
-from tests.fuzz.outcome import FINDING
 from tests.fuzz.watch import Target, watched
 
 
 def main() -> None:
     """Fuzz until libFuzzer ends the process."""
-    again, name, findings, *options = sys.argv[1:]
+    program, name, findings, *options = sys.argv
     logging.disable()  # nobody reads it, and to write it takes longer than a run
     with atheris.instrument_imports(include=["jetsel", "tomllib", "zipfile"], enable_loader_override=False):
         chosen = target(name)
@@ -32,7 +28,7 @@ def main() -> None:
     mutation = getattr(chosen, "mutation", None)
     own = {} if mutation is None else {"custom_mutator": mutation(_of_bytes)}
     limit = f"-max_len={chosen.MAX_BYTES}"
-    atheris.Setup([again, limit, *options], _collecting(chosen.run, Path(findings), name), **own)
+    atheris.Setup([program, limit, *options], _collecting(chosen.run, Path(findings), name), **own)
     atheris.Fuzz()
 
 
@@ -58,7 +54,7 @@ def _collecting(run: Target, folder: Path, name: str) -> Target:
             path = folder / f"{name}-{hashlib.sha256(data).hexdigest()[:16]}"
             path.write_bytes(data)
             path.with_suffix(".txt").write_text(traceback.format_exc(), errors="replace")
-            print(f"{FINDING}{kind}: {str(error)[:200]!r}, see {path}", file=sys.stderr, flush=True)
+            print(f"FINDING {kind}: {str(error)[:200]!r}, see {path}", file=sys.stderr, flush=True)
 
     return one
 

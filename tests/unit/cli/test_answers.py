@@ -75,11 +75,6 @@ def test_a_row_says_who_answered_and_what_it_took(printed: Printed) -> None:
     assert lines[4] == "energy not known: no meter"
 
 
-def test_a_row_of_a_failure_says_why_on_one_line(printed: Printed) -> None:
-    row = printed(outcome(BusyError("the queue\nis full")))[-1]
-    assert row.split() == ["cat.jpg", "the", "queue", "is", "full", "-", "-", "-", "-", "-"]
-
-
 def test_names_that_look_like_markup_are_printed_as_they_are(printed: Printed) -> None:
     strange = msgspec.structs.replace(outcome().result, label="[bold]x[/]", model="[red]")  # type: ignore[type-var]
     row = printed(Outcome("[/a].jpg", 1.0, strange))[2]
@@ -111,18 +106,3 @@ def test_energy_is_marked_as_estimated(printed: Printed) -> None:
     estimated = outcome(energy_mj=12.34, energy_reason=None, energy_estimated=True)
     assert any("12.3 mJ (estimated" in line for line in details(estimated))
     assert printed(estimated)[2].split()[-1] == "~12.3"
-
-
-def test_what_is_out_of_its_conditions_is_told() -> None:
-    found = outcome(out_of_conditions=["idle power: another power mode"])
-    assert "  out of its conditions: idle power: another power mode" in details(found)
-    assert as_plain(found, explain=False)["out_of_conditions"] == ["idle power: another power mode"]
-
-
-def test_an_explanation_names_why_the_policy_decided_the_objective_and_the_budget() -> None:
-    budget = wire.BudgetStatus(7.5, 0, "nothing is left out")
-    told = wire.Explanation(None, None, [], 4, 2, "the request names it", "energy", budget)
-    lines = details(outcome(explanation=told))
-    assert "  the policy: the request names it" in lines
-    assert "  the calibration is to save energy" in lines
-    assert any(line.startswith("  the power budget: 7.5 W, level 0: ") for line in lines)

@@ -19,11 +19,6 @@ def printed(*results: Result) -> list[list[str]]:
     return [line.split() for line in out.file.getvalue().splitlines() if line.strip()]
 
 
-def test_where_nothing_was_metered_no_column_speaks_of_energy() -> None:
-    text = [word for line in printed(result("chain", 0.6, 0.8, 2.0, energy=False)) for word in line]
-    assert "mJ" not in text
-
-
 def test_energy_stands_beside_time_and_what_one_policy_lacks_is_unknown() -> None:
     chain = result("chain", 0.6, 0.8, 3.87)  # whose energy is 5.1 times its milliseconds, and just the best single's
     lost = msgspec.structs.replace(

@@ -81,7 +81,11 @@ def test_the_file_given_is_read_before_the_systems(tmp_path: Path, monkeypatch: 
         (b"\xff", "not UTF-8"),
         (b"[server", "not TOML"),
         (b"a = " + b"[" * 100_000, "not TOML"),
-        (b".".join([b"a"] * 20_000) + b" = 1", "not TOML|there is no such key|parts between dots"),
+        pytest.param(
+            b".".join([b"a"] * 20_000) + b" = 1",
+            "not TOML|there is no such key|parts between dots",
+            marks=pytest.mark.slow,
+        ),
         (b"#" * (settings.MAX_BYTES + 1), "larger than"),
         (None, "write one"),
     ],

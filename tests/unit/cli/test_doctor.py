@@ -63,13 +63,6 @@ def test_a_file_that_cannot_be_read_fails_and_the_defaults_stand_in(tmp_path: Pa
     assert "jetsel config" in (finding.repair or "")
 
 
-def test_no_daemon_is_a_warning_with_the_command_that_starts_one(tmp_path: Path) -> None:
-    told = found(daemon, server=Server(endpoint=f"ipc://{tmp_path}/none.sock"))
-    assert list(told) == ["answers"]
-    assert told["answers"].state == "warning"
-    assert "jetsel serve" in (told["answers"].repair or "")
-
-
 def test_the_socket_a_daemon_of_another_version_and_its_models_that_do_not_run_are_told(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with Peer(path, daemon_like) as peer:
@@ -97,15 +90,6 @@ def test_a_check_that_cannot_be_made_is_a_finding_and_the_others_go_on() -> None
 
 
 # The models.
-
-
-def test_the_models_and_their_calibration_are_told() -> None:
-    told = found(models)
-    assert {name: finding.state for name, finding in told.items()} == {
-        "family starter": "ok",
-        "calibration of starter": "ok",
-    }
-    assert told["calibration of starter"].said.startswith("shipped with the models")
 
 
 def test_a_broken_manifest_is_a_warning_and_a_broken_model_a_failure(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.cli.models.samples import Folder, Own
+from jetsel.cli.models.samples import Folder
 from jetsel.errors import BadImageError
 from jetsel.image import Limits
 from tests.system.daemons import drawn, encoded
@@ -43,22 +43,8 @@ def test_a_folder_without_photographs_is_refused(tmp_path: Path) -> None:
         Folder(tmp_path, 10, LIMITS, 64)
 
 
-def test_a_photograph_that_goes_meanwhile_is_named(tmp_path: Path) -> None:
-    put(tmp_path, "1.jpg")
-    found = Folder(tmp_path, 10, LIMITS, 64)
-    (tmp_path / "1.jpg").unlink()
-    with pytest.raises(BadImageError, match=r"1\.jpg: cannot be read any more.*put it back"):
-        list(found)
-
-
 def test_a_file_is_read_no_further_than_it_is_accepted(tmp_path: Path) -> None:
     put(tmp_path, "1.jpg")
     with (tmp_path / "endless.jpg").open("wb") as file:
         file.truncate(1 << 40)  # a terabyte that takes no room on the disk, and would take it in memory
     assert Folder(tmp_path, 10, LIMITS, 64).source == f"1 photographs of {tmp_path}, 1 left out"
-
-
-def test_jetsel_has_some_of_its_own() -> None:
-    own = Own(LIMITS, 64)
-    assert own.source.startswith("2 pictures drawn by jetsel")
-    assert len(list(own)) == len(own) >= 2

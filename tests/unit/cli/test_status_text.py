@@ -7,8 +7,7 @@ import pytest
 from rich.console import Console
 
 from jetsel import wire
-from jetsel.cli.status_text import duration, family_lines, general_lines, headline, models_table, stages_table
-from jetsel.cli.terminal import milliseconds
+from jetsel.cli.status_text import family_lines, general_lines, headline, models_table, stages_table
 from tests.unit.client.peer import Seen, status
 
 REPLY = status(Seen(wire.Status(1, "x"), None))
@@ -21,12 +20,6 @@ def test_the_daemon_as_a_whole_is_told_in_a_headline_and_lines() -> None:
     assert headline(loading).startswith("jetsel 9.9.9 is loading (building 2 of 5): process 4711")
     quiet = msgspec.structs.replace(REPLY, requests={}, lost_replies=0)
     assert general_lines(quiet) == ["requests: none yet"]
-
-
-def test_the_queue_stands_beside_its_limits() -> None:
-    queue = wire.QueueStatus(3, 2, 2, 1_500_000, 7_000_000, 128, 64_000_000, 100_000_000)
-    told = general_lines(msgspec.structs.replace(REPLY, in_queue=5, queue=queue))
-    assert told[1].split("; ") == ["queue: 5 of 128 requests, 3 waiting", "1.5 of 64 MB, 7.0 of 100 megapixels"]
 
 
 @pytest.mark.parametrize(
@@ -104,18 +97,3 @@ def test_a_family_tells_its_calibration_s_hash_and_how_many_answers_took_more_th
     told = family_lines(family)
     assert told[0].startswith("escalated: 2 of 8 ")
     assert told[-1].endswith("calibration: number 3 (to save time, sha256 0123456789ab)")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [(0, "0 s"), (59.9, "59 s"), (60, "1 min"), (3661, "1 h 1 min"), (93_784, "1 d 2 h"), (86_401, "1 d 1 s")],
-)
-def test_a_time_span_has_its_two_largest_units(seconds: float, expected: str) -> None:
-    assert duration(seconds) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"), [(None, "-"), (0.0123, "0.01"), (9.876, "9.88"), (12.345, "12.3"), (123.45, "123")]
-)
-def test_a_time_has_three_digits_that_mean_something(value: float | None, expected: str) -> None:
-    assert milliseconds(value) == expected

@@ -57,9 +57,3 @@ def test_another_daemon_is_counted_since_its_start() -> None:
     restarted = replace(FIRST, pid=FIRST.pid + 1, uptime_s=4.0, requests={"ok": 2})
     for before in (None, FIRST):
         assert shown(before, restarted)[1] == "now: 0.5 requests/s since the start: 0.5 ok"
-
-
-def test_a_daemon_that_is_gone_is_told_of_above_what_was_seen_last() -> None:
-    lines = shown(None, FIRST, gone="nobody listens")
-    assert lines[1].endswith("nobody listens")
-    assert any(line.startswith("requests: 10 ok") for line in lines)

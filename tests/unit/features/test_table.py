@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jetsel.features import FEATURES, NAMES, PAPER_SEVEN, View, extract, table, table_hash
+from jetsel.features import FEATURES, NAMES, extract, table, table_hash
 
 # Table 2 of the paper, written out.
 TABLE_2 = """
@@ -44,11 +44,6 @@ def test_the_names_are_those_of_table_2():
     assert tuple(TABLE_2.split()) == NAMES
     assert len(NAMES) == 29
     assert len(set(NAMES)) == 29
-
-
-def test_the_papers_seven_are_known():
-    assert len(PAPER_SEVEN) == 7
-    assert set(PAPER_SEVEN) < set(NAMES)
 
 
 @settings(deadline=None)
@@ -98,23 +93,6 @@ def test_strided_and_read_only_arrays_are_taken():
 def test_another_kind_of_array_is_refused(array):
     with pytest.raises(ValueError, match=r"\(height, width, 3\) of uint8"):
         extract(array)
-
-
-def test_an_unknown_name_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"sharpness.*n_keypoints.*hue7"):
-        extract(np.zeros((4, 4, 3), np.uint8), ("contrast", "sharpness"))
-
-
-def test_only_what_is_asked_for_is_computed_and_only_once():
-    view = View(image_of(64, 64, "noise", 0))
-    functions = {feature.name: feature.function for feature in FEATURES}
-    functions["avg_brightness"](view)
-    assert set(vars(view)) == {"bgr", "small", "gray", "gray_moments"}
-    functions["hue1"](view)
-    shares = view.hues
-    functions["hue7"](view)
-    assert view.hues is shares
-    assert "edges" not in vars(view)
 
 
 def test_the_hash_changes_with_the_version_the_names_and_the_units(monkeypatch):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import struct
 
 import cv2
 import numpy as np
 import pytest
 from PIL import Image
 
-from jetsel.errors import BadImageError
 from jetsel.image import decode
 from tests.unit.image.files import (
     ANIMATED,
@@ -70,18 +68,6 @@ def test_the_default_image_of_an_animated_png_is_the_photograph(is_first_frame):
     frames[0].save(file, "PNG", append_images=[frames[1], frames[0]], **options)
     assert b"acTL" in file.getvalue()
     np.testing.assert_array_equal(decode(file.getvalue(), LIMITS, WHOLE).bgr, noise(40, 30))
-
-
-def test_a_damaged_animation_is_refused():
-    junk = b"JUNK" + struct.pack("<I", 1 << 20)
-    for data in (
-        animation(8, 8),
-        animation(8, 8, webp_chunk(b"ANMF", bytes(16))),
-        animation(8, 8, frame(noise(8, 8), left=2)),
-        animation(8, 8, frame(noise(8, 8), before=junk)),
-    ):
-        with pytest.raises(BadImageError):
-            decode(data, LIMITS, WHOLE)
 
 
 def test_chunks_of_an_animation_do_not_make_a_still_png_one():

@@ -16,7 +16,6 @@ from tests.unit.image.files import (
     canvas,
     drawing,
     encoded,
-    flat_jpeg,
     noise,
     png,
     png_chunk,
@@ -56,15 +55,6 @@ def test_lossless_formats_give_back_every_pixel(extension):
 def test_lossy_formats_come_close(extension, params):
     bgr = cv2.GaussianBlur(drawing(120, 90), (0, 0), 3)
     assert_is(decode(encoded(extension, bgr, *params), LIMITS, WHOLE), bgr, tolerance=12)
-
-
-@pytest.mark.parametrize("components", [1, 3, 4])  # grey, YCbCr, and CMYK as OpenCV turns it into BGR
-def test_a_jpeg_built_by_hand_is_one_flat_colour(components):
-    photograph = decode(flat_jpeg(components), LIMITS, WHOLE)
-    assert photograph.bgr.shape == (8, 8, 3)
-    assert len(np.unique(photograph.bgr.reshape(-1, 3), axis=0)) == 1
-    if components < 4:
-        assert photograph.bgr[0, 0].tolist() == [128, 128, 128]
 
 
 def test_a_grey_jpeg_and_a_grey_png_have_three_equal_channels():
@@ -167,14 +157,6 @@ def test_a_jpeg_is_reduced_as_far_as_its_shorter_side_allows(needed_px, shape):
     photograph = decode(data, LIMITS, needed_px)
     assert photograph.bgr.shape == (*shape, 3)
     assert (photograph.width_px, photograph.height_px) == (161, 120)
-
-
-def test_the_scale_depends_on_the_file_and_the_family_alone():
-    data = encoded(".jpg", drawing(400, 300))
-    first = decode(data, LIMITS, 64)
-    assert first.bgr.shape == (75, 100, 3)
-    for again in (decode(memoryview(data), LIMITS, 64), decode(data, type(LIMITS)(len(data), 120_000), 64)):
-        np.testing.assert_array_equal(again.bgr, first.bgr)
 
 
 def test_only_jpeg_is_reduced():

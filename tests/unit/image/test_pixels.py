@@ -51,13 +51,6 @@ def test_nv12_is_bt601_in_video_range_at_every_stride(size):
     assert np.abs(bgr - expected).max() <= 1.5
 
 
-def test_nv12_by_hand():
-    # one block of 2 x 2: black, white, and two greys in video range, without colour
-    data = bytes((16, 235, 126, 126, 128, 128))
-    bgr = from_pixels(data, Pixels("nv12", 2, 2, 2), LIMITS).bgr
-    assert bgr.tolist() == [[[0] * 3, [255] * 3], [[128] * 3, [128] * 3]]
-
-
 def test_bgr8_without_padding_is_a_read_only_view_and_everything_else_a_copy():
     data = bytearray(range(24))
     view = from_pixels(memoryview(data), Pixels("bgr8", 4, 2, 12), LIMITS).bgr

@@ -124,6 +124,11 @@ DAMAGED = {
     "PNG with a chunk that no decoder may pass over": png(3, 1, 8, 2, RGB_ROW, before=png_chunk(b"NEWS", b"")),
     "PNG chunks without end": png(3, 1, 8, 2, RGB_ROW, before=png_chunk(b"tEXt", b"a\0") * 70_000),
     "WebP without picture": riff(canvas(8, 8)),
+    "WebP animation without a frame": animation(8, 8),
+    "WebP frame without a picture": animation(8, 8, webp_chunk(b"ANMF", bytes(16))),
+    "WebP frame with a chunk past its end": animation(
+        8, 8, frame(noise(8, 8), before=b"JUNK" + struct.pack("<I", 1 << 20))
+    ),
     "WebP of a small canvas": animation(2, 2, frame(drawing(8, 8))),
     "WebP chunk past the end": riff(LOSSLESS + b"JUNK" + struct.pack("<I", 500) + bytes(600))[:-300],
     "WebP that begins with another chunk": riff(webp_chunk(b"JUNK", bytes(8)) + LOSSLESS),

@@ -8,7 +8,7 @@ import pytest
 
 from jetsel.errors import ManifestError
 from jetsel.zoo import Labels
-from jetsel.zoo.label_files import labels_file, table_of
+from jetsel.zoo.label_files import labels_file
 from tests.unit.zoo.making import LABELS
 
 
@@ -40,10 +40,6 @@ def test_classes_of_one_name_are_told_apart_by_their_number(tmp_path: Path) -> N
     assert found.names == ("crane", "tabby", "crane")
 
 
-def test_digits_are_their_own_identifiers_in_any_order(tmp_path: Path) -> None:
-    assert labels(tmp_path, "1\n0\n").wnids == ("1", "0")
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -61,12 +57,3 @@ def test_what_is_no_list_of_classes_is_refused(tmp_path: Path, content: str | by
     with pytest.raises(ManifestError, match=said) as raised:
         labels(tmp_path, content)
     assert "classes.txt" in str(raised.value)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match=r"nowhere.txt: cannot be read: No such file"):
-        labels_file(tmp_path / "nowhere.txt")
-
-
-def test_names_that_come_from_elsewhere() -> None:
-    assert table_of(["tench", "crane", "crane"], "net") == b"tench\ttench\ncrane (1)\tcrane\ncrane (2)\tcrane\n"

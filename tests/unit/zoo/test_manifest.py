@@ -38,10 +38,6 @@ def test_every_key_arrives(tmp_path: Path) -> None:
     assert (manifest.source, manifest.notice) == ("made by a test", None)
 
 
-def test_a_model_without_an_embedding(tmp_path: Path) -> None:
-    assert read(tmp_path, outputs=["logits"], embedding_width=None).embedding_width is None
-
-
 INPUT = described()["input"]
 WRONG = {
     "name": ("Small", "small/er", "", "small\n", "a" * 65),
@@ -76,31 +72,6 @@ def test_a_manifest_has_a_cost(tmp_path: Path) -> None:
     assert read(tmp_path, multiply_accumulates=..., latency_ms=4.5).cost_ms == 4.5
     with pytest.raises(ManifestError, match="latency_ms"):
         read(tmp_path, multiply_accumulates=...)
-
-
-def test_an_unknown_key_is_refused_with_the_keys_there_are(tmp_path: Path) -> None:
-    with pytest.raises(
-        ManifestError, match=r"flops: Object contains unknown field `flops`; its keys are name, version"
-    ):
-        read(tmp_path, flops=12)
-
-
-def test_the_key_inside_input_is_named_with_its_path(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match=r"input\.mean\[1\]: Expected `float`, got `str`"):
-        read(tmp_path, input=described()["input"] | {"mean": [0.5, "0.5", 0.5]})
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"name": "small"} trailing'])
-def test_what_is_no_manifest_is_refused(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "odd.json"
-    path.write_bytes(content)
-    with pytest.raises(ManifestError, match=r"odd\.json: "):
-        read_manifest(path)
-
-
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match=r"none\.json: cannot be read: No such file"):
-        read_manifest(tmp_path / "none.json")
 
 
 def test_every_key_has_an_example() -> None:

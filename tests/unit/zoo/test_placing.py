@@ -11,7 +11,7 @@ from jetsel.errors import ManifestError
 from jetsel.zoo import Model, scan, verify
 from jetsel.zoo.manifest import manifest_of
 from jetsel.zoo.placing import put, take_out, workplace
-from tests.unit.zoo.making import LABELS, WHOLE, described, put_model
+from tests.unit.zoo.making import LABELS, WHOLE, described
 
 OTHER = WHOLE + b"\x08\x07"
 
@@ -35,14 +35,6 @@ def models(folder: Path) -> dict[str, Model]:
 
 def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
-
-
-def test_a_model_is_its_manifest_weights_and_labels(tmp_path: Path) -> None:
-    folder = tmp_path / "models"
-    assert place(folder, "small") == folder / "pets.small.json"
-    model = models(folder)["small"]
-    assert model.path.read_bytes() == WHOLE
-    assert names(folder) == {"pets.small.json", model.manifest.file, "pets.tsv"}
 
 
 def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
@@ -75,12 +67,6 @@ def test_one_in_the_place_of_another_takes_its_weights_away(tmp_path: Path) -> N
     new.path.write_bytes(b"damaged")
     place(tmp_path, "small", replaced=new, weights=OTHER)
     assert models(tmp_path)["small"].manifest == new.manifest
-
-
-def test_the_replaced_ones_own_names_are_kept_or_cleared(tmp_path: Path) -> None:
-    put_model(tmp_path, name="small")
-    place(tmp_path, "small", replaced=models(tmp_path)["small"])
-    assert names(tmp_path) == {"small.json", models(tmp_path)["small"].manifest.file, "pets.tsv"}
 
 
 def test_labels_stay_while_a_model_uses_them(tmp_path: Path) -> None:
