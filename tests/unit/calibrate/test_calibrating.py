@@ -98,8 +98,6 @@ def test_what_was_found_is_complete(found: Calibrated) -> None:
         assert comparison.sentences
         assert comparison.steps
         assert [one.model for one in comparison.reliability] == list(COSTS_MS)
-        assert [point[:2] for point in comparison.front] == sorted(point[:2] for point in comparison.front)
-        assert sum(comparison.optimal.values()) <= 1
     assert findings.comparisons["top1"].best_single == "l"
     assert findings.comparisons["top1"].optimal["s"] > 0.5
     assert findings.differing

@@ -68,11 +68,6 @@ def test_the_interval_of_a_mean_by_hand() -> None:
     assert (found.low, found.high) == pytest.approx((2.5 - half, 2.5 + half))
 
 
-def test_one_value_alone_says_nothing_of_the_mean() -> None:
-    found = mean_interval(np.array([3.0]))
-    assert (found.low, found.high) == (-np.inf, np.inf)
-
-
 def test_the_geometric_mean_over_folds_by_hand() -> None:
     # Shares of 1/4 and of 1 in folds of four and of two: sqrt(1/4), whatever their sizes.
     correct, fold_of = np.array([1, 0, 0, 0, 1, 1], bool), np.array([3, 3, 3, 3, 7, 7])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, replay, replay_all
-from jetsel.engines import Output, Place
+from jetsel.engines import Output
 from jetsel.errors import InDoubtError
 from jetsel.policies import Decision, Evidence, Policy
 from jetsel.policies.cascade import Cascade
@@ -22,28 +22,22 @@ from jetsel.runtime import Driver, Flight, Lane
 from jetsel.wire import Criterion
 from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, of_two_classes
 from tests.unit.premodel.fitted import fit_chain
+from tests.unit.runtime.driving import TableEngine
 
 TEMPERATURES = {"s": 0.8, "m": 1.5, "l": 2.0}
 EVEN = dict.fromkeys(TEMPERATURES, 1.0)
 
 
-class RecordedEngine:
+class RecordedEngine(TableEngine):
     """Answers what the model said of the photograph whose number is its input."""
 
-    concurrency, max_batch = 1, None
-    unavailable, is_returning, is_stale, returns_within_s = None, False, False, 0.0
-
     def __init__(self, name: str, logits: NDArray[np.float32]) -> None:
-        self.name = name
-        self.place = Place()
+        super().__init__(name, 0.0)
         self._logits = logits
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
         (batch,) = parts
         return Output(self._logits[batch[:, 0, 0, 0].astype(int)], None, None)
-
-    def close(self) -> None:
-        pass
 
 
 def driven(policy: Policy, recording: Recording, photograph: int, criterion: Criterion, fallback: str | None) -> Flight:
@@ -108,12 +102,6 @@ def test_a_cascade_by_hand() -> None:
     assert found.ran.tolist() == [[True, False], [True, False], [True, True], [True, True]]
     assert not found.in_doubt.any()
     assert found.choice_ms > 0
-
-
-@given(seed=st.integers(0, 1000))
-def test_the_first_five_are_what_the_recording_calls_right(seed: int) -> None:
-    recording = drawn(seed)
-    assert run(Single("m"), recording).is_top5.tolist() == recording.right("top5")[:, 1].tolist()
 
 
 def doubtful() -> tuple[ChainPolicy, Recording]:

@@ -7,7 +7,6 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jetsel.calibrate.metrics import mean_interval, share_interval
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run
 from jetsel.calibrate.results import Judge
@@ -63,16 +62,6 @@ def test_a_policy_by_hand() -> None:
     assert found.missed == pytest.approx(1 / 6)  # 1: s would have been right
     assert found.geometric_mean == pytest.approx((1 * 1 / 3) ** 0.5)
     assert (found.energy_mj, found.energy_reason) == (None, "no sensor here")
-
-
-def test_the_intervals_are_of_the_answers_and_of_the_mean_time() -> None:
-    found = judge().result("chain", of(CHOSEN))
-    assert found.top1_interval == share_interval(np.array([1, 0, 1, 1, 1, 0], bool))
-    assert found.top5_interval == share_interval(np.ones(6, bool))
-    assert found.time_interval == mean_interval(np.array([1, 3, 3, 1, 10, 10]) + 2.5)
-    groups = np.array([0, 1, 0, 0, 0, 1])
-    grouped = judge(dataclasses.replace(SIX, groups=groups)).result("chain", of(CHOSEN))
-    assert grouped.top1_interval == share_interval(np.array([1, 0, 1, 1, 1, 0], bool), groups) != found.top1_interval
 
 
 def test_the_ratios_by_hand() -> None:

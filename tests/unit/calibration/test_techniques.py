@@ -44,16 +44,6 @@ def test_all_techniques_and_all_mixes_are_right_where_features_tell() -> None:
         assert alternative.time_ms == pytest.approx(SPENT_MS.mean() + alternative.choice_ms)
 
 
-def test_in_doubt_the_fallback_answers() -> None:
-    votes = TOLD.copy()
-    votes[0] = False  # at the first place nobody is the optimum
-    found = compare(TOLD, votes, fallback=3)
-    assert {alternative.accuracy for alternative in found.values()} == {0.75}
-    right = TOLD.copy()
-    right[0, 3] = True
-    assert {alternative.accuracy for alternative in compare(right, votes, fallback=3).values()} == {1.0}
-
-
 def test_what_is_held_out_teaches_nothing() -> None:
     # In each of two folds the places mean the opposite: what the other teaches is always wrong.
     place, fold_of = np.arange(80) % 2, np.arange(80) // 2 % 2

@@ -53,14 +53,6 @@ def test_a_model_that_is_always_or_never_right_needs_no_trees() -> None:
     assert never == pytest.approx(0, abs=1e-5)
 
 
-def test_where_every_model_is_always_or_never_right_there_are_no_trees_at_all() -> None:
-    trees = grow(np.zeros((5, 3), np.float32), np.array([[True, False]] * 5))
-    assert trees is not None
-    assert len(trees.root) == 0
-    assert fault(trees, 3, 2) is None
-    assert chances(trees, np.zeros(3, np.float32)) == pytest.approx([1, 0], abs=1e-5)
-
-
 def test_a_model_that_is_wrong_on_one_photograph_of_very_many() -> None:
     features = np.arange(10_001, dtype=np.float32)[:, None]
     trees = grow(features, features > 0)

@@ -9,7 +9,7 @@ from jetsel.errors import DeadlineError, InDoubtError, ModelUnavailableError
 from jetsel.policies.capped import capped
 from jetsel.policies.cascade import Cascade
 from jetsel.policies.chain import ChainPolicy
-from jetsel.policies.policy import Evidence, OutOfTime, Policy, Prediction, Run
+from jetsel.policies.policy import Decision, Evidence, OutOfTime, Policy, Prediction, Run, Steps
 from jetsel.policies.single import Single
 from jetsel.premodel import Chain, Neighbours, Scaling
 from tests.unit.policies.stepping import ended
@@ -95,6 +95,23 @@ def test_what_the_policy_does_not_catch_ends_it_as_before(signal: Exception) -> 
     next(steps)
     with pytest.raises(type(signal)):
         steps.throw(signal)
+
+
+class Both:
+    """Runs two models together, and takes the second."""
+
+    name, models, first, features = "both", ("s", "l"), ("s", "l"), ()
+
+    def __call__(self, photo: Evidence) -> Steps:
+        _, second = yield Run(("s", "l"), "two ask each other")
+        return Decision(second, "the second knows best")
+
+
+def test_a_policy_that_asks_for_several_at_once_is_answered_by_the_stand_in_alone() -> None:
+    steps = capped(Both(), MODELS, 1, WHY)(NOTHING)
+    assert next(steps).models == ("m",)
+    decision = ended(steps, said("m", 0.7))
+    assert (decision.seen.model, "m stands in" in decision.because) == ("m", True)
 
 
 @pytest.mark.parametrize(

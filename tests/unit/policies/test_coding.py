@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import re
 import zipfile
 from pathlib import Path
@@ -97,12 +96,6 @@ def test_every_flipped_byte_and_truncation_is_refused(saved: Path, name: str) ->
 def test_a_missing_file_is_named(saved: Path, name: str) -> None:
     (saved / name).unlink()
     refused(saved, f"{name}: no such file; recalibrate")
-
-
-def test_a_pipe_in_place_of_a_file_does_not_hang(saved: Path) -> None:
-    (saved / ARRAYS).unlink()
-    os.mkfifo(saved / ARRAYS)
-    refused(saved, "it is no file")
 
 
 @pytest.mark.parametrize(

@@ -92,13 +92,5 @@ def test_at_every_price_nothing_of_two_rungs_beats_what_is_fitted(averaged: bool
         assert max(right - price * cost for right, cost in fitted) == pytest.approx(max(values))
 
 
-@given(seed=st.integers(0, 100), budget=st.floats(0.1, 1.5))
-def test_a_budget_is_kept_and_more_of_it_is_no_worse(seed: int, budget: float) -> None:
-    heard = voices(drawn(seed, photographs=40))
-    (right, cost), (more, _) = (judged(one, heard) for one in fit_cascades(heard, [budget, budget + 0.2]))
-    assert cost <= budget * COSTS_MS["l"]
-    assert more >= right
-
-
 def test_where_no_budget_is_kept_the_fastest_is_taken() -> None:
     assert fit_cascades(voices(drawn(1)), [0.01]) == [Fitted((0,), (0.0,))]

@@ -77,29 +77,6 @@ def test_of_equal_costs_the_first_column_is_the_optimum() -> None:
     assert optimum_votes(right, [4, 4, 4]).tolist() == [[True, False, False], [False, True, False]]
 
 
-@pytest.mark.parametrize("costs", [[1, 2], [1, 2, 3, 4], [1, 2, np.nan]])
-def test_costs_that_do_not_fit_are_refused(costs: list[float]) -> None:
-    with pytest.raises(ValueError, match="one cost is needed for each column"):
-        optimum_votes(np.ones((2, 3), bool), costs)
-
-
-def test_parts_that_do_not_fit_are_refused() -> None:
-    neighbours = Neighbours(np.zeros((4, 2), np.float32))
-    scaling = Scaling(np.zeros(2, np.float32), np.ones(2, np.float32))
-    with pytest.raises(ValueError, match=r"votes are \(4, 2\)"):
-        Chain(MODELS, np.zeros((4, 2), bool), neighbours, scaling, 3)
-    with pytest.raises(ValueError, match="k is 5"):
-        Chain(MODELS, np.zeros((4, 3), bool), neighbours, scaling, 5)
-    with pytest.raises(ValueError, match="scaling knows 1"):
-        Chain(
-            MODELS,
-            np.zeros((4, 3), bool),
-            neighbours,
-            Scaling(np.zeros(1, np.float32), np.ones(1, np.float32)),
-            3,
-        )
-
-
 @settings(deadline=None, max_examples=25)
 @given(
     seed=st.integers(0, 2**32 - 1),

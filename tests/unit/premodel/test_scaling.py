@@ -36,9 +36,3 @@ def test_the_widest_range_of_float32_does_not_overflow() -> None:
 def test_a_range_that_is_none_is_refused(minimum: list[float], maximum: list[float]) -> None:
     with pytest.raises(ValueError, match="minimum"):
         Scaling(np.array(minimum, np.float32), np.array(maximum, np.float32))
-
-
-@pytest.mark.parametrize("shape", [(0, 3), (3,)])
-def test_no_photographs_are_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="at least one photograph"):
-        fit_scaling(np.zeros(shape, np.float32))

@@ -18,12 +18,6 @@ def test_shares_by_hand() -> None:
     assert Shares(Neighbours(POINTS), TABLE, 1).of(np.array([1.2], np.float32)).tolist() == [1, 1]
 
 
-@pytest.mark.parametrize(("rows", "k"), [(4, 0), (4, 5), (3, 1)])
-def test_what_does_not_fit_is_refused(rows: int, k: int) -> None:
-    with pytest.raises(ValueError, match=f"4 points, {rows} rows and k {k} do not fit"):
-        Shares(Neighbours(POINTS), TABLE[:rows], k)
-
-
 @pytest.mark.parametrize(
     ("price", "best"),
     [

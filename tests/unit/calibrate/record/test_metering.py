@@ -234,14 +234,6 @@ def test_energy_that_cannot_be_told_from_nothing_is_unknown(
     assert "cannot be told from nothing" in (times.energy_reason or "")
 
 
-def test_energies_that_did_not_settle_are_called_noisy(
-    photographs: Path, path: Path, engines: Mapping[str, Engine]
-) -> None:
-    swinging = Steady(Reading(1e4, None, 100), Reading(3e4, None, 100))
-    done = record(path, BOTH, engines, found(photographs), options(swinging))
-    assert "of the energies did not settle within 5 %" in (done.noisy or "")
-
-
 def test_energies_of_another_machine_and_of_other_weights_are_dropped(
     photographs: Path, path: Path, engines: Mapping[str, Engine]
 ) -> None:

@@ -7,7 +7,6 @@ import re
 import sys
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
-from itertools import pairwise
 
 import msgspec
 import pytest
@@ -93,13 +92,6 @@ def test_identifiers_are_unique_and_links_lead_somewhere(page: str) -> None:
     assert len(identifiers) == len(set(identifiers))
     names = ("aria-labelledby", "aria-describedby", "href", "xlink:href")
     assert {value.removeprefix("#") for _, a in tags for n in names if (value := a.get(n))} <= set(identifiers)
-
-
-def test_headings_descend_one_level_at_a_time(page: str) -> None:
-    levels = [int(tag[1]) for tag, _ in Reader(page).tags if re.fullmatch("h[1-6]", tag)]
-    assert levels[0] == 1
-    assert levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
 def numbers(comparison: Comparison) -> list[str]:
