@@ -17,7 +17,8 @@ from jetsel.calibrate.fit.soundness import STEPS, fit_soundness, non_increasing
 def test_pooling_is_the_best_non_increasing_sequence(pairs: list[tuple[int, int]]) -> None:
     values, weights = [value / 8 for value, _ in pairs], [float(weight) for _, weight in pairs]
     found = non_increasing(np.array(values), np.array(weights))
-    theirs = IsotonicRegression(increasing=False).fit_transform(np.arange(len(values)), values, weights)
+    places = np.arange(len(values))
+    theirs = IsotonicRegression(increasing=False).fit(places, values, weights).predict(places)
     assert found.tolist() == pytest.approx(theirs.tolist())
 
 
