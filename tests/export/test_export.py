@@ -12,9 +12,18 @@ from onnx import numpy_helper
 
 from calibration.starter.export import casts_after_load, outputs_of, store_half, to_onnx
 from calibration.starter.nets import SHAPES, Net
-from jetsel.errors import ManifestError
 from jetsel.zoo.onnx_model import read_model
-from tests.export.nets import untrained
+
+
+def untrained(name: str) -> Net:
+    """A network of 100 classes, its normalisations not at their defaults: folding those would prove nothing."""
+    torch.manual_seed(0)
+    net = Net(SHAPES[name], 100)
+    with torch.no_grad():
+        for key, tensor in net.state_dict().items():
+            if "running" in key or tensor.ndim == 1:
+                tensor.uniform_(0.3, 0.7)
+    return net.eval()
 
 
 @pytest.fixture(params=sorted(SHAPES))
@@ -49,13 +58,6 @@ def test_the_file_is_small_plain_and_cast_once(net: Net, tmp_path: Path) -> None
     read_model(path)
 
 
-def test_the_same_network_exports_to_the_same_bytes(tmp_path: Path) -> None:
-    once, again = (
-        store_half(to_onnx(untrained("xs"), tmp_path / name)).SerializeToString(deterministic=True) for name in "ab"
-    )
-    assert once == again
-
-
 def test_a_weight_that_float16_cannot_hold_is_refused(tmp_path: Path) -> None:
     model = to_onnx(untrained("xs"), tmp_path / "whole.onnx")
     tensor = next(tensor for tensor in model.graph.initializer if len(tensor.dims) > 1)
@@ -64,13 +66,3 @@ def test_a_weight_that_float16_cannot_hold_is_refused(tmp_path: Path) -> None:
     tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
     with pytest.raises(SystemExit, match="too large for float16"), np.errstate(over="ignore"):
         store_half(model)
-
-
-def test_weights_that_the_onnx_package_puts_elsewhere_are_noticed(tmp_path: Path) -> None:
-    model = to_onnx(untrained("xs"), tmp_path / "whole.onnx")
-    onnx.save(model, str(tmp_path / "parted.onnx"), save_as_external_data=True, location="w.data", size_threshold=0)
-    assert (tmp_path / "w.data").exists()
-    with pytest.raises(ManifestError, match="another file"):
-        read_model(tmp_path / "parted.onnx")
-    onnx.save(onnx.load(str(tmp_path / "parted.onnx")), str(tmp_path / "again.onnx"))  # the repair that the error names
-    read_model(tmp_path / "again.onnx")

@@ -1,13 +1,9 @@
-"""Published weights are fetched whole from a file server, exported so that ONNX Runtime answers as torch, and added."""
+"""Published weights are fetched whole, exported so that ONNX Runtime answers as torch, and added."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import threading
-from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -77,27 +73,11 @@ def test_a_network_that_ends_in_no_linear_layer_has_no_embedding(tmp_path: Path)
     assert np.abs(found - example.logits).max() <= 1e-4 * np.abs(example.logits).max()
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def published(tmp_path: Path) -> Path:
-    """The folder that the file server serves."""
+    """The folder that weights are published in."""
     (tmp_path / "published").mkdir()
     return tmp_path / "published"
-
-
-@pytest.fixture
-def server(published: Path) -> Iterator[str]:
-    """The address of a file server on this machine."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(published))) as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{running.server_port}"
-        running.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -136,11 +116,11 @@ def models(folder: Path) -> dict[str, Model]:
 
 
 def test_a_model_is_pulled_with_all_that_was_published_of_it(
-    server: str, published: Path, own: Path, monkeypatch: pytest.MonkeyPatch
+    published: Path, own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     net = untrained("mobilenet_v3_small")
     file = publish(published, "mobilenet_v3_small", net.state_dict(), monkeypatch)
-    said = json.loads(pull("torchvision:mobilenet_v3_small", "--from", f"{server}/", "--json"))
+    said = json.loads(pull("torchvision:mobilenet_v3_small", "--from", f"{published.as_uri()}/", "--json"))
     model = models(own)["mobilenet_v3_small"]
     manifest, spec = model.manifest, model.manifest.input
     assert (manifest.family, said["classes"]) == ("imagenet1k", 1000)
@@ -170,19 +150,6 @@ def test_a_model_is_pulled_with_all_that_was_published_of_it(
     )
 
 
-def test_a_second_model_of_the_same_classes_joins_the_family(
-    server: str, published: Path, own: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("mobilenet_v3_small", "squeezenet1_1"):
-        publish(published, name, untrained(name).state_dict(), monkeypatch)
-        assert f"added {name} 1.0.0 to family imagenet1k" in pull(f"torchvision:{name}", "--from", server)
-    assert models(own).keys() == {"mobilenet_v3_small", "squeezenet1_1"}
-    assert models(own)["squeezenet1_1"].manifest.outputs == ("logits",)
-    before = torch.hub.get_dir()
-    assert "say --replace" in pull("torchvision:squeezenet1_1", "--from", server, status=1)
-    assert torch.hub.get_dir() == before
-
-
 class Evil:
     """What runs a command when an unpickler that is not careful reads it."""
 
@@ -194,11 +161,11 @@ class Evil:
 
 
 def test_a_checkpoint_never_runs_code(
-    server: str, published: Path, own: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    published: Path, own: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     state = untrained("mobilenet_v3_small").state_dict()
     publish(published, "mobilenet_v3_small", {**state, "more": Evil(tmp_path / "ran")}, monkeypatch)
-    assert "holds no weights" in pull("torchvision:mobilenet_v3_small", "--from", server, status=1)
+    assert "holds no weights" in pull("torchvision:mobilenet_v3_small", "--from", published.as_uri(), status=1)
     assert not (tmp_path / "ran").exists()
     assert not own.exists()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import zlib
 from pathlib import Path
 
@@ -11,12 +10,8 @@ import pytest
 from tests.system.daemons import Connect, Daemon, Start
 from tests.unit.image.files import (
     ANIMATED,
-    animation,
     bmp,
     canvas,
-    drawing,
-    encoded,
-    flat_jpeg,
     frame,
     jpeg_segment,
     noise,
@@ -24,53 +19,34 @@ from tests.unit.image.files import (
     png_chunk,
     riff,
 )
-from tests.unit.image.test_bombs import EIGHT_MB, ROW, SMALL, TEXTS, profile, zeros
+from tests.unit.image.test_bombs import EIGHT_MB, ROW, SMALL, TEXTS, zeros
 
 MOST_MB = 40.0  # that the daemon's memory may grow by: less than any bomb would take, unpacked
-
-
-def nested_profile() -> bytes:
-    whole = b""
-    for _ in range(400):
-        whole = profile(whole)
-    return whole
 
 
 def packed(width: int, height: int, pixels: bytes) -> bytes:
     return png(width, height, 8, 2, b"").replace(png_chunk(b"IDAT", zlib.compress(b"")), png_chunk(b"IDAT", pixels))
 
 
-def with_segments(marker: int, *contents: bytes) -> bytes:
-    data = encoded(".jpg", drawing(64, 40))
-    return data[:2] + b"".join(jpeg_segment(marker, content) for content in contents) + data[2:]
-
-
 def refused() -> dict[str, tuple[bytes, str]]:
     """Files that are refused, each with its code; made when a test asks, since packing them takes seconds."""
     return {
         "PNG of 100,000 x 100,000": (packed(100_000, 100_000, EIGHT_MB), "image-too-large"),
-        "JPEG of 65,535 x 65,535": (flat_jpeg(3, 65_535, 65_535), "image-too-large"),
-        "WebP canvas of 16,384 x 16,384": (animation(16_384, 16_384, frame(noise(8, 8))), "image-too-large"),
-        "BMP of 60,000 x 60,000": (bmp(60_000, 60_000, 1, bytes(99)), "image-too-large"),
         "PNG whose pixels unpack to 64 MB": (packed(3, 1, zeros(64)), "bad-image"),
-        "PNG with 0 rows": (packed(9, 0, b""), "bad-image"),
         "WebP of 49 million pixels behind a small canvas": (
             riff(canvas(2, 2, ANIMATED) + canvas(7000, 7000, ANIMATED) + frame(noise(2, 2))),
             "bad-image",
         ),
         "JPEG behind 15 MB of FF": (SMALL[:2] + b"\xff" * 15_000_000 + SMALL[2:], "bad-image"),
         "BMP of run lengths": (bmp(7000, 7000, 8, bytes(99), compression=1), "bad-image"),
-        "PNG with a chunk of 2 GB": (png(3, 1, 8, 2, ROW, before=struct.pack(">I", 2**31 - 1) + b"tEXt"), "bad-image"),
     }
 
 
 def answered() -> dict[str, bytes]:
     """Files that cost much to whoever unpacks what the picture does not need; they are answered."""
     return {
-        "10 MB of EXIF": with_segments(0xE1, *[b"Exif\0\0" + bytes(65_000)] * 154),
-        "profiles in profiles": with_segments(0xE2, b"ICC_PROFILE\0\1\1" + nested_profile()),
+        "10 MB of EXIF": SMALL[:2] + jpeg_segment(0xE1, b"Exif\0\0" + bytes(65_000)) * 154 + SMALL[2:],
         "texts that unpack to 600 MB": png(3, 1, 8, 2, ROW, before=b"".join(TEXTS["zTXt"](n) for n in range(90))),
-        "animation": animation(40, 30, frame(noise(16, 9), left=8, top=20), frame(noise(40, 30))),
     }
 
 
@@ -92,13 +68,4 @@ def test_bombs_are_refused_and_cost_no_memory(start: Start, connect: Connect, jp
         assert peer.classify(data)["type"] == "answer", name
     largest_mb = max(len(data) for data in (*answered().values(), *(data for data, _ in refused().values()))) / 1e6
     assert resident_mb(daemon) - before_mb < MOST_MB + 3 * largest_mb  # a message lies in memory as it comes and goes
-    assert peer.classify(jpeg)["type"] == "answer"
-
-
-def test_a_frame_one_as_long_as_an_image_is_refused_by_its_length(start: Start, connect: Connect, jpeg: bytes) -> None:
-    peer = connect(start("[server]\nworkers = 1\n"))
-    peer.send(b'{"v":1,"type":"status","id":"a"' + b" " * 15_900_000 + b"}")
-    reply = peer.receive()
-    assert (reply["code"], reply["id"]) == ("bad-request", None)
-    assert "longer than the 65536 bytes" in reply["message"]
     assert peer.classify(jpeg)["type"] == "answer"

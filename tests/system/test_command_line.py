@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from jetsel.config import parse
 from tests.system.command import COMMAND, jetsel
 from tests.system.daemons import Daemon, Start, drawn, encoded
 from tests.unit.cli.test_answers import DOCUMENTED
@@ -26,23 +25,6 @@ def pictures(tmp_path: Path) -> list[Path]:
     for seed, path in enumerate(paths):
         path.write_bytes(encoded(drawn(seed)))
     return paths
-
-
-def test_one_image_is_told_all_about(shared_daemon: Daemon, pictures: list[Path]) -> None:
-    done = jetsel("classify", pictures[0], "--model", "s", "--endpoint", shared_daemon.endpoint)
-    assert done.returncode == 0, done.stderr
-    assert f"{pictures[0]} (160 x 120)" in done.stdout
-    assert "answered by s, policy single:s" in done.stdout
-    assert "energy: not known" in done.stdout
-
-
-def test_several_images_are_a_table_in_the_order_given(shared_daemon: Daemon, pictures: list[Path]) -> None:
-    paths = [pictures[i] for i in (3, 0, 4)]
-    done = jetsel("classify", *paths, "--model", "s", "--endpoint", shared_daemon.endpoint)
-    assert done.returncode == 0, done.stderr
-    text = "".join(done.stdout.split())  # a long path is folded
-    places = [text.index(path.name.replace(" ", "")) for path in paths]
-    assert places == sorted(places)
 
 
 def test_json_has_the_documented_fields_for_each_image_in_order(shared_daemon: Daemon, pictures: list[Path]) -> None:
@@ -82,9 +64,6 @@ def test_one_missing_file_fails_and_the_others_are_answered(shared_daemon: Daemo
     assert found[1]["error"] == {"code": "unreadable", "message": "No such file or directory", "retry": False}
     assert found[0]["label"]
     assert found[2]["label"]
-    table = jetsel("classify", *paths, "--endpoint", shared_daemon.endpoint)
-    assert table.returncode == 1
-    assert "No such file or directory" in table.stdout
 
 
 def test_what_the_daemon_refuses_is_one_line_and_status_1(shared_daemon: Daemon, pictures: list[Path]) -> None:
@@ -104,7 +83,7 @@ def test_what_the_daemon_refuses_is_one_line_and_status_1(shared_daemon: Daemon,
 
 
 def test_where_no_daemon_listens_one_line_says_how_to_start_one(tmp_path: Path) -> None:
-    for command in (["classify", "cat.jpg"], ["status"], ["reload"]):
+    for command in (["classify", "cat.jpg"], ["status"], ["reload"], ["top"]):
         done = jetsel(*command, "--endpoint", f"ipc://{tmp_path}/x.sock")
         assert (done.returncode, done.stdout) == (1, "")
         assert "jetsel serve" in done.stderr
@@ -141,15 +120,6 @@ def test_reload_says_what_changed_and_what_is_wrong(start: Start) -> None:
     assert "single:huge" in done.stderr
 
 
-def test_the_configuration_that_is_printed_reads_back(tmp_path: Path) -> None:
-    file = tmp_path / "jetsel.toml"
-    file.write_text('[server]\nqueue_requests = 7\n[policies.quick]\nmodels = ["xs", "m"]\nthresholds = [0.8]\n')
-    done = jetsel("config", "--config", file)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"# {file}\n")
-    assert parse(done.stdout) == parse(file.read_text())
-
-
 def test_a_broken_configuration_is_one_line_and_status_2(tmp_path: Path) -> None:
     file = tmp_path / "jetsel.toml"
     file.write_text('[server]\nqueue_requests = "many"\n')
@@ -181,10 +151,6 @@ def test_help_says_what_a_command_does_and_names_every_subcommand() -> None:
     assert all(f" {name} " in done.stdout for name in commands)
     assert "[bold]" not in done.stdout
     assert " rollback " in jetsel("calibration", "--help").stdout
-
-
-def test_help_keeps_the_brackets_of_a_section() -> None:
-    assert "The daemon's [server] max_image_mb." in " ".join(jetsel("classify", "--help").stdout.split())
 
 
 def test_the_shell_completes_commands_and_options() -> None:

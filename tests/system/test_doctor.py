@@ -8,7 +8,6 @@ from typing import Any
 
 from tests.doubles.interpreter import make_interpreter
 from tests.system.command import jetsel
-from tests.system.daemons import Daemon
 
 
 def examined(folder: Path, config: str, **environment: str) -> tuple[int, dict[tuple[str, str], dict[str, Any]]]:
@@ -27,12 +26,6 @@ def test_a_sound_installation_has_no_failure_and_a_missing_daemon_is_a_warning(t
     assert found["daemon", "answers"]["state"] == "warning"
     assert found["models", "family starter"]["state"] == "ok"
     assert {section for section, _ in found} == {"installation", "board", "models", "TensorRT", "daemon"}
-
-
-def test_the_daemon_that_answers_is_told_of(shared_daemon: Daemon) -> None:
-    done = jetsel("doctor", "--config", shared_daemon.config, env={"PATH": "/nonexistent"})
-    assert done.returncode == 0, done.stdout
-    assert f"ready, process {shared_daemon.process.pid}" in done.stdout
 
 
 def test_tensorrt_that_is_used_has_its_interpreter_and_the_engines_that_are_to_be_built(tmp_path: Path) -> None:

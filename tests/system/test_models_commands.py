@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jetsel.zoo import STARTER
 from tests.contract.tiny import PIXELS, matrix_model
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Start
@@ -53,24 +51,6 @@ def test_a_daemon_serves_what_was_added_and_no_longer_what_was_removed(
     assert peer.classify(jpeg, family="drinks")["type"] == "answer"
     assert peer.ask({"type": "reload"})["type"] == "reloaded"
     assert peer.classify(jpeg, family="drinks")["code"] == "unknown-family"
-
-
-def test_a_starter_model_added_under_other_labels_answers_as_it_does(
-    start: Start, connect: Connect, jpeg: bytes, state: dict[str, str], tmp_path: Path
-) -> None:
-    labels = tmp_path / "things.tsv"
-    lines = (STARTER / "labels.tsv").read_text().splitlines()
-    labels.write_text("\n".join([*lines[:-1], "n00000000\tsomething else"]) + "\n")
-    how = [*PLAIN, "--name", "again", "--interpolation", "area", "--json"]
-    added = jetsel("models", "add", STARTER / "m.onnx", "--labels", labels, *how, env=state)
-    assert added.returncode == 0, added.stderr
-    manifest = json.loads(added.stdout)
-    theirs = json.loads((STARTER / "m.json").read_text())
-    for key in ("sha256", "parameters", "embedding_width", "outputs"):
-        assert manifest[key] == theirs[key]
-    peer = connect(start(env=state))
-    one, other = peer.classify(jpeg, model="m"), peer.classify(jpeg, family="things", model="again")
-    assert [entry["label"] for entry in one["top_k"]] == [entry["label"] for entry in other["top_k"]]
 
 
 def test_pulling_without_torch_names_what_to_install(state: dict[str, str]) -> None:

@@ -167,13 +167,6 @@ def used(snapshot: Snapshot) -> list[int]:
     return [NAMES.index(name) for name in features]
 
 
-def test_large_jpegs_were_decoded_at_a_reduced_scale(snapshot: Snapshot) -> None:
-    job = prepared(snapshot, PHOTOGRAPHS["coffee at 3000 x 2000"], policy=ALL)
-    assert job.photograph is not None
-    assert (job.photograph.width_px, job.photograph.height_px) == (3000, 2000)
-    assert job.photograph.bgr.shape == (250, 375, 3)
-
-
 def test_the_decode_scale_of_the_mixed_family_is_that_of_its_largest_input(mixed: Path) -> None:
     snapshot = serving(mixed)
     for way in ({"model": "s"}, {"model": "m"}, {"model": "l"}, {"policy": "chain"}):

@@ -8,50 +8,8 @@ import pytest
 
 from jetsel.cli import settings
 from jetsel.cli.configuration import as_toml
-from jetsel.config import Config, Host, Log, Models, OwnPolicy, Policy, Power, Server, parse
+from jetsel.config import Config, Host, Log, Models, Policy, Power, Server
 from jetsel.errors import ConfigError
-
-FULL = Config(
-    server=Server(
-        "ipc:///run/x.sock",
-        "video",
-        "adm",
-        workers=2,
-        queue_requests=3,
-        queue_mb=4.5,
-        queue_megapixels=7.5,
-        client_requests=4,
-        max_clients=9,
-        peers_mb=64.5,
-        max_image_mb=5.5,
-        max_image_megapixels=6.5,
-        drain_s=1.5,
-    ),
-    models=Models(
-        ['/a "quoted" folder', "/b\\c"], False, "f", ["m"], "onnxruntime", {"m": "tensorrt"}, 2, 3, "/a folder"
-    ),
-    host=Host("/usr/bin/python3.6", 1.5, "/engines", "fp32", workspace_mb=2.5, build_at_start=True, max_batch=3),
-    power=Power(
-        "ina3221",
-        "/a folder",
-        "/trace.csv",
-        "jetson-tx2",
-        ["VDD_IN"],
-        {"1-0040/2": "VDD_SOC"},
-        50.0,
-        True,
-        "/p",
-        7.5,
-    ),
-    policy=Policy("quick", "refuse", "m"),
-    policies={"quick": OwnPolicy(["s", "m"], [0.25]), "one by one": OwnPolicy(["m"])},
-    log=Log("debug", True),
-)
-
-
-@pytest.mark.parametrize("config", [Config(), FULL], ids=["the defaults", "every key"])
-def test_what_is_printed_reads_back(config: Config) -> None:
-    assert parse(as_toml(config)) == config
 
 
 def test_every_key_is_told_of_even_where_it_has_no_value() -> None:
@@ -79,8 +37,6 @@ def test_the_file_given_is_read_before_the_systems(tmp_path: Path, monkeypatch: 
     [
         (b"[server]\nworkes = 1", "server.workes"),
         (b"\xff", "not UTF-8"),
-        (b"[server", "not TOML"),
-        (b"a = " + b"[" * 100_000, "not TOML"),
         pytest.param(
             b".".join([b"a"] * 20_000) + b" = 1",
             "not TOML|there is no such key|parts between dots",
@@ -89,7 +45,7 @@ def test_the_file_given_is_read_before_the_systems(tmp_path: Path, monkeypatch: 
         (b"#" * (settings.MAX_BYTES + 1), "larger than"),
         (None, "write one"),
     ],
-    ids=["no such key", "no text", "no TOML", "too deep", "too many dots", "too large", "no file"],
+    ids=["no such key", "no text", "too many dots", "too large", "no file"],
 )
 def test_a_file_that_cannot_be_used_is_named_in_one_line(tmp_path: Path, content: bytes | None, said: str) -> None:
     path = tmp_path / "jetsel.toml"

@@ -114,16 +114,6 @@ def test_what_keeps_a_daemon_from_starting_fails(settings: Models, name: str, sa
 # TensorRT and its engines.
 
 
-def test_the_interpreter_that_sees_tensorrt_is_told_with_its_libraries_and_its_gpu() -> None:
-    assert found(tensorrt, GOOD) == {
-        "Python": Finding(
-            "Python",
-            "ok",
-            "/usr/bin/python3, Python 3.6.9, TensorRT 8.2.1.8, numpy 1.13.3, pycuda 2022.1, NVIDIA Tegra X2",
-        )
-    }
-
-
 @pytest.mark.parametrize(
     ("settings", "state"),
     [(Models(), "info"), (Models(backend="tensorrt"), "failed"), (Models(backends={"xl": "tensorrt"}), "failed")],

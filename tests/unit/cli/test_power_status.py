@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from rich.console import Console
 
 from jetsel import wire
-from jetsel.cli.power_status import energy_tables, joules, power_lines
+from jetsel.cli.power_status import energy_tables, power_lines
 
 POWER = wire.PowerStatus(
     reason=None,
@@ -81,19 +80,3 @@ def test_the_tables_have_a_row_for_each_model_and_policy() -> None:
     assert ["cascade", "f", "18", "1.5", "kJ", "83333", "-20.4", "mJ"] in rows
     (single,) = [row for row in rows if row[:1] == ["single:m"]]
     assert " ".join(single).endswith("not known: it is not known what is best")
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (None, "-"),
-        (0.0, "0 mJ"),
-        (0.0123, "12.3 mJ"),
-        (1.5, "1.5 J"),
-        (999.4, "999 J"),
-        (12_345, "12.3 kJ"),
-        (-2, "-2 J"),
-    ],
-)
-def test_an_energy_has_three_digits_that_mean_something(value: float | None, expected: str) -> None:
-    assert joules(value) == expected

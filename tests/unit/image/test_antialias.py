@@ -54,13 +54,6 @@ def test_a_part_is_what_stands_there_in_the_whole() -> None:
         np.testing.assert_allclose(part, everything[4:13, 11:21], atol=1e-4)
 
 
-def test_either_side_may_come_first() -> None:
-    pixels = np.random.default_rng(1).integers(0, 256, (90, 12, 3), dtype=np.uint8)
-    upright = antialiased(pixels, whole(90, 10), whole(12, 11), "bilinear")
-    lying = antialiased(np.ascontiguousarray(pixels.transpose(1, 0, 2)), whole(12, 11), whole(90, 10), "bilinear")
-    np.testing.assert_allclose(upright, lying.transpose(1, 0, 2), atol=1e-3)
-
-
 @pytest.mark.parametrize("shape", [(1, 65_535), (65_535, 1), (3, 20_000), (2_000, 3_000)])
 def test_memory_stays_near_that_of_the_input(shape: tuple[int, int]) -> None:
     pixels = np.full((*shape, 3), 77, np.uint8)

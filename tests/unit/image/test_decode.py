@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from concurrent.futures import ThreadPoolExecutor
 
 import cv2
 import numpy as np
@@ -89,11 +88,6 @@ def test_every_png_becomes_8_bit_bgr(data, pixels):
     assert decode(data, LIMITS, WHOLE).bgr[0].tolist() == pixels
 
 
-def test_the_alpha_of_a_webp_is_dropped():
-    bgra = np.dstack([noise(16, 16), np.full((16, 16), 128, np.uint8)])
-    assert_is(decode(encoded(".webp", bgra), LIMITS, WHOLE), bgra[:, :, :3])
-
-
 @pytest.mark.parametrize(
     ("data", "rows"),
     [
@@ -162,14 +156,3 @@ def test_a_jpeg_is_reduced_as_far_as_its_shorter_side_allows(needed_px, shape):
 def test_only_jpeg_is_reduced():
     for extension in (".png", ".webp", ".bmp"):
         assert decode(encoded(extension, drawing(160, 120)), LIMITS, 8).bgr.shape == (120, 160, 3)
-
-
-def test_threads_decode_at_once_and_alike():
-    files = [
-        encoded(extension, drawing(200, 150, seed)) for seed in range(4) for extension in (".jpg", ".png", ".webp")
-    ]
-    alone = [decode(data, LIMITS, 64).bgr for data in files]
-    with ThreadPoolExecutor(8) as threads:
-        for _ in range(4):
-            for mine, theirs in zip(alone, threads.map(lambda data: decode(data, LIMITS, 64).bgr, files), strict=True):
-                np.testing.assert_array_equal(mine, theirs)
