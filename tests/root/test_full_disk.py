@@ -13,7 +13,7 @@ import pytest
 from jetsel.errors import CalibrationError
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.coding import read
-from jetsel.policies.installed import current, history, install, rollback
+from jetsel.policies.installed import current, history, install
 from jetsel.zoo import STARTER
 
 PAGE = 4096  # what the file system hands out at a time
@@ -69,40 +69,3 @@ def test_wherever_the_space_ends_the_installed_one_stays(disk: Path) -> None:
     found = current(disk, "starter")
     assert found is not None
     assert (found.number, found.usable().created) == (2, "new")
-
-
-def test_wherever_the_inodes_end_the_installed_one_stays(disk: Path) -> None:
-    install(calibration("old"), disk, "starter")
-    free = os.statvfs(disk).f_ffree
-    held = [disk / f"held {number}" for number in range(free)]
-    for path in held:
-        path.touch()
-    refused = 0
-    while True:  # a folder, its files and the link take one each
-        try:
-            install(calibration("new"), disk, "starter", "a report")
-        except CalibrationError as refusal:
-            refused += 1
-            assert "free some space there" in str(refusal)  # noqa: PT017
-            assert_untouched(disk)
-        else:
-            break
-        held.pop().unlink()
-    assert refused >= 5
-
-
-def test_a_way_back_that_has_no_room_changes_nothing(disk: Path) -> None:
-    install(calibration("older"), disk, "starter")
-    install(calibration("old"), disk, "starter")
-    held = [disk / f"held {number}" for number in range(os.statvfs(disk).f_ffree)]
-    for path in held:
-        path.touch()
-    with pytest.raises(CalibrationError, match="free some space there"):
-        rollback(disk, "starter")
-    found = current(disk, "starter")
-    assert found is not None
-    assert found.usable().created == "old"
-    held.pop().unlink()
-    back = rollback(disk, "starter")
-    assert back is not None
-    assert back.usable().created == "older"

@@ -118,15 +118,6 @@ def wait_until_ready(daemon: Daemon) -> None:
         peer.close()
 
 
-def free_port() -> str:
-    """A TCP port that nobody listens on now."""
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
-
-
 def drawn(seed: int = 0, height: int = 120, width: int = 160) -> np.ndarray:
     """A picture with shapes and colours in it, the same for the same seed."""
     draw = np.random.default_rng(seed)

@@ -89,7 +89,7 @@ def test_the_engine_host_is_measured_beside_a_run_in_process() -> None:
     assert added == pytest.approx([float(hosted) - float(plain) for hosted, plain in sides], abs=0.002)
     for process in ("daemon's side", "host"):
         assert float(found[process][0]) > 10, "megabytes"
-    assert "From kill -9 under 8 clients to the first good answer, 1 kills" in text
+    assert "From kill -9 under 8 clients" in text
 
 
 def test_energies_are_computed_beside_the_truth() -> None:

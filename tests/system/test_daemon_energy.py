@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -86,16 +85,3 @@ def test_without_a_sensor_answers_have_their_calibrated_energies(
     answer = peer.classify(jpeg, model="cat-l")
     assert (answer["energy_mj"], answer["energy_estimated"]) == (4000.0, True)
     assert power_of(peer)["judged"]["measured_j"] is None
-
-
-def test_why_energies_are_not_known_is_in_the_json_and_once_below_the_table(
-    start: Start, tmp_path: Path, jpeg: bytes
-) -> None:
-    daemon = start('[power]\nsensor = "none"\n')
-    files = [tmp_path / name for name in ("one.jpg", "two.jpg")]
-    for file in files:
-        file.write_bytes(jpeg)
-    lines = jetsel("classify", "--json", "--endpoint", daemon.endpoint, *files).stdout.splitlines()
-    (reason,) = {json.loads(line)["energy_reason"] for line in lines}
-    assert "calibrat" in reason
-    assert jetsel("classify", "--endpoint", daemon.endpoint, *files).stdout.count("energy not known: ") == 1

@@ -80,19 +80,6 @@ def test_a_state_directory_that_takes_nothing_more_stops_neither_start_nor_reloa
     assert connect(again).classify(jpeg)["type"] == "answer"
 
 
-@pytest.mark.root
-def test_no_room_for_the_socket_is_one_line_that_says_so(state: State, start: Start, tmp_path: Path) -> None:
-    for number in range(os.statvfs(state.folder).f_ffree):
-        (state.folder / str(number)).touch()
-    config = tmp_path / "full.toml"
-    config.write_text(f'[server]\nendpoint = "ipc://{state.folder}/j.sock"\n')
-    found = jetsel("serve", "--config", str(config))
-    assert found.returncode == 2
-    (line,) = found.stderr.splitlines()
-    assert "No space left on device" in line
-    assert "server.endpoint" in line
-
-
 def test_a_log_that_cannot_be_written_costs_nothing_but_the_log(start: Start, connect: Connect, jpeg: bytes) -> None:
     onto_a_full_disk = ["/bin/sh", "-c", 'exec "$0" "$@" 2>/dev/full']
     daemon = start("[log]\nrequests = true\n", prefix=onto_a_full_disk)
@@ -102,30 +89,20 @@ def test_a_log_that_cannot_be_written_costs_nothing_but_the_log(start: Start, co
     assert daemon.stop() == 0
 
 
-def test_a_model_whose_weights_are_gone_runs_on_until_the_files_are_read_again_and_is_taken_up_when_they_are_back(
+def test_a_model_whose_weights_are_gone_is_served_until_a_reload_and_again_when_they_are_back(
     start: Start, connect: Connect, jpeg: bytes, tmp_path: Path
 ) -> None:
     folder = Path(shutil.copytree(STARTER, tmp_path / "models"))
     weights, aside = folder / "s.onnx", tmp_path / "aside.onnx"
-    config = f'[models]\nstarter = false\npaths = ["{folder}"]\n'
-    daemon = start(config)
-    peer = connect(daemon)
+    peer = connect(start(f'[models]\nstarter = false\npaths = ["{folder}"]\n'))
     weights.rename(aside)
     assert peer.classify(jpeg, model="s")["type"] == "answer", "what is loaded needs no file"
-    assert peer.ask({"type": "reload"})["type"] == "reloaded"
-    left_out(peer, jpeg)
-    daemon.stop()
-    peer = connect(start(config))
-    left_out(peer, jpeg)
+    changed = peer.ask({"type": "reload"})["changed"]
+    assert "model s removed" in changed
+    assert any("s.json" in line and "there is no file s.onnx" in line for line in changed)
+    assert "s.onnx" in peer.status()["broken"][0]
+    assert peer.classify(jpeg, model="s")["code"] == "unknown-model"
+    assert peer.classify(jpeg)["type"] == "answer"
     aside.rename(weights)
     assert peer.ask({"type": "reload"})["type"] == "reloaded"
     assert peer.classify(jpeg, model="s")["type"] == "answer"
-    assert peer.status()["broken"] == []
-
-
-def left_out(peer: Peer, jpeg: bytes) -> None:
-    """The model is not served, the status says why, and the rest is."""
-    (reason,) = peer.status()["broken"]
-    assert "s.onnx" in reason
-    assert peer.classify(jpeg, model="s")["code"] == "unknown-model"
-    assert peer.classify(jpeg)["type"] == "answer"

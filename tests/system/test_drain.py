@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.system.daemons import Connect, Daemon, Peer, Start, wait_until_ready
+from tests.system.daemons import Connect, Daemon, Peer, Start
 from tests.system.endless import DARK, WHITE, put_endless_family
 from tests.system.hosts import SLOW, interpreter
 from tests.waiting import LIMIT_S, until
@@ -116,64 +112,3 @@ def caught(daemon: Daemon) -> set[int]:
     lines = Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines()
     mask = int(next(line.split()[1] for line in lines if line.startswith("SigCgt")), 16)
     return {number for number in range(1, 65) if mask >> (number - 1) & 1}
-
-
-def passing(listening: socket.socket, path: Path, config: str, folder: Path, name: str) -> Daemon:
-    """Start a daemon with this listening socket as its descriptor 3, as a service manager does."""
-    file = folder / f"{name}.toml"
-    file.write_text(f'{config}\n[power]\nsensor = "none"\n')
-    log = folder / f"{name}.log"
-    script = f'exec 3<&{listening.fileno()}; export LISTEN_PID=$$ LISTEN_FDS=1; exec "$0" -m jetsel serve --config "$1"'
-    with log.open("w") as handle:
-        process = subprocess.Popen(
-            ["/bin/bash", "-c", script, sys.executable, str(file)],
-            pass_fds=[listening.fileno()],
-            stdout=handle,
-            stderr=handle,
-            text=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", "XDG_RUNTIME_DIR": "/nonexistent"},
-        )
-    return Daemon(process, path, file, log)
-
-
-def test_who_connects_while_it_drains_waits_at_the_passed_socket_for_the_next_start(
-    connect: Connect, tmp_path: Path
-) -> None:
-    path = tmp_path / "passed.sock"
-    config = slow_config(tmp_path, drain_s=30, run_s=2.0)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
-        listening.bind(str(path))
-        listening.listen(16)
-        inode = path.stat().st_ino
-        first = passing(listening, path, config, tmp_path, "first")
-        second = None
-        try:
-            wait_until_ready(first)
-            peer, other = connect(first), connect(first)
-            assert peer.classify(DARK)["type"] == "answer"
-            slow_down(tmp_path)
-            peer.send({"type": "classify", "id": "in flight"}, DARK)
-            until_queued(other, 1)
-            first.process.send_signal(signal.SIGTERM)
-            while other.status()["state"] != "stopping":
-                assert first.process.poll() is None
-            newcomers = [connect(first) for _ in range(5)]
-            for newcomer in newcomers:
-                newcomer.send({"type": "classify", "id": "new"}, DARK)
-            reply = peer.receive()
-            assert (reply["id"], reply["type"]) == ("in flight", "answer"), "connections that stand are kept"
-            assert first.process.wait(LIMIT_S) == 0
-            assert all(newcomer.socket.poll(0) == 0 for newcomer in newcomers), "nobody has told them anything"
-            assert path.stat().st_ino == inode, "the file is the service manager's"
-            (tmp_path / "seconds").write_text("0")
-            second = passing(listening, path, config, tmp_path, "second")
-            for newcomer in newcomers:
-                reply = newcomer.receive(LIMIT_S)
-                while reply.get("code") == "loading":
-                    reply = newcomer.classify(DARK, id="new")
-                assert (reply["id"], reply["type"]) == ("new", "answer")
-            assert second.stop() == 0
-        finally:
-            for daemon in filter(None, (first, second)):
-                daemon.process.kill()
-                daemon.process.wait(10)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -71,15 +70,6 @@ def test_the_camera_draws_its_answers_and_drops_the_frames_that_it_has_no_time_f
     assert len(written) == len(answers)
     before, after = frames_of(video)[0][:45], written[0][:45]  # where the text stands
     assert np.abs(before.astype(int) - after).max() > 100, "nothing was drawn"
-
-
-def test_the_camera_ends_at_ctrl_c(shared_daemon: Daemon, tmp_path: Path) -> None:
-    process = camera(shared_daemon.endpoint, str(film(tmp_path / "film.avi", 300, 1)))
-    assert process.stdout is not None
-    process.stdout.readline()
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
-"""Bounded everywhere: floods, giants, bombs, and peers that do not read."""
+"""Bounded in the daemon: the queue by requests and pixels, bombs, and the time between two models."""
 
 from __future__ import annotations
 
-import numpy as np
-import zmq
+import struct
 
-from tests.system.daemons import Connect, Peer, Start, drawn, encoded
-from tests.waiting import until
+import numpy as np
+
+from tests.system.daemons import Connect, Start, drawn, encoded
 
 
 def test_past_the_queue_requests_are_told_busy_at_once(start: Start, connect: Connect, jpeg: bytes) -> None:
@@ -25,51 +25,6 @@ def test_past_the_queue_requests_are_told_busy_at_once(start: Start, connect: Co
     assert (status["in_queue"], status["queued_bytes"]) == (0, 0)
 
 
-def test_the_queue_is_bounded_in_bytes_too(start: Start, connect: Connect) -> None:
-    peer = connect(start("[server]\nqueue_mb = 1.0\n"))
-    large = encoded(np.random.default_rng(0).integers(0, 255, (600, 600, 3), dtype=np.uint8), ".bmp")
-    assert len(large) > 1_000_000
-    assert peer.classify(large)["code"] == "busy"
-
-
-def test_a_message_past_the_limit_disconnects_its_peer_alone(start: Start, connect: Connect, jpeg: bytes) -> None:
-    daemon = start("[server]\nmax_image_mb = 1.0\n")
-    good, giant = connect(daemon), connect(daemon)
-    giant.send({"type": "classify"}, b"\0" * 3_000_000)
-    assert not giant.socket.poll(500), "libzmq drops the connection without a word"
-    assert good.classify(jpeg)["type"] == "answer"
-    assert connect(daemon).classify(b"\0" * 1_050_000)["code"] == "image-too-large"
-
-
-def test_a_peer_that_does_not_read_hurts_itself_alone(start: Start, connect: Connect, jpeg: bytes) -> None:
-    daemon = start("[server]\nqueue_requests = 100000\nqueue_mb = 1000\n")
-    deaf, other = connect(daemon), connect(daemon)
-    deaf.socket.setsockopt(zmq.RCVHWM, 1)
-    head = b'{"v": 1, "id": "deaf", "type": "status"}'
-
-    def is_lost() -> bool:
-        for _ in range(500):
-            if deaf.socket.poll(0, zmq.POLLOUT):
-                deaf.socket.send(head)
-        return other.status()["lost_replies"] > 0
-
-    until(is_lost)
-    assert other.classify(jpeg)["type"] == "answer"
-
-
-def test_a_peer_that_leaves_before_its_answer_is_only_counted(start: Start, connect: Connect, jpeg: bytes) -> None:
-    daemon = start()
-    gone = Peer(daemon.endpoint)
-    gone.socket.setsockopt(zmq.LINGER, 1000)
-    for _ in range(8):
-        gone.send({"type": "classify", "model": "xl"}, jpeg)
-    other = connect(daemon)
-    until(lambda: other.status()["in_queue"] or other.status()["requests"])
-    gone.close()
-    until(lambda: not other.status()["in_queue"])
-    assert other.classify(jpeg)["type"] == "answer"
-
-
 def test_time_that_runs_out_between_two_models_is_marked(start: Start, connect: Connect) -> None:
     # Thresholds that nothing reaches: every model runs, unless the time for the next has run out.
     config = '[policies.all]\nmodels = ["xs", "s", "m", "l", "xl"]\nthresholds = [1.0, 1.0, 1.0, 1.0]\n'
@@ -86,3 +41,22 @@ def test_time_that_runs_out_between_two_models_is_marked(start: Start, connect: 
             assert reply["model"] == reply["ran"][-1]["model"] != "xl"
             cut.append(deadline_ms)
     assert cut, "no deadline fell between two models"
+
+
+def test_the_queue_is_bounded_in_pixels_too(start: Start, connect: Connect) -> None:
+    peer = connect(start("[server]\nqueue_megapixels = 0.2\n"))
+    reply = peer.classify(encoded(drawn(0, 500, 600), ".png"))
+    assert (reply["code"], reply["retry"]) == ("busy", True)
+    assert "server.queue_megapixels" in reply["message"]
+    assert peer.classify(encoded(drawn(0, 300, 400), ".png"))["type"] == "answer"
+    # A JPEG is decoded at a part of its size, and counts as that.
+    assert peer.classify(encoded(drawn(0, 2000, 3000)))["type"] == "answer"
+
+
+def test_a_bomb_takes_no_place_in_the_queue(start: Start, connect: Connect) -> None:
+    peer = connect(start("[server]\nqueue_megapixels = 0.2\n"))  # a place would be refused as busy
+    png = encoded(drawn(), ".png")
+    bomb = png[:16] + struct.pack(">II", 100_000, 100_000) + png[24:]
+    assert peer.classify(bomb)["code"] == "image-too-large"
+    assert peer.classify(png[:20])["code"] == "bad-image"
+    assert peer.classify(b"nothing of the kind")["code"] == "bad-image"

@@ -7,7 +7,6 @@ import re
 import signal
 from pathlib import Path
 
-from tests.system import hosts
 from tests.system.daemons import Connect, Daemon, Start, drawn, encoded
 from tests.system.hosts import host_of
 from tests.waiting import until
@@ -16,7 +15,6 @@ LINE = re.compile(
     r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (debug|info|warning|error|critical) +\S.* \[event=([a-z-]+)"
 )
 HOSTED = '[models]\nonly = ["xs", "s"]\nbackends = { xs = "onnxruntime-hosted" }\n'
-EVIL = 'x\n... info     ready [event=ready]"] event=ready\x1b[2J\u202e\u2028'
 
 
 def events(daemon: Daemon) -> list[str]:
@@ -78,34 +76,6 @@ def test_a_daemon_started_without_standard_descriptors_serves_and_gives_their_nu
     assert daemon.stop() == 0
 
 
-def test_a_reload_that_is_refused_says_why_once_and_for_whom(start: Start, connect: Connect) -> None:
-    daemon = start()
-    peer = connect(daemon)
-    daemon.config.write_text(daemon.config.read_text() + "[log]\nlevle = 'info'\n")
-    assert peer.ask({"type": "reload", "id": "who"})["code"] == "reload-failed"
-    (line,) = lines(daemon, "reload-refused")
-    assert "log.levle" in line
-    assert "request_id=who" in line
-
-
-def test_no_id_model_or_image_of_a_client_forges_a_line_or_reaches_a_terminal(
-    start: Start, connect: Connect, jpeg: bytes
-) -> None:
-    daemon = start("[log]\nrequests = true\n")
-    peer = connect(daemon)
-    peer.classify(jpeg, id=EVIL)
-    peer.classify(jpeg, id=EVIL, model=EVIL)
-    peer.classify(jpeg, id=EVIL, policy=EVIL, family=EVIL)
-    peer.classify(EVIL.encode("utf-8"), id=EVIL)
-    peer.ask({"type": EVIL, "id": EVIL})
-    peer.ask({"type": "classify", "id": EVIL, EVIL: 1}, jpeg)
-    assert daemon.stop() == 0
-    text = daemon.log.read_text()
-    assert all(line.isprintable() for line in text.splitlines())
-    assert events(daemon) == ["starting", "ready", *["request"] * 6, "shutting-down", "drained", "stopped"]
-    assert len(re.findall(r'request_id="(?:[^"\\]|\\.)*"(?= outcome=)', text)) == 6, "each id in its own quotes"
-
-
 def test_a_full_queue_and_lost_replies_are_told_and_not_for_each_request(start: Start, connect: Connect) -> None:
     daemon = start("[server]\nworkers = 1\nqueue_requests = 2\n")
     peer = connect(daemon)
@@ -139,24 +109,3 @@ def test_the_end_of_an_engine_host_names_the_requests_that_it_had(start: Start, 
     assert set(found[1].split(",")) <= asked
     assert any(" warning " in line for line in lines(daemon, "host-started"))
     assert len(lines(daemon, "model-back")) == 1
-
-
-def test_a_model_that_fails_in_every_request_does_not_flood(
-    start: Start, connect: Connect, jpeg: bytes, tmp_path: Path
-) -> None:
-    change = (
-        "def broken(self, batch):\n"
-        "    if os.path.exists({flag!r}):\n"
-        '        raise serving.Refusal("bad-input", "a broken kernel")\n'
-        "    return run(self, batch)\n"
-    ).format(flag=str(tmp_path / "broken"))
-    python = hosts.interpreter(
-        tmp_path, f"run = onnx_runtime.OnnxModel.run\n{change}onnx_runtime.OnnxModel.run = broken\n"
-    )
-    daemon = start(f'{HOSTED}[host]\ninterpreter = "{python}"\n')
-    peer = connect(daemon)
-    (tmp_path / "broken").touch()
-    for number in range(100):
-        assert peer.classify(jpeg, model="xs", id=f"r-{number}")["code"] == "model-unavailable"
-    assert len(lines(daemon, "model-failed")) < 50
-    assert "request_id=r-0" in lines(daemon, "model-failed")[0]

@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.system.daemons import Connect, Start, wait_until_ready
-from tests.system.endless import DARK, put_endless_family
+from tests.system.endless import DARK
 from tests.system.manager import LIMIT_S, Manager
 from tests.system.test_drain import caught
-
-FAMILY = '[models]\nstarter = false\npaths = ["{folder}"]\n'
 
 
 @pytest.fixture
@@ -42,6 +40,7 @@ def test_ready_is_said_when_the_models_are_there_and_what_is_loaded_before(
     assert int(word["EXTEND_TIMEOUT_USEC"]) > 10e6, "the drain and more"
 
 
+@pytest.mark.slow
 def test_a_load_that_hangs_is_not_extended_for_ever(start: Start, manager: Manager, tmp_path: Path) -> None:
     python = tmp_path / "python-hangs"
     python.write_text("#!/bin/sh\nexec sleep 600\n")
@@ -81,26 +80,6 @@ def test_a_reload_is_over_for_the_service_manager_before_it_is_answered(
     assert peer.classify(DARK)["model"] == "m"
 
 
-def test_many_reloads_at_once_are_each_answered_and_follow_one_another(
-    start: Start, connect: Connect, manager: Manager
-) -> None:
-    daemon = start(env=manager.environment)
-    manager.wait_for(READY="1")
-    peers = [connect(daemon) for _ in range(4)]
-    for peer in peers:
-        for number in range(5):
-            peer.send({"type": "reload", "id": str(number)})
-        os.kill(daemon.process.pid, signal.SIGHUP)
-    for peer in peers:
-        replies = [peer.receive() for _ in range(5)]
-        assert sorted(reply["id"] for reply in replies) == [str(number) for number in range(5)]
-        assert {reply["type"] for reply in replies} == {"reloaded"}
-    assert daemon.stop() == 0
-    words = [word for word in manager.hear_all() if "RELOADING" in word or "READY" in word]
-    kinds = ["RELOADING" in word for word in words]
-    assert kinds == [number % 2 == 0 for number in range(len(kinds))], "one begins when the one before has ended"
-
-
 def test_hangups_from_the_first_moment_on_do_no_harm(start: Start, connect: Connect, manager: Manager) -> None:
     daemon = start('[policy]\ndefault = "single:xs"\n', ready=False, env=manager.environment)
     while signal.SIGHUP not in caught(daemon):
@@ -122,26 +101,3 @@ def test_hangups_from_the_first_moment_on_do_no_harm(start: Start, connect: Conn
         nuisance.join(LIMIT_S)
     assert connect(daemon).classify(DARK)["type"] == "answer"
     assert daemon.stop() == 0
-
-
-def test_whatever_breaks_a_reload_it_is_answered(start: Start, connect: Connect, tmp_path: Path) -> None:
-    folder = put_endless_family(tmp_path / "models")
-    daemon = start(FAMILY.format(folder=folder))
-    peer = connect(daemon)
-    good = daemon.config.read_bytes()
-    for spoil in (
-        lambda: daemon.config.unlink(),
-        lambda: (daemon.config.unlink(), daemon.config.mkdir()),
-        lambda: daemon.config.write_bytes(b"\xff\xfe"),
-        lambda: daemon.config.write_text("[server\n"),
-        lambda: (folder / "plain.onnx").unlink(),
-        lambda: (folder / "labels.tsv").write_bytes(bytes(range(256)) * 10),
-        lambda: (folder / "plain.json").write_text("[" * 100_000),
-    ):
-        spoil()
-        reply = peer.ask({"type": "reload"})
-        assert reply["type"] == "reloaded" or reply["code"] == "reload-failed", reply
-        if daemon.config.is_dir():
-            daemon.config.rmdir()
-        daemon.config.write_bytes(good)
-        assert peer.classify(DARK)["type"] == "answer"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -13,11 +12,10 @@ import pytest
 import jetsel
 from tests.faults.watch import held
 from tests.system.daemons import Daemon, Start, drawn
-from tests.system.raw import LIMIT_S, frame, greeting, hung_up, message, reach, ready
+from tests.system.raw import LIMIT_S, greeting, message, reach, ready
 from tests.waiting import until
 
 STATUS = b'{"v":1,"type":"status","id":"x"}'
-PING = b"\x04\x09\x04PING\0\0ab"
 HELLO = greeting() + ready()
 MEGABYTE = 1_000_000
 PEERS_MB = 100
@@ -69,26 +67,6 @@ def test_peers_that_send_fast_never_read_and_hang_up_do_no_harm(daemon: Daemon) 
     until(lambda: held(daemon.process.pid).resident_mb < before_mb + PEERS_MB + 50)
 
 
-def test_a_ping_behind_what_is_not_taken_yet_and_a_hangup_do_no_harm(daemon: Daemon) -> None:
-    for count in (1, 9, 40, 120) * 50:  # libzmq 4.3.5 ends its process where a ROUTER of its own is asked so
-        with greeted(daemon) as peer:
-            peer.sendall(message(STATUS) * count + PING * 5 + message(STATUS) * 3 + PING)
-
-
-def test_a_ping_is_answered_with_what_it_asks_to_hear(daemon: Daemon) -> None:
-    with greeted(daemon) as peer:
-        peer.sendall(PING)
-        assert said(peer, b"\x04\x07\x04PONGab")
-
-
-def test_a_message_of_a_million_frames_stops_nobody(daemon: Daemon) -> None:
-    with greeted(daemon) as peer, jetsel.Client(daemon.endpoint) as client:
-        with contextlib.suppress(ConnectionError):
-            peer.sendall(b"\x01\x02{}" + b"\x01\x00" * 1_000_000 + b"\x00\x00")
-        assert client.status().state == "ready"
-        assert hung_up(peer)
-
-
 def test_peers_that_write_commands_without_end_stop_nobody(daemon: Daemon) -> None:
     is_over = threading.Event()
     written = []
@@ -111,23 +89,6 @@ def test_peers_that_write_commands_without_end_stop_nobody(daemon: Daemon) -> No
     assert sum(written) > MEGABYTE, "as long as they were answered"
 
 
-def test_unfinished_messages_are_bounded_together_and_whoever_holds_most_goes(daemon: Daemon) -> None:
-    before_mb = held(daemon.process.pid).resident_mb
-    with contextlib.ExitStack() as stack:
-        modest = stack.enter_context(greeted(daemon))
-        asked = message(STATUS, bytes(5 * MEGABYTE))
-        modest.sendall(asked[:MEGABYTE])
-        for _ in range(12):
-            peer = stack.enter_context(greeted(daemon))
-            with contextlib.suppress(ConnectionError):
-                peer.sendall(frame(bytes(15 * MEGABYTE), announced=16 * MEGABYTE))
-        until(lambda: "is hung up on" in daemon.log.read_text())
-        until(lambda: held(daemon.process.pid).resident_mb < before_mb + PEERS_MB + 50)
-        modest.sendall(asked[MEGABYTE:])
-        assert b'"id":"x"' in said(modest, b'"type"'), "who holds less goes on"
-    until(lambda: held(daemon.process.pid).resident_mb < before_mb + 50)
-
-
 def test_300_half_open_connections_stop_nobody_and_leave_nothing(daemon: Daemon) -> None:
     before = held(daemon.process.pid).descriptors
     with contextlib.ExitStack() as stack:
@@ -137,25 +98,3 @@ def test_300_half_open_connections_stop_nobody_and_leave_nothing(daemon: Daemon)
             for seed in range(20):
                 assert client.classify(drawn(seed)).label
     until(lambda: held(daemon.process.pid).descriptors <= before)
-
-
-def test_a_client_that_pauses_while_500_replies_of_20_kb_are_due_gets_all_of_them(daemon: Daemon) -> None:
-    with greeted(daemon) as peer, jetsel.Client(daemon.endpoint) as client:
-        peer.sendall(message(STATUS))
-        size = len(said(peer, b'"lost_replies"'))
-        count = 500 * 20_000 // size
-        for number in range(count):  # so that each is known by its id
-            peer.sendall(message(STATUS.replace(b'"x"', b'"n%d"' % number)))
-        found = said(peer, b'"type":"status"', count)
-        ids = [json.loads(b'"' + each.split(b'"')[0] + b'"') for each in found.split(b'"id":"')[1:]]
-        assert sorted(ids) == sorted(f"n{number}" for number in range(count))
-        assert client.status().lost_replies == 0
-
-
-def test_a_client_that_reads_nothing_for_ever_is_hung_up_on(daemon: Daemon) -> None:
-    with greeted(daemon) as deaf, jetsel.Client(daemon.endpoint) as client:
-        with contextlib.suppress(ConnectionError):
-            while True:
-                deaf.sendall(message(STATUS) * 100)
-        assert client.status().lost_replies > 0
-    assert "does not read" in daemon.log.read_text()

@@ -76,27 +76,12 @@ def test_each_example_can_be_copied_into_a_file() -> None:
         assert getattr(getattr(config, section), name) == msgspec.toml.decode(copied)[name]
 
 
-def test_the_example_of_a_policy_can_be_copied_line_by_line() -> None:
-    config = parse(re.sub(r" (models|thresholds) =", r"\n\1 =", EXAMPLES["policies"]))
-    assert config.policies == {"quick": OwnPolicy(["xs", "m"], [0.8])}
-
-
 @pytest.mark.parametrize("section", ["server", "models", "host", "power", "policy", "log"])
 def test_an_unknown_key_is_named_with_those_that_are_known(section: str) -> None:
     line = said(f"[{section}]\nqueu = 1\n")
     assert line.startswith(f"{section}.queu: there is no such key; known here: ")
     known = line.split("known here: ")[1].split(";")[0].split(", ")
     assert known == sorted(key.partition(".")[2] for key in EXAMPLES if key.startswith(f"{section}."))
-
-
-def test_an_unknown_section_is_named_with_those_that_are_known() -> None:
-    assert said("[sever]\nworkers = 1\n").startswith(f"sever: there is no such key; known here: {', '.join(SECTIONS)};")
-
-
-def test_an_unknown_key_of_a_policy_is_named() -> None:
-    line = said('[policies.quick]\nmodels = ["xs"]\nthreshold = [0.5]\n')
-    assert line.startswith("policies.quick.threshold: there is no such key; known here: models, thresholds; ")
-    assert line.endswith(EXAMPLES["policies"])
 
 
 @pytest.mark.parametrize("key", GONE)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import jetsel
-from jetsel.events import about, event, requests
+from jetsel.events import about, requests
 
 PACKAGE = Path(jetsel.__file__).parent
 DOCUMENT = PACKAGE.parent / "docs" / "logs.md"
@@ -60,7 +60,3 @@ def test_requests_are_those_of_the_innermost_block_and_of_this_thread() -> None:
             raise ValueError("out")
         assert requests() == ("a", "b")
     assert requests() == ()
-
-
-def test_an_event_is_what_a_log_record_may_carry() -> None:
-    assert event("ready", name="x", pid=7) == {"event": "ready", "fields": {"name": "x", "pid": 7}}

@@ -122,15 +122,6 @@ def test_what_a_client_sends_stays_in_its_line_and_its_quotes(text: str) -> None
     assert re.search(r'\[event=ready request_id=("(?:[^"\\]|\\.)*"|[\w\-.:/+@%,]+)\]$', line)
 
 
-def test_a_long_value_is_cut(output: Output) -> None:
-    (line,) = output.written(record("x", peer="p" * 100_000))
-    assert len(line) < 400
-
-
-def test_a_call_that_does_not_fit_its_words_is_told_as_far_as_it_goes(output: Output) -> None:
-    assert "%d of 3 ('x', 'y')" in output.written(record("%d of 3", "x", "y"))[0]
-
-
 def test_a_terminal_gets_colours_unless_it_asks_for_none() -> None:
     ours, theirs = os.openpty()
     for environment, has_colours in (({}, True), ({"NO_COLOR": "1"}, False)):

@@ -23,8 +23,3 @@ from tests.rules import findings
 def test_what_breaks_a_rule_is_found(tmp_path: Path, source: str, said: str) -> None:
     (tmp_path / "test_it.py").write_text(source)
     assert [said in line for line in findings(tmp_path)] == [True]
-
-
-def test_what_waits_for_a_condition_is_fine(tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text("until(lambda: done)\nassert time.monotonic() > began\nassert 'key' in said")
-    assert findings(tmp_path) == []

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jetsel import wire
 from jetsel.errors import BadRequestError, BusyError, JetselError, UnknownKindError, UnsupportedVersionError
-from tests.unit.messages import COUNTS, IDS, REPLIES, REQUESTS, TEXT
+from tests.unit.messages import COUNTS, REPLIES, REQUESTS, TEXT
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
@@ -120,11 +120,6 @@ def test_an_unknown_kind_is_answered_with_the_known_ones(kind: Any) -> None:
     with pytest.raises(UnknownKindError, match="use one of classify, status, reload"):
         wire.decode_request(frame)
     assert wire.read_id(frame) == "a"
-
-
-@given(IDS, st.dictionaries(TEXT, JSON, max_size=4))
-def test_a_readable_id_is_read_whatever_surrounds_it(request_id: str, fields: dict[str, Any]) -> None:
-    assert wire.read_id(msgspec.json.encode({**fields, "id": request_id})) == request_id
 
 
 @pytest.mark.parametrize("found", [None, 1, 1.5, True, ["a"], {"a": 1}, "x" * 129])

@@ -95,15 +95,6 @@ def test_busy_is_tried_again_under_a_new_id(path: Path, connect: Connect) -> Non
         assert {seen.image for seen in peer.seen} == {b"image"}
 
 
-def test_each_attempt_has_only_what_is_left_of_the_deadline(path: Path, connect: Connect) -> None:
-    with Peer(path, failing(3, "busy", retry=True)) as peer:
-        connect(peer.endpoint).classify(b"image", deadline_ms=20_000)
-        sent = [seen.request.deadline_ms for seen in peer.seen if isinstance(seen.request, wire.Classify)]
-        assert len(sent) == 4
-        assert all(ms is not None and 0 < ms <= 20_000 for ms in sent)
-        assert sent == sorted(set(sent), reverse=True)  # type: ignore[type-var]
-
-
 def test_a_deadline_that_is_over_before_sending_is_one(path: Path, connect: Connect) -> None:
     with Peer(path, daemon_like) as peer:
         with pytest.raises(errors.DeadlineError, match="over before"):
@@ -186,13 +177,6 @@ def test_who_finds_no_room_in_the_queue_of_a_daemon_that_listens_waits_for_it(pa
         listening.close()
         with Peer(path, daemon_like):
             assert found.result(30).state == "ready"
-
-
-def test_a_peer_that_starts_again_is_found_again(path: Path, connect: Connect) -> None:
-    client = connect(f"ipc://{path}")
-    for _ in range(2):
-        with Peer(path, daemon_like):
-            assert client.status().state == "ready"
 
 
 def test_an_endpoint_that_is_none_is_the_callers_mistake(connect: Connect) -> None:

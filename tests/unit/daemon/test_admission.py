@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 
 import pytest
 
@@ -49,16 +48,6 @@ def test_a_look_refuses_as_admission_would_and_counts_nothing() -> None:
         found.look(load(10, client="c"))
 
 
-def test_bytes_are_admitted_up_to_the_limit() -> None:
-    found = admission(queue_mb=1.0)
-    found.admit(load(600_000), None, 0.0)
-    found.admit(load(400_000), None, 0.0)
-    with pytest.raises(BusyError, match=r"1\.0 MB"):
-        found.admit(load(1), None, 0.0)
-    found.admit(load(0), None, 0.0)
-    assert counts(found) == (3, 1_000_000)
-
-
 def test_a_deadline_below_the_least_inference_is_refused_and_one_at_it_is_not() -> None:
     found = admission()
     with pytest.raises(DeadlineError, match=r"within 5 ms: 0\.0 ms of waiting and at least 5\.1 ms of inference"):
@@ -92,35 +81,6 @@ def test_the_time_of_a_request_follows_slowly_and_failures_do_not_move_it() -> N
     with pytest.raises(DeadlineError, match=r"11\.0 ms of waiting"):
         found.admit(load(0), 10.9, 0.0)
     found.admit(load(0), 11.1, 0.0)
-
-
-def test_many_threads_leave_nothing_behind_and_never_pass_the_limit() -> None:
-    found = admission(queue_requests=3)
-    most: list[int] = []
-    refused: list[str] = []
-
-    def ask() -> None:
-        try:
-            found.admit(load(7), None, 0.0)
-        except BusyError as error:
-            refused.append(error.code)
-        else:
-            most.append(found.in_queue)
-            found.release(load(7), 0.1)
-
-    def work() -> None:
-        for _ in range(500):
-            ask()
-
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert counts(found) == (0, 0)
-    assert max(most) <= 3
-    assert len(most) + len(refused) == 3000
-    assert set(refused) <= {"busy"}
 
 
 def test_pixels_are_admitted_up_to_the_limit() -> None:

@@ -101,12 +101,6 @@ def test_where_no_host_starts_nothing_is_built_and_the_log_says_why(
     assert not (tmp_path / "engines").exists()
 
 
-def test_without_a_model_to_build_no_host_is_started(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    config = Config(host=Host(interpreter=str(tmp_path / "none"), engines=str(tmp_path / "engines")))
-    assert build_at_start(config, [], Drawn(), lambda *_: None) == []
-    assert caplog.text == ""
-
-
 def test_a_daemon_that_stops_builds_no_further(family: Family, config: Config) -> None:
     stop = threading.Event()
     outcomes = build_at_start(config, candidates(family, config, "xs", "s", "m"), Drawn(), lambda *_: stop.set(), stop)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -53,93 +51,32 @@ def test_the_owner_s_is_preferred_to_the_shipped_one(models: Path, owners: Path)
     assert (family.because, family.default_policy) == ("June did best", {"top1": "chain", "top5": "single:m"})
 
 
-def test_a_calibration_is_known_by_its_number_here_and_by_a_hash_that_copies_share(
-    models: Path, owners: Path, tmp_path: Path
-) -> None:
-    shipped = served(models, owners).families["cats"].status(0, 0).calibration_identity
-    assert shipped is not None
-    assert (shipped.number, shipped.created) == (None, "May")
-    directory = put(models, owners, "June")
-    first = served(models, owners).families["cats"].status(0, 0).calibration_identity
-    assert first is not None
-    assert (first.number, first.created) == (1, "June")
-    assert first.sha256 != shipped.sha256
-    put(models, owners, "July")
-    second = served(models, owners).families["cats"].status(0, 0).calibration_identity
-    assert second is not None
-    assert second.number == 2
-    assert len({shipped.sha256, first.sha256, second.sha256}) == 3
-    elsewhere = tmp_path / "another device"
-    put(models, elsewhere, "April")
-    shutil.copytree(directory, elsewhere / "cats" / "7")
-    rollback(elsewhere, "cats", to=7)
-    copied = served(models, elsewhere).families["cats"].status(0, 0).calibration_identity
-    assert copied is not None
-    assert (copied.number, copied.sha256) == (7, first.sha256)
-
-
 def damage(directory: Path) -> None:
     (directory / "arrays.npz").write_bytes((directory / "arrays.npz").read_bytes()[:-10])
 
 
-def tamper(directory: Path) -> None:
-    text = (directory / "manifest.json").read_text()
-    assert "did best" in text
-    (directory / "manifest.json").write_text(text.replace("did best", "did most"))
-
-
-def age(directory: Path) -> None:
-    manifest = json.loads((directory / "manifest.json").read_text())
-    (directory / "manifest.json").write_text(json.dumps({**manifest, "version": 999}))
-
-
-BREAKING = [
-    (damage, "not the arrays that its manifest was written for"),
-    (tamper, "altered or damaged since it was written"),
-    (age, "too new: of version 999"),
-    (shutil.rmtree, "no such file"),
-]
-
-
-@pytest.mark.parametrize(("breaking", "reason"), BREAKING)
-def test_one_that_cannot_be_read_is_refused_and_a_start_serves_the_shipped_one(
-    models: Path, owners: Path, breaking: Any, reason: str
-) -> None:
-    breaking(put(models, owners, "June"))
-    said = told(served(models, owners))
-    assert said is not None
+def test_one_that_cannot_be_read_is_refused_and_a_start_serves_the_shipped_one(models: Path, owners: Path) -> None:
+    damage(put(models, owners, "June"))
+    said = str(told(served(models, owners)))
     assert said.startswith("shipped with the models, of May; refused: number 1: ")
-    assert reason in said
+    assert "not the arrays that its manifest was written for" in said
 
 
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        (
-            {"default_policy": {"top1": "chain-right", "top5": "cascade"}},
-            "no policy 'chain-right' any more (use chain)",
-        ),
-        (FOREIGN, "its labels had hash aaaaaaaaaaaa"),
-        (
-            {"default_policy": {"top1": "magic", "top5": "cascade"}},
-            "its default policy for top1: the family has no policy 'magic'",
-        ),
+        ({"default_policy": {"top1": "chain-right", "top5": "cascade"}}, "no policy 'chain-right' any more"),
+        ({"default_policy": {"top1": "magic", "top5": "cascade"}}, "the family has no policy 'magic'"),
+        ({"features": ("taste", "hue1")}, "features taste"),
     ],
 )
 def test_one_that_is_whole_but_cannot_serve_these_models_is_refused(
     models: Path, owners: Path, changed: dict[str, Any], reason: str
 ) -> None:
     put(models, owners, "June", **changed)
-    said = told(served(models, owners))
-    assert said is not None
+    said = str(told(served(models, owners)))
     assert said.startswith("shipped with the models, of May; refused: number 1: ")
     assert reason in said
-
-
-def test_one_that_asks_for_features_that_nobody_computes_is_refused(models: Path, owners: Path) -> None:
-    known = calibration_of(models, "cats").features
-    put(models, owners, "June", features=("taste", *known[1:]))
-    assert "features taste" in str(told(served(models, owners)))
 
 
 def test_one_that_was_made_for_one_criterion_alone_is_refused(models: Path, owners: Path) -> None:
@@ -157,14 +94,6 @@ def test_where_none_can_be_used_each_reason_is_told(models: Path, owners: Path) 
     for reason in ("refused: number 1: ", "not the arrays", "its labels had hash aaaaaaaaaaaa"):
         assert reason in str(family.in_use)
         assert reason in family.because
-
-
-def test_a_link_that_leads_elsewhere_is_refused(models: Path, owners: Path) -> None:
-    (owners / "cats").mkdir(parents=True)
-    (owners / "cats" / "current").symlink_to(models / "calibration")
-    said = str(told(served(models, owners)))
-    assert said.startswith("shipped with the models, of May; refused: ")
-    assert "not to a number" in said
 
 
 def test_a_reload_takes_up_what_was_installed_and_what_was_gone_back_to(models: Path, owners: Path) -> None:
@@ -198,13 +127,6 @@ def test_a_reload_keeps_the_one_before_where_the_new_one_is_refused(models: Path
     put(models, owners, "August")
     fourth = served(models, owners, third)
     assert (told(fourth), changes(third, fourth)) == ("number 3, of August", ["calibration of cats"])
-
-
-def test_a_reload_keeps_the_shipped_one_where_it_is_damaged_meanwhile(models: Path, owners: Path) -> None:
-    first = served(models, owners)
-    damage(models / "calibration")
-    said = str(told(served(models, owners, first)))
-    assert said.startswith("shipped with the models, of May; refused: ")
 
 
 def test_a_reload_keeps_nothing_that_does_not_belong_to_the_models_any_more(models: Path, owners: Path) -> None:

@@ -86,21 +86,6 @@ def ask(connect: Connect, request_id: str) -> zmq.Socket[bytes]:
     return peer
 
 
-def test_want_of_memory_while_a_request_is_taken_from_the_queue_leaves_it_there(
-    dispatcher: Dispatcher, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    peer = ask(connect, "r")
-    take_in(dispatcher, 1)
-    with monkeypatch.context() as wanting:
-        wanting.setattr(module.functools, "partial", raise_memory_error)
-        with pytest.raises(MemoryError):
-            dispatcher.next_piece()
-    piece = dispatcher.next_piece()
-    assert piece is not None
-    piece()
-    assert json.loads(peer.recv_multipart()[-1])["type"] == "answer"
-
-
 def test_want_of_memory_before_a_request_is_begun_is_told_to_its_sender(
     dispatcher: Dispatcher, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

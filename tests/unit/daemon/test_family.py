@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jetsel.config import Config, Models, OwnPolicy, Policy
+from jetsel.config import Config, OwnPolicy, Policy
 from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.errors import UnknownModelError, UnknownPolicyError
 from jetsel.wire import Classify
@@ -73,22 +73,6 @@ def test_a_calibration_of_other_hashes_is_refused_with_its_reason(
         assert reason in told
 
 
-def test_a_damaged_calibration_is_refused_with_its_reason(folder: Path) -> None:
-    calibrate(folder, "cats")
-    for file in (folder / "calibration").iterdir():
-        file.write_bytes(file.read_bytes()[:-10])
-    family = served(folder)
-    assert family.default_policy["top1"] == "single:l"
-    assert str(family.in_use).startswith("refused: ")
-
-
-def test_a_calibration_needs_every_model_that_it_was_made_for(folder: Path) -> None:
-    calibrate(folder, "cats")
-    family = served(folder, models=Models(only=["s", "l"]))
-    assert "model m is not there" in str(family.in_use)
-    assert list(family.policies["top1"]) == ["single:s", "single:l"]
-
-
 def test_the_configuration_s_choice_stands_above_the_calibration_s(folder: Path) -> None:
     calibrate(folder, "cats")
     family = served(folder, policy=Policy(default="chain", on_doubt="refuse", fallback="m"))
@@ -96,13 +80,6 @@ def test_the_configuration_s_choice_stands_above_the_calibration_s(folder: Path)
     assert family.because == "the configuration says so"
     assert (family.fallback, family.on_doubt) == ("m", "refuse")
     assert family.status(0, 0).fallback is None, "in doubt it refuses"
-
-
-def test_a_request_gets_the_default_of_its_criterion(folder: Path) -> None:
-    calibrate(folder, "cats")
-    family = served(folder)
-    assert family.policy_for(asked()).name == "cascade"
-    assert family.policy_for(asked(criterion="top5")).name == "single:s"
 
 
 def test_a_request_gets_what_it_names(folder: Path) -> None:
@@ -121,15 +98,3 @@ def test_a_request_for_what_is_not_there_is_told_what_is(folder: Path) -> None:
         family.policy_for(asked(policy="cascade"))
     with pytest.raises(UnknownPolicyError, match="send one of them"):
         family.policy_for(asked(policy="single:s", model="s"))
-
-
-def test_status_tells_what_is_served_before_anything_is_loaded(folder: Path) -> None:
-    calibrate(folder, "cats")
-    told = served(folder).status(0, 0)
-    assert (told.name, told.classes) == ("cats", 6)
-    assert [(model.name, model.state, model.runs, model.p50_ms) for model in told.models] == [
-        (name, "loading", 0, None) for name in ("s", "m", "l")
-    ]
-    assert told.policies == [*SINGLES, "chain", "cascade"]
-    assert (told.fallback, told.because) == ("l", "the cascade did best")
-    assert told.calibration == "shipped with the models, of 2026-11-20"

@@ -221,6 +221,22 @@ def test_the_next_snapshot_takes_over_what_is_the_same_and_the_last_frees_the_re
         kept.infer(BATCH)
 
 
+def test_two_families_of_the_same_weights_keep_each_its_own_engines(cats: Path, dogs: Path) -> None:
+    wanted = config(cats, dogs, models={"default_family": "cats"})  # dogs' matrices are drawn as cats' are
+    assert (cats / "cat-s.onnx").read_bytes() == (dogs / "dog-s.onnx").read_bytes()
+    first = loaded(wanted)
+    second = loaded(wanted, first)
+    for snapshot in (first, second):
+        engines = {
+            f"{name}/{lane}": served.engine
+            for name, family in snapshot.families.items()
+            for lane, served in family.driver.lanes.items()
+        }
+        assert len({id(engine) for engine in engines.values()}) == 4
+    assert second.engines == first.engines
+    second.close()
+
+
 def test_engines_made_for_other_threads_are_not_taken_over_and_the_workers_wait_for_the_next_start(cats: Path) -> None:
     first = loaded(config(cats, server=Server(workers=1)))
     second = loaded(config(cats, models={"threads": 2}, server=Server(workers=2)), first)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import msgspec
 
 from jetsel import wire
@@ -31,25 +29,6 @@ def test_outcomes_are_counted_by_name() -> None:
     assert found.outcomes() == {"busy": 2, "ok": 1, "bad-image": 1}
     found.outcomes().clear()
     assert found.outcomes() == {"busy": 2, "ok": 1, "bad-image": 1}, "what it gave away is a copy"
-
-
-def test_threads_that_count_at_once_lose_nothing() -> None:
-    found = Tally()
-
-    def work() -> None:
-        for _ in range(500):
-            found.ended(ESCALATED)
-
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found.outcomes() == {"ok": 3000}
-    assert found.of_family("f") == (3000, 3000)
-    stages = found.stages_ms()
-    assert stages.answers == 3000
-    assert stages.total == Percentiles(12.0, 12.0, 12.0), "no row was torn"
 
 
 def test_an_answer_that_took_more_than_one_model_is_counted_as_such() -> None:

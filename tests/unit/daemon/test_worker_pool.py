@@ -11,7 +11,6 @@ from contextlib import contextmanager
 import pytest
 
 from jetsel.daemon.worker_pool import WorkerPool
-from tests.waiting import until
 
 LIMIT_S = 60.0  # how long a test waits for what must come; it comes at once
 
@@ -125,33 +124,6 @@ def test_as_many_pieces_as_workers_run_at_once(workers: int) -> None:
         for _ in range(20):
             work.post(*[meet] * workers)
         done.wait_for(20 * workers)
-
-
-def test_no_more_pieces_than_workers_run_at_once_and_the_socket_is_read_meanwhile() -> None:
-    work, done = Queue(), Done()
-    release = threading.Event()
-
-    def hold() -> None:
-        done.piece("begun")()
-        release.wait(LIMIT_S)
-
-    with running(work, 2):
-        try:
-            work.post(hold, hold)
-            done.wait_for(2)
-            for number in range(20):
-                received = threading.Event()
-                work.post(done.piece(number), received.set)
-                taken(work)
-                assert not received.is_set(), "both workers are busy"
-        finally:
-            release.set()
-        done.wait_for(22)
-
-
-def taken(work: Queue) -> None:
-    """Wait until what was posted is off the socket."""
-    until(lambda: not work._inbox)
 
 
 def test_a_defect_in_a_piece_is_logged_and_costs_no_thread(caplog: pytest.LogCaptureFixture) -> None:
