@@ -72,8 +72,6 @@ def test_what_the_daemon_refuses_is_one_line_and_status_1(shared_daemon: Daemon,
     for arguments, said in (
         ([bad], "it is no JPEG, PNG, WebP or BMP"),
         ([pictures[0], "--model", "huge"], "no model 'huge'"),
-        ([pictures[0], "--policy", "best"], "no policy 'best'"),
-        ([pictures[0], "--family", "dogs"], "no family 'dogs'"),
         ([pictures[0], "--deadline-ms", "0.000001"], "were over before"),
     ):
         done = jetsel("classify", *arguments, "--endpoint", shared_daemon.endpoint)
@@ -123,7 +121,7 @@ def test_reload_says_what_changed_and_what_is_wrong(start: Start) -> None:
 def test_a_broken_configuration_is_one_line_and_status_2(tmp_path: Path) -> None:
     file = tmp_path / "jetsel.toml"
     file.write_text('[server]\nqueue_requests = "many"\n')
-    for command in (["config"], ["serve"], ["models", "list"], ["calibration", "list"]):
+    for command in (["config"], ["serve"]):
         done = jetsel(*command, "--config", file)
         assert (done.returncode, done.stdout) == (2, "")
         assert len(done.stderr.splitlines()) == 1

@@ -32,6 +32,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return onnx, labels
 
 
+@pytest.mark.slow
 def test_a_daemon_serves_what_was_added_and_no_longer_what_was_removed(
     start: Start, connect: Connect, jpeg: bytes, state: dict[str, str], files: tuple[Path, Path]
 ) -> None:

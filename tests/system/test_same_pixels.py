@@ -143,6 +143,7 @@ WAYS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 def test_logits_and_features_served_are_those_recorded(recording: Recording, snapshot: Snapshot) -> None:
     lanes = snapshot.family(None).driver.lanes
     for number, file in enumerate(PHOTOGRAPHS.values()):

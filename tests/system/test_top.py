@@ -75,6 +75,7 @@ def test_however_it_ends_the_terminal_is_as_before(
     assert is_as_before(terminal)
 
 
+@pytest.mark.slow
 def test_a_daemon_that_goes_away_is_waited_for(tmp_path: Path, top: Open) -> None:
     daemon = launch(tmp_path, CONFIG)
     again = None

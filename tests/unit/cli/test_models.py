@@ -85,7 +85,7 @@ def test_what_is_left_out_is_found_out(own: Path, onnx: Path, labels: Path) -> N
 
 def test_every_option_reaches_the_manifest(own: Path, tmp_path: Path, labels: Path) -> None:
     onnx = tmp_path / "net.onnx"
-    onnx.write_bytes(network(SOFTMAX, outputs=["shares"], sides=(b"n", 3, b"h", b"w")))
+    onnx.write_bytes(network(SOFTMAX, outputs=["shares"], sides=("n", 3, "h", "w")))
     options = "--name quick --family cups --version 2.3.4 --input 3x2 --resize shorter-side --resize-px 5"
     options += " --interpolation bicubic --crop center --channels bgr --output scores"
     said = json.loads(add(onnx, labels, *options.split(), "--source", "my own", "--notice", "ask me", "--json"))

@@ -12,7 +12,7 @@ from tests.unit.zoo.making import field
 from tests.unit.zoo.networks import FLOAT16, network
 
 SOFTMAX = ("Softmax", "scores", "shares")
-OPEN = (b"n", 3, b"h", b"w")
+OPEN = ("n", 3, "h", "w")
 
 
 def found(content: bytes, input_px: tuple[int, int] | None = None, output: str | None = None) -> Classifier:
@@ -50,12 +50,12 @@ def test_what_cannot_be_served_names_the_repair() -> None:
         (network(inputs=["images", "sizes"]), "takes 2 inputs"),
         (network(inputs=[]), r"\(none\)"),
         (network(elem_type=FLOAT16), "not of float32"),
-        (network(sides=(b"n", HEIGHT_PX, WIDTH_PX, 3)), "channels first"),
-        (network(sides=(b"n", b"h", b"w", 3)), "channels first"),
-        (network(sides=(b"n", 1, 8, 8)), "for colour photographs"),
-        (network(sides=(b"n", 18)), r"\(\?, 18\)"),
+        (network(sides=("n", HEIGHT_PX, WIDTH_PX, 3)), "channels first"),
+        (network(sides=("n", "h", "w", 3)), "channels first"),
+        (network(sides=("n", 1, 8, 8)), "for colour photographs"),
+        (network(sides=("n", 18)), r"\(\?, 18\)"),
         (network(sides=(4, 3, 2, 3)), "takes 4 photographs"),
-        (network(sides=(b"n", 3, 10**6, 10**6)), "at most 4096"),
+        (network(sides=("n", 3, 10**6, 10**6)), "at most 4096"),
         (network(sides=OPEN), "--input 224x224"),
         (network(SOFTMAX, outputs=["scores", "shares"]), "--output scores"),
         (network(outputs=[]), r"\(none\)"),
