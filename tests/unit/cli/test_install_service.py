@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.cli.install_service import BOOTED, ServiceError, _run, commands
+from jetsel.cli.install_service import BOOTED, ServiceError, _run, commands, hidden
 from jetsel.cli.service_files import TEMPLATES, system_files, units
 from jetsel.errors import ConfigError
 
@@ -57,6 +57,16 @@ def test_a_command_that_must_not_fail_ends_it_with_its_words_and_another_does_no
     assert not after.exists()
     _run(["-false", f"touch {after}"], runs=True)
     assert after.exists()
+
+
+def test_a_user_has_a_manager_of_their_own_and_no_root_commands() -> None:
+    assert {line.lstrip("-")[:17] for line in commands(user=True, socket_changed=True)} == {"systemctl --user "}
+
+
+def test_an_installation_in_a_home_directory_is_named_with_the_repair() -> None:
+    said = next(hidden(Path("/home/ann/venv/bin/jetsel")))
+    assert "/home/ann/venv/bin/jetsel" in said
+    assert "/opt" in said
 
 
 def test_an_image_gets_the_files_and_is_told_the_commands(tmp_path: Path) -> None:

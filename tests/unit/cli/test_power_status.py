@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from rich.console import Console
 
 from jetsel import wire
@@ -67,6 +68,17 @@ def test_all_that_is_known_is_told() -> None:
 def test_without_a_sensor_the_reason_is_all() -> None:
     assert power_lines(NOTHING) == ["power: not measured: no power sensor under /sys"]
     assert energy_tables(NOTHING) == []
+
+
+def test_what_is_not_known_yet_is_said_to_be_so() -> None:
+    early = msgspec.structs.replace(
+        POWER, watts=None, mean_w=None, idle_w=None, idle_reason="idle power was not measured", total_of=["A", "B"]
+    )
+    early = msgspec.structs.replace(early, rate_hz=None, judged=wire.EstimatesJudged(None, None, 0.0, 0.5, 3, 0, None))
+    told = power_lines(early)
+    assert told[0].startswith("power: not known now (A + B)")
+    assert any("idle power was not measured" in line for line in told)
+    assert "nothing measured, 500 mJ estimated for 3 of 3" in told[-1]
 
 
 def test_the_tables_have_a_row_for_each_model_and_policy() -> None:

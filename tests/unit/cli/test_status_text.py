@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from rich.console import Console
 
 from jetsel import wire
@@ -19,6 +20,19 @@ def test_the_daemon_as_a_whole_is_told_in_a_headline_and_lines() -> None:
     assert headline(loading).startswith("jetsel 9.9.9 is loading (building 2 of 5): process 4711")
     quiet = msgspec.structs.replace(REPLY, requests={}, lost_replies=0)
     assert general_lines(quiet) == ["requests: none yet"]
+
+
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [
+        (wire.ReloadStatus(65, 0.1, ["model m"], None), "the last, 1 min 5 s ago, changed: model m"),
+        (wire.ReloadStatus(5, 0.1, [], "no model"), "the last, 5 s ago, refused: no model"),
+    ],
+    ids=["done", "refused"],
+)
+def test_reloads_are_told_with_how_the_last_one_ended(last: wire.ReloadStatus, told: str) -> None:
+    reply = msgspec.structs.replace(REPLY, reloads={"ok": 1, "reload-failed": 2}, last_reload=last)
+    assert f"reloads: 1 ok, 2 reload-failed; {told}" in general_lines(reply)
 
 
 def test_an_engine_host_is_told_with_its_restarts_and_how_the_one_before_it_ended() -> None:
@@ -68,3 +82,18 @@ def test_what_decides_is_told_for_each_criterion_where_they_differ() -> None:
     )
     assert family_lines(alike)[0] == "policy: cascade (it does best)"
     assert family_lines(alike)[2] == "in doubt: refuse; calibration: of May"
+
+
+def test_a_family_tells_its_calibration_s_hash_and_how_many_answers_took_more_than_one_model() -> None:
+    identity = wire.CalibrationIdentity(3, "2026-11-21", "0123456789abcdef" * 4)
+    family = msgspec.structs.replace(
+        REPLY.families[0],
+        answers=8,
+        escalated=2,
+        calibration="number 3",
+        objective="time",
+        calibration_identity=identity,
+    )
+    told = family_lines(family)
+    assert told[0].startswith("escalated: 2 of 8 ")
+    assert told[-1].endswith("calibration: number 3 (to save time, sha256 0123456789ab)")

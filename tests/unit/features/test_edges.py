@@ -25,6 +25,13 @@ def test_every_lonely_bright_pixel_is_one_keypoint(dots):
     assert extract(image, ("n_keypoints",)).tolist() == [len(dots)]
 
 
+@pytest.mark.parametrize(("step", "keypoints"), [(30, 0), (31, 1)])
+def test_a_keypoint_stands_out_by_more_than_thirty_grey_levels(step, keypoints):
+    image = np.full((21, 21, 3), 100, np.uint8)
+    image[10, 10] += step
+    assert extract(image, ("n_keypoints",)).tolist() == [keypoints]
+
+
 def test_no_keypoint_lies_within_three_pixels_of_the_border():
     image = np.zeros((20, 20, 3), np.uint8)
     image[2, 10] = image[10, 17] = 255

@@ -1,11 +1,16 @@
 """Shares of hues: pure colours, mixtures, and what has no colour."""
 
+import cv2
 import numpy as np
 import pytest
 
 from jetsel.features import NAMES, extract
 
 HUES = tuple(name for name in NAMES if name.startswith("hue"))
+
+
+def pixel_of(hue_degrees, saturation=255, value=255):
+    return cv2.cvtColor(np.array([[[hue_degrees // 2, saturation, value]]], np.uint8), cv2.COLOR_HSV2BGR)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +28,11 @@ HUES = tuple(name for name in NAMES if name.startswith("hue"))
 def test_a_pure_colour_fills_one_bin(bgr, bin_number):
     values = extract(np.full((5, 7, 3), bgr, np.uint8), HUES)
     assert values.tolist() == [float(i == bin_number - 1) for i in range(7)]
+
+
+def test_reds_on_either_side_of_zero_are_in_one_bin():
+    image = np.concatenate([pixel_of(350), pixel_of(10)], axis=1)
+    assert extract(image, HUES).tolist() == [1, 0, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("level", [0, 39, 128, 255])

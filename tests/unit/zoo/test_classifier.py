@@ -63,3 +63,13 @@ def test_what_cannot_be_served_names_the_repair() -> None:
         with pytest.raises(ManifestError, match=said) as raised:
             found(content)
         assert str(raised.value).startswith("net.onnx: ")
+
+
+def test_what_the_owner_says_must_be_so() -> None:
+    with pytest.raises(ManifestError, match="its input is 3 x 2 px, not 224 x 224: leave --input out"):
+        found(network(), (224, 224))
+    with pytest.raises(ManifestError, match="computes no 'probs'; its outputs are scores"):
+        found(network(), output="probs")
+    two = network(("Identity", "scores", "logits"), outputs=["scores", "logits"])
+    with pytest.raises(ManifestError, match="calls another tensor logits already"):
+        found(two, output="scores")

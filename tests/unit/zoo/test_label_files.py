@@ -40,6 +40,10 @@ def test_classes_of_one_name_are_told_apart_by_their_number(tmp_path: Path) -> N
     assert found.names == ("crane", "tabby", "crane")
 
 
+def test_digits_are_their_own_identifiers_in_any_order(tmp_path: Path) -> None:
+    assert labels(tmp_path, "1\n0\n").wnids == ("1", "0")
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -74,5 +74,12 @@ def test_a_manifest_has_a_cost(tmp_path: Path) -> None:
         read(tmp_path, multiply_accumulates=...)
 
 
+def test_an_unknown_key_is_refused_with_the_keys_there_are(tmp_path: Path) -> None:
+    with pytest.raises(
+        ManifestError, match=r"flops: Object contains unknown field `flops`; its keys are name, version"
+    ):
+        read(tmp_path, flops=12)
+
+
 def test_every_key_has_an_example() -> None:
     assert tuple(EXAMPLES) == Manifest.__struct_fields__
