@@ -79,10 +79,10 @@ class Models:
 class Noise:
     """Inputs of a model to compare its engine on, the same at each pass; see jetsel.engines.building.trial.Inputs."""
 
-    def __init__(self, weights: Weights, count: int = 4) -> None:
+    def __init__(self, weights: Weights, count: int = 4, largest: float = 2.0) -> None:
         self.source = "noise"
         self._shape = (1, 3, weights.height_px, weights.width_px)
-        self._count = count
+        self._count, self._largest = count, largest
 
     def __len__(self) -> int:
         return self._count
@@ -90,7 +90,7 @@ class Noise:
     def __iter__(self) -> Iterator[NDArray[np.float32]]:
         draw = np.random.default_rng(1)
         for _ in range(self._count):
-            yield draw.uniform(-2, 2, self._shape).astype(np.float32)
+            yield draw.uniform(-self._largest, self._largest, self._shape).astype(np.float32)
 
 
 def weights_of(path: Path) -> Weights:

@@ -1,20 +1,14 @@
-"""A model of one matrix, written as an ONNX file byte by byte: its logits can be worked out by hand."""
+"""A model of one matrix, as an ONNX file: its logits can be worked out by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-
-from tests.unit.zoo.making import field
+from onnx import TensorProto, helper, numpy_helper
 
 HEIGHT_PX, WIDTH_PX = 2, 3
 PIXELS = 3 * HEIGHT_PX * WIDTH_PX
 CLASSES = 4
-
-# The numbers are those of onnx.proto. NodeProto: input 1, output 2, op_type 4. TensorProto: dims 1, data_type 2 (1 is
-# float), name 8, raw_data 9. ValueInfoProto: name 1, type 2; TypeProto.tensor_type 1: elem_type 1, shape 2; of its dims
-# (1), dim_value 1, dim_param 2. GraphProto: node 1, name 2, initializer 5, input 11, output 12. ModelProto: ir_version
-# 1, opset_import 8, graph 7.
 
 
 def matrix_model(
@@ -24,31 +18,33 @@ def matrix_model(
     logits_name: str = "logits",
     side_px: int | None = None,
     batch: int | None = None,
+    is_half: bool = False,
+    step: float | None = None,
 ) -> bytes:
     """Return the file of a model whose logits are its flattened input times `weights` (PIXELS, classes).
 
-    The flattened input is its embedding. side_px: of a square input instead of HEIGHT_PX by WIDTH_PX.
-    batch: images that it takes, no more and no fewer; None: any number.
+    The flattened input is its embedding. side_px: of a square input instead of HEIGHT_PX by WIDTH_PX. batch: images
+    that it takes, no more and no fewer; None: any number. is_half: everything in it is float16. step: where given, its
+    input is quantised to INT8 by this step first (Q/DQ nodes).
     """
-    images = b"n" if batch is None else batch
+    images: int | str = "n" if batch is None else batch
     height, width = (side_px, side_px) if side_px else (HEIGHT_PX, WIDTH_PX)
-    pixels, classes = weights.shape
-    tensor = field(1, pixels) + field(1, classes) + field(2, 1) + field(8, b"weights")
-    tensor += field(9, weights.astype("<f4").tobytes())
-    graph = field(1, _node(b"Flatten", [b"images"], b"embedding"))
-    graph += field(1, _node(b"MatMul", [b"embedding", b"weights"], logits_name.encode()))
-    graph += field(2, b"matrix") + field(5, tensor)
-    graph += field(11, _value(b"images", [images, 3, height, width]))
-    graph += field(12, _value(logits_name.encode(), [images, classes]))
-    if embedding:
-        graph += field(12, _value(b"embedding", [images, pixels]))
-    return field(1, 7) + field(8, field(2, 13)) + field(7, graph)
-
-
-def _node(kind: bytes, inputs: list[bytes], output: bytes) -> bytes:
-    return b"".join(field(1, name) for name in inputs) + field(2, output) + field(4, kind)
-
-
-def _value(name: bytes, dimensions: list[bytes | int]) -> bytes:
-    shape = b"".join(field(1, field(2 if isinstance(d, bytes) else 1, d)) for d in dimensions)
-    return field(1, name) + field(2, field(1, field(1, 1) + field(2, shape)))
+    kind = TensorProto.FLOAT16 if is_half else TensorProto.FLOAT
+    tensors = {"weights": weights.astype("<f2" if is_half else "<f4")}
+    nodes = []
+    if step is not None:
+        tensors |= {"step": np.array(step, np.float32), "zero": np.array(0, np.int8)}
+        nodes.append(helper.make_node("QuantizeLinear", ["images", "step", "zero"], ["steps"]))
+        nodes.append(helper.make_node("DequantizeLinear", ["steps", "step", "zero"], ["rounded"]))
+    nodes.append(helper.make_node("Flatten", ["images" if step is None else "rounded"], ["embedding"]))
+    nodes.append(helper.make_node("MatMul", ["embedding", "weights"], [logits_name]))
+    outputs = {logits_name: weights.shape[1], **({"embedding": weights.shape[0]} if embedding else {})}
+    graph = helper.make_graph(
+        nodes,
+        "matrix",
+        [helper.make_tensor_value_info("images", kind, [images, 3, height, width])],
+        [helper.make_tensor_value_info(name, kind, [images, size]) for name, size in outputs.items()],
+        [numpy_helper.from_array(array, name) for name, array in tensors.items()],
+    )
+    made = helper.make_model(graph, ir_version=7, opset_imports=[helper.make_opsetid("", 13)])
+    return bytes(made.SerializeToString())

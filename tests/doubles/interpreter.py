@@ -1,4 +1,4 @@
-"""Make an interpreter that has the doubles: `python -m tests.doubles.interpreter FOLDER --tensorrt 8.2`.
+"""Make an interpreter that has the doubles.
 
 It is a virtual environment of a few files and no packages of its own: FOLDER/bin/python is a link to a real Python,
 and a .pth file names the folders of the doubles and those in which that Python has numpy and ONNX Runtime. So every
@@ -9,7 +9,6 @@ JETSEL_DOUBLE, where it is set, comes before that board.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -60,26 +59,3 @@ def make_interpreter(
         lines.append(f"import os; os.environ.setdefault('JETSEL_DOUBLE', {text!r})")
     (packages / "doubles.pth").write_text("\n".join(lines) + "\n")
     return folder / "bin" / "python"
-
-
-def main() -> None:
-    """Make one, and print its path."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--tensorrt", choices=GENERATIONS)
-    parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--board", type=json.loads, help="a JSON object, see common/trt_double/board.py")
-    parser.add_argument("--without-pycuda", action="store_true")
-    arguments = parser.parse_args()
-    path = make_interpreter(
-        arguments.folder,
-        arguments.tensorrt,
-        python=arguments.python,
-        board=arguments.board,
-        pycuda=not arguments.without_pycuda,
-    )
-    print(path)
-
-
-if __name__ == "__main__":
-    main()

@@ -17,11 +17,9 @@ from jetsel.engines.hosting.link import LinkBrokenError
 from jetsel.engines.hosting.process import HostProcess, Start
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX
 from tests.doubles.interpreter import make_interpreter
-from tests.unit.zoo.making import field, onnx_file
 
 LIMIT_S = 60.0
 SIZE_BYTES = 1 << 16
-FLOAT, INT8, HALF = 1, 3, 10  # TensorProto.DataType in onnx.proto
 
 
 class Bench:
@@ -151,42 +149,6 @@ def benches(folder: Path) -> Iterator[Begin]:
     yield begin
     for bench in begun:
         bench.leave(bench.ends)
-
-
-def typed_model(weights: NDArray[np.float32], kind: int = FLOAT, *, step: float | None = None) -> bytes:
-    """Return the file of a model whose one output, logits, is its flattened input times weights, for any batch.
-
-    kind: of everything in it. step: where given, its input is quantised to INT8 by this step first (Q/DQ nodes).
-    """
-    content = weights.astype("<f2" if kind == HALF else "<f4").tobytes()
-    graph, images = b"", b"images"
-    tensors = [_tensor(b"weights", weights.shape, kind, content)]
-    if step is not None:
-        tensors.append(_tensor(b"step", (), FLOAT, np.float32(step).tobytes()))
-        tensors.append(_tensor(b"zero", (), INT8, b"\0"))
-        graph += field(1, _node(b"QuantizeLinear", [b"images", b"step", b"zero"], b"steps"))
-        graph += field(1, _node(b"DequantizeLinear", [b"steps", b"step", b"zero"], b"rounded"))
-        images = b"rounded"
-    graph += field(1, _node(b"Flatten", [images], b"flat")) + field(
-        1, _node(b"MatMul", [b"flat", b"weights"], b"logits")
-    )
-    graph += field(2, b"typed") + b"".join(field(5, tensor) for tensor in tensors)
-    graph += field(11, _value(b"images", [b"n", 3, HEIGHT_PX, WIDTH_PX], kind))
-    return onnx_file(graph + field(12, _value(b"logits", [b"n", weights.shape[1]], kind)))
-
-
-# See tests/contract/tiny.py for the numbers.
-def _tensor(name: bytes, shape: tuple[int, ...], kind: int, content: bytes) -> bytes:
-    return b"".join(field(1, length) for length in shape) + field(2, kind) + field(8, name) + field(9, content)
-
-
-def _node(kind: bytes, inputs: list[bytes], output: bytes) -> bytes:
-    return b"".join(field(1, name) for name in inputs) + field(2, output) + field(4, kind)
-
-
-def _value(name: bytes, extents: list[bytes | int], kind: int) -> bytes:
-    shape = b"".join(field(1, field(2 if isinstance(extent, bytes) else 1, extent)) for extent in extents)
-    return field(1, name) + field(2, field(1, field(1, kind) + field(2, shape)))
 
 
 def pixels(*values: float) -> NDArray[np.float32]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.contract.tiny import matrix_model
 from tests.doubles.interpreter import GENERATIONS
-from tests.host.bench import COUNTING, HALF, Begin, benches, pixels, typed_model
+from tests.host.bench import COUNTING, Begin, benches, pixels
 
 CALIBRATING = ["8.2", "8.6", "10"]
 
@@ -40,7 +40,7 @@ def test_tensorrt_11_takes_fp16_from_an_fp16_file_alone(start: Begin) -> None:
     refused = bench.build(matrix_model(COUNTING), precision="fp16")
     assert (refused["ok"], refused["code"]) == (False, "unsupported")
     assert "FP16 alone" in refused["message"]
-    assert bench.build(typed_model(COUNTING, HALF), precision="fp16", is_half=True)["ok"]
+    assert bench.build(matrix_model(COUNTING, embedding=False, is_half=True), precision="fp16", is_half=True)["ok"]
 
 
 @pytest.mark.parametrize("generation", CALIBRATING)
@@ -60,7 +60,7 @@ def test_int8_takes_its_scale_from_the_photographs(start: Begin, generation: str
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_int8_of_a_file_that_says_its_steps_needs_no_photographs(start: Begin, generation: str) -> None:
     bench = start(generation, profile="orin")
-    built = bench.build(typed_model(COUNTING, step=0.5), precision="int8", has_qdq=True)
+    built = bench.build(matrix_model(COUNTING, embedding=False, step=0.5), precision="int8", has_qdq=True)
     assert built["ok"]
     bench.load()
     assert bench.infer(pixels(0.3))["logits"].tolist() == [[306, 315, 324, 333]]  # 0.3 is 0.6 steps: one, which is 0.5

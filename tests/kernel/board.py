@@ -59,16 +59,11 @@ class Board:
 
     def power(self, config: str) -> dict[str, Any]:
         """Return what `jetsel power --once --json` prints in the guest, with this jetsel.toml."""
-        status, out, err = self.jetsel(config)
-        assert status == 0, f"jetsel power ended with {status}: {err}"
-        return dict(json.loads(out))
-
-    def jetsel(self, config: str) -> tuple[int, str, str]:
-        """Run `jetsel power --once --json` in the guest: its exit status, what it printed, its error."""
         self.machine.call("write", CONFIG, config)
         command = (sys.executable, "-m", "jetsel", "power", "--once", "--json", "--sysfs", "/sys", "--config", CONFIG)
         status, out, err = self.machine.call("run", *command)
-        return status, out, err
+        assert status == 0, f"jetsel power ended with {status}: {err}"
+        return dict(json.loads(out))
 
     def reread(self, config: str, values: dict[int, int]) -> list[int]:
         """Return the total in microwatts before and after registers change, read by jetsel through open files."""

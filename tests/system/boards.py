@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,17 +38,6 @@ class Board:
         with self._power.open("r+b", buffering=0) as file:
             file.write(b"%06d\n" % round(watts * 1e3))
             file.truncate()
-
-    @contextlib.contextmanager
-    def failing(self) -> Iterator[None]:
-        """Have VDD_IN's files answer EIO, as a read of one's own memory at 0 does."""
-        files = [self._power.with_name(f"in_{what}0_input") for what in ("power", "voltage", "current")]
-        for file in files:
-            file.rename(file.with_suffix(".aside"))
-            file.symlink_to("/proc/self/mem")
-        yield
-        for file in files:
-            file.with_suffix(".aside").replace(file)
 
     def mode(self, number: int) -> None:
         (self.root / "var/lib/nvpmodel/status").write_text(f"pmode:{number:04d} fmode:quiet\n")

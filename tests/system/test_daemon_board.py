@@ -74,17 +74,6 @@ def test_the_budget_leaves_expensive_models_out_while_the_mean_is_above_it_and_t
     assert "changes under [power] take effect at the next start" in daemon.log.read_text()
 
 
-def test_a_rail_that_fails_at_the_start_and_heals_later_is_read_then(
-    board: Board, start: Start, connect: Connect
-) -> None:
-    board.calibrate()
-    with board.failing():
-        peer = connect(start(board.config()))
-        until(lambda: "Input/output error" in (power_of(peer)["reason"] or ""))
-    until(lambda: power_of(peer)["reason"] is None)
-    until(lambda: power_of(peer)["idle_w"] == IDLE_W)
-
-
 def test_what_is_wrong_under_power_ends_the_start_and_is_refused_by_a_reload(
     board: Board, start: Start, connect: Connect
 ) -> None:

@@ -112,13 +112,6 @@ def test_one_that_fails_ends_with_status_1_and_the_rest_are_built(configure: Con
     assert len(plans(config)) == 1
 
 
-def test_a_model_that_is_named_is_built_whatever_it_runs_on_and_what_serves_it_is_told(configure: Configure) -> None:
-    done = build(configure(backend="onnxruntime"), "xs", "--precision", "fp32")
-    assert done.returncode == 0, done.stderr
-    assert 'xs = "tensorrt"' in done.stdout
-    assert 'precision = "fp32"' in done.stdout
-
-
 def test_after_an_upgrade_what_is_built_again_replaces_what_does_not_fit(configure: Configure) -> None:
     assert build(configure("8.2")).returncode == 0
     config = configure("8.6")
@@ -134,7 +127,6 @@ def test_after_an_upgrade_what_is_built_again_replaces_what_does_not_fit(configu
     ("arguments", "status", "words"),
     [
         (("nobody",), 1, "there is no model nobody"),
-        (("--family", "nobody"), 1, "there is no family nobody"),
         ((), EXIT_USAGE, 'write backend = "tensorrt" under [models]'),
     ],
 )

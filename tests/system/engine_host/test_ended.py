@@ -15,7 +15,6 @@ from jetsel.engines.hosted import HostedBackend
 from jetsel.engines.hosting.rules import RULES
 from jetsel.host_settings import HostSettings
 from tests.processes import children_with
-from tests.system import hosts
 from tests.system.engine_host.models import LIMIT_S, Make, is_gone, load, pid_of, tiny
 from tests.waiting import until
 
@@ -56,28 +55,6 @@ def test_closing_does_not_wait_for_a_host_that_is_started_again(make: Make, tmp_
     os.kill(pid_of(backend), signal.SIGKILL)
     until(begun.exists)
     is_closed_in_time(backend)
-
-
-def test_closing_does_not_wait_for_a_model_that_is_loaded_again(make: Make, tmp_path: Path) -> None:
-    when, begun = tmp_path / "when", tmp_path / "begun"
-    python = hosts.interpreter(tmp_path, HANGS_LOADING.format(when=str(when), begun=str(begun)))
-    backend = make(python, replace(RULES, load_limit_s=600.0))
-    load(backend, tiny(tmp_path))
-    when.touch()
-    os.kill(pid_of(backend), signal.SIGKILL)
-    until(begun.exists)
-    is_closed_in_time(backend)
-
-
-HANGS_LOADING = """
-class Hanging(serving.Host):
-    def _load(self, request):
-        if os.path.exists({when!r}):
-            open({begun!r}, "w").close()
-            signal.pause()
-        return super()._load(request)
-serving.Host = Hanging
-"""
 
 
 def is_closed_in_time(backend: HostedBackend) -> None:

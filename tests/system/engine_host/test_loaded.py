@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
-import tracemalloc
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosted import HostedEngine
 from jetsel.engines.hosting.rules import Rules
-from jetsel.weights import Weights
-from tests.contract.tiny import matrix_model
 from tests.system import hosts
 from tests.system.engine_host.models import Make, images, is_right, load, pid_of, tiny
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
-
-
-def test_an_input_is_copied_once(make: Make, tmp_path: Path) -> None:
-    side_px = 224
-    path = tmp_path / "large.onnx"
-    path.write_bytes(matrix_model(np.zeros((3 * side_px**2, 2), np.float32), embedding=False, side_px=side_px))
-    weights = Weights("large", path, hashlib.sha256(path.read_bytes()).hexdigest(), side_px, side_px, 2)
-    engine = load(make(), weights)
-    batch = np.zeros((1, 3, side_px, side_px), np.float32)
-    engine.infer(batch, batch)
-    tracemalloc.start()
-    try:
-        engine.infer(batch, batch)
-        _, most_bytes = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert most_bytes < batch.nbytes / 2, "nothing but the shared memory holds it a second time"
 
 
 def test_hosts_that_are_killed_while_they_load_leave_no_model_out_that_loads_in_between(

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from jetsel.power.integration import FEWEST, Reading, Sample, above_idle, add_up, stale_s
+from jetsel.power.integration import FEWEST, Reading, Sample, above_idle, add_up
 
 STALE_S = 0.25
 
@@ -48,10 +48,6 @@ def test_between_samples_too_far_apart_power_is_not_known() -> None:
     whole = add_up(apart, STALE_S)
     assert (whole.known_s, whole.length_s) == pytest.approx((11 * STALE_S, 11 * STALE_S + 0.251))
     assert whole.energy_j == pytest.approx(8.0 * 11 * STALE_S)
-
-
-def test_slow_sampling_may_be_as_far_apart_as_three_of_its_periods() -> None:
-    assert (stale_s(100.0), stale_s(20.0), stale_s(1.0)) == (0.25, 0.25, 3.0)
 
 
 def test_a_reading_that_failed_leaves_the_window_without_energy_and_the_sum_without_that_time() -> None:

@@ -63,11 +63,6 @@ def test_the_release_file_names_l4t_and_the_table_its_jetpack(
     assert all(fact.value or fact.reason for fact in (found.l4t, found.jetpack))
 
 
-def test_a_power_mode_without_a_name_is_its_number(tmp_path: Path) -> None:
-    (tx2(tmp_path).parent / "etc/nvpmodel.conf").unlink()
-    assert Machine(tmp_path / "sys").power_mode() == Fact("3")
-
-
 # jetson_clocks.
 
 

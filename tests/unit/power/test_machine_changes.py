@@ -31,13 +31,11 @@ def test_a_board_that_stays_as_it_was_gives_no_reason(tmp_path: Path) -> None:
     ("files", "reason"),
     [
         ({MODE: "pmode:0000"}, "power mode changed from '3 MAXP_CORE_ARM' to '0 MAXN'"),
-        ({"etc/nv_tegra_release": "# R32 (release), REVISION: 7.4,"}, "L4T changed from '32.7.1' to '32.7.4'"),
         ({f"{CPUS}/online": "0"}, "running CPU cores changed from '0,3-5' to '0'"),
         (
             {f"{CPUS}/cpufreq/policy0/scaling_max_freq": "1400000"},
             "highest allowed clock of cpu0 changed from 2035 to 1400 MHz",
         ),
-        ({f"{CPUS}/cpufreq/policy0/scaling_governor": "userspace"}, "governor of cpu0 changed from 'schedutil'"),
         ({f"{GPU}/max_freq": "854250000"}, "highest allowed clock of 17000000.gp10b changed from 1122 to 854 MHz"),
         (
             {f"{CPUS}/cpufreq/policy0/scaling_min_freq": "2035200", f"{GPU}/min_freq": "1122000000"},
@@ -63,7 +61,6 @@ def test_what_is_not_known_any_more_is_no_reason(tmp_path: Path) -> None:
         ({f"{THERMAL}/thermal_zone0/temp": "96000"}, "BCPU-therm is at 96 °C, its passive trip point is 96"),
         ({f"{THERMAL}/cooling_device0/cur_state": "1"}, "bcpu-throttle-alert is cooled: step 1 of 1"),
         ({f"{OC}/oc1_irq_cnt": "7"}, "OC1, an alarm of over-current or low voltage, went off 3 times"),
-        ({f"{OC}/oc2_irq_cnt": "1"}, "OC2, an alarm of over-current or low voltage, went off once"),
         ({f"{OC}/oc1_irq_cnt": "2"}, "OC1, an alarm of over-current or low voltage, went off 2 times"),  # restarted
     ],
 )

@@ -57,11 +57,9 @@ def test_zones_that_are_off_empty_or_named_alike_are_told_apart(tmp_path: Path) 
     [
         ("gpu-throttle-alert", True),
         ("thermal-cpufreq-0", True),
-        ("thermal-devfreq-0", True),
         ("tegra-heavy", True),
         ("Processor", True),
         ("pwm-fan", False),
-        ("hot-surface-alert", False),
     ],
 )
 def test_a_raised_cooling_device_is_told_where_it_slows_something(tmp_path: Path, kind: str, slows: bool) -> None:

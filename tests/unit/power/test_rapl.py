@@ -104,16 +104,3 @@ def test_a_counter_of_root_s_alone_is_dropped_with_the_repair(tmp_path: Path) ->
     os.close(writes)
     assert "Permission denied" in told
     assert "sudo chmod a+r" in told
-
-
-def test_a_second_way_to_a_package_comes_after_the_first(tmp_path: Path) -> None:
-    counters = [zone(tmp_path, "intel-rapl-mmio:0", "package-0"), zone(tmp_path, "intel-rapl:0", "package-0")]
-    with moving(*counters):
-        sensed = rapl.sense(tmp_path)
-    assert [(rail.name, Path(rail.where).name) for rail in sensed.rails] == [
-        ("package-0", "intel-rapl:0"),
-        ("package-0", "intel-rapl-mmio:0"),
-    ]
-    assert sensed.total == ("package-0",)
-    for rail in sensed.rails:
-        rail.close()

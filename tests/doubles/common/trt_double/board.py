@@ -14,8 +14,8 @@ faults: {name: true, or a value, or {"after": N, "times": M, "value": V}: only f
 
 Faults: import_tensorrt and import_pycuda (the message of an ImportError), cuda_initialization (a build or a runtime
 cannot begin), deserialize_none, context_none, enqueue_false, enqueue_error (a CUDA error, which every later call
-repeats), enqueue_ms (milliseconds that each run takes longer), enqueue_hang, nan_outputs, mem_alloc_memory (out of
-memory), build_none, build_signal (the number of the signal that ends the process), calibrate_none.
+repeats), nan_outputs, mem_alloc_memory (out of memory), build_none, build_signal (the number of the signal that ends
+the process).
 """
 
 import json

@@ -8,8 +8,6 @@ from trt_double.values import ENUMERATIONS, IHostMemory, Severity
 
 CACHE_MAGIC = b"ftrtCACHE"
 FLAG_VALUES = {member.name: int(member) for _, member in ENUMERATIONS["BuilderFlag"]._members()}
-ENTROPY_2 = ENUMERATIONS["CalibrationAlgoType"].ENTROPY_CALIBRATION_2
-NO_COMPATIBILITY = ENUMERATIONS["HardwareCompatibilityLevel"].NONE
 WORKSPACE = int(ENUMERATIONS["MemoryPoolType"].WORKSPACE)
 
 
@@ -18,7 +16,6 @@ class IOptimizationProfile(Bound):
 
     def __init__(self):
         self._shapes = {}
-        self._extra = 0.0
 
     def __bool__(self):
         return True
@@ -102,7 +99,6 @@ class IBuilderConfig(Bound):
         self._header = header  # of timing caches made here
         self._pools = {}
         self._profiles = []
-        self._calibration_profile = None
         self._cache = None
         self._tactics = 0b11111
 

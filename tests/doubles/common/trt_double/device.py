@@ -5,7 +5,6 @@ was there. Memory that was never written is full of 0xCD. A CUDA error stays: ev
 """
 
 import threading
-import time
 from collections import deque
 
 import numpy as np
@@ -120,33 +119,22 @@ class Stream:
     def __init__(self, gpu, handle):
         self.gpu = gpu
         self.handle = handle
-        self.hung = False
         self._queue = deque()
 
     def put(self, work):
         """Queue one item."""
         self._queue.append(work)
 
-    def drain(self, last=None):
-        """Wait for what is queued, up to and with the item `last` where one is given."""
-        while not self._advance(last):
-            time.sleep(1)
-
-    def _advance(self, last):
-        if last is not None and last not in self._queue:
-            self.gpu.check()
-            return True
-        while self._queue and not self.hung:
+    def drain(self):
+        """Wait for what is queued."""
+        while self._queue:
             self.gpu.check()
             work = self._queue.popleft()
             try:
                 work(self)
             except CudaError as error:
                 self.gpu.broken = error.text
-            if work is last:
-                break
         self.gpu.check()
-        return not self.hung
 
 
 GPU = Device()

@@ -1,7 +1,5 @@
 """TensorRT's small types: enumerations, dimensions, data types, loggers and memory that the caller may read."""
 
-import sys
-
 import numpy as np
 
 
@@ -51,18 +49,12 @@ MEMBERS = {
         "DISABLE_COMPILATION_CACHE STRIP_PLAN WEIGHTLESS REFIT_IDENTICAL WEIGHT_STREAMING INT4 REFIT_INDIVIDUAL "
         "STRICT_NANS MONITOR_MEMORY EDITABLE_TIMING_CACHE"
     ),
-    "CalibrationAlgoType": "LEGACY_CALIBRATION ENTROPY_CALIBRATION ENTROPY_CALIBRATION_2 MINMAX_CALIBRATION",
     "DataType": "FLOAT HALF INT8 INT32 BOOL UINT8 FP8 BF16 INT64 INT4 FP4",
-    "EngineCapability": "STANDARD SAFETY DLA_STANDALONE",
     "ExecutionContextAllocationStrategy": "STATIC ON_PROFILE_CHANGE USER_MANAGED",
-    "HardwareCompatibilityLevel": "NONE AMPERE_PLUS SAME_COMPUTE_CAPABILITY",
     "MemoryPoolType": ("WORKSPACE DLA_MANAGED_SRAM DLA_LOCAL_DRAM DLA_GLOBAL_DRAM TACTIC_DRAM TACTIC_SHARED_MEMORY"),
     "NetworkDefinitionCreationFlag": "EXPLICIT_BATCH STRONGLY_TYPED EXPLICIT_PRECISION",
-    "ProfilingVerbosity": "LAYER_NAMES_ONLY NONE DETAILED",
     "TacticSource": "CUBLAS CUBLAS_LT CUDNN EDGE_MASK_CONVOLUTIONS JIT_CONVOLUTIONS",
-    "TensorFormat": "LINEAR",
     "TensorIOMode": "NONE INPUT OUTPUT",
-    "TensorLocation": "DEVICE HOST",
 }
 SEVERITIES = "INTERNAL_ERROR ERROR WARNING INFO VERBOSE"
 
@@ -134,25 +126,6 @@ class ILogger:
         raise RuntimeError('Tried to call pure virtual function "ILogger::log"')
 
 
-class Logger(ILogger):
-    """TensorRT's own logger: to standard error, from a severity upwards."""
-
-    def __init__(self, min_severity=None):
-        self._minimum = Severity.WARNING if min_severity is None else min_severity
-
-    @property
-    def min_severity(self):
-        return self._minimum
-
-    @min_severity.setter
-    def min_severity(self, severity):
-        self._minimum = severity
-
-    def log(self, severity, msg):
-        if int(severity) <= int(self._minimum):
-            sys.stderr.write(f"[TRT] [{severity.name[0]}] {msg}\n")
-
-
 class IHostMemory(bytearray):
     """Memory that TensorRT owns: a buffer of bytes, but neither a sequence nor a bytearray to its user."""
 
@@ -173,7 +146,6 @@ class IHostMemory(bytearray):
         return DataType.INT8
 
 
-for _owner in (ILogger, Logger):
-    _owner.Severity = Severity
-    for _name in SEVERITIES.split():
-        setattr(_owner, _name, getattr(Severity, _name))
+ILogger.Severity = Severity
+for _name in SEVERITIES.split():
+    setattr(ILogger, _name, getattr(Severity, _name))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from jetsel.engines import Backends, EngineFailedError
 from jetsel.engines.building.build_host import BuildLimits
@@ -22,27 +20,12 @@ from jetsel.engines.onnx import OnnxEngine
 from jetsel.host_settings import HostSettings
 from jetsel.weights import Weights
 from jetsel.zoo import STARTER, scan
+from tests.contract.opening import Noise
 from tests.doubles.interpreter import GENERATIONS, make_interpreter
 
 FAMILY = scan([STARTER]).families["starter"]
 XS = FAMILY.models[0].weights(len(FAMILY.labels.names))
 PATIENT = BuildLimits(hello_s=60, silence_s=60, total_s=120)
-
-
-class Noise:
-    """Photographs of noise, the same at each pass."""
-
-    def __init__(self, count: int, scale: float = 1.0) -> None:
-        self.source = "noise"
-        self._count, self._scale = count, scale
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __iter__(self) -> Iterator[NDArray[np.float32]]:
-        random = np.random.default_rng(3)
-        for _ in range(self._count):
-            yield random.normal(0, self._scale, (1, 3, XS.height_px, XS.width_px)).astype(np.float32)
 
 
 @pytest.fixture(scope="session")
@@ -72,7 +55,7 @@ def host(interpreters: dict[str, Path], tmp_path: Path) -> Prepare:
 
 
 def order(photographs: int = 5, **changes: Any) -> Order:
-    return Order(**{"weights": XS, "has_qdq": False, "inputs": Noise(photographs), **changes})
+    return Order(**{"weights": XS, "has_qdq": False, "inputs": Noise(XS, photographs), **changes})
 
 
 def quiet(_stage: str, _share: float | None) -> None:
@@ -112,7 +95,7 @@ def test_an_engine_is_built_compared_and_then_served(host: Prepare, version: str
 
     backends = Backends(settings)
     try:
-        photograph = next(iter(Noise(1)))
+        photograph = next(iter(Noise(XS, 1)))
         engine = backends.open("tensorrt", XS, concurrency=1, threads=1)
         found = engine.infer(photograph).logits
     finally:
@@ -135,7 +118,7 @@ def test_what_stands_is_not_built_again_unless_it_is_forced(host: Prepare) -> No
 def test_int8_is_calibrated_on_photographs(host: Prepare, board: Callable[..., object]) -> None:
     board(profile="orin")
     settings = host("8.6", precision="int8")
-    plan = Builder(settings, PATIENT).build(order(calibration=Noise(21)), quiet)
+    plan = Builder(settings, PATIENT).build(order(calibration=Noise(XS, 21)), quiet)
     assert plan.record.notes == ["calibrated on 21 photographs (noise)"]
     assert plan.record.key.precision == "int8"
     assert 0 < plan.record.check.largest_difference < 0.25 * plan.record.check.spread
@@ -149,7 +132,7 @@ def test_int8_without_photographs_says_which_option_names_them(host: Prepare, bo
 def test_an_engine_whose_answers_differ_is_not_used(host: Prepare, board: Callable[..., object]) -> None:
     board(profile="orin")
     settings = host("8.6", precision="int8")
-    dark = Noise(8, scale=0.01)  # scales from these clip all that photographs have
+    dark = Noise(XS, 8, 0.01)  # scales from these clip all that photographs have
     said = refusal(Builder(settings, PATIENT), order(60, calibration=dark))
     assert "95% is the least" in said
     assert left_in(settings) == []
@@ -196,14 +179,6 @@ def test_a_build_that_takes_too_long_is_killed_whatever_it_says(host: Prepare, b
     board(build_ms_per_layer=300)
     assert "--limit-s" in refusal(builder)
     assert left_in(settings) == []
-
-
-def test_a_build_that_is_not_wanted_any_more_ends(host: Prepare, board: Callable[..., object]) -> None:
-    stop = threading.Event()
-    builder = Builder(host(), PATIENT, stop)
-    board(build_ms_per_layer=60_000)
-    threading.Timer(0.5, stop.set).start()
-    assert refusal(builder) == "xs: its build was stopped"
 
 
 def test_a_model_whose_file_is_gone_says_so(host: Prepare, tmp_path: Path) -> None:

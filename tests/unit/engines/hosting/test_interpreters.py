@@ -34,11 +34,6 @@ def test_tensorrt_runs_under_the_python_that_jetpack_brings_it_for(
     assert default("onnxruntime", tmp_path / "release", tmp_path) == sys.executable
 
 
-def test_a_board_without_the_python_of_its_jetpack_has_another(tmp_path: Path) -> None:
-    (tmp_path / "release").write_text("# R35 (release)")
-    assert default("tensorrt", tmp_path / "release", tmp_path) == str(tmp_path / "python3")
-
-
 def test_the_owners_environment_stands_and_a_jetson_gets_what_numpy_needs() -> None:
     assert environment({"OPENBLAS_NUM_THREADS": "4", "HOME": "/h"}, "x86_64") == {
         "OPENBLAS_NUM_THREADS": "4",
