@@ -62,15 +62,6 @@ def test_while_it_builds_it_says_how_far_that_is_and_then_it_serves(
     assert answer["ran"][0]["device_ms"] is not None
 
 
-def test_sigterm_ends_a_start_that_builds(start: Start, connect: Connect, python: Path, tmp_path: Path) -> None:
-    board = {"build_ms_per_layer": 60_000}
-    daemon = start(config(python, tmp_path), ready=False, env={"JETSEL_DOUBLE": json.dumps(board)})
-    peer = connected(connect, daemon.path)
-    until(lambda: peer.status()["progress"] == "building 1 of 2")
-    assert daemon.stop(signal.SIGTERM) == 0
-    assert list((tmp_path / "engines").glob("[!.]*.plan")) == []
-
-
 def test_an_engine_that_was_built_again_is_taken_up_by_a_reload(
     start: Start, connect: Connect, python: Path, tmp_path: Path
 ) -> None:
@@ -84,18 +75,3 @@ def test_an_engine_that_was_built_again_is_taken_up_by_a_reload(
     os.kill(host, signal.SIGKILL)
     until(lambda: hosts_of(daemon) not in ([], [host]))
     until(lambda: {m["state"] for m in models(peer).values()} == {"ready"})
-
-
-def test_an_engine_of_another_tensorrt_is_not_loaded_and_the_command_is_named(
-    start: Start, connect: Connect, python: Path, tmp_path: Path
-) -> None:
-    first = start(config(python, tmp_path), name="first")
-    assert first.stop() == 0
-    mixed = config(python, tmp_path, at_start=False).replace("[host]", 'backends = { s = "onnxruntime" }\n[host]')
-    later = start(mixed, name="later", env={"JETSEL_DOUBLE": json.dumps({"version": "8.2.3.0"})})
-    peer = connect(later)
-    found = models(peer)["xs"]
-    assert found["state"] == "unavailable"
-    assert "tensorrt 8.2.1.8 and not 8.2.3.0" in found["reason"]
-    assert "jetsel models build xs" in found["reason"]
-    assert peer.classify(encoded(drawn()), model="s")["type"] == "answer"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import struct
 
-import numpy as np
-
 from tests.system.daemons import Connect, Start, drawn, encoded
 
 
@@ -23,24 +21,6 @@ def test_past_the_queue_requests_are_told_busy_at_once(start: Start, connect: Co
     status = peer.status()
     assert status["requests"]["busy"] == len(busy)
     assert (status["in_queue"], status["queued_bytes"]) == (0, 0)
-
-
-def test_time_that_runs_out_between_two_models_is_marked(start: Start, connect: Connect) -> None:
-    # Thresholds that nothing reaches: every model runs, unless the time for the next has run out.
-    config = '[policies.all]\nmodels = ["xs", "s", "m", "l", "xl"]\nthresholds = [1.0, 1.0, 1.0, 1.0]\n'
-    peer = connect(start(config))
-    picture = encoded(drawn(1))
-    for _ in range(10):
-        peer.classify(picture, policy="all")
-    whole = peer.classify(picture, policy="all")
-    assert [run["model"] for run in whole["ran"]] == ["xs", "s", "m", "l", "xl"]
-    cut = []
-    for deadline_ms in np.geomspace(0.5, 4 * whole["stages_ms"]["total"], 60):
-        reply = peer.classify(picture, policy="all", deadline_ms=float(deadline_ms))
-        if reply["type"] == "answer" and reply["cut_short"]:
-            assert reply["model"] == reply["ran"][-1]["model"] != "xl"
-            cut.append(deadline_ms)
-    assert cut, "no deadline fell between two models"
 
 
 def test_the_queue_is_bounded_in_pixels_too(start: Start, connect: Connect) -> None:

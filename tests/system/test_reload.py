@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +10,6 @@ import pytest
 
 from jetsel.zoo import STARTER
 from tests.system.daemons import Connect, Daemon, Peer, Start
-from tests.system.hosts import hosts_of
-from tests.waiting import until
 
 
 @pytest.fixture
@@ -89,22 +84,3 @@ def test_a_default_that_the_configuration_names_and_that_cannot_run_has_another_
     shutil.copy(STARTER / "s.onnx", models)
     assert "model s" not in str(reload(peer)["changed"])
     assert peer.classify(jpeg)["model"] == "s"
-
-
-def test_a_host_that_dies_again_and_again_while_a_reload_loads_costs_no_model(
-    start: Start, connect: Connect, jpeg: bytes, models: Path
-) -> None:
-    daemon = start(configuration(models, more='backend = "onnxruntime-hosted"\n'))
-    peer, admin = connect(daemon), connect(daemon)
-    configure(daemon, "starter = false", "starter = false\nthreads = 2")
-    admin.send({"type": "reload"})
-    killed: set[int] = set()
-    while not admin.socket.poll(0) and len(killed) < 6:  # after fifteen it would be given up
-        for process in set(hosts_of(daemon)) - killed:
-            killed.add(process)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-    reply = admin.receive()
-    assert reply["type"] == "reloaded" or reply["code"] == "reload-failed", reply
-    for model in ("xs", "s"):
-        until(lambda model=model: peer.classify(jpeg, model=model)["type"] == "answer")  # once the host is back

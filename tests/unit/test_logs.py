@@ -188,17 +188,3 @@ def test_a_pipe_that_nobody_reads_is_not_waited_for_and_what_was_lost_is_counted
     os.close(reader)
     handler.handle(record("to nobody"))  # no exception
     os.close(writer)
-
-
-def test_lines_of_many_threads_stay_whole(output: Output) -> None:
-    def write(name: str) -> None:
-        for _ in range(50):
-            output.handler.handle(record(name * 20))
-
-    threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    words = [line.split()[2] for line in output.read()]
-    assert sorted(words) == sorted(name * 20 for name in "abcd" for _ in range(50))

@@ -79,13 +79,6 @@ def test_one_that_is_whole_but_cannot_serve_these_models_is_refused(
     assert reason in said
 
 
-def test_one_that_was_made_for_one_criterion_alone_is_refused(models: Path, owners: Path) -> None:
-    whole = calibration_of(models, "cats")
-    parts = {part: {"top1": getattr(whole, part)["top1"]} for part in ("right", "default_policy")}
-    put(models, owners, "June", **parts, parts={})
-    assert "number 1: it was not made for top5: recalibrate" in str(told(served(models, owners)))
-
-
 def test_where_none_can_be_used_each_reason_is_told(models: Path, owners: Path) -> None:
     damage(put(models, owners, "June"))
     calibrate(models, "cats", **FOREIGN)

@@ -103,17 +103,6 @@ def test_without_an_endpoint_the_socket_that_was_handed_over_says_where(path: Pa
         assert process.communicate(timeout=60)[0] == "True False\n"
 
 
-def test_of_several_the_one_at_the_endpoint_is_used_by_whatever_path_it_is_named(path: Path) -> None:
-    link = path.with_name("run")
-    link.symlink_to(path.parent)
-    other = path.with_name("other.sock")
-    with listening(other) as first, listening(path) as second:
-        process = handed_over(link / path.name, [first, second])
-        assert said(process) == f"4 {path} [] False"
-        assert somebody_answers(path)
-        process.communicate(timeout=60)
-
-
 def test_several_that_could_all_be_meant_are_refused_with_the_repair(path: Path) -> None:
     other = path.with_name("other.sock")
     with listening(other) as first, listening(path) as second:

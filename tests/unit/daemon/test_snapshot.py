@@ -14,7 +14,7 @@ from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.engines import Backends
 from jetsel.engines.hosted import HostedEngine
 from jetsel.engines.onnx import OnnxEngine
-from jetsel.errors import ConfigError, JetselError, ShuttingDownError, UnknownFamilyError
+from jetsel.errors import ConfigError, JetselError, UnknownFamilyError
 from tests.unit.daemon.families import SIDE_PX, put_family
 
 BATCH = np.zeros((1, 3, SIDE_PX, SIDE_PX), np.float32)
@@ -59,13 +59,6 @@ def test_every_family_of_the_folders_is_served_cheapest_model_first(cats: Path, 
     assert snapshot.family("cats").name == "cats"
     with pytest.raises(UnknownFamilyError, match="no family 'birds' is served: cats, dogs"):
         snapshot.family("birds")
-
-
-def test_the_limits_and_the_workers_are_the_configuration_s(cats: Path) -> None:
-    server = Server(workers=3, max_image_mb=1.5, max_image_megapixels=0.25)
-    snapshot = read_snapshot(config(cats, server=server))
-    assert snapshot.workers == 3
-    assert (snapshot.limits.max_bytes, snapshot.limits.max_pixels) == (1_500_000, 250_000)
 
 
 def test_of_several_families_the_starter_is_the_default(cats: Path, tmp_path: Path) -> None:
@@ -192,15 +185,6 @@ def test_no_model_of_the_default_family_left_stops_the_start(cats: Path, dogs: P
     with pytest.raises(ConfigError, match=r"no model of the default family cats can run: .*sha256.*; .*sha256"):
         loaded(config(cats, dogs, models={"default_family": "cats"}))
     loaded(config(cats, dogs, models={"default_family": "dogs"})).close()
-
-
-def test_a_load_that_is_stopped_ends_before_the_next_model(cats: Path) -> None:
-    stop = threading.Event()
-    snapshot = read_snapshot(config(cats))
-    with pytest.raises(ShuttingDownError):
-        load(snapshot, Backends(), lambda *_: stop.set(), stop)
-    assert len(snapshot.engines) == 1
-    snapshot.close()
 
 
 def test_the_next_snapshot_takes_over_what_is_the_same_and_the_last_frees_the_rest(cats: Path) -> None:

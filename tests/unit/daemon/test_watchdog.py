@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from jetsel.daemon.watchdog import Watchdog
-from tests.unit.daemon.clock import Clock
 
 PERIOD_S = 10.0
 
@@ -17,19 +16,19 @@ class Rig:
     """A watchdog with two workers that have come round once; the probe is answered unless `missing` says why not."""
 
     def __init__(self, period_s: float | None = PERIOD_S) -> None:
-        self.clock = Clock()
+        self.now_s = 100.0
         self.fed: list[float] = []
         self.asked = 0
         self.missing: str | None = None
         self.takes_words = True
         self.at_host: frozenset[int] = frozenset()
-        self.dog = Watchdog(period_s, self.feed, self.ask, lambda: self.at_host, self.clock)
+        self.dog = Watchdog(period_s, self.feed, self.ask, lambda: self.at_host, lambda: self.now_s)
         self.workers = [ThreadPoolExecutor(1, f"worker-{number}") for number in range(2)]
         self.turn(0, 1)
 
     def feed(self) -> bool:
         if self.takes_words:
-            self.fed.append(self.clock.now_s)
+            self.fed.append(self.now_s)
         return self.takes_words
 
     def ask(self) -> str | None:
@@ -42,7 +41,7 @@ class Rig:
 
     def later(self, seconds: float, *numbers: int) -> None:
         """Let time pass, in which these threads come round."""
-        self.clock.now_s += seconds
+        self.now_s += seconds
         self.turn(*numbers)
 
 
@@ -67,7 +66,7 @@ def test_nothing_is_fed_before_the_daemon_is_ready_nor_without_a_period_nor_wher
         other.later(1000, 0, 1)
         assert (other.fed, other.asked) == ([], 0)
     assert Rig(None).dog.longest_sleep_s is None
-    rig.clock.now_s += 1000
+    rig.now_s += 1000
     assert rig.fed == [], "there is no thread of its own"
 
 
