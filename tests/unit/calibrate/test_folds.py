@@ -32,8 +32,3 @@ def test_groups_stay_together_and_folds_are_even(groups: list[int], folds: int, 
 def test_a_large_group_has_a_fold_to_itself(seed: int) -> None:
     fold_of = deal(np.array([0, 1, 9, 9, 9, 9, 2, 3]), 2, seed)
     assert set(fold_of[2:6].tolist()).isdisjoint(fold_of[[0, 1, 6, 7]].tolist())
-
-
-def test_too_few_are_named() -> None:
-    with pytest.raises(CalibrationError, match="5 photographs, of which 3 differ, are too few for 10 folds: add"):
-        deal(np.array([1, 1, 1, 2, 3]), 10, 0)

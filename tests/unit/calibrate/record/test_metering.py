@@ -256,9 +256,3 @@ def test_a_board_s_energies_replace_those_of_the_recording(
     loaded: Loaded = times_from(load(path, BOTH), board)
     assert loaded.recording.energies_mj == {"xs": 40.0, "s": 40.0}
     assert loaded.recording.chooser_w == 5.0
-    rows_changed(board, "DELETE FROM energies WHERE model IS NULL")
-    again = times_from(load(path, BOTH), board)
-    assert (again.recording.energies_mj, again.times.energy_reason) == (
-        None,
-        "not every model is metered: record until it has ended",
-    )

@@ -15,7 +15,7 @@ import pytest
 from jetsel import image
 from jetsel.calibrate.record import Options, Plan, Progress, Recorded, record
 from jetsel.calibrate.record.near import perceptual_hash
-from jetsel.engines import Engine, EngineFailedError, Output, Place
+from jetsel.engines import Engine, EngineFailedError, Output
 from jetsel.errors import CalibrationError
 from jetsel.features import extract
 from jetsel.zoo import Family
@@ -29,19 +29,15 @@ class Counting:
     """A real engine that counts its runs."""
 
     def __init__(self, engine: Engine) -> None:
-        self.name = engine.name
-        self.place, self.is_stale = Place(), False
-        self.concurrency, self.max_batch = 1, engine.max_batch
-        self.unavailable, self.is_returning, self.returns_within_s = None, False, 0.0
         self.runs = 0
         self._engine = engine
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._engine, name)
 
     def infer(self, *parts: np.ndarray) -> Output:
         self.runs += 1
         return self._engine.infer(*parts)
-
-    def close(self) -> None:
-        self._engine.close()
 
 
 @pytest.fixture
