@@ -19,7 +19,7 @@ REFUSALS_AT_ANY_TIME = frozenset({"busy", "over-limit"})
 class Kind:
     """One kind of request. head: JSON with %d where its number goes, none where its id cannot be read.
 
-    outcomes: "ok" or error codes, any of which is right. label: what the photograph shows, where that is known.
+    outcomes: "ok" or error codes, any of which is right.
     """
 
     name: str
@@ -27,7 +27,6 @@ class Kind:
     head: bytes
     frames: tuple[bytes, ...]
     outcomes: frozenset[str]
-    label: str | None = None
 
     @property
     def has_id(self) -> bool:

@@ -14,7 +14,6 @@ from tests.system.daemons import Connect, Daemon, Peer, Start, drawn, encoded
 from tests.system.hosts import host_of
 from tests.waiting import until
 
-LIMIT_S = 60.0
 CONFIG = """
 [models]
 only = ["xs", "s"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jetsel.zoo import STARTER
-from tests.system.daemons import Connect, Daemon, Peer, Start
+from tests.system.daemons import Connect, Peer, Start
 
 
 @pytest.fixture
@@ -25,12 +25,6 @@ def models(tmp_path: Path) -> Path:
 def configuration(*models: Path, more: str = "") -> str:
     paths = ", ".join(f'"{folder}"' for folder in models)
     return f"[models]\nstarter = false\npaths = [{paths}]\n{more}"
-
-
-def configure(daemon: Daemon, was: str, now: str) -> None:
-    text = daemon.config.read_text()
-    assert was in text
-    daemon.config.write_text(text.replace(was, now))
 
 
 def cut(path: Path) -> None:

@@ -14,7 +14,6 @@ from tests.system.hosts import host_of
 from tests.waiting import until
 
 LIMIT_S = 60.0
-CASCADE = '[models]\nonly = ["xs", "s"]\n[policies.both]\nmodels = ["xs", "s"]\nthresholds = [1.0]\n'
 
 
 def test_every_message_counts_once_whoever_sends_it(start: Start, connect: Connect) -> None:

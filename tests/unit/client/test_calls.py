@@ -177,9 +177,3 @@ def test_who_finds_no_room_in_the_queue_of_a_daemon_that_listens_waits_for_it(pa
         listening.close()
         with Peer(path, daemon_like):
             assert found.result(30).state == "ready"
-
-
-def test_an_endpoint_that_is_none_is_the_callers_mistake(connect: Connect) -> None:
-    for endpoint in ("jetsel.sock", "udp://127.0.0.1:5", "ipc://" + "x" * 200, "tcp://nowhere"):
-        with pytest.raises(errors.ConfigError, match=r"ipc:///path/of/the\.sock"):
-            connect(endpoint).status()

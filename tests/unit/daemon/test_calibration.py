@@ -79,16 +79,6 @@ def test_one_that_is_whole_but_cannot_serve_these_models_is_refused(
     assert reason in said
 
 
-def test_where_none_can_be_used_each_reason_is_told(models: Path, owners: Path) -> None:
-    damage(put(models, owners, "June"))
-    calibrate(models, "cats", **FOREIGN)
-    family = served(models, owners).families["cats"]
-    assert family.default_policy["top1"] == "single:l"
-    for reason in ("refused: number 1: ", "not the arrays", "its labels had hash aaaaaaaaaaaa"):
-        assert reason in str(family.in_use)
-        assert reason in family.because
-
-
 def test_a_reload_takes_up_what_was_installed_and_what_was_gone_back_to(models: Path, owners: Path) -> None:
     first = served(models, owners)
     put(models, owners, "June")

@@ -18,8 +18,6 @@ from jetsel.daemon.listener import LONGEST_PATH, Listener, make_private_folder
 from jetsel.errors import ConfigError
 from tests.unit.daemon.callers import somebody_answers
 
-OWN_GROUP = grp.getgrgid(os.getgid()).gr_name
-
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
