@@ -25,11 +25,9 @@ SIZE_BYTES = 1 << 16
 class Bench:
     """One host process; `board` is its simulated board, which can be changed while it runs."""
 
-    def __init__(
-        self, interpreter: str | Path, folder: Path, backend: str = "tensorrt", reserve_bytes: int = 0
-    ) -> None:
+    def __init__(self, interpreter: str | Path, folder: Path, backend: str = "tensorrt") -> None:
         self.folder = folder
-        self.process = HostProcess(Start(str(interpreter), backend, reserve_bytes, LIMIT_S))
+        self.process = HostProcess(Start(str(interpreter), backend, hello_s=LIMIT_S))
         self.region = self.process.memory.take(SIZE_BYTES)
         self.told: list[tuple[str, float | None]] = []
         self.ends = "exit status 0"  # how it has to end

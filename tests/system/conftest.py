@@ -73,9 +73,3 @@ def jpeg() -> bytes:
 @pytest.fixture
 def board(tmp_path: Path) -> Board:
     return Board(tmp_path / "board")
-
-
-@pytest.fixture(scope="module")
-def picture() -> bytes:
-    """A large one: decoding it lasts for many samples."""
-    return encoded(drawn(height=3000, width=4000))

@@ -5,17 +5,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from jetsel.config import Power
 from jetsel.power import sampler as sampling
 from jetsel.power.finding import Found
-from jetsel.power.meter import SensorMeter, open_meter
+from jetsel.power.meter import SensorMeter
 from jetsel.power.sampler import PATIENCE, Sampler
 from jetsel.power.sensors.rail import Measured, RailError
-from tests.data.sysfs_trees import SYSFS
 from tests.waiting import until
 
 
@@ -171,9 +169,3 @@ def test_a_machine_without_sensors_says_so_once_and_is_looked_at_again(
     until(made.watts)
     made.stop()
     assert caplog.messages.count("power is not measured: no power sensor") == 1
-
-
-def test_a_meter_without_idle_power_says_how_it_is_measured(tmp_path: Path) -> None:
-    with open_meter(Power(sysfs=str(SYSFS / "jetson-tx2")), tmp_path) as opened:
-        assert opened.meter is None
-        assert "jetsel power calibrate" in (opened.reason or "")
