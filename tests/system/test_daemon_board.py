@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from jetsel.power.machine import kept
 from tests.system.boards import IDLE_W, Board, power_of
 from tests.system.command import jetsel
@@ -12,6 +14,7 @@ from tests.unit.daemon.families import calibrate, put_family
 from tests.waiting import LIMIT_S, until
 
 
+@pytest.mark.slow
 def test_another_power_mode_under_the_daemon_is_told_everywhere_and_warned_of_once(
     board: Board, start: Start, connect: Connect, jpeg: bytes
 ) -> None:
@@ -46,6 +49,7 @@ def test_a_calibration_is_compared_with_what_it_was_made_under_and_not_with_the_
     until(lambda: power_of(peer)["out_of_conditions"] == [])
 
 
+@pytest.mark.slow
 def test_the_budget_leaves_expensive_models_out_while_the_mean_is_above_it_and_takes_them_back(
     board: Board, start: Start, connect: Connect, jpeg: bytes
 ) -> None:

@@ -20,6 +20,7 @@ def models(folder: Path) -> tuple[str, str, str]:
     return "[models]", "starter = false", f'paths = ["{folder}"]'
 
 
+@pytest.mark.slow
 def test_answers_have_calibrated_energies_and_the_sensor_says_what_they_add_up_to(
     board: Board, start: Start, connect: Connect, tmp_path: Path, jpeg: bytes
 ) -> None:
@@ -59,6 +60,7 @@ def test_answers_have_calibrated_energies_and_the_sensor_says_what_they_add_up_t
     assert power_of(peer)["judged"]["unestimated"] == 1
 
 
+@pytest.mark.slow
 def test_without_an_idle_measurement_the_reason_says_what_to_do_and_a_new_one_is_taken_up(
     board: Board, start: Start, connect: Connect
 ) -> None:

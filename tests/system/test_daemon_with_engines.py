@@ -62,6 +62,7 @@ def test_while_it_builds_it_says_how_far_that_is_and_then_it_serves(
     assert answer["ran"][0]["device_ms"] is not None
 
 
+@pytest.mark.slow
 def test_an_engine_that_was_built_again_is_taken_up_by_a_reload(
     start: Start, connect: Connect, python: Path, tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def test_all_models_of_tensorrt_are_built_and_told_with_their_figures(configure:
     assert "--photographs DIR" in done.stderr  # few pictures prove little
 
 
+@pytest.mark.slow
 def test_what_stands_is_left_alone_and_told_as_json(configure: Configure) -> None:
     config = configure()
     assert build(config, "xs").returncode == 0
@@ -112,6 +113,7 @@ def test_one_that_fails_ends_with_status_1_and_the_rest_are_built(configure: Con
     assert len(plans(config)) == 1
 
 
+@pytest.mark.slow
 def test_after_an_upgrade_what_is_built_again_replaces_what_does_not_fit(configure: Configure) -> None:
     assert build(configure("8.2")).returncode == 0
     config = configure("8.6")

@@ -80,6 +80,7 @@ def test_a_reload_is_over_for_the_service_manager_before_it_is_answered(
     assert peer.classify(DARK)["model"] == "m"
 
 
+@pytest.mark.slow
 def test_hangups_from_the_first_moment_on_do_no_harm(start: Start, connect: Connect, manager: Manager) -> None:
     daemon = start('[policy]\ndefault = "single:xs"\n', ready=False, env=manager.environment)
     while signal.SIGHUP not in caught(daemon):

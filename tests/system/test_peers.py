@@ -52,6 +52,7 @@ def said(peer: socket.socket, word: bytes, count: int = 1) -> bytes:
     return found
 
 
+@pytest.mark.slow
 def test_peers_that_send_fast_never_read_and_hang_up_do_no_harm(daemon: Daemon) -> None:
     before_mb = held(daemon.process.pid).resident_mb
     with contextlib.ExitStack() as stack:
@@ -67,6 +68,7 @@ def test_peers_that_send_fast_never_read_and_hang_up_do_no_harm(daemon: Daemon) 
     until(lambda: held(daemon.process.pid).resident_mb < before_mb + PEERS_MB + 50)
 
 
+@pytest.mark.slow
 def test_peers_that_write_commands_without_end_stop_nobody(daemon: Daemon) -> None:
     is_over = threading.Event()
     written = []

@@ -97,6 +97,7 @@ def test_a_recording_holds_every_rail_and_plays_back_the_same(tmp_path: Path) ->
     assert (played["board"], played["total_w"], played["total_of"]) == ("jetson-tx2", 3.051, ["VDD_IN"])
 
 
+@pytest.mark.slow
 def test_a_recording_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
     out = tmp_path / "trace.csv"
     process = subprocess.Popen(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import resource
 from pathlib import Path
 
+import pytest
+
 import jetsel
 from tests.system.daemons import Connect, Start, drawn, encoded
 from tests.waiting import until
@@ -12,6 +14,7 @@ from tests.waiting import until
 OPEN_FILES = 120  # of which 64 are kept for the daemon's own
 
 
+@pytest.mark.slow
 def test_with_more_clients_than_open_files_some_wait_until_others_leave(
     start: Start, connect: Connect, jpeg: bytes
 ) -> None:
@@ -34,12 +37,14 @@ def test_with_more_clients_than_open_files_some_wait_until_others_leave(
     assert early.classify(jpeg)["type"] == "answer"
 
 
+@pytest.mark.slow
 def test_the_soft_limit_of_open_files_is_raised_to_the_hard_one_within_reason(start: Start) -> None:
     for hard, expected in ((3000, 3000), (18_000, 16_384)):
         daemon = start(prefix=("prlimit", f"--nofile=1024:{hard}"), name=f"hard-{hard}")
         assert resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE) == (expected, hard)
 
 
+@pytest.mark.slow
 def test_where_memory_ends_a_photograph_is_told_to_come_back_and_a_small_one_is_answered(
     start: Start, connect: Connect, jpeg: bytes
 ) -> None:

@@ -56,6 +56,7 @@ def test_the_program_in_the_readme_runs(shared_daemon: Daemon, tmp_path: Path) -
     assert len(done.stdout.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_every_command_in_the_readme_exists() -> None:
     spans = re.findall(r"`([^`\n]+)`", TEXT) + re.findall(r"^(?:jetsel|make) .*$", TEXT, re.MULTILINE)
     commands = {words for span in spans if (words := span.split("#")[0].strip()).startswith(("jetsel ", "make "))}

@@ -31,6 +31,7 @@ def manager(tmp_path: Path) -> Iterator[Manager]:
     manager.close()
 
 
+@pytest.mark.slow
 def test_an_idle_daemon_is_fed_and_its_own_request_is_counted_nowhere(
     start: Start, connect: Connect, manager: Manager
 ) -> None:

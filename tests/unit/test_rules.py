@@ -8,6 +8,12 @@ import pytest
 
 from tests.rules import findings
 
+TESTS = Path(__file__).parents[1]
+
+
+def test_every_test_holds_to_the_rules() -> None:
+    assert findings(TESTS) == []
+
 
 @pytest.mark.parametrize(
     ("source", "said"),

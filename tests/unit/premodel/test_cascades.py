@@ -78,6 +78,7 @@ def judged(fitted: Fitted, heard: Voices) -> tuple[float, float]:
     return float(correct.mean()), float(cost.mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("averaged", [False, True])
 @given(seed=st.integers(0, 1000))
 def test_at_every_price_nothing_of_two_rungs_beats_what_is_fitted(averaged: bool, seed: int) -> None:

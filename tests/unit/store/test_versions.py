@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -91,6 +93,46 @@ def test_the_last_ten_are_kept_and_the_one_that_would_be_gone_back_to(versions: 
     assert versions.numbers() == list(range(5, 16)), "5 is the way back from 15"
     (versions.path(15) / "before").write_bytes(b"nonsense")
     assert versions.before() == 14, "the next lower one, where what was before is not known"
+
+
+KILLED = """
+import os, random, signal, sys, time
+from pathlib import Path
+from jetsel.errors import CalibrationError
+from jetsel.store import Versions
+
+versions = Versions(Path(sys.argv[1]), CalibrationError)
+files = {"a": b"a" * 10_000, "b": b"b" * 10_000}
+def check(directory):
+    assert all((directory / name).read_bytes() == content for name, content in files.items())
+began = time.monotonic()
+versions.install(files, check)
+took_s = time.monotonic() - began
+for kill in range(20):
+    ready, done = os.pipe()
+    child = os.fork()
+    if child == 0:
+        while True:
+            versions.install(files, check)
+            os.write(done, b".")
+    os.read(ready, 1)
+    time.sleep(random.uniform(0, 2 * took_s))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    for number in versions.numbers():
+        check(versions.path(number))
+    assert versions.current() in versions.numbers()
+    versions.install(files, check)
+    assert not [entry for entry in versions.folder.iterdir() if entry.name.startswith(".")]
+print("whole")
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_twenty_moments_every_version_is_whole(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "whole\n", done.stderr
 
 
 def test_a_fault_at_any_step_changes_nothing_or_installs_it_whole(versions: Versions, fault: Fault) -> None:

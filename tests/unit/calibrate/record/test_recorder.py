@@ -26,16 +26,19 @@ NO_TIMES = dataclasses.replace(QUICK, plan=Plan(photographs=0))
 
 
 class Counting:
-    """A real engine that counts its runs."""
+    """A real engine that counts its runs, and may fail from one of them on."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, fails_after: int | None = None) -> None:
         self.runs = 0
         self._engine = engine
+        self._fails_after = fails_after
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._engine, name)
 
     def infer(self, *parts: np.ndarray) -> Output:
+        if self.runs == self._fails_after:
+            raise EngineFailedError("out of memory")
         self.runs += 1
         return self._engine.infer(*parts)
 
@@ -229,6 +232,16 @@ def test_a_file_that_changes_between_reading_and_recording_is_not_mistaken(
     done = record(path, BOTH, engines, found(photographs), NO_TIMES, tell)
     assert (done.photographs, done.skipped) == (5, {"changed": 1})
     assert go(photographs, engines).photographs == 6
+
+
+def test_a_model_that_fails_loses_nothing_that_was_done(
+    photographs: Path, path: Path, engines: Mapping[str, Engine]
+) -> None:
+    failing = {"xs": Counting(engines["xs"]), "s": Counting(engines["s"], fails_after=4)}
+    with pytest.raises(EngineFailedError, match="out of memory"):
+        go(photographs, failing, dataclasses.replace(NO_TIMES, workers=1))
+    assert len(rows(path, "SELECT 1 FROM predictions")) == 8
+    assert go(photographs, engines).recorded == 2
 
 
 def test_numbers_that_float16_does_not_hold_are_refused(photographs: Path, engines: Mapping[str, Engine]) -> None:
