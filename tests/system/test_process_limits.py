@@ -11,7 +11,8 @@ import jetsel
 from tests.system.daemons import Connect, Start, drawn, encoded
 from tests.waiting import until
 
-OPEN_FILES = 120  # of which 64 are kept for the daemon's own
+OPEN_FILES = 120
+PLACES = OPEN_FILES - 64  # what is kept for the daemon's own
 
 
 @pytest.mark.slow
@@ -27,13 +28,12 @@ def test_with_more_clients_than_open_files_some_wait_until_others_leave(
     until(lambda: "more wait" in daemon.log.read_text())
     assert early.classify(jpeg)["type"] == "answer"
     assert early.ask({"type": "reload"})["type"] == "reloaded", "files of its own can be opened"
-    let_in = [peer for peer in crowd if peer.socket.poll(1000)]
+    let_in = [peer for peer in crowd if peer.socket.poll(0)]
     waiting = [peer for peer in crowd if peer not in let_in]
-    assert let_in
-    assert waiting
+    assert 0 < len(let_in) <= PLACES
     for peer in let_in:
         peer.socket.close()
-    assert waiting[0].receive()["type"] == "status"
+    until(lambda: len(let_in) + sum(bool(peer.socket.poll(0)) for peer in waiting) > PLACES)  # others than at first
     assert early.classify(jpeg)["type"] == "answer"
 
 
