@@ -23,7 +23,7 @@ def power_lines(power: PowerStatus) -> list[str]:
     if power.chooser_j is not None:
         share = "" if power.chooser_share is None else f", {power.chooser_share:.0%} of what choosing and models took"
         lines.append(f"choosing took {joules(power.chooser_j)}{share}")
-    return lines + _judged(power.judged)
+    return lines + ([] if power.judged is None else _judged(power.judged))
 
 
 def energy_tables(power: PowerStatus) -> list[Table]:

@@ -63,7 +63,10 @@ class EstimatesJudged(Struct, frozen=True):
 
 
 class PowerStatus(Struct, frozen=True):
-    """What is known of the board's power. `reason` says why nothing is measured, null where it is."""
+    """What is known of the board's power. `reason` says why nothing is measured, null where it is.
+
+    `rate_hz` and `judged` are null from an older daemon.
+    """
 
     reason: str | None
     total_of: list[str]
@@ -71,7 +74,6 @@ class PowerStatus(Struct, frozen=True):
     mean_w: float | None
     idle_w: float | None
     idle_reason: str | None
-    rate_hz: float | None
     dropped: list[DroppedRail]
     power_mode: str | None
     out_of_conditions: list[str]
@@ -80,7 +82,8 @@ class PowerStatus(Struct, frozen=True):
     policies: list[PolicyEnergy]
     chooser_j: float | None
     chooser_share: float | None
-    judged: EstimatesJudged
     jetpack: str | None = None
     gpu_load: float | None = None
     temperatures_c: dict[str, float] | None = None
+    rate_hz: float | None = None
+    judged: EstimatesJudged | None = None
