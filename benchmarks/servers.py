@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,18 +35,20 @@ class Server:
 
 
 @contextmanager
-def daemon(folder: Path, settings: str = "", python: str = sys.executable) -> Iterator[Server]:
+def daemon(
+    folder: Path, settings: str = "", python: str = sys.executable, command: Sequence[str] = ("-m", "jetsel")
+) -> Iterator[Server]:
     """Run `jetsel serve` on a socket in `folder`; settings: lines for its [server] section and what follows it.
 
-    python: the interpreter of the environment whose jetsel it is, this one's by default.
+    python: the interpreter of the environment whose jetsel it is, this one's by default. command: what runs jetsel.
     """
     folder.mkdir(exist_ok=True)
     endpoint = f"ipc://{folder / 'jetsel.sock'}"
     config = folder / "jetsel.toml"
     config.write_text(f'[server]\nendpoint = "{endpoint}"\n{settings}', encoding="utf-8")
     began_s = time.perf_counter()
-    command = [python, "-m", "jetsel", "serve", "--config", str(config)]
-    with _process(command, folder / "jetsel.log", place=folder) as process:
+    served = [python, *command, "serve", "--config", str(config)]
+    with _process(served, folder / "jetsel.log", place=folder) as process:
         with Client(endpoint, retry=False) as client:
             while not _is_ready(client):
                 _check(process, folder / "jetsel.log", began_s)
