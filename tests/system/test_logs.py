@@ -84,11 +84,14 @@ def test_a_full_queue_and_lost_replies_are_told_and_not_for_each_request(start: 
         peer.send({"type": "classify"}, big)
     refused = [peer.receive().get("code") for _ in range(40)].count("busy")
     assert len(lines(daemon, "queue-full")) < refused
-    leaver = connect(daemon)
-    leaver.send({"type": "classify"}, big)
-    until(lambda: peer.status()["in_queue"])
-    leaver.socket.close()
-    until(lambda: lines(daemon, "replies-lost"))
+
+    def leaves_before_its_reply() -> list[str]:
+        leaver = connect(daemon)
+        leaver.send({"type": "classify"}, big)
+        leaver.socket.close(linger=60_000)  # once the request is written
+        return lines(daemon, "replies-lost")
+
+    until(leaves_before_its_reply)
 
 
 def test_the_end_of_an_engine_host_names_the_requests_that_it_had(start: Start, connect: Connect, jpeg: bytes) -> None:
