@@ -73,9 +73,9 @@ def _check_end(data: memoryview, header: Header, limits: Limits) -> None:
 
     EXIF thumbnails, which have an end of their own, stand before the first scan, and second pictures after the end.
     """
-    if header.scan_at and header.is_streamed and bytes(data[-2:]) == b"\xff\xd9" and header.scan_at <= len(data) - 2:
+    if header.is_streamed and bytes(data[-2:]) == b"\xff\xd9" and header.scan_at <= len(data) - 2:
         return  # nearly every photograph: it is spared the search
-    end = _EOI.search(data, header.scan_at) if header.scan_at else None
+    end = _EOI.search(data, header.scan_at)
     if end is None:
         raise truncated(JPEG, "before its end-of-image marker")
     most = min(_MAX_SCANS, _MAX_LARGEST_SCANS * limits.max_pixels // (header.width * header.height))

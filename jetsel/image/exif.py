@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 
 UPRIGHT = 1
-_PREFIX = b"Exif\0\0"  # stands before the TIFF structure in JPEG and, against the specification, in some WebP files
+PREFIX = b"Exif\0\0"  # stands before the TIFF structure in JPEG and, against the specification, in some WebP files
 _TAG = 0x0112  # EXIF 2.32, 4.6.4 A: Orientation
 _SHORT = 3
 _MAX_ENTRIES = 1024  # IFD0 of real cameras has fewer than 100
@@ -23,7 +23,7 @@ def orientation_of(block: bytes | memoryview) -> int:
 
     A damaged EXIF block is no reason to refuse a photograph, so nothing is raised.
     """
-    tiff = block[len(_PREFIX) :] if bytes(block[: len(_PREFIX)]) == _PREFIX else block
+    tiff = block[len(PREFIX) :] if bytes(block[: len(PREFIX)]) == PREFIX else block
     order = {b"II*\0": "<", b"MM\0*": ">"}.get(bytes(tiff[:4]))
     if order is None:
         return UPRIGHT

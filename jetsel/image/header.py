@@ -1,8 +1,8 @@
-"""Read what an image file says of itself, with Pillow's readers, and how many pixels decoding it will take.
+"""Read what an image file says of itself, and how many pixels decoding it will take.
 
-Cheap enough for every request: no pixel is decoded. Pillow is bounded where a hostile file shows that it has to be
-(tests/unit/image/test_bombs.py has the files): in how often it reads, since 15 MB of FF before a JPEG's picture are
-read byte by byte; in EXIF, see jetsel/image/exif.py; and PNG, see jetsel/image/png.py.
+Cheap enough for every request: no pixel is decoded. Pillow reads WebP and BMP. Of PNG and EXIF it would copy or unpack
+whatever a file says (see jetsel/image/png.py, exif.py), and of JPEG it reads 15 MB of FF byte by byte and takes other
+15 MB apart that no picture needs (tests/unit/image/test_bombs.py has the files): here those are passed over.
 """
 
 from __future__ import annotations
@@ -10,20 +10,23 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable
-from typing import IO, NamedTuple, cast
+from typing import NamedTuple, cast
 
-from PIL import BmpImagePlugin, Image, JpegImagePlugin, WebPImagePlugin
+from PIL import BmpImagePlugin, Image, WebPImagePlugin
 
 from jetsel.errors import BadImageError, ImageTooLargeError
+from jetsel.image.exif import PREFIX as EXIF_PREFIX
 from jetsel.image.exif import UPRIGHT, orientation_of
 from jetsel.image.limits import Limits, check_bytes, check_pixels, damaged
 from jetsel.image.pixels import Pixels, check_layout
 
 JPEG, PNG, WEBP, BMP = "JPEG", "PNG", "WebP", "BMP"
 
-_MAX_READS = 20_000
-"""A segment of a JPEG takes four; 10 MB of EXIF are 160 segments, and a colour profile has 255 at most."""
-_SHOWN_BYTES = 1024  # of a segment; four tables of 16 bits have 516
+_MAX_SEGMENTS = 5_000
+"""Before a JPEG's picture: 10 MB of EXIF are 160, and a colour profile has 255 at most."""
+_EXIF, _SCAN, _FILLING = 0xFFE1, 0xFFDA, 0xFFFF
+_FRAMES = frozenset(range(0xFFC0, 0xFFD0)) - {0xFFC4, 0xFFC8, 0xFFCC}  # ITU-T T.81, table B.1: SOF0 to SOF15
+_SEQUENTIAL = (0xFFC0, 0xFFC1, 0xFFC9)  # of these: not progressive, not without loss
 _BMP_HEADER_BYTES = 300_000  # with the largest palette that Pillow reads
 _UNCOMPRESSED = (0, 3)  # BI_RGB, BI_BITFIELDS (Microsoft: BITMAPINFOHEADER)
 _ANIMATED = 0x02  # a flag of a WebP's first chunk, VP8X (RFC 9649, 2.7.1)
@@ -33,9 +36,8 @@ _ANIMATION_COPIES = 4  # of the canvas: Pillow holds two of 4 bytes a pixel, and
 class Header(NamedTuple):
     """What a file says of itself: its format, and its stored size in pixels, EXIF orientation (1 to 8) not applied.
 
-    scan_at: where the data of a JPEG's first scan begins, 0 where there is none. is_streamed: that scan holds the
-    whole picture, so that it is decoded row by row, at a reduced size too. is_animated: of a WebP. pixels_end: of a
-    BMP, which must be as long.
+    scan_at: where the data of a JPEG's first scan begins. is_streamed: that scan holds the whole picture, so that it is
+    decoded row by row, at a reduced size too. is_animated: of a WebP. pixels_end: of a BMP, which must be as long.
     """
 
     kind: str
@@ -97,55 +99,31 @@ def reduction(width: int, height: int, needed_px: int) -> int:
     return 1
 
 
-class _Bounded:
-    """A file in memory, which is not copied, that ends after so many reads, however small each is.
-
-    Of large segments EXIF alone is shown: Pillow would take 15 MB of other ones apart for a second.
-    """
-
-    def __init__(self, data: memoryview) -> None:
-        self._data = data
-        self._at = self._reads = 0
-
-    def read(self, size: int) -> bytes:
-        self._reads += 1
-        found = bytes(self._data[self._at : self._at + size]) if self._reads <= _MAX_READS else b""
-        self._at += len(found)
-        return found if len(found) <= _SHOWN_BYTES or found.startswith(b"Exif") else bytes(len(found))
-
-    def tell(self) -> int:
-        return self._at
-
-
-class _Jpeg(JpegImagePlugin.JpegImageFile):
-    """Pillow's reader, which asks EXIF for the resolution, without EXIF; one of two frame headers is refused."""
-
-    _components = 0
-
-    @property
-    def layers(self) -> int:
-        return self._components
-
-    @layers.setter
-    def layers(self, components: int) -> None:
-        if self._components:
-            raise SyntaxError("two frame headers")
-        self._components = components
-
-    def getexif(self) -> Image.Exif:
-        return Image.Exif()
-
-
 def _jpeg(data: memoryview) -> Header:
-    file = _Bounded(data)
-    image = _Jpeg(cast(IO[bytes], file))
-    if not image.tile:
-        return Header(JPEG, *image.size)  # it ends before its first scan
-    scan_at = file.tell()
-    # The header of a scan (T.81, B.2.3) says its own length and how many components are in it.
-    all_at_once = struct.pack(">HB", 6 + 2 * image.layers, image.layers)
-    is_streamed = "progressive" not in image.info and data[scan_at - 6 - 2 * image.layers :][:3] == all_at_once
-    return Header(JPEG, *image.size, orientation_of(image.info.get("exif", b"")), scan_at, is_streamed)
+    """Read the segments before the first scan (T.81, B.1 and B.2); what is in most of them is passed over."""
+    frame, frame_kind, exif, at = None, 0, data[:0], 2
+    for _ in range(_MAX_SEGMENTS):
+        marker, length = struct.unpack_from(">HH", data, at)
+        if marker == _FILLING:
+            at += 1
+            continue
+        end = at + 2 + length
+        if marker < 0xFF00 or length < 2 or end > len(data):
+            raise SyntaxError("a segment is damaged")
+        if marker in _FRAMES:
+            if frame is not None:
+                raise SyntaxError("two frame headers")
+            frame, frame_kind = struct.unpack_from(">HHB", data, at + 5), marker
+        elif marker == _EXIF and not exif and data[at + 4 : at + 10] == EXIF_PREFIX:
+            exif = data[at + 4 : end]
+        elif marker == _SCAN:
+            if frame is None:
+                raise SyntaxError("no frame header")
+            height, width, components = frame
+            is_streamed = frame_kind in _SEQUENTIAL and data[at + 4] == components
+            return Header(JPEG, width, height, orientation_of(exif), end, is_streamed)
+        at = end
+    raise SyntaxError(f"more than {_MAX_SEGMENTS} segments before its picture")
 
 
 def _png(data: memoryview) -> Header:

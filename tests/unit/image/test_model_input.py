@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 
 import cv2
@@ -198,8 +199,8 @@ def test_a_reduced_jpeg_gives_nearly_the_input_that_a_whole_one_gives():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"width_px": 0}, "width_px and height_px are 0 and 64"),
-        ({"height_px": -1}, "width_px and height_px are 64 and -1"),
+        ({"width_px": 0}, ">= 1 - at `$.width_px`"),
+        ({"height_px": 4097}, "<= 4096 - at `$.height_px`"),
         ({"std": (0.2, 0.0, 0.2)}, "each must be over 0"),
         ({"crop": "none"}, 'crop is "none"'),
         ({"resize_px": 63}, "resize_px is 63, which leaves too little for 64 x 64"),
@@ -208,7 +209,7 @@ def test_a_reduced_jpeg_gives_nearly_the_input_that_a_whole_one_gives():
 )
 def test_a_spec_that_no_model_can_have_is_refused_where_it_is_read(changes, message):
     fields = msgspec.to_builtins(SPEC) | changes
-    with pytest.raises(msgspec.ValidationError, match=message):
+    with pytest.raises(msgspec.ValidationError, match=re.escape(message)):
         msgspec.convert(fields, InputSpec)
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(fields | {"widht_px": 64}, InputSpec)
