@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -16,8 +16,7 @@ def capped(policy: Policy, models: Sequence[str], level: int, why: str) -> Polic
 
     models: the family's, cheapest first. why: for people, as in "the power budget is exceeded".
     """
-    kept = max(1, len(models) - level)
-    return Capped(policy, frozenset(models[kept:]), tuple(reversed(models[:kept])), why)
+    return Capped(policy, tuple(models[: max(1, len(models) - level)]), why)
 
 
 @dataclass(frozen=True)
@@ -25,12 +24,11 @@ class Capped:
     """The policy itself, as long as it asks for nothing that is left out.
 
     Where it does, the best prediction so far is the answer. Where there is none yet, the most expensive model that
-    remains runs, and the policy takes its prediction for the one that it asked for.
+    remains and can run does, and the policy takes its prediction for the one that it asked for.
     """
 
     policy: Policy
-    left_out: frozenset[str]
-    remaining: tuple[str, ...]  # the family's other models, most expensive first
+    models: tuple[str, ...]  # of the family, those that remain, cheapest first: any may stand in
     why: str
 
     @property
@@ -44,57 +42,35 @@ class Capped:
         return self.policy.features
 
     @property
-    def models(self) -> tuple[str, ...]:
-        """Every model that it may run: any that remains may stand in."""
-        return tuple(reversed(self.remaining))
-
-    @property
     def first(self) -> tuple[str, ...]:
         """What remains of the policy's, and the one that stands in for the others."""
-        kept = tuple(model for model in self.policy.first if model not in self.left_out)
-        if len(kept) == len(self.policy.first) or self.remaining[0] in kept:
-            return kept
-        return (*kept, self.remaining[0])
+        return tuple(dict.fromkeys(m if m in self.models else self.models[-1] for m in self.policy.first))
 
     def __call__(self, photo: Evidence) -> Steps:
         """Let the policy choose, and keep it from what is left out."""
-        steps = self.policy(photo)
+        steps, remaining = self.policy(photo), list(self.models)
         seen: list[Prediction] = []
         note = ""
         try:
             asked = next(steps)
             while True:
+                unwanted = [model for model in asked.models if model not in self.models]
+                told = f"without {' and '.join(unwanted)}, {self.why}"
+                if unwanted and seen:
+                    return Decision(best(seen), f"{told}; {best(seen).model} is the best that ran")
                 try:
-                    if self.left_out.isdisjoint(asked.models):
-                        found = yield asked
-                    elif seen:
-                        steps.close()
-                        return Decision(best(seen), f"{self._told(asked)}; {best(seen).model} is the best that ran")
+                    found = yield Run((remaining[-1],), f"{asked.because}; {told}") if unwanted else asked
+                except (JetselError, OutOfTime) as error:
+                    if unwanted and len(remaining) > 1 and isinstance(error, ModelUnavailableError):
+                        remaining.pop()
                     else:
-                        found = yield from self._stand_in(asked)
-                        note = f"; {found[0].model} stands in: {self._told(asked)}"
-                        if len(asked.models) > 1:  # it waits for as many predictions
-                            steps.close()
-                            return Decision(found[0], f"{asked.because}{note}")
-                except (JetselError, OutOfTime) as error:  # noqa: PERF203  # each turn is a model's run
-                    asked = steps.throw(error)
-                else:
-                    seen += found
-                    asked = steps.send(found)
+                        asked = steps.throw(error)
+                    continue
+                if unwanted:
+                    note = f"; {remaining[-1]} stands in, {told}"
+                    found *= len(asked.models)  # the policy waits for as many
+                seen += found
+                asked = steps.send(found)
         except StopIteration as end:
             decision: Decision = end.value
             return msgspec.structs.replace(decision, because=f"{decision.because}{note}")
-
-    def _stand_in(self, asked: Run) -> Generator[Run, tuple[Prediction, ...], tuple[Prediction, ...]]:
-        """Run the most expensive model that remains and can; raises ModelUnavailableError where none can."""
-        because = f"{asked.because}; {self._told(asked)}"
-        for model in self.remaining[:-1]:
-            try:
-                return (yield Run((model,), because))
-            except ModelUnavailableError:  # noqa: PERF203  # a model that is unavailable fails at once
-                because = f"{because}; {model} is unavailable"
-        return (yield Run(self.remaining[-1:], because))
-
-    def _told(self, asked: Run) -> str:
-        unwanted = [model for model in asked.models if model in self.left_out]
-        return f"{' and '.join(unwanted)} {'is' if len(unwanted) == 1 else 'are'} left out, {self.why}"
