@@ -111,7 +111,6 @@ class Recording:
             classes=self.classes,
             right=self.right(criterion),
             costs=self.costs(),
-            by_energy=self.objective == "energy",
             features=self.features,
             feature_names=self.feature_names,
             embeddings=self.embeddings,

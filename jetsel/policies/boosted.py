@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
-from jetsel.errors import ModelUnavailableError
 from jetsel.policies.embedding import Chances, weighed
-from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, Weighing
-from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps
+from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, Weighing, Weighings
+from jetsel.policies.policy import Decision, Evidence, Policy, Steps, run_or_fall_back
 from jetsel.premodel import Trees, chances, worthiest
-from jetsel.premodel.trees import DTYPES, fault
+from jetsel.premodel.trees import DTYPES, check
 from jetsel.wire import Criterion
 
 if TYPE_CHECKING:
@@ -50,20 +48,8 @@ class BoostedPolicy:
         chances = self.chances(photo.features)
         best = int(worthiest(chances, self.costs, self.price))
         because = weighed(self.models[best], float(chances[best]))
-        try:
-            (seen,) = yield Run((self.models[best],), because)
-        except ModelUnavailableError:
-            if photo.fallback in (None, self.models[best]):
-                raise
-            because = f"{self.models[best]} is unavailable; {photo.fallback} is the fallback"
-            (seen,) = yield Run((photo.fallback,), because)
+        seen, because = yield from run_or_fall_back(self.models[best], because, photo.fallback)
         return Decision(seen, because)
-
-
-class Facts(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the trees' chances decide, by criterion."""
-
-    weighings: dict[Criterion, Weighing]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,20 +59,19 @@ class _Learned:
     trees: Trees
     features: tuple[str, ...]
     prices: NDArray[np.float64]
-    by_energy: bool
 
 
 class BoostedKind(Kind):
     """Learned are trees; tried is each price. Their arrays are stored as CRITERION.NAME."""
 
     name = "boosted"
-    facts = Facts
+    facts = Weighings
     reads_features = True
 
     def learn(self, train: Table, plan: Plan) -> _Learned | None:
         """Grow the trees; None where scikit-learn is not installed."""
         trees = grow(train.of(plan.features), train.right)
-        return None if trees is None else _Learned(trees, plan.features, train.prices, train.by_energy)
+        return None if trees is None else _Learned(trees, plan.features, train.prices)
 
     def tried(self, learned: _Learned, held: Table) -> list[Tried]:
         """One point for each price."""
@@ -100,46 +85,22 @@ class BoostedKind(Kind):
 
     def fitted(self, learned: Mapping[Criterion, _Learned], chosen: Mapping[Criterion, Any]) -> Part:
         """Store the trees and the price of each criterion."""
-        weighings = {
-            criterion: Weighing.of(one.prices[chosen[criterion]], by_energy=one.by_energy)
-            for criterion, one in learned.items()
-        }
+        weighings = {criterion: Weighing(float(one.prices[chosen[criterion]])) for criterion, one in learned.items()}
         return Part(
-            Facts(weighings),
+            Weighings(weighings),
             {f"{criterion}.{name}": a for criterion, one in learned.items() for name, a in one.trees._asdict().items()},
         )
 
-    def dtypes(self, facts: Facts) -> dict[str, str]:
-        """Those of each criterion's trees."""
-        return {f"{criterion}.{name}": dtype for criterion in facts.weighings for name, dtype in DTYPES.items()}
-
-    def fault(self, part: Part, calibration: Calibration) -> str | None:
-        """The trees must fit the calibration's features and models."""
-        for criterion, weighing in part.facts.weighings.items():
-            found = weighing.fault(calibration.objective)
-            wrong = fault(_trees(part, criterion), len(calibration.features), len(calibration.model_sha256))
-            if found is not None or wrong is not None:
-                return found or f"the trees of {criterion}: {wrong}"
-        return None
-
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
         """One policy a criterion, over the features that the chain reads too."""
-        models, costs = tuple(calibration.model_sha256), calibration.cost_array
-        return {
-            criterion: BoostedPolicy(
-                self.name,
-                models,
-                functools.partial(chances, _trees(part, criterion)),
-                costs,
-                weighing.price,
-                calibration.features,
-            )
-            for criterion, weighing in part.facts.weighings.items()
-        }
-
-
-def _trees(part: Part, criterion: Criterion) -> Trees:
-    return Trees(**{name: part.arrays[f"{criterion}.{name}"] for name in DTYPES})
+        models, features = tuple(calibration.model_sha256), calibration.features
+        made: dict[Criterion, Policy] = {}
+        for criterion, weighing in part.facts.weighings.items():
+            trees = Trees(**{name: part.arrays[f"{criterion}.{name}"].astype(DTYPES[name]) for name in DTYPES})
+            check(trees, len(features), len(models))
+            likely = functools.partial(chances, trees)
+            made[criterion] = BoostedPolicy(self.name, models, likely, calibration.cost_array, weighing.price, features)
+        return made
 
 
 def grow(features: NDArray[np.float32], right: NDArray[np.bool_]) -> Trees | None:

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from jetsel.errors import CalibrationError
-from jetsel.policies.kind import Part, points_fault
+from jetsel.policies.kind import Part
 from jetsel.policies.registry import KIND
 
 Name = Annotated[str, Meta(min_length=1)]
@@ -67,28 +67,27 @@ class Calibration(Facts, frozen=True, eq=False, kw_only=True):
 def verify(calibration: Calibration) -> None:
     """Raise CalibrationError that names the first part of a calibration that does not fit the others."""
     models = tuple(calibration.model_sha256)
-    n, f = len(calibration.points), len(calibration.features)
     criteria = set(calibration.right)
     _require(len(models) > 0, "it names no model")
-    _require(0 < f == len(set(calibration.features)), "it needs at least one feature, and none twice")
+    _require(0 < len(calibration.features) == len(set(calibration.features)), "it needs features, and none twice")
     _require(set(calibration.temperatures) == set(models), "temperatures must name exactly its models")
     _require(set(calibration.costs_ms) == set(models), "costs_ms must name exactly its models")
     for part in ("energies_mj", "energies_half_mj"):
         _require(set(getattr(calibration, part)) in ({*models}, set()), f"{part} must name exactly its models, or none")
     _require(set(calibration.costs) == set(models), "energy is its objective, and energies_mj names no model")
-    _require(1 <= calibration.k <= n, f"k is {calibration.k}, but it has {n} photographs")
-    fault = points_fault(calibration.minimum, calibration.maximum, calibration.points, n, f)
-    _require(fault is None, str(fault))
     _require(len(criteria) > 0, "it was made for no criterion")
     _require(set(calibration.default_policy) == criteria, "default_policy must name exactly the criteria of right")
     for criterion, table in calibration.right.items():
-        _require(table.shape == (n, len(models)), f"right[{criterion!r}] must be {(n, len(models))}, not {table.shape}")
+        wanted = (len(calibration.points), len(models))
+        _require(table.shape == wanted, f"right[{criterion!r}] must be {wanted}, not {table.shape}")
     for name, fitted in calibration.parts.items():
         # Each field of a part's facts is by criterion.
         named = {criterion for by in fitted.facts.__struct_fields__ for criterion in getattr(fitted.facts, by)}
         _require(named <= criteria, f"{name} names a criterion that right does not know")
-        fault = KIND[name].fault(fitted, calibration)
-        _require(fault is None, f"{name}: {fault}")
+        try:
+            KIND[name].make(fitted, calibration)
+        except (ValueError, TypeError, LookupError) as fault:
+            _require(False, f"{name}: {fault}")
 
 
 def check(

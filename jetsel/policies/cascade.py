@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, Struct
 
 from jetsel.errors import ModelUnavailableError
-from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, unknown_models
+from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, columns
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
 from jetsel.premodel.cascades import Fitted, fit_cascades, judge
 from jetsel.wire import Criterion
@@ -31,8 +31,11 @@ def rungs_of(models: Sequence[str], thresholds: Sequence[float]) -> tuple[Rung, 
 
 
 @dataclass(frozen=True)
-class Ladder:
-    """Rungs cheapest first, of which the first always runs."""
+class Cascade:
+    """The last that ran answers: the strongest simple baseline (Wang et al. 2020, Wisdom of Committees, section 3).
+
+    rungs: cheapest first; the first always runs.
+    """
 
     name: str
     rungs: tuple[Rung, ...]
@@ -52,36 +55,37 @@ class Ladder:
         """The model that always runs."""
         return self.models[:1]
 
-
-@dataclass(frozen=True)
-class Cascade(Ladder):
-    """The last that ran answers: the strongest simple baseline (Wang et al. 2020, Wisdom of Committees, section 3)."""
-
-    @classmethod
-    def of(cls, name: str, models: Sequence[str], thresholds: Sequence[float]) -> Cascade:
-        """Build from models and the thresholds of all but the last."""
-        return cls(name, rungs_of(models, thresholds))
-
     def __call__(self, photo: Evidence) -> Steps:
-        """Climb until a model is sure. An unavailable rung is passed over; the last good answer stands in for it."""
+        """Climb until those that ran are sure. An unavailable rung is passed over; those that ran stand in for it."""
         why = "first rung"
-        best: Prediction | None = None
+        heard: list[Prediction] = []
         for rung in self.rungs:
             last = rung is self.rungs[-1]
             try:
-                (best,) = yield Run((rung.model,), why)
+                (seen,) = yield Run((rung.model,), why)
             except ModelUnavailableError:
-                if last and best is None:
+                if last and not heard:
                     raise
                 why = f"{rung.model} is unavailable"
                 continue
+            heard.append(seen)
+            answer = self.answer(heard)
             if last:
-                return Decision(best, f"{rung.model} is the last rung")
-            if best.confidence >= rung.threshold:
-                return Decision(best, f"{rung.model} is sure: {best.confidence:.2f} of at least {rung.threshold:.2f}")
-            why = f"{rung.model} was not sure: {best.confidence:.2f} of {rung.threshold:.2f}"
-        assert best is not None
-        return Decision(best, f"{why}; {best.model} is the best that ran")
+                return Decision(answer, f"{rung.model} is the last rung")
+            if answer.confidence >= rung.threshold:
+                return Decision(
+                    answer, f"{self.who(heard)} is sure: {answer.confidence:.2f} of at least {rung.threshold:.2f}"
+                )
+            why = f"{self.who(heard)} was not sure: {answer.confidence:.2f} of {rung.threshold:.2f}"
+        return Decision(self.answer(heard), f"{why}; {heard[-1].model} is the best that ran")
+
+    def answer(self, heard: Sequence[Prediction]) -> Prediction:
+        """Return what those that ran say: what the last of them says."""
+        return heard[-1]
+
+    def who(self, heard: Sequence[Prediction]) -> str:
+        """Return whose answer that is, in words."""
+        return heard[-1].model
 
 
 class Facts(Struct, frozen=True, forbid_unknown_fields=True):
@@ -132,15 +136,12 @@ class CascadeKind(Kind):
             rungs[criterion] = rungs_of(models, [float(threshold) for threshold in fitted.thresholds[:-1]])
         return Part(Facts(rungs))
 
-    def fault(self, part: Part, calibration: Calibration) -> str | None:
-        """The last rung must accept all, and each be a model of the calibration."""
+    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
+        """One policy a criterion; its last rung must accept all, and each be a model of the calibration."""
         for criterion, rungs in part.facts.rungs.items():
             if not rungs or rungs[-1].threshold != 0.0:
-                return f"the last rung of {criterion} must accept all"
-        return unknown_models([rung.model for rungs in part.facts.rungs.values() for rung in rungs], calibration)
-
-    def make(self, part: Part, _calibration: Calibration) -> dict[Criterion, Policy]:
-        """One policy a criterion."""
+                raise ValueError(f"the last rung of {criterion} must accept all")
+            columns([rung.model for rung in rungs], calibration)
         return {criterion: self._policy(rungs, criterion) for criterion, rungs in part.facts.rungs.items()}
 
 

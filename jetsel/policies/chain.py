@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from jetsel.errors import InDoubtError, ModelUnavailableError
+from jetsel.errors import InDoubtError
 from jetsel.features import PAPER_SEVEN
-from jetsel.policies.kind import Kind, Part, Plan, Table, points_fault, unknown_models
-from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps
+from jetsel.policies.kind import Kind, Part, Plan, Table, columns
+from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps, run_or_fall_back
 from jetsel.premodel import (
     Chain,
     Choice,
@@ -55,21 +55,14 @@ class ChainPolicy:
         choice = self.chain.choose(photo.features)
         if choice.model is not None:
             because = f"the neighbours vote for {choice.model}{_trust(choice)}"
-            try:
-                (seen,) = yield Run((choice.model,), because)
-            except ModelUnavailableError:
-                if photo.fallback in (None, choice.model):
-                    raise
-                because = f"{choice.model} is unavailable"
-            else:
-                return Decision(seen, because, distance=choice.distance)
-        else:
-            far = f"the nearest known photographs are {choice.distance:.3f} away, too far to be believed"
-            because = f"in doubt: {far if choice.is_far else 'no neighbours vote for any model'}"
-            if photo.fallback is None:
-                raise InDoubtError(f'{because}: send "on_doubt": "use" for the fallback model\'s answer')
+            seen, because = yield from run_or_fall_back(choice.model, because, photo.fallback)
+            return Decision(seen, because, distance=choice.distance)
+        far = f"the nearest known photographs are {choice.distance:.3f} away, too far to be believed"
+        because = f"in doubt: {far if choice.is_far else 'no neighbours vote for any model'}"
+        if photo.fallback is None:
+            raise InDoubtError(f'{because}: send "on_doubt": "use" for the fallback model\'s answer')
         (seen,) = yield Run((photo.fallback,), because)
-        return Decision(seen, f"{because}; {photo.fallback} is the fallback", choice.model is None, choice.distance)
+        return Decision(seen, f"{because}; {photo.fallback} is the fallback", in_doubt=True, distance=choice.distance)
 
 
 def _trust(choice: Choice) -> str:
@@ -101,15 +94,6 @@ class ChainKind(Kind):
             Facts(dict(learned), {criterion: sound for criterion, sound in chosen.items() if sound is not None})
         )
 
-    def fault(self, part: Part, calibration: Calibration) -> str | None:
-        """Its links must be models of the calibration, and none twice."""
-        if not set(part.facts.soundness) <= set(part.facts.links):
-            return "its soundness names a criterion that its links do not"
-        for criterion, links in part.facts.links.items():
-            if not links or len(set(links)) < len(links):
-                return f"{criterion} needs links, and none twice"
-        return unknown_models([model for links in part.facts.links.values() for model in links], calibration)
-
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
         """All criteria share the neighbours."""
         scaling, near = Scaling(calibration.minimum, calibration.maximum), Neighbours(calibration.points)
@@ -125,11 +109,10 @@ class ChainKind(Kind):
         features: tuple[str, ...],
     ) -> dict[Criterion, Policy]:
         """Each photograph votes for its optimum among the links."""
-        models = list(calibration.model_sha256)
         made: dict[Criterion, Policy] = {}
         for criterion, links in facts.links.items():
-            columns = [models.index(model) for model in links]
-            votes = optimum_votes(calibration.right[criterion][:, columns], calibration.cost_array[columns])
+            linked = columns(links, calibration)
+            votes = optimum_votes(calibration.right[criterion][:, linked], calibration.cost_array[linked])
             chain = Chain(links, votes, near, scaling, k, facts.soundness.get(criterion, Soundness()))
             made[criterion] = ChainPolicy(self.name, chain, features)
         return made
@@ -156,18 +139,6 @@ class PaperChainKind(ChainKind):
         scaling = fit_scaling(features)
         arrays = {"minimum": scaling.minimum, "maximum": scaling.maximum, "points": scaling.apply(features)}
         return Part(Facts({criterion: links for criterion, (links, _) in learned.items()}), arrays)
-
-    def dtypes(self, _facts: Facts) -> dict[str, str]:
-        """Points and their scale."""
-        return dict.fromkeys(("minimum", "maximum", "points"), "<f4")
-
-    def fault(self, part: Part, calibration: Calibration) -> str | None:
-        """Its points must be scaled, seven features of every photograph."""
-        arrays = part.arrays
-        wrong = points_fault(
-            arrays["minimum"], arrays["maximum"], arrays["points"], len(calibration.points), len(PAPER_SEVEN)
-        )
-        return wrong or super().fault(part, calibration)
 
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
         """All criteria share the neighbours."""

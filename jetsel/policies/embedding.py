@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from jetsel.errors import ModelUnavailableError
-from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, Weighing
+from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, Weighing, Weighings
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps
 from jetsel.premodel import Neighbours, Shares, worthiest
 from jetsel.wire import Criterion
@@ -67,12 +66,6 @@ def weighed(model: str, chance: float) -> str:
     return f"{model} is most worth what it costs: right with a chance of {chance:.2f}"
 
 
-class Facts(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the neighbours decide, by criterion."""
-
-    weighings: dict[Criterion, Weighing]
-
-
 @dataclass(frozen=True, eq=False)
 class _Learned:
     """The embeddings (n, width) float16, who was right (n, m), what models cost (m,), and the prices to try."""
@@ -81,20 +74,19 @@ class _Learned:
     right: NDArray[np.bool_]
     costs: NDArray[np.float64]
     prices: NDArray[np.float64]
-    by_energy: bool
 
 
 class EmbeddingKind(Kind):
     """Learned are the photographs themselves; tried is each number of neighbours at each price."""
 
     name = "embedding"
-    facts = Facts
+    facts = Weighings
 
     def learn(self, train: Table, _plan: Plan) -> _Learned | None:
         """Keep the embeddings; None where the cheapest model gives none."""
         if train.embeddings is None:
             return None
-        return _Learned(train.embeddings, train.right, train.costs, train.prices, train.by_energy)
+        return _Learned(train.embeddings, train.right, train.costs, train.prices)
 
     def tried(self, learned: _Learned, held: Table) -> list[Tried]:
         """One point for each number of neighbours and price."""
@@ -116,26 +108,8 @@ class EmbeddingKind(Kind):
         weighings = {}
         for criterion, one in learned.items():
             which_k, which_price = divmod(chosen[criterion], len(one.prices))
-            k = min(KS[which_k], len(one.points))
-            weighings[criterion] = Weighing.of(one.prices[which_price], k, by_energy=one.by_energy)
-        return Part(Facts(weighings), {"points": next(iter(learned.values())).points})
-
-    def dtypes(self, _facts: Facts) -> dict[str, str]:
-        """Halves: as models give them, rounded."""
-        return {"points": "<f2"}
-
-    def fault(self, part: Part, calibration: Calibration) -> str | None:
-        """The embeddings must be of the photographs, and no more neighbours asked than there are."""
-        n, points = len(calibration.points), part.arrays["points"]
-        if points.ndim != 2 or len(points) != n:
-            return f"its points must be ({n}, width)"
-        if not np.isfinite(points).all():
-            return "its points hold a value that is not finite"
-        asked = [weighing.k for weighing in part.facts.weighings.values()]
-        if not all(k is not None and k <= n for k in asked):
-            return f"it asks {asked} neighbours of {n} photographs"
-        faults = (weighing.fault(calibration.objective) for weighing in part.facts.weighings.values())
-        return next((fault for fault in faults if fault is not None), None)
+            weighings[criterion] = Weighing(float(one.prices[which_price]), min(KS[which_k], len(one.points)))
+        return Part(Weighings(weighings), {"points": next(iter(learned.values())).points})
 
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
         """All criteria share the neighbours."""
@@ -143,7 +117,7 @@ class EmbeddingKind(Kind):
         neighbours = Neighbours(part.arrays["points"].astype(np.float32))
         made: dict[Criterion, Policy] = {}
         for criterion, weighing in part.facts.weighings.items():
-            shares = Shares(neighbours, calibration.right[criterion], weighing.k or 1)
+            shares = Shares(neighbours, calibration.right[criterion], weighing.k)
             made[criterion] = EmbeddingPolicy(self.name, models, shares.of, costs, weighing.price)
         return made
 

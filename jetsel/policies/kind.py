@@ -38,7 +38,7 @@ class Table:
     """What m models, cheapest first, said of n photographs under one criterion, as plain arrays.
 
     logits: one (n, c) for each model. temperatures: (m,). classes: (n,) the true ones. right: (n, m). costs: (m,) of
-    the objective, mJ where by_energy, else ms. features: (n, f), in the order of feature_names. embeddings: (n, width)
+    the objective, ms or mJ. features: (n, f), in the order of feature_names. embeddings: (n, width)
     of the cheapest model, None where it gives none.
     """
 
@@ -49,7 +49,6 @@ class Table:
     classes: NDArray[np.int64]
     right: NDArray[np.bool_]
     costs: NDArray[np.float64]
-    by_energy: bool
     features: NDArray[np.float32]
     feature_names: tuple[str, ...]
     embeddings: NDArray[np.float16] | None
@@ -108,65 +107,32 @@ class Kind(ABC):
     def fitted(self, learned: Mapping[Criterion, Any], chosen: Mapping[Criterion, Any]) -> Part:
         """Return what is stored. chosen: the place of an operating point among those tried, None where none were."""
 
-    def dtypes(self, _facts: Any) -> dict[str, str]:
-        """How each of the part's arrays is stored: name -> numpy's dtype string."""
-        return {}
-
-    @abstractmethod
-    def fault(self, part: Part, calibration: Calibration) -> str | None:
-        """Return what makes the part unusable in this calibration, or None."""
-
     @abstractmethod
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
-        """Return the policy for each criterion that it was fitted for."""
+        """Return the policy for each criterion that it was fitted for.
+
+        Raises ValueError, TypeError or LookupError where the part does not fit the calibration.
+        """
 
 
 class Weighing(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a model's chance of being right is weighed against its time, or its energy: one of the two prices is None.
+    """How a model's chance of being right is weighed against what it costs.
 
-    price_per_ms, price_per_mj: how much chance a millisecond, or a millijoule, must buy. k: neighbours asked, where
-    chances are shares of neighbours.
+    price: how much chance a millisecond, or a millijoule where the calibration's objective is energy, must buy.
+    k: neighbours asked, where chances are shares of neighbours.
     """
 
-    price_per_ms: Annotated[float, Meta(ge=0)] | None = None
-    k: Annotated[int, Meta(ge=1)] | None = None
-    price_per_mj: Annotated[float, Meta(ge=0)] | None = None
-
-    @classmethod
-    def of(cls, price: float, k: int | None = None, *, by_energy: bool) -> Weighing:
-        """Return one with this price of the objective."""
-        return cls(price_per_mj=float(price), k=k) if by_energy else cls(price_per_ms=float(price), k=k)
-
-    @property
-    def price(self) -> float:
-        """What one of the calibration's `costs` must buy."""
-        return next((price for price in (self.price_per_ms, self.price_per_mj) if price is not None), 0.0)
-
-    def fault(self, objective: str) -> str | None:
-        """Return what is wrong with it where this is saved, time or energy; None where nothing is."""
-        priced = [self.price_per_ms is not None, self.price_per_mj is not None]
-        by_energy = objective == "energy"
-        return None if priced == [not by_energy, by_energy] else f"a weighing has no price, or not one of {objective}"
+    price: Annotated[float, Meta(ge=0)]
+    k: Annotated[int, Meta(ge=1)] = 1
 
 
-def unknown_models(named: Sequence[str], calibration: Calibration) -> str | None:
-    """Return a sentence that names those models that the calibration does not know; None where it knows them all."""
-    unknown = set(named) - set(calibration.model_sha256)
-    return f"it names {', '.join(sorted(unknown))}, which the calibration does not know" if unknown else None
+class Weighings(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a policy that weighs chances stores, by criterion."""
+
+    weighings: dict[Criterion, Weighing]
 
 
-def points_fault(
-    minimum: NDArray[np.float32], maximum: NDArray[np.float32], points: NDArray[np.float32], n: int, f: int
-) -> str | None:
-    """Return what is wrong with n photographs' f scaled features and their scale; None where nothing is."""
-    if not minimum.shape == maximum.shape == (f,):
-        return f"minimum and maximum must be ({f},)"
-    if points.shape != (n, f):
-        return f"points must be ({n}, {f}), not {points.shape}"
-    if not all(np.isfinite(array).all() for array in (minimum, maximum, points)):
-        return "an array holds a value that is not finite"
-    if not (minimum <= maximum).all():
-        return "a minimum is above its maximum"
-    if points.min() < 0 or points.max() > 1:
-        return "its points must be scaled: each from 0 to 1, since minimum and maximum are their own"
-    return None
+def columns(named: Sequence[str], calibration: Calibration) -> list[int]:
+    """Return where models stand in the calibration's arrays. Raises ValueError that names one that it does not know."""
+    models = list(calibration.model_sha256)
+    return [models.index(model) for model in named]

@@ -9,6 +9,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from jetsel.errors import ModelUnavailableError
+
 
 class Prediction(Struct, frozen=True, eq=False):
     """What one model said: probabilities (classes,) float32 at its calibrated temperature, and its confidence.
@@ -70,6 +72,20 @@ class OutOfTime(Exception):  # noqa: N818  # a signal to the policy, not an erro
 
 
 Steps = Generator[Run, tuple[Prediction, ...], Decision]
+
+
+def run_or_fall_back(
+    model: str, because: str, fallback: str | None
+) -> Generator[Run, tuple[Prediction, ...], tuple[Prediction, str]]:
+    """Run one model, or the fallback where that is unavailable; return what was said, and why it was asked."""
+    try:
+        (seen,) = yield Run((model,), because)
+    except ModelUnavailableError:
+        if fallback in (None, model):
+            raise
+        because = f"{model} is unavailable; {fallback} is the fallback"
+        (seen,) = yield Run((fallback,), because)
+    return seen, because
 
 
 class Policy(Protocol):

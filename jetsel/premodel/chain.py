@@ -78,6 +78,8 @@ class Chain:
         self._neighbours = neighbours
         self._scaling = scaling
         n, features = neighbours.points.shape
+        if not self.models or len(set(self.models)) < len(self.models):
+            raise ValueError(f"it needs links, and none twice, not {', '.join(self.models)}")
         if self._votes.shape != (n, len(self.models)):
             raise ValueError(f"votes are {self._votes.shape}; {n} points and {len(self.models)} models need that shape")
         if scaling.minimum.shape != (features,):

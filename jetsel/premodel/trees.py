@@ -58,22 +58,20 @@ def chances(trees: Trees, x: NDArray[np.float32]) -> NDArray[np.float64]:
     return likely
 
 
-def fault(trees: Trees, features: int, models: int) -> str | None:
-    """What makes the trees unusable for so many features and models, or None."""
-    nodes = trees.feature.size
+def check(trees: Trees, features: int, models: int) -> None:
+    """Raise ValueError that says what makes the trees unusable for so many features and models."""
+    nodes, of_trees = trees.feature.size, (trees.root.size,)
     described = (trees.feature, trees.threshold, trees.left, trees.right, trees.value)
-    if any(array.shape != (nodes,) for array in described):
-        return "its nodes are not all described"
-    of_trees = (trees.root.size,)
-    if nodes == 0 or trees.root.shape != of_trees or trees.model.shape != of_trees or trees.baseline.shape != (models,):
-        return f"it needs nodes, a model for each tree and a baseline for each of {models} models"
+    if nodes == 0 or any(array.shape != (nodes,) for array in described):
+        raise ValueError("its nodes are not all described")
+    if trees.root.shape != of_trees or trees.model.shape != of_trees or trees.baseline.shape != (models,):
+        raise ValueError(f"it needs a model for each tree and a baseline for each of {models} models")
     if not _within(trees.feature, features) or not _within(trees.model, models):
-        return f"it asks for more than {features} features or {models} models"
+        raise ValueError(f"it asks for more than {features} features or {models} models")
     if not all(_within(rows, nodes) for rows in (trees.left, trees.right, trees.root)):
-        return "a child lies outside the table"
+        raise ValueError("a child lies outside the table")
     if not all(np.isfinite(array).all() for array in (trees.threshold, trees.value, trees.baseline)):
-        return "it holds a value that is not finite"
-    return None
+        raise ValueError("it holds a value that is not finite")
 
 
 def _within(rows: NDArray[np.signedinteger], end: int) -> bool:

@@ -15,7 +15,7 @@ from jetsel.calibrate.replay import Run, replay, replay_all
 from jetsel.engines import Output
 from jetsel.errors import InDoubtError
 from jetsel.policies import Decision, Evidence, Policy
-from jetsel.policies.cascade import Cascade
+from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver, Flight, Lane
@@ -65,7 +65,7 @@ def test_a_replay_is_what_the_driver_does(kind: str, criterion: Criterion, seed:
     recording = drawn(seed, photographs=12)
     policy = {
         "single": Single("m"),
-        "cascade": Cascade.of("cascade", recording.models, thresholds),
+        "cascade": Cascade("cascade", rungs_of(recording.models, thresholds)),
         "chain": chain(recording),
     }[kind]
     for photograph in range(12):
@@ -95,7 +95,7 @@ def run(policy: Policy, recording: Recording, fallback: str | None = "m") -> Run
 
 
 def test_a_cascade_by_hand() -> None:
-    found = run(Cascade.of("c", ["s", "m"], [0.7]), of_four())
+    found = run(Cascade("c", rungs_of(["s", "m"], [0.7])), of_four())
     assert found.answered.tolist() == [0, 0, 0, 0]  # 0 and 1 by s, which is wrong on 1; 2 and 3 by m
     assert found.is_top5.tolist() == [True] * 4  # of two classes
     assert found.models_ms.tolist() == [1, 1, 4, 4]

@@ -74,7 +74,7 @@ def test_the_history_is_listed_with_what_is_in_use_and_what_is_refused(config: P
         "report": str(config.parent / "owners" / "cats" / "1" / "report.html"),
     }
     assert (rows[3]["created"], rows[3]["default_policy"], rows[3]["photographs"]) == (None, None, None)
-    assert "not the arrays" in rows[3]["refused"]
+    assert "damaged" in rows[3]["refused"]
     assert rows[2]["created"] == "July"
     assert "its labels had hash aaaaaaaaaaaa" in rows[2]["refused"]
     printed = run(config, "list")

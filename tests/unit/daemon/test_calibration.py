@@ -59,7 +59,7 @@ def test_one_that_cannot_be_read_is_refused_and_a_start_serves_the_shipped_one(m
     damage(put(models, owners, "June"))
     said = str(told(served(models, owners)))
     assert said.startswith("shipped with the models, of May; refused: number 1: ")
-    assert "not the arrays that its manifest was written for" in said
+    assert "damaged" in said
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from jetsel.policies import boosted, cascade, chain, embedding
+from jetsel.policies import cascade, chain
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.cascade import Rung
 from jetsel.policies.catalogue import CRITERIA
-from jetsel.policies.kind import Part, Weighing
+from jetsel.policies.kind import Part, Weighing, Weighings
 from jetsel.premodel import Soundness
 from jetsel.premodel.trees import DTYPES
 
@@ -32,9 +32,9 @@ PARTS = {
     "chain-paper": Part(chain.Facts({"top1": ("large",), "top5": ("small",)}), SEVEN),
     "cascade": Part(cascade.Facts({"top1": (Rung("small", 0.25), Rung("large", 0.0))})),
     "cascade-averaged": Part(cascade.Facts({"top5": (Rung("large", 0.0),)})),
-    "embedding": Part(embedding.Facts({"top1": Weighing(0.125, 3)}), {"points": np.eye(4, 2, dtype=np.float16)}),
+    "embedding": Part(Weighings({"top1": Weighing(0.125, 3)}), {"points": np.eye(4, 2, dtype=np.float16)}),
     "boosted": Part(
-        boosted.Facts({"top5": Weighing(0.25)}),
+        Weighings({"top5": Weighing(0.25)}),
         {f"top5.{name}": np.array(values, DTYPES[name]) for name, values in LEAF.items()},
     ),
 }

@@ -16,10 +16,9 @@ import pytest
 
 from jetsel.errors import CalibrationError
 from jetsel.policies.calibration import Calibration, Facts
-from jetsel.policies.catalogue import CRITERIA, catalogue
 from jetsel.policies.coding import ARRAYS, MANIFEST, read, save
 from jetsel.policies.registry import KIND
-from jetsel.zoo import STARTER
+from jetsel.premodel import arrays
 from tests.unit.policies.animals import PARTS
 
 
@@ -30,13 +29,12 @@ def refused(folder: Path, reason: str) -> None:
 
 
 def forge(folder: Path, packed: bytes | None = None, **changes: Any) -> None:
-    """Change the manifest's body, or the arrays, and make all hashes right again."""
-    body = json.loads((folder / MANIFEST).read_bytes())["body"] | changes
+    """Change the manifest's body, or the arrays, and make the hash right again."""
     if packed is not None:
         (folder / ARRAYS).write_bytes(packed)
-        body |= {"arrays_sha256": hashlib.sha256(packed).hexdigest(), "arrays_bytes": len(packed)}
-    written = json.dumps(body)
-    digest = hashlib.sha256(written.encode()).hexdigest()
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    written = json.dumps(manifest["body"] | changes)
+    digest = hashlib.sha256(written.encode() + (folder / ARRAYS).read_bytes()).hexdigest()
     (folder / MANIFEST).write_text(
         f'{{"format": "jetsel-calibration", "version": 3, "sha256": "{digest}", "body": {written}}}'
     )
@@ -60,22 +58,27 @@ def npy(array: Any, allow_pickle: bool = False) -> bytes:
     return file.getvalue()
 
 
-def test_what_is_saved_is_loaded(calibration: Calibration, saved: Path) -> None:
-    found = read(saved)
+def test_what_is_saved_is_loaded(calibration: Calibration, tmp_path: Path) -> None:
+    assert PARTS.keys() == KIND.keys()
+    calibration = msgspec.structs.replace(calibration, parts=PARTS)
+    save(calibration, tmp_path / "c")
+    found = read(tmp_path / "c")
     for name in Facts.__struct_fields__:
         assert getattr(found, name) == getattr(calibration, name), name
     assert list(found.model_sha256) == ["small", "middle", "large"]
-    for name in ("minimum", "maximum", "points"):
-        array = getattr(found, name)
-        assert array.dtype == np.float32
-        assert array.tolist() == getattr(calibration, name).tolist()
-        assert not array.flags.writeable
-    assert list(found.right) == ["top1", "top5"]
-    for criterion, table in found.right.items():
-        assert table.dtype == np.bool_
-        assert table.tolist() == calibration.right[criterion].tolist()
-        assert not table.flags.writeable
-    assert sorted(entry.name for entry in saved.iterdir()) == [ARRAYS, MANIFEST]
+    assert {name: part.facts for name, part in found.parts.items()} == {n: part.facts for n, part in PARTS.items()}
+    for kept, was in zip(arrays_of(found), arrays_of(calibration), strict=True):
+        assert kept.keys() == was.keys()
+        for name, array in kept.items():
+            assert array.dtype == was[name].dtype
+            assert array.tolist() == was[name].tolist()
+            assert not array.flags.writeable
+    assert sorted(entry.name for entry in (tmp_path / "c").iterdir()) == [ARRAYS, MANIFEST]
+
+
+def arrays_of(calibration: Calibration) -> list[dict[str, Any]]:
+    plain = {name: getattr(calibration, name) for name in ("minimum", "maximum", "points")}
+    return [plain, calibration.right, *(dict(calibration.parts[name].arrays) for name in sorted(calibration.parts))]
 
 
 @pytest.mark.parametrize("name", [ARRAYS, MANIFEST])
@@ -103,20 +106,13 @@ def test_a_missing_file_is_named(saved: Path, name: str) -> None:
     [
         ('{"name": "resnet", "version": 3}', "not a calibration's manifest"),
         ('{"format": "other", "version": 1}', "of format 'other', not 'jetsel-calibration'"),
-        (
-            '{"format": "jetsel-calibration", "version": 4, "new": []}',
-            "too new: of version 4.* update",
-        ),
-        (
-            '{"format": "jetsel-calibration", "version": 1}',
-            "of version 1, which this jetsel reads no more",
-        ),
-        ('{"format": "jetsel-calibration", "version": 3, "sha256": "", "body": 1}', "altered or damaged"),
+        ('{"format": "jetsel-calibration", "version": 4, "new": []}', "too new: of version 4.* update"),
+        ('{"format": "jetsel-calibration", "version": 2, "body": {}}', "version 2.* jetsel calibrate PHOTOS"),
         ("[" * 100_000, "not a calibration's manifest"),
         (" " * (4 * 2**20 + 1), "larger than"),
     ],
 )
-def test_a_foreign_or_newer_manifest_is_refused(saved: Path, text: str, reason: str) -> None:
+def test_a_foreign_older_or_newer_manifest_is_refused(saved: Path, text: str, reason: str) -> None:
     (saved / MANIFEST).write_text(text)
     refused(saved, reason)
 
@@ -134,117 +130,45 @@ class Touch:
 def test_a_pickle_in_the_arrays_is_never_opened(saved: Path, tmp_path: Path) -> None:
     trap = np.array([Touch(tmp_path / "sprung")] * 8, dtype=object).reshape(4, 2)
     forge(saved, repacked(saved, {"points.npy": npy(trap, allow_pickle=True)}))
-    refused(saved, r"points says .*'\|O'.* where .*'<f4'.* was expected")
+    refused(saved, "Object arrays cannot be loaded")
     assert not (tmp_path / "sprung").exists()
 
 
 @pytest.mark.parametrize(
-    ("array", "reason"),
+    ("member", "reason"),
     [
-        (np.zeros((8, 1), np.float32), r"points says .*\(8, 1\)"),
-        (np.zeros((4, 1), np.float64), "points says .*<f8.* where .*<f4"),
-        (np.asfortranarray(np.zeros((4, 2), np.float32)), "points says .*'fortran_order': True"),
-        (np.zeros((4000, 2), np.float32), "points claims 32128 bytes"),
-        (np.full((4, 2), np.inf, np.float32), "not finite"),
+        (npy(np.zeros((8, 1), np.float32)), r"must be \(8, 3\)"),
+        (npy(np.array([["a"] * 2] * 4)), "points.npy is <U1"),
+        (npy(np.zeros((2, 2, 2), np.float32)), r"points.npy is float32 \(2, 2, 2\)"),
+        (npy(np.full((4, 2), np.inf, np.float32)), "finite"),
+        (npy(np.zeros((4, 2), np.float32)).replace(b"(4, 2)", b"(9, 9)"), "cannot be read"),
+        (npy(np.zeros((4, 2), np.float32))[:8] + b"\xd0\x07" + b"(" * 2000, "cannot be read"),
+        (None, "points"),
     ],
 )
-def test_an_array_of_another_kind_is_refused(saved: Path, array: Any, reason: str) -> None:
-    forge(saved, repacked(saved, {"points.npy": npy(array)}))
+def test_an_array_of_another_kind_is_refused(saved: Path, member: bytes | None, reason: str) -> None:
+    forge(saved, repacked(saved, {"points.npy": member}))
     refused(saved, reason)
 
 
-@pytest.mark.parametrize("extra", ["../escaped.npy", "more.npy"])
-def test_a_member_too_many_is_refused(saved: Path, tmp_path: Path, extra: str) -> None:
-    forge(saved, repacked(saved, {extra: npy(np.zeros(1))}))
-    refused(saved, "its arrays are")
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["animals"]
-
-
-@pytest.mark.parametrize("header", [b"(" * 2000, b"'" + b"\\" * 99])
-def test_a_header_is_compared_and_never_evaluated(saved: Path, header: bytes) -> None:
-    whole = npy(np.zeros((4, 2), np.float32))
-    other = whole[:8] + len(header).to_bytes(2, "little") + header + whole[-32:]
-    forge(saved, repacked(saved, {"points.npy": other}))
-    refused(saved, "points says")
-
-
-def test_another_compression_is_refused(saved: Path) -> None:
+def test_another_compression_and_more_bytes_than_are_allowed_are_refused(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = repacked(saved, {})
     forge(saved, repacked(saved, {}, zipfile.ZIP_LZMA))
-    refused(saved, "compressed in a way that jetsel does not write")
-
-
-def points(dtype: str, *shape: int) -> dict[str, Any]:
-    """A manifest's claim of what the points are."""
-    return {"points": {"dtype": dtype, "shape": shape}}
-
-
-def test_the_parts_of_every_policy_are_stored(calibration: Calibration, tmp_path: Path) -> None:
-    assert PARTS.keys() == KIND.keys()
-    save(msgspec.structs.replace(calibration, parts=PARTS), tmp_path / "c")
-    found = read(tmp_path / "c").parts
-    assert found.keys() == PARTS.keys()
-    for name, part in PARTS.items():
-        assert found[name].facts == part.facts
-        assert found[name].arrays.keys() == part.arrays.keys()
-        for of, array in part.arrays.items():
-            again = found[name].arrays[of]
-            assert (again.dtype, again.tolist(), again.flags.writeable) == (array.dtype, array.tolist(), False)
+    refused(saved, "compressed in a way that numpy does not write")
+    forge(saved, whole)
+    monkeypatch.setattr(arrays, "MAX_BYTES", 100)
+    refused(saved, "more than 100 bytes")
 
 
 def test_a_part_of_a_policy_that_is_not_there_any_more_is_passed_over(saved: Path) -> None:
-    body = json.loads((saved / MANIFEST).read_bytes())["body"]
-    odd = np.arange(3, dtype=np.float32)
-    forge(
-        saved,
-        repacked(saved, {"gone.table.npy": npy(odd)}),
-        arrays=body["arrays"] | {"gone.table": {"dtype": "<f4", "shape": [3]}},
-        parts=body["parts"] | {"gone": {"anything": 1}},
-    )
-    assert read(saved).parts.keys() == body["parts"].keys()
+    parts = json.loads((saved / MANIFEST).read_bytes())["body"]["parts"]
+    packed = repacked(saved, {"gone.table.npy": npy(np.arange(3, dtype=np.float32))})
+    forge(saved, packed, parts=parts | {"gone": {"anything": 1}})
+    assert read(saved).parts.keys() == parts.keys()
 
 
-def test_a_calibration_of_version_2_is_read_and_what_went_is_left_out() -> None:
-    manifest = json.loads((STARTER / "calibration" / MANIFEST).read_bytes())
-    assert manifest["version"] == 2
-    facts = manifest["body"]["facts"]
-    assert {"skip", "links", "averaged", "boosted"} <= facts.keys()
-    assert "chain-right" in facts["figures"]["top1"]
-    found = read(STARTER / "calibration")
-    policies = catalogue(list(found.model_sha256), found, {})
-    fitted = {"chain", "cascade", "cascade-averaged", "embedding", "boosted"}
-    for criterion in CRITERIA:
-        assert set(policies[criterion]) == fitted | {f"single:{model}" for model in found.model_sha256}
-        assert list(found.parts["chain"].facts.links[criterion]) == facts["links"][criterion]
-        assert found.parts["boosted"].facts.weighings[criterion].price == facts["boosted"][criterion]["price_per_ms"]
-        rungs = found.parts["cascade"].facts.rungs[criterion]
-        assert [msgspec.to_builtins(rung) for rung in rungs] == facts["cascades"][criterion]
-        assert not {"chain-right", "cascade-skipping"} & found.figures[criterion].keys()
-
-
-def test_version_2_without_links_has_all_models_cheapest_first(saved: Path) -> None:
-    body = json.loads((saved / MANIFEST).read_bytes())["body"]
-    parts = body.pop("parts")
-    body["facts"]["cascades"] = parts["cascade"]["rungs"]
-    written = json.dumps(body)
-    digest = hashlib.sha256(written.encode()).hexdigest()
-    (saved / MANIFEST).write_text(
-        f'{{"format": "jetsel-calibration", "version": 2, "sha256": "{digest}", "body": {written}}}'
-    )
-    assert read(saved).parts["chain"].facts.links == dict.fromkeys(CRITERIA, ("small", "middle", "large"))
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        (points("<f4", 10**7, 2**20), "would take more than"),
-        (points("|O", 4, 2), "cannot be understood"),
-        ({"arrays": {}}, "its arrays are"),
-        ({"criteria": ["top1"]}, "it holds right_top5, which its manifest has no use for"),
-        ({"criteria": ["top1", "top5", "top9"]}, "right_top9 is missing"),
-        ({"facts": {}}, "cannot be understood"),
-    ],
-)
-def test_a_manifest_that_claims_too_much_is_refused(saved: Path, changes: dict[str, Any], reason: str) -> None:
-    arrays = json.loads((saved / MANIFEST).read_bytes())["body"]["arrays"]
-    forge(saved, **({"arrays": arrays | changes} if "points" in changes else changes))
-    refused(saved, reason)
+def test_facts_that_are_none_are_refused(saved: Path) -> None:
+    forge(saved, facts={})
+    refused(saved, "cannot be understood")

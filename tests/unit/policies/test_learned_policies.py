@@ -9,8 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from jetsel.errors import ModelUnavailableError
-from jetsel.policies.averaged import AveragedCascade, mean_of
+from jetsel.policies.averaged import AveragedCascade
 from jetsel.policies.boosted import BoostedPolicy
+from jetsel.policies.cascade import rungs_of
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.embedding import EmbeddingPolicy
 from jetsel.policies.policy import Evidence, Prediction
@@ -31,25 +32,26 @@ def at(place: float, fallback: str | None = "l") -> Evidence:
     return Evidence(np.array([place], np.float32), fallback)
 
 
+AVERAGED = AveragedCascade("cascade-averaged", rungs_of(["s", "m", "l"], [0.8, 0.7]), "top1")
+
+
 def test_the_mean_is_that_of_the_scaled_logits() -> None:
     # Odds of 4 to 1 and of 1 to 9: the geometric mean is sqrt(4 x 1/9) = 2/3 to 1.
-    mean = mean_of([said("s", 0.8, 0.2), said("l", 0.1, 0.9)], "top1")
+    mean = AVERAGED.answer([said("s", 0.8, 0.2), said("l", 0.1, 0.9)])
     assert mean.model == "l"
     assert mean.probabilities == pytest.approx([0.4, 0.6])
     assert mean.confidence == pytest.approx(0.6)
     logits = np.array([[2.0, 0.5, -1.0], [0.0, 1.0, 3.0]])
     softmax = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     together = np.exp(logits.mean(axis=0))
-    found = mean_of([said("s", *softmax[0]), said("l", *softmax[1])], "top1")
+    found = AVERAGED.answer([said("s", *softmax[0]), said("l", *softmax[1])])
     assert found.probabilities == pytest.approx(together / together.sum(), rel=1e-5)
 
 
 def test_the_mean_under_top5_is_as_sure_as_its_five_largest() -> None:
     flat = [1 / 8] * 8
-    assert mean_of([said("s", *flat), said("l", *flat)], "top5").confidence == pytest.approx(5 / 8)
-
-
-AVERAGED = AveragedCascade.of("cascade-averaged", ["s", "m", "l"], [0.8, 0.7], "top1")
+    top5 = AveragedCascade("cascade-averaged", AVERAGED.rungs, "top5")
+    assert top5.answer([said("s", *flat), said("l", *flat)]).confidence == pytest.approx(5 / 8)
 
 
 def test_an_averaged_cascade_stops_when_those_that_ran_are_sure_together() -> None:
@@ -59,7 +61,7 @@ def test_an_averaged_cascade_stops_when_those_that_ran_are_sure_together() -> No
     # Odds of 3 and of 3: together 3, which is 0.75.
     decision = ended(steps, said("m", 0.75, 0.25))
     assert decision.seen.model == "m"
-    assert "together sure" in decision.because
+    assert "the mean of s and m is sure" in decision.because
 
 
 def test_an_averaged_cascade_passes_an_unavailable_rung_over() -> None:

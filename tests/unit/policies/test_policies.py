@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jetsel.errors import InDoubtError, ModelUnavailableError
-from jetsel.policies.cascade import Cascade
+from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.policy import Evidence, Prediction, Run, Steps
 from jetsel.policies.single import Single
@@ -27,7 +27,7 @@ def test_single_has_nothing_to_put_in_place_of_its_model() -> None:
         steps.throw(ModelUnavailableError("gone"))
 
 
-CASCADE = Cascade.of("cascade", ["s", "m", "l"], [0.8, 0.6])
+CASCADE = Cascade("cascade", rungs_of(["s", "m", "l"], [0.8, 0.6]))
 
 
 def test_cascade_stops_at_the_first_sure_rung() -> None:

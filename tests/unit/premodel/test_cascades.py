@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import replay
 from jetsel.policies.averaged import AveragedCascade
-from jetsel.policies.cascade import Cascade
+from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.premodel.cascades import PRICES, QUANTILES, Fitted, Voices, fit_cascades, judge
 from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, of_two_classes
 
@@ -61,9 +61,9 @@ def test_averaged_voices_by_hand() -> None:
 def test_judging_is_replaying_the_policy(averaged: bool, seed: int, thresholds: list[float]) -> None:
     found = drawn(seed)
     policy = (
-        AveragedCascade.of("a", found.models, thresholds, "top1")
+        AveragedCascade("a", rungs_of(found.models, thresholds), "top1")
         if averaged
-        else Cascade.of("c", found.models, thresholds)
+        else Cascade("c", rungs_of(found.models, thresholds))
     )
     correct, cost = judge(Fitted((0, 1, 2), (*thresholds, 0.0)), voices(found, averaged=averaged))
     for photograph in range(len(found.classes)):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jetsel.premodel.trees import DTYPES, Trees, chances, fault
+from jetsel.premodel.trees import DTYPES, Trees, chances, check
 
 LN = np.log
 
@@ -60,15 +60,15 @@ def test_a_circle_does_not_walk_for_ever() -> None:
 
 
 def test_whole_trees_have_no_fault() -> None:
-    assert fault(of(), features=2, models=3) is None
-    assert fault(of(root=[], model=[]), features=2, models=3) is None  # every model is always or never right
+    check(of(), features=2, models=3)
+    check(of(root=[], model=[]), features=2, models=3)  # every model is always or never right
 
 
 @pytest.mark.parametrize(
     ("arrays", "said"),
     [
         ({"threshold": [0.5] * 8}, "its nodes are not all described"),
-        ({name: [] for name in ("feature", "threshold", "left", "right", "value")}, "it needs nodes"),
+        ({name: [] for name in ("feature", "threshold", "left", "right", "value")}, "not all described"),
         ({"model": [0, 1]}, "a model for each tree"),
         ({"baseline": [0, 0]}, "a baseline for each of 3 models"),
         ({"feature": [2] + [0] * 8}, "more than 2 features"),
@@ -78,6 +78,5 @@ def test_whole_trees_have_no_fault() -> None:
     ],
 )
 def test_every_fault_is_named(arrays: dict[str, object], said: str) -> None:
-    found = fault(of(**arrays), features=2, models=3)
-    assert found is not None
-    assert said in found
+    with pytest.raises(ValueError, match=said):
+        check(of(**arrays), features=2, models=3)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from jetsel.engines import EngineFailedError, Output, Place
 from jetsel.errors import EngineDiedError, JetselError
 from jetsel.policies import Evidence
-from jetsel.policies.cascade import Cascade
+from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.policy import Policy
 from jetsel.runtime import Driver, Flight
 
@@ -57,7 +57,7 @@ def flight(policy: Policy, deadline_s: float | None = None) -> Flight:
     return Flight(policy, Evidence(None, None), "top1", pixels, deadline_s)
 
 
-CASCADE = Cascade.of("cascade", ["s", "m", "l"], [0.8, 0.8])
+CASCADE = Cascade("cascade", rungs_of(["s", "m", "l"], [0.8, 0.8]))
 
 
 def go_away(engine: TableEngine, *, returns: bool = True) -> None:
