@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -67,31 +66,8 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return (self.multiply_accumulates or 0) / _OPERATIONS_PER_MS
 
 
-EXAMPLES = {
-    "name": '"name": "xs" (small letters, digits, _ . -)',
-    "version": '"version": "1.0.0"',
-    "family": '"family": "starter" (small letters, digits, _ . -)',
-    "file": '"file": "xs.onnx" (a file in the manifest\'s own folder)',
-    "sha256": '"sha256": the 64 digits that sha256sum prints for the weights',
-    "labels": '"labels": "labels.tsv" (a file in the manifest\'s own folder)',
-    "input": '"input": {"width_px": 224, "height_px": 224, "resize": "shorter-side", "interpolation": "area", '
-    '"crop": "center", "channels": "rgb", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}',
-    "outputs": '"outputs": ["logits", "embedding"]',
-    "embedding_width": '"embedding_width": 512 (or null)',
-    "latency_ms": '"latency_ms": 4.5 (of one photograph)',
-    "multiply_accumulates": '"multiply_accumulates": 1800000000 (where there is no latency_ms)',
-    "parameters": '"parameters": 11689512',
-    "source": '"source": "torchvision resnet18, IMAGENET1K_V1"',
-    "notice": '"notice": "for research only" (or null)',
-}
-
-_FIELD = re.compile(r"^Object (?:contains unknown|missing required) field `(?P<field>[^`]+)`")
-_PATH = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
-_PATTERN = re.compile(r"matching regex .*$")
-
-
 def read_manifest(path: Path) -> Manifest:
-    """Read one manifest; raises ManifestError that names the file, the key, what is wrong and an example."""
+    """Read one manifest; raises ManifestError that names the file, the key and what is wrong."""
     try:
         content = read_bounded(path, MAX_BYTES)
     except OSError as error:
@@ -106,7 +82,7 @@ def parse(content: bytes, path: Path) -> Manifest:
     try:
         return msgspec.json.decode(content, type=Manifest)
     except msgspec.ValidationError as error:
-        raise ManifestError(f"{path}: {_explain(str(error))}") from None
+        raise ManifestError(f"{path}: {error}; have it as jetsel models add writes manifests") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ManifestError(
             f'{path}: not JSON: {error}; a manifest begins {{"name": "xs", "version": "1.0.0",'
@@ -114,22 +90,8 @@ def parse(content: bytes, path: Path) -> Manifest:
 
 
 def manifest_of(plain: dict[str, Any]) -> Manifest:
-    """Return the manifest that these plain values are; raises ManifestError with the key, what is wrong, an example."""
+    """Return the manifest that these plain values are; raises ManifestError with the key and what is wrong."""
     try:
         return msgspec.convert(plain, Manifest)
     except msgspec.ValidationError as error:
-        raise ManifestError(_explain(str(error))) from None
-
-
-def _explain(message: str) -> str:
-    """Turn msgspec's words into: key, what is wrong, an example."""
-    place = _PATH.search(message)
-    what = _PATH.sub("", message)
-    field = _FIELD.match(what)
-    keys = [key for key in (place["path"] if place else "", field["field"] if field else "") if key]
-    if not keys:  # a rule of Manifest's own: it begins with the key
-        keys, what = list(what.partition(": ")[::2])[:1], what.partition(": ")[2] or what
-    key = ".".join(keys)
-    example = EXAMPLES.get(re.split(r"[.\[]", key)[0])
-    what = _PATTERN.sub("of another form", what)
-    return f"{key}: {what}; example: {example}" if example else f"{key}: {what}; its keys are {', '.join(EXAMPLES)}"
+        raise ManifestError(str(error)) from None

@@ -16,7 +16,7 @@ import msgspec
 from jetsel import store
 from jetsel.errors import ManifestError
 from jetsel.store import publish, read_bounded, sha256_of, withdraw
-from jetsel.zoo.manifest import MAX_BYTES, Manifest, read_manifest
+from jetsel.zoo.manifest import MAX_BYTES, Manifest
 from jetsel.zoo.store import Model
 
 
@@ -49,7 +49,7 @@ def put(work: Path, weights: Path, labels: bytes, manifest: Manifest, replaced: 
     comes. Raises ManifestError where a manifest of this name stands there, OSError; then nothing has changed.
     """
     folder = work.parent
-    target = folder / f"{manifest.family}.{manifest.name}.json" if replaced is None else manifest_path(replaced)
+    target = folder / f"{manifest.family}.{manifest.name}.json" if replaced is None else replaced.manifest_path
     if replaced is None and target.exists():
         raise ManifestError(f"{target}: is there already and cannot be used, see jetsel models list: remove it first")
     weights.rename(work / manifest.file)
@@ -67,16 +67,7 @@ def take_out(model: Model) -> None:
     Raises ManifestError where this user may not; then nothing has changed.
     """
     with workplace(model.directory) as work:
-        withdraw(work, manifest_path(model).name, (model.manifest.file, model.manifest.labels))
-
-
-def manifest_path(model: Model) -> Path:
-    """Return the file that the model's manifest was read from; raises ManifestError where it is gone."""
-    for path in sorted(model.directory.glob("*.json")):
-        with contextlib.suppress(ManifestError):
-            if read_manifest(path) == model.manifest:
-                return path
-    raise ManifestError(f"{model.directory}: the manifest of {model.manifest.name} has changed meanwhile; try again")
+        withdraw(work, model.manifest_path.name, (model.manifest.file, model.manifest.labels))
 
 
 def _is_same(new: Path, old: Path) -> bool:

@@ -21,10 +21,15 @@ STARTER = Path(__file__).parent / "starter"
 
 @dataclass(frozen=True)
 class Model:
-    """One model: what its manifest says, and the folder that manifest and weights lie in."""
+    """One model: what its manifest says, and the file that it was read from, in whose folder the weights lie."""
 
     manifest: Manifest
-    directory: Path
+    manifest_path: Path
+
+    @property
+    def directory(self) -> Path:
+        """The folder that manifest, labels and weights lie in."""
+        return self.manifest_path.parent
 
     @property
     def path(self) -> Path:
@@ -132,7 +137,7 @@ class _Claims:
     def __init__(self) -> None:
         self._labels: dict[str, tuple[Labels, Path]] = {}  # by family
         self._family: dict[str, str] = {}  # by the labels' sha256
-        self._models: dict[str, dict[str, tuple[Model, Path]]] = {}  # by family and name
+        self._models: dict[str, dict[str, Model]] = {}  # by family and name
 
     def refusal(self, path: Path) -> Broken | None:
         """Read one manifest and take its model in, or change nothing and say why not."""
@@ -146,12 +151,12 @@ class _Claims:
         _refuse_a_way_out(path, "manifest", path.name)
         manifest = read_manifest(path)
         labels = Labels.read(_beside(path, "labels", manifest.labels))
-        model = Model(manifest, path.parent)
+        model = Model(manifest, path)
         _beside(path, "file", manifest.file)
         self._check(path, manifest, labels)
         self._labels.setdefault(manifest.family, (labels, path))
         self._family.setdefault(labels.sha256, manifest.family)
-        self._models.setdefault(manifest.family, {})[manifest.name] = (model, path)
+        self._models.setdefault(manifest.family, {})[manifest.name] = model
 
     def _check(self, path: Path, manifest: Manifest, labels: Labels) -> None:
         family = manifest.family
@@ -167,7 +172,7 @@ class _Claims:
                 f"labels are one family: write {known!r} here"
             )
         if manifest.name in self._models.get(family, {}):
-            first = self._models[family][manifest.name][1]
+            first = self._models[family][manifest.name].manifest_path
             raise ManifestError(
                 f"{path}: name: family {family!r} has {manifest.name!r} in {first}; choose another name"
             )
@@ -175,10 +180,7 @@ class _Claims:
     def families(self) -> dict[str, Family]:
         found = {}
         for name, models in self._models.items():
-            ordered = sorted(
-                (model for model, _ in models.values()),
-                key=lambda m: (m.manifest.cost_ms, m.manifest.name),
-            )
+            ordered = sorted(models.values(), key=lambda m: (m.manifest.cost_ms, m.manifest.name))
             found[name] = Family(name, self._labels[name][0], tuple(ordered))
         return found
 

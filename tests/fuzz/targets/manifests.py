@@ -13,12 +13,12 @@ from jetsel.errors import ManifestError
 from jetsel.image import Photograph, model_input
 from jetsel.zoo import Labels
 from jetsel.zoo.label_files import table_in
-from jetsel.zoo.manifest import EXAMPLES, parse
+from jetsel.zoo.manifest import Manifest, parse
 from tests.fuzz.mutations import json_mutation as mutation
 from tests.unit.zoo.making import LABELS, described
 
 MAX_BYTES = 8192
-WORDS = tuple(f'"{key}"'.encode() for key in EXAMPLES)
+WORDS = tuple(f'"{key}"'.encode() for key in Manifest.__struct_fields__)
 PLACE = Path("models/xs.json")
 PHOTOGRAPH = Photograph(np.zeros((9, 16, 3), np.uint8), 16, 9)
 SMALL_PX = 512  # an input up to here is made, so that a run stays short

@@ -20,10 +20,4 @@ def test_the_owners_own_folder_is_read_once_it_is_there(tmp_path: Path) -> None:
         Path("/b"),
         tmp_path / "models",
     ]
-
-
-def test_a_folder_that_is_configured_is_read_once(tmp_path: Path) -> None:
-    own = tmp_path / "models"
-    own.mkdir()
-    models = Models(starter=False, paths=[str(own), "/b"])
-    assert model_folders(models, {"STATE_DIRECTORY": str(tmp_path)}) == [own, Path("/b")]
+    assert model_folders(Models(starter=False, paths=[str(tmp_path / "models")]), environment) == [tmp_path / "models"]

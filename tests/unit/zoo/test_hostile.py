@@ -11,7 +11,6 @@ import pytest
 from jetsel.errors import ManifestError
 from jetsel.image.model_input import MAX_SIDE_PX
 from jetsel.zoo import scan, verify
-from jetsel.zoo.label_files import labels_file
 from jetsel.zoo.labels import MAX_BYTES as MAX_LABELS_BYTES
 from jetsel.zoo.manifest import MAX_BYTES as MAX_MANIFEST_BYTES
 from jetsel.zoo.store import MAX_WEIGHTS_BYTES
@@ -36,8 +35,6 @@ def test_files_larger_than_any_of_their_kind_are_not_read(tmp_path: Path) -> Non
         verify(model)
     sparse(tmp_path / "labels.tsv", 1 << 40)
     assert f"larger than the {MAX_LABELS_BYTES} bytes" in reason(tmp_path)
-    with pytest.raises(ManifestError, match="larger than"):
-        labels_file(tmp_path / "labels.tsv")
     sparse(tmp_path / "good.json", 1 << 40)
     assert f"larger than the {MAX_MANIFEST_BYTES} bytes" in reason(tmp_path)
 

@@ -87,12 +87,3 @@ def test_nothing_else_goes_while_a_manifest_cannot_be_read(tmp_path: Path) -> No
         take_out(model)
         assert names(tmp_path) == {"mine.json", "pets.tsv", model.manifest.file}
         (tmp_path / "mine.json").unlink()
-
-
-def test_a_manifest_that_changed_meanwhile_is_not_removed(tmp_path: Path) -> None:
-    path = place(tmp_path, "small")
-    model = models(tmp_path)["small"]
-    path.write_text(path.read_text().replace("made by a test", "made by another"))
-    with pytest.raises(ManifestError, match="has changed meanwhile"):
-        take_out(model)
-    assert list(models(tmp_path)) == ["small"]
