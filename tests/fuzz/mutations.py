@@ -13,29 +13,40 @@ import msgspec
 Mutate = Callable[[bytes, int], bytes]
 
 _VALUES: tuple[Any, ...] = (
-    *(None, True, False, 0, 1, -1, 2, 7, 255, 65_536, 2**31, -(2**31), 2**63 - 1, 0.5, -0.0, 1e-300, 1e300),
-    *("", "a", "../a", "/etc/passwd", "a\0b", "\U0001f600", "x" * 300, "xs", "top1", "<f4", "|u1", "single:xs"),
-    *([], {}, [[]], [1, 2], {"a": 1}),
+    None,
+    True,
+    0,
+    -1,
+    255,
+    2**63 - 1,
+    0.5,
+    1e300,
+    "",
+    "a",
+    "a\0b",
+    "x" * 300,
+    "xs",
+    [],
+    {},
+    [[]],
 )
 
 
 def json_mutation(plain: Mutate) -> Callable[[bytes, int, int], bytes]:
-    """Return a mutator that changes one value in the JSON that a file begins with, or, each other time, its bytes.
+    """Return a mutator that changes one value in a JSON document, or, each third time, its bytes.
 
     plain: the fuzzer's own, of bytes.
     """
 
     def mutate(data: bytes, max_bytes: int, seed: int) -> bytes:
         chance = random.Random(seed)
-        head, separator, rest = data.partition(b"\0")
         try:
-            document = msgspec.json.decode(head)
+            document = msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return plain(data, max_bytes)
         if chance.random() < 0.3:
             return plain(data, max_bytes)
-        document = _changed(document, chance)
-        return (msgspec.json.encode(document) + separator + rest)[:max_bytes]
+        return msgspec.json.encode(_changed(document, chance))[:max_bytes]
 
     return mutate
 
@@ -69,29 +80,19 @@ def _with_checksums(png: bytes) -> bytes:
 
 
 def _changed(value: Any, chance: random.Random) -> Any:
-    """Return the document with something of it replaced, left out, said twice or put inside of something else."""
+    """Return the document with something of it replaced, left out, renamed or put inside of something else."""
     if isinstance(value, dict) and value and chance.random() < 0.9:
         key = chance.choice(list(value))
-        return _with(value, key, chance)
+        others = {name: kept for name, kept in value.items() if name != key}
+        action = chance.random()
+        if action < 0.1:
+            return others
+        if action < 0.2:
+            return {**others, "other": value[key]}
+        return {**value, key: _changed(value[key], chance)}
     if isinstance(value, list) and value and chance.random() < 0.9:
         at = chance.randrange(len(value))
-        action = chance.random()
-        if action < 0.15:
-            return value[:at] + value[at + 1 :]
-        if action < 0.3:
-            return value[: at + 1] + value[at:]
         return [*value[:at], _changed(value[at], chance), *value[at + 1 :]]
     if isinstance(value, int) and chance.random() < 0.5:
         return value + chance.choice((-1, 1, 16, -value, value))
     return chance.choice((*_VALUES, [value], {"a": value}))
-
-
-def _with(value: dict[str, Any], key: str, chance: random.Random) -> dict[str, Any]:
-    action = chance.random()
-    if action < 0.1:
-        return {name: kept for name, kept in value.items() if name != key}
-    if action < 0.2:
-        return {chance.choice((*value, "other", "")) if name == key else name: kept for name, kept in value.items()}
-    if action < 0.3:
-        return {**value, key: value[chance.choice(list(value))]}
-    return {**value, key: _changed(value[key], chance)}
