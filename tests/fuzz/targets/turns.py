@@ -124,7 +124,7 @@ def _heard(found: Rig, peer: socket.socket) -> bytes:
         with contextlib.suppress(BlockingIOError):
             said += peer.recv(100_000)
         if said.endswith(b"}"):
-            return said[said.index(b"{") :]
+            return said[said.index(b'{"') :]  # a length in front of it may be the number of a brace
     raise AssertionError("one was not heard for the others")
 
 
