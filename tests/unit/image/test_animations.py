@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import io
 
-import cv2
 import numpy as np
 import pytest
 from PIL import Image
 
 from jetsel.image import decode
 from tests.unit.image.files import (
-    ANIMATED,
-    EXIF,
     LIMITS,
     animation,
-    encoded,
     frame,
     noise,
-    png_chunk,
-    tiff,
-    webp_chunk,
 )
-from tests.unit.image.test_decode import ORIENTED
 
 WHOLE = 1_000_000
 
@@ -41,23 +33,9 @@ def test_a_frame_lies_where_it_says_and_the_canvas_around_it_is_black():
     np.testing.assert_array_equal(photograph.bgr, expected)
 
 
-def test_the_canvas_is_turned_upright_and_not_the_frame():
-    orientation = 6
-    data = animation(40, 30, frame(noise(16, 9)), flags=ANIMATED | EXIF, after=webp_chunk(b"EXIF", tiff(orientation)))
-    still = np.zeros((30, 40, 3), np.uint8)
-    still[:9, :16] = noise(16, 9)
-    np.testing.assert_array_equal(decode(data, LIMITS, WHOLE).bgr, ORIENTED[orientation](still))
-
-
 def test_alpha_of_a_frame_is_dropped_as_that_of_a_still_picture():
     bgra = np.dstack([noise(16, 16), np.full((16, 16), 128, np.uint8)])
     np.testing.assert_array_equal(decode(animation(16, 16, frame(bgra)), LIMITS, WHOLE).bgr, bgra[:, :, :3])
-    lossy = cv2.GaussianBlur(noise(16, 16), (0, 0), 3)
-    data = encoded(".webp", lossy, cv2.IMWRITE_WEBP_QUALITY, 90)
-    head = b"".join(number.to_bytes(3, "little") for number in (0, 0, 15, 15, 100)) + b"\0"
-    alpha = webp_chunk(b"ALPH", b"\0" + bytes(256))
-    whole = animation(16, 16, webp_chunk(b"ANMF", head + alpha + data[12:]))
-    np.testing.assert_array_equal(decode(whole, LIMITS, WHOLE).bgr, decode(data, LIMITS, WHOLE).bgr)
 
 
 @pytest.mark.parametrize("is_first_frame", [True, False])
@@ -68,9 +46,3 @@ def test_the_default_image_of_an_animated_png_is_the_photograph(is_first_frame):
     frames[0].save(file, "PNG", append_images=[frames[1], frames[0]], **options)
     assert b"acTL" in file.getvalue()
     np.testing.assert_array_equal(decode(file.getvalue(), LIMITS, WHOLE).bgr, noise(40, 30))
-
-
-def test_chunks_of_an_animation_do_not_make_a_still_png_one():
-    data = encoded(".png", noise(9, 7))
-    control = png_chunk(b"fcTL", bytes(26)) + png_chunk(b"fdAT", b"\0\0\0\1junk")
-    np.testing.assert_array_equal(decode(data[:33] + control + data[33:], LIMITS, WHOLE).bgr, noise(9, 7))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import struct
 import time
 import tracemalloc
 import zlib
@@ -11,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 
 import cv2
-import numpy as np
 import pytest
 
 from jetsel.errors import BadImageError, ImageTooLargeError
@@ -61,18 +59,12 @@ def little(most_s: float = 1.0, most_mb: float = 40.0) -> Iterator[None]:
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak_kb) / 1024 < most_mb
 
 
-def test_a_png_of_100_000_by_100_000_pixels_costs_nothing():
-    header = png(100_000, 100_000, 8, 2, b"")[:33]
-    for data in (png(100_000, 100_000, 8, 2, bytes(1000)), header, header + png_chunk(b"IDAT", zeros(64))):
-        with little(most_mb=5), pytest.raises(ImageTooLargeError, match="100000 x 100000"):
+def test_what_a_header_says_is_refused_before_anything_is_allocated():
+    """A JPEG states a side in 16 bits."""
+    png_header = png(100_000, 100_000, 8, 2, b"")[:33]
+    for data in (png_header, png_header + png_chunk(b"IDAT", zeros(64)), flat_jpeg(3, 65_535, 65_535)):
+        with little(most_mb=5), pytest.raises(ImageTooLargeError):
             decode(data, DEFAULTS, NEEDED)
-
-
-def test_a_jpeg_of_the_largest_sides_there_are_costs_nothing():
-    """JPEG states a side in 16 bits; that of 100,000 x 100,000 pixels would be one of 34,464 x 34,464."""
-    for side in (65_535, 100_000 % 65_536):
-        with little(most_mb=5), pytest.raises(ImageTooLargeError, match=f"{side} x {side}"):
-            decode(flat_jpeg(3, side, side), DEFAULTS, NEEDED)
 
 
 def test_pixels_that_unpack_to_too_many_bytes_are_refused_once_there_are_too_many():
@@ -113,22 +105,14 @@ def test_a_directory_of_exif_whose_entries_all_point_to_all_of_it_costs_nothing(
             assert decode(block, DEFAULTS, NEEDED).bgr.shape == (6, 8, 3)
 
 
-def test_a_jpeg_behind_megabytes_of_filling_is_refused_at_once():
-    with little(), pytest.raises(BadImageError):
-        decode(SMALL[:2] + b"\xff" * 15_000_000 + SMALL[2:], DEFAULTS, NEEDED)
-
-
-def test_a_jpeg_behind_megabytes_of_segments_that_pillow_takes_apart_costs_little():
-    frame_header = struct.pack(">BHHB", 8, 8, 8, 3) + b"\1\x11\0" * 300
-    for marker, content, is_read in (
-        (0xED, b"Photoshop 3.0\0" + b"8BIM\0\0\0\0\0\0\0\0" * 5400, True),
-        (0xE2, b"ICC_PROFILE\0\1\xff" + bytes(65_000), True),
-        (0xE1, b"Exif\0\0" + bytes(65_000), True),
-        (0xC0, frame_header, False),
+def test_a_jpeg_behind_megabytes_of_filling_or_of_segments_that_pillow_takes_apart_costs_little():
+    for filling, is_read in (
+        (b"\xff" * 15_000_000, False),
+        (jpeg_segment(0xED, b"Photoshop 3.0\0" + b"8BIM\0\0\0\0\0\0\0\0" * 5400) * 230, True),
+        (jpeg_segment(0xE1, b"Exif\0\0" + bytes(65_000)) * 230, True),
     ):
-        segments = jpeg_segment(marker, content) * (15_000_000 // len(content))
         with little(most_mb=70), nullcontext() if is_read else pytest.raises(BadImageError):
-            decode(SMALL[:2] + segments + SMALL[2:], DEFAULTS, NEEDED)
+            decode(SMALL[:2] + filling + SMALL[2:], DEFAULTS, NEEDED)
 
 
 def test_a_jpeg_has_as_many_scans_as_its_size_allows():
@@ -142,52 +126,15 @@ def test_a_jpeg_has_as_many_scans_as_its_size_allows():
         decode(progressive[:-2] + scan * 40 + b"\xff\xd9", Limits(16_000_000, 24 * 17), NEEDED)
 
 
-def profile(inner: bytes) -> bytes:
-    """An ICC profile of one tag, whose content is what is given (ICC.1:2022, 7)."""
-    tag = b"desc" + (144).to_bytes(4, "big") + len(inner).to_bytes(4, "big")
-    size = 128 + 4 + 12 + len(inner)
-    return size.to_bytes(4, "big") + bytes(32) + b"acsp" + bytes(88) + (1).to_bytes(4, "big") + tag + inner
-
-
-def test_profiles_nested_a_thousand_deep_are_ignored():
-    nested = b""
-    for _ in range(400):
-        nested = profile(nested)
-    wide = nested + bytes(10_000_000 - len(nested))
-    parts = [wide[at : at + 65_000] for at in range(0, len(wide), 65_000)]
-    icc = b"".join(
-        jpeg_segment(0xE2, b"ICC_PROFILE\0" + bytes((number % 255 + 1, 255)) + part)
-        for number, part in enumerate(parts)
-    )
-    jpeg, picture = encoded(".jpg", drawing(64, 40)), encoded(".webp", noise(8, 6))
-    files = {
-        "jpeg": (jpeg[:2] + icc + jpeg[2:], decode(jpeg, DEFAULTS, NEEDED).bgr),
-        "png": (png(3, 1, 8, 2, ROW, before=png_chunk(b"iCCP", b"a\0\0" + zlib.compress(wide))), np.zeros((1, 3, 3))),
-        "webp": (
-            riff(
-                webp_chunk(b"VP8X", bytes((0x20, 0, 0, 0, 7, 0, 0, 5, 0, 0))) + webp_chunk(b"ICCP", wide) + picture[12:]
-            ),
-            noise(8, 6),
-        ),
-    }
-    for data, expected in files.values():
-        with little(most_mb=70):
-            np.testing.assert_array_equal(decode(data, DEFAULTS, NEEDED).bgr, expected)
-
-
 SMALL = encoded(".jpg", drawing(24, 17))
 
 
 def test_a_bmp_of_impossible_or_packed_pixels_is_refused():
     for data, error in (
         (bmp(3, 2**31 - 1, 24, bytes(12)), ImageTooLargeError),
-        (bmp(3, -(2**31), 24, bytes(12)), ImageTooLargeError),
-        (bmp(-4, 1, 24, bytes(40)), ImageTooLargeError),
         (bmp(3, -60_000, 24, bytes(12)), BadImageError),  # truncated
         (bmp(0, 9, 24, bytes(12)), BadImageError),
         (bmp(7000, 7000, 8, bytes(12), compression=1), BadImageError),  # run lengths: 49 MB from 12 bytes
-        (bmp(7000, 7000, 4, bytes(12), compression=2), BadImageError),
-        (bmp(1, 1, 24, b"\1\2\3\0", compression=4), BadImageError),  # a JPEG inside
     ):
         with little(), pytest.raises(error):
             decode(data, DEFAULTS, NEEDED)
@@ -199,19 +146,8 @@ def test_a_webp_of_a_canvas_that_is_too_large_or_hidden_behind_a_small_one_costs
     for data in (
         riff(canvas(1 << 24, 1 << 24) + still),
         animation(1 << 14, 1 << 14, frame(noise(8, 8))),
-        riff(still + large + picture),
         riff(small + large + picture),
         riff(small + picture + large),
-        riff(webp_chunk(b"JUNK", bytes(10)) + large + picture),
     ):
         with little(), suppress(BadImageError, ImageTooLargeError):
             assert decode(data, DEFAULTS, NEEDED).bgr.shape == (2, 2, 3)
-
-
-def test_a_chunk_that_says_it_is_longer_than_the_file_is_refused():
-    whole = png(3, 1, 8, 2, ROW, before=png_chunk(b"tEXt", b"a\0b"))
-    for name in (b"IHDR", b"IDAT", b"IEND", b"tEXt"):
-        at = whole.index(name) - 4
-        for length in (0xFFFFFFFF, 0x80000000, 0x7FFFFFFF, 1 << 24):
-            with little(most_mb=5), pytest.raises(BadImageError):
-                decode(whole[:at] + length.to_bytes(4, "big") + whole[at + 4 :], DEFAULTS, NEEDED)

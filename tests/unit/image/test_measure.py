@@ -18,14 +18,6 @@ def measured(data: bytes, needed_px: int = 10_000, limits: Limits = LIMITS) -> i
     return measure(memoryview(data), None, limits, needed_px).pixels
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_it_is_what_decoding_makes(kind: str) -> None:
-    for width, height in ((1, 1), (37, 21), (640, 480)):
-        data = encoded(kind, drawing(width, height))
-        bgr = decode(data, LIMITS, 10_000).bgr
-        assert measured(data) == bgr.shape[0] * bgr.shape[1] == width * height
-
-
 def test_a_jpeg_that_is_decoded_small_counts_small_and_one_that_is_held_whole_counts_whole() -> None:
     data = encoded(".jpg", drawing(643, 481))
     for needed_px in (1, 50, 60, 61, 120, 121, 240, 241, 481):
