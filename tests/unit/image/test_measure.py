@@ -20,12 +20,11 @@ def measured(data: bytes, needed_px: int = 10_000, limits: Limits = LIMITS) -> i
 
 def test_a_jpeg_that_is_decoded_small_counts_small_and_one_that_is_held_whole_counts_whole() -> None:
     data = encoded(".jpg", drawing(643, 481))
-    for needed_px in (1, 50, 60, 61, 120, 121, 240, 241, 481):
+    for needed_px in (1, 60, 61, 121, 241, 481):
         bgr = decode(data, LIMITS, needed_px).bgr
         assert measured(data, needed_px) == bgr.shape[0] * bgr.shape[1]
     assert measured(encoded(".jpg", drawing(640, 480), cv2.IMWRITE_JPEG_PROGRESSIVE, 1), 60) == 640 * 480
     flat = flat_jpeg(3, 64, 64)
-    assert measured(flat, 8) == 8 * 8
     one_by_one = jpeg_segment(0xDA, bytes((1, 1, 0)) + b"\0\x3f\0")  # a scan of the first component alone
     assert measured(flat[: flat.index(b"\xff\xda")] + one_by_one + flat[-3:], 8) == 64 * 64
 
