@@ -14,10 +14,8 @@ def serve(config: ConfigFile = None) -> None:
     Without any configuration it serves the starter family on a socket of your own, which the other commands find by
     themselves.
     """
-    from jetsel.daemon.descriptors import fill_standard
     from jetsel.daemon.signals import Signals
 
-    fill_standard()
     signals = Signals()  # at once: what is imported below takes a while, in which a signal may come
     # The neighbours of one photograph are too few to share among threads, each of which would hold memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported, which is below

@@ -3,55 +3,51 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from typing import NamedTuple
 
 from jetsel.config import Server
-from jetsel.daemon.clients import Clients, Load
-from jetsel.errors import BusyError, DeadlineError
+from jetsel.daemon.identity import TRUSTED
+from jetsel.errors import BusyError, DeadlineError, OverLimitError
 
 MEMORY = 0.05  # of the running mean of a request's work: it follows the last twenty or so
 
 
+class Load(NamedTuple):
+    """What one request holds from its admission to its answer."""
+
+    client: str
+    size_bytes: int
+    pixels: int
+
+
 class Admission:
-    """Counters behind one lock; admission is decided where the queue is counted."""
+    """Counters behind one lock; admission is decided where the queue is counted.
+
+    Where nothing is configured, a client has half of the queue, so that none fills it alone; root and the daemon's own
+    user have all of it, since they may end the daemon anyway.
+    """
 
     def __init__(self, limits: Server, workers: int) -> None:
         self._lock = threading.Lock()
         self.limits = limits
         self._workers = workers
         self._work_ms = 0.0
-        self._clients = Clients(limits)
+        self._unlimited = TRUSTED if limits.client_requests is None else frozenset[str]()
+        self._most_of_client = limits.client_requests or max(1, limits.queue_requests // 2)
+        self._of_client: Counter[str] = Counter()
         self.in_queue = 0
         self.queued_bytes = 0
         self.queued_pixels = 0
 
-    def look(self, load: Load) -> None:
+    def check(self, load: Load) -> None:
         """Raise what `admit` would of a load of which only some is known yet: OverLimitError or BusyError."""
-        if not self.in_queue:  # no client is at its limit
-            self._check_room(load)
-            return
-        with self._lock:
-            self._clients.check(load)
-            self._check_room(load)
-
-    def admit(self, load: Load, deadline_ms: float | None, floor_ms: float) -> None:
-        """Count a request in; `release` its load when it is answered.
-
-        floor_ms: the least inference time of any path that the request's policy may take.
-        Raises OverLimitError where its client has as much under way as it may, BusyError where the queue is full,
-        DeadlineError where no path can be in time.
-        """
-        with self._lock:
-            self._clients.check(load)
-            self._check_room(load)
-            if deadline_ms is not None:
-                self._check_time(deadline_ms, floor_ms)
-            self._clients.enter(load)
-            self.in_queue += 1
-            self.queued_bytes += load.size_bytes
-            self.queued_pixels += load.pixels
-
-    def _check_room(self, load: Load) -> None:
-        limits = self.limits
+        limits, of_client = self.limits, self._of_client[load.client]
+        if of_client >= self._most_of_client and load.client not in self._unlimited:
+            raise OverLimitError(
+                f"{load.client} has {of_client} requests under way, and its limit is {self._most_of_client} "
+                "(server.client_requests): send again when one of them is answered"
+            )
         if (
             self.in_queue >= limits.queue_requests
             or self.queued_bytes + load.size_bytes > limits.queue_mb * 1e6
@@ -63,6 +59,22 @@ class Admission:
                 "server.queue_mb or server.queue_megapixels"
             )
 
+    def admit(self, load: Load, deadline_ms: float | None, floor_ms: float) -> None:
+        """Count a request in; `release` its load when it is answered.
+
+        floor_ms: the least inference time of any path that the request's policy may take.
+        Raises OverLimitError where its client has as much under way as it may, BusyError where the queue is full,
+        DeadlineError where no path can be in time.
+        """
+        with self._lock:
+            self.check(load)
+            if deadline_ms is not None:
+                self._check_time(deadline_ms, floor_ms)
+            self._of_client[load.client] += 1
+            self.in_queue += 1
+            self.queued_bytes += load.size_bytes
+            self.queued_pixels += load.pixels
+
     def _check_time(self, deadline_ms: float, floor_ms: float) -> None:
         # What is queued before it is spread over the workers; its own work comes after.
         wait_ms = self._work_ms * (self.in_queue // self._workers)
@@ -73,14 +85,16 @@ class Admission:
             )
 
     def busiest(self, most: int) -> list[tuple[str, int]]:
-        """The clients with the most requests under way."""
+        """Who has the most requests under way, and how many: no more than `most` clients."""
         with self._lock:
-            return self._clients.busiest(most)
+            return self._of_client.most_common(most)
 
     def release(self, load: Load, work_ms: float | None) -> None:
         """Count a request out; work_ms is how long its answer took without the queue, None where it failed."""
         with self._lock:
-            self._clients.leave(load)
+            self._of_client[load.client] -= 1
+            if not self._of_client[load.client]:
+                del self._of_client[load.client]  # so that who has nothing under way is forgotten
             self.in_queue -= 1
             self.queued_bytes -= load.size_bytes
             self.queued_pixels -= load.pixels

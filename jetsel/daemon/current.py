@@ -17,10 +17,16 @@ class Current:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.standing: tuple[Snapshot, ...] = (snapshot,)  # newest first; behind it those that still have requests
-        self.is_ready = False
+        self.is_ready = False  # every model is loaded
+        self.is_closed = False  # the daemon stops: only what was admitted is answered
         self.progress: str | None = None  # of the loading at the start, in words
         self._lock = threading.Lock()
         self._requests: Counter[Snapshot] = Counter()
+
+    @property
+    def state(self) -> str:
+        """As `status` tells it: loading, ready or stopping."""
+        return "stopping" if self.is_closed else "ready" if self.is_ready else "loading"
 
     def enter(self) -> Snapshot:
         """Return the snapshot that serves now, with one request counted in."""

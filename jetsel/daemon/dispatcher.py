@@ -12,28 +12,38 @@ from jetsel.config import Config
 from jetsel.daemon import pipeline
 from jetsel.daemon.admission import Admission
 from jetsel.daemon.current import Current
-from jetsel.daemon.door import Door
+from jetsel.daemon.door import admit
+from jetsel.daemon.identity import check_admin, group_number
 from jetsel.daemon.job import Job
-from jetsel.daemon.message import Route
+from jetsel.daemon.message import Message, Route
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
 from jetsel.daemon.probe import Probe
 from jetsel.daemon.reload import Reload
 from jetsel.daemon.reload_requests import ReloadRequests
-from jetsel.daemon.request_log import log_reply
-from jetsel.daemon.shortage import unexpected
+from jetsel.daemon.request_log import log_refusal, log_reply, unexpected, warn_of_limit
 from jetsel.daemon.snapshot import Snapshot
 from jetsel.daemon.status import queue_status, status
 from jetsel.daemon.tally import Tally
-from jetsel.daemon.trust import Trust
 from jetsel.daemon.watchdog import Watchdog
 from jetsel.engines import Backends
-from jetsel.errors import JetselError, LoadingError, ShuttingDownError
+from jetsel.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
 from jetsel.events import event, run_about
 from jetsel.runtime import Batch, Driver, Flight
-from jetsel.wire import Answer, Failure, Reply, StatusReply, encode, failure
-from jetsel.wire import Reload as ReloadRequest
+from jetsel.wire import (
+    MAX_JSON_BYTES,
+    Answer,
+    Classify,
+    Failure,
+    Reply,
+    Status,
+    StatusReply,
+    decode_request,
+    encode,
+    failure,
+    read_id,
+)
 
 log = logging.getLogger("jetsel.daemon")
 
@@ -41,7 +51,7 @@ MOST_PER_TURN = 64  # messages taken off the socket before the work they made is
 
 
 class Dispatcher:
-    """The daemon between its socket and its workers. Implements worker_pool.Work."""
+    """The daemon between its socket and its workers."""
 
     def __init__(
         self,
@@ -62,15 +72,14 @@ class Dispatcher:
         self._stopping = threading.Event()
         self.current = Current(snapshot)
         reload = Reload(self.current, backends, metering, reread, self._stopping, notifier.progress)
-        self._reloads = ReloadRequests(reload, self._reply, port.wake, notifier, self._tally)
-        self._probe = Probe(self.current, backends)
+        self._reloads = ReloadRequests(reload, self._reply, notifier, self._tally)
+        self._probe = Probe(self.current, backends, self._put_in_front)
         self._watchdog = Watchdog(notifier.watchdog_s, notifier.watchdog, self._probe.ask, backends.asking)
         if self._watchdog.longest_sleep_s is not None:
             port.heartbeat_ms = min(port.heartbeat_ms, self._watchdog.longest_sleep_s * 1e3)
-        trust = Trust(snapshot.config.server.admin_group)
-        self._door = Door(
-            self.current, self._admission, self._tally, metering, trust, self._reply, self._status, self._begin_reload
-        )
+        self._admin_group = snapshot.config.server.admin_group
+        if self._admin_group is not None:
+            group_number("admin_group", self._admin_group)
         self._jobs: deque[Job] = deque()
         self._flying: dict[Flight, Job] = {}
         self._in_hand: set[Job] = set()  # what was taken in and is not answered
@@ -84,53 +93,80 @@ class Dispatcher:
         self._port.wake()
 
     def receive(self) -> int:
-        """Take what has come off the socket, answer what needs no work, queue the rest; return how many that was."""
+        """Take what has come off the socket without waiting; return how many messages that was."""
         messages = self._port.receive(MOST_PER_TURN)
         self._warn_of_lost_replies()
         for message in messages:
-            job = self._door.accept(message)
-            if job is not None:
-                self._in_hand.add(job)
-                self._jobs.append(job)
+            self._accept(message)
         return len(messages)
+
+    def _accept(self, message: Message) -> None:
+        """Answer a message at once, hand it to the reload, or queue the job that it asks for."""
+        # One byte more than is read is refused as too long; the socket takes frames as large as an image.
+        frame = bytes(message.frames[0][: MAX_JSON_BYTES + 1]) if message.frames else b""
+        try:
+            self._serve(message, frame)
+        except JetselError as error:
+            self._refuse(message, frame, error)
+        except Exception as error:  # the net at the door: whatever one message breaks, the next is read
+            self._refuse(message, frame, unexpected(error, read_id(frame)))
+
+    def _serve(self, message: Message, frame: bytes) -> None:
+        if len(message.frames) > 2:
+            raise BadRequestError(f"{len(message.frames)} frames: send the JSON, then the image, nothing else")
+        request = decode_request(frame)
+        if isinstance(request, Classify):
+            job = admit(message, request, self.current, self._admission, self._metering)
+            self._in_hand.add(job)
+            self._jobs.append(job)
+        elif len(message.frames) == 2:
+            raise BadRequestError("only classify takes a second frame: send this one without")
+        elif isinstance(request, Status):
+            self._reply(message.route, self._status(request.id))
+        else:
+            check_admin(message.sender, self._admin_group)
+            if not self.current.is_ready:
+                raise LoadingError("the models are still loading: reload when they are there")
+            if self.current.is_closed:
+                raise ShuttingDownError("the daemon is stopping: it reads everything when it is back")
+            self._reloads.ask((message.route, request))
+
+    def _refuse(self, message: Message, frame: bytes, error: JetselError) -> None:
+        self._tally.count(error.code)
+        warn_of_limit(error, message.sender.name)
+        if self.current.snapshot.config.log.requests:
+            log_refusal(read_id(frame), error, message.sender.name)
+        self._reply(message.route, failure(read_id(frame), error))
+
+    def _put_in_front(self, probe: Job) -> None:
+        self._in_hand.add(probe)
+        self._jobs.appendleft(probe)
 
     def next_piece(self) -> Callable[[], None] | None:
         """The next thing to compute: models that photographs wait for before photographs that wait to be decoded.
 
         Where many wait to be decoded, models wait for a whole batch: that costs less than as many single runs, and
-        delays nobody, since the queue behind is longer. The daemon's own request comes before either.
+        delays nobody, since the queue behind is longer. Called under the pool's lock.
         """
-        probe = self._probe.take()
-        if probe is not None:
-            self._in_hand.add(probe)
-            return functools.partial(self._begin, probe)
         for snapshot in self.current.standing:
             for family in snapshot.families.values():
                 batch = self._take(family.driver)
                 if batch is not None:
                     return functools.partial(self._execute, family.driver, batch)
-        if not self._jobs:
-            return None
-        piece = functools.partial(self._begin, self._jobs[0])
-        self._jobs.popleft()  # what may fail for want of memory is done: no request is lost between queue and worker
-        return piece
+        return functools.partial(self._begin, self._jobs.popleft()) if self._jobs else None
 
     def _take(self, driver: Driver) -> Batch | None:
         return driver.take(patient=len(self._jobs) >= driver.max_batch)
 
     def has_more(self) -> bool:
-        """Whether another piece may be there."""
-        return bool(self._jobs or self._probe.is_waiting) or any(
+        """Whether another piece may be there. Called under the pool's lock."""
+        return bool(self._jobs) or any(
             family.driver.is_waited_for for snapshot in self.current.standing for family in snapshot.families.values()
         )
 
     def turned(self) -> None:
-        """The calling thread has come round."""
+        """The calling thread has come round: its piece is done, and the socket is read."""
         self._watchdog.turned()
-
-    def left(self) -> None:
-        """The calling thread comes round no more."""
-        self._watchdog.left()
 
     # What the lifecycle calls.
 
@@ -150,7 +186,7 @@ class Dispatcher:
 
     def refuse_new(self) -> int:
         """From now on only what was admitted is answered, and no reload begins; return how much of that is left."""
-        self._door.is_closed = True
+        self.current.is_closed = True
         self._stopping.set()
         self._reloads.close()
         return self._admission.in_queue
@@ -251,15 +287,6 @@ class Dispatcher:
             self._lost_replies = lost
             log.warning("replies are lost: who asked is gone, or does not read", extra=told)
 
-    # Status and reload.
-
     def _status(self, request_id: str) -> StatusReply:
-        current, workers = self.current, self.current.snapshot.workers
-        state = "stopping" if self._door.is_closed else "ready" if current.is_ready else "loading"
-        queue = queue_status(self._admission, len(self._jobs), workers)
-        return status(request_id, state, current, self._tally, queue, self._port, self._metering, self._backends)
-
-    def _begin_reload(self, route: Route, request: ReloadRequest) -> None:
-        if not self.current.is_ready:
-            raise LoadingError("the models are still loading: reload when they are there")
-        self._reloads.ask((route, request))
+        queue = queue_status(self._admission, len(self._jobs), self.current.snapshot.workers)
+        return status(request_id, self.current, self._tally, queue, self._port, self._metering, self._backends)

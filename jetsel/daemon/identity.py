@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import socket
 import struct
 from typing import NamedTuple
+
+from jetsel.errors import ConfigError, NotAllowedError
 
 TRUSTED = frozenset({"uid 0", f"uid {os.getuid()}"})  # by name: root and the daemon's own user, who may end it anyway
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
@@ -27,3 +31,28 @@ def sender_of(peer: socket.socket) -> Identity:
     """Return who is at the other end of a unix socket. Raises OSError."""
     raw = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return Identity(*_CREDENTIALS.unpack(raw)[1:])
+
+
+def group_number(key: str, name: str) -> int:
+    """Return the number of the group that `[server] key` names; raises ConfigError where there is none."""
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise ConfigError(f'server.{key}: there is no group {name!r} here; example: {key} = "video"') from None
+
+
+def check_admin(sender: Identity, admin_group: str | None) -> None:
+    """Raise NotAllowedError unless the sender may change the daemon: root, its own user, a member of the group."""
+    if sender.uid in (0, os.getuid()) or (admin_group is not None and _is_member(sender, admin_group)):
+        return
+    group = f" or a member of {admin_group}" if admin_group else ""
+    raise NotAllowedError(f"user {sender.uid} may not do this: be root, the daemon's own user{group}")
+
+
+def _is_member(sender: Identity, name: str) -> bool:
+    """Whether the peer's own group or its user's groups hold the name; the file is read now, so changes count."""
+    try:
+        group = grp.getgrnam(name)
+        return sender.gid == group.gr_gid or pwd.getpwuid(sender.uid).pw_name in group.gr_mem
+    except KeyError:
+        return False

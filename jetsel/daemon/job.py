@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from jetsel.daemon.clients import Load
+from jetsel.daemon.admission import Load
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.message import Route
 from jetsel.daemon.snapshot import Snapshot

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import grp
 import os
 import socket
 import stat
@@ -16,7 +15,8 @@ from collections.abc import MutableMapping
 from pathlib import Path
 
 from jetsel.config import Server
-from jetsel.daemon import passed
+from jetsel.daemon.identity import group_number
+from jetsel.daemon.passed import passed_socket
 from jetsel.endpoint import user_socket
 from jetsel.errors import ConfigError
 
@@ -29,14 +29,13 @@ RUNTIME = "RUNTIME_DIRECTORY"  # systemd.exec(5): made for the service, several 
 def listen(server: Server, environment: MutableMapping[str, str] | None = None) -> Listener:
     """Listen where the configuration says, else at the socket that was passed, else in the service's or user's folder.
 
-    A socket that the service manager passed is used where it is at the configured path. Raises ConfigError, also where
-    sockets were passed and none is that one.
+    Raises ConfigError, also where a socket was passed that is not at the configured path.
     """
     environment = os.environ if environment is None else environment
     path = None if server.endpoint is None else Path(server.endpoint.removeprefix("ipc://"))
-    found = passed.choose(passed.take(environment), path)
+    found = passed_socket(environment, path)
     if found is not None:
-        return Listener(path or found.path or Path(), None, found.fd)
+        return Listener(found.path, None, found.fd)
     if path is None and (folder := environment.get(RUNTIME, "").split(":")[0]):
         path = Path(folder, "jetsel.sock")
     if path is None:
@@ -150,12 +149,7 @@ def _remove_stale(path: Path) -> None:
 
 def _listen(path: Path, group: str | None) -> int:
     """Bind, then mode and group, then listen: nobody connects before the permissions stand."""
-    gid = -1
-    if group is not None:
-        try:
-            gid = grp.getgrnam(group).gr_gid
-        except KeyError:
-            raise ConfigError(f'server.group: there is no group {group!r} here; example: group = "video"') from None
+    gid = -1 if group is None else group_number("group", group)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC) as listening:
         before = os.umask(0o177)
         try:

@@ -16,7 +16,7 @@ log = logging.getLogger("jetsel.daemon")
 ADDRESS = "NOTIFY_SOCKET"
 WATCHDOG_PERIOD, WATCHDOG_FOR = "WATCHDOG_USEC", "WATCHDOG_PID"
 LONGEST_STATUS = 500  # characters of one line that people read
-PATIENCE_S = 2.0  # for a service manager whose queue is full
+PATIENCE_S = 2.0  # for a service manager whose queue is full; what it does not take by then is lost
 
 
 class Notifier:
@@ -33,6 +33,7 @@ class Notifier:
             # An abstract name begins with a zero byte, which is written as "@" (unix(7), sd_notify(3)).
             self._address = f"\0{address[1:]}" if address[0] == "@" else address
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+            self._socket.settimeout(PATIENCE_S)
 
     @classmethod
     def from_environment(cls, environment: MutableMapping[str, str] | None = None) -> Notifier:
@@ -63,19 +64,12 @@ class Notifier:
 
     def stopping(self, within_s: float, status: str) -> None:
         """The daemon stops, which may take so long. Nothing is said any more: a feeding would arm the watchdog anew."""
-        with self._lock:
-            words = ("STOPPING=1", f"EXTEND_TIMEOUT_USEC={round(within_s * 1e6)}", f"STATUS={status}")
-            self._send(*words, patience_s=PATIENCE_S)
-            self._is_stopping = True
+        self._tell("STOPPING=1", f"EXTEND_TIMEOUT_USEC={round(within_s * 1e6)}", status=status, is_last=True)
 
     def watchdog(self) -> bool:
-        """Say that the daemon works, without waiting for room in the queue; return whether that was taken."""
-        if not self._lock.acquire(blocking=False):
-            return False  # somebody waits for room
-        try:
-            return self._send("WATCHDOG=1", patience_s=0.0)
-        finally:
-            self._lock.release()
+        """Say that the daemon works; return whether that was taken."""
+        with self._lock:
+            return self._send("WATCHDOG=1")
 
     def close(self) -> None:
         """Say no more."""
@@ -84,17 +78,17 @@ class Notifier:
                 self._socket.close()
             self._socket = None
 
-    def _tell(self, *lines: str, status: str) -> None:
+    def _tell(self, *lines: str, status: str, is_last: bool = False) -> None:
+        one_line = "".join(c if c.isprintable() else " " for c in status)
         with self._lock:
-            one_line = "".join(c if c.isprintable() else " " for c in status)
-            self._send(*lines, f"STATUS={one_line[:LONGEST_STATUS]}", patience_s=PATIENCE_S)
+            self._send(*lines, f"STATUS={one_line[:LONGEST_STATUS]}")
+            self._is_stopping |= is_last
 
-    def _send(self, *lines: str, patience_s: float) -> bool:
+    def _send(self, *lines: str) -> bool:
         """Return whether it was taken. The caller holds the lock."""
         if self._socket is None or self._is_stopping:
             return False
         try:
-            self._socket.settimeout(patience_s)
             self._socket.sendto("\n".join(lines).encode(), self._address)
         except OSError as error:
             if not self._has_failed:

@@ -1,11 +1,10 @@
-"""Socket activation: sockets that the service manager listens on, passed to the daemon (sd_listen_fds(3))."""
+"""Socket activation: a socket that the service manager listens on, passed to the daemon (sd_listen_fds(3))."""
 
 from __future__ import annotations
 
 import os
 import socket
-import stat
-from collections.abc import MutableMapping, Sequence
+from collections.abc import MutableMapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,52 +21,39 @@ class Passed(NamedTuple):
     path: Path
 
 
-def take(environment: MutableMapping[str, str] | None = None) -> list[Passed]:
-    """Return the sockets that were passed to this process; they leave the environment, and no child inherits them.
+def passed_socket(environment: MutableMapping[str, str], wanted: Path | None) -> Passed | None:
+    """Return the socket that was passed to this process, None where none was; no child inherits it or hears of it.
 
-    Raises ConfigError where the environment speaks of descriptors that are not there, or of one that is no listening
-    unix stream socket with a file.
+    wanted: the configured path, None where there is none. Raises ConfigError where more was passed than one listening
+    unix stream socket with a file, or one at another path than is wanted.
     """
-    environment = os.environ if environment is None else environment
     process, count, *_ = (environment.pop(name, "") for name in (PROCESS, COUNT, NAMES, PROCESS_ID))
     if process != str(os.getpid()):
-        return []
+        return None
+    path = _path_of(FIRST_FD) if count == "1" else None
+    if path is None:
+        raise ConfigError(
+            f"server.endpoint: the service manager passes {count} descriptors, and not one listening unix stream "
+            "socket with a file: use one ListenStream=/run/jetsel/jetsel.sock and Accept=no in the socket unit"
+        )
+    if wanted is not None and not _is_same(path, wanted):
+        raise ConfigError(
+            f"server.endpoint: it is ipc://{wanted}, and the service manager passes {path}: set ListenStream={wanted} "
+            "in the socket unit, or the endpoint to the path that is passed, or leave the endpoint out"
+        )
+    return Passed(FIRST_FD, path)
+
+
+def _path_of(descriptor: int) -> Path | None:
+    """Return the path at which this descriptor listens, None where it does not."""
     try:
-        descriptors = range(FIRST_FD, FIRST_FD + int(count))
-        for descriptor in descriptors:
-            os.set_inheritable(descriptor, False)
-        return [_look(descriptor) for descriptor in descriptors if stat.S_ISSOCK(os.fstat(descriptor).st_mode)]
-    except (OSError, ValueError):
-        raise ConfigError(f"${COUNT} is {count!r}, and so many sockets are not open: unset it") from None
-
-
-def choose(passed: Sequence[Passed], wanted: Path | None) -> Passed | None:
-    """Return the socket to serve, None where none was passed. wanted: the configured path, None where there is none.
-
-    Raises ConfigError where sockets were passed and it is not clear that one of them is meant.
-    """
-    meant = [one for one in passed if wanted is None or _is_same(one.path, wanted)]
-    if len(meant) == 1 or not passed:
-        return meant[0] if meant else None
-    shown = ", ".join(str(one.path) for one in passed)
-    if wanted is None:
-        raise ConfigError(f"server.endpoint: the service manager passes {shown}: name one of them by server.endpoint")
-    raise ConfigError(
-        f"server.endpoint: it is ipc://{wanted}, and the service manager passes {shown}: set ListenStream={wanted} "
-        "in the socket unit, or the endpoint to the path that is passed, or leave the endpoint out"
-    )
-
-
-def _look(descriptor: int) -> Passed:
-    with socket.socket(fileno=os.dup(descriptor)) as found:
-        is_stream = found.family == socket.AF_UNIX and found.type == socket.SOCK_STREAM
-        path = found.getsockname() if is_stream and found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) else None
-        if not isinstance(path, str) or not path:  # an abstract name is bytes
-            raise ConfigError(
-                f"server.endpoint: descriptor {descriptor} of the service manager's is no listening unix stream socket "
-                "with a file: use ListenStream=/run/jetsel/jetsel.sock and Accept=no in the socket unit"
-            )
-        return Passed(descriptor, Path(path))
+        os.set_inheritable(descriptor, False)
+        with socket.socket(fileno=os.dup(descriptor)) as found:
+            listens = found.type == socket.SOCK_STREAM and found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+            path = found.getsockname() if found.family == socket.AF_UNIX and listens else None
+    except OSError:
+        return None
+    return Path(path) if path and isinstance(path, str) else None  # an abstract name is bytes
 
 
 def _is_same(path: Path, other: Path) -> bool:

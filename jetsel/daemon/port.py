@@ -13,7 +13,6 @@ import logging
 import select
 import socket
 import threading
-import time
 from collections.abc import Callable
 
 from jetsel.bell import Bell
@@ -34,7 +33,6 @@ UNREAD_BYTES = 32_000_000  # of replies are kept for one peer that does not read
 TURNS = 64  # of peers, in one call: others wait for the lock meanwhile
 ENTRIES = 64  # connections that one call accepts
 SCRATCH_BYTES = 65_536
-LINGER_S = 0.5  # for replies that wait when the socket closes
 _NEWS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 _LEFT = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 _WANT = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS))
@@ -50,7 +48,7 @@ class Port:
         self.lost_replies = 0  # that found no reader
         self._image_bytes = max_image_bytes
         self._most_held_bytes = int(limits.peers_mb * 1e6)
-        self._most_clients = max(1, min(limits.max_clients, descriptors.free()))
+        self._most_clients = max(1, min(limits.max_clients, descriptors.limit() - descriptors.RESERVE))
         self._lock = threading.Lock()
         self._bell = Bell()
         self._epoll = select.epoll()
@@ -260,14 +258,8 @@ class Port:
         self._is_shut = True
 
     def close(self) -> None:
-        """Hang up on everybody; replies that wait are given half a second to leave."""
+        """Hang up on everybody; replies that wait for their readers are lost."""
         self._closed = True
-        give_up_s = time.monotonic() + LINGER_S
-        while self._slow and time.monotonic() < give_up_s:
-            with self._lock:
-                for connection in list(self._slow.values()):
-                    self._write(connection, connection.flush)
-            time.sleep(0.005)
         with self._lock:
             for connection in list(self._by_fd.values()):
                 self._drop(connection)

@@ -1,88 +1,79 @@
 """The daemon's own request: a small photograph on the way of everybody's, so that an answer means that it works.
 
-It is outside of all that is counted: admission's limits, the tally, the energies, the models' runs and times. It has a
-place of its own in front of the queue, so that a full one cannot hold it up.
+It is outside of all that is counted: admission's limits, the tally, the energies, the models' runs and times. It stands
+in front of the queue, so that a full one cannot hold it up.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import cv2
 import numpy as np
 
-from jetsel.daemon.clients import Load
+from jetsel.daemon.admission import Load
 from jetsel.daemon.current import Current
-from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.job import Job
 from jetsel.daemon.message import Route
-from jetsel.daemon.snapshot import Snapshot
 from jetsel.engines import Backends
 from jetsel.errors import InternalError
 from jetsel.policies.single import Single
 from jetsel.wire import PROTOCOL_VERSION, Classify
 
 SIDE_PX = 64
-AGAIN_S = 0.25  # after one that ended by a defect of ours
+PIXELS = np.random.default_rng(0).integers(0, 256, (SIDE_PX, SIDE_PX, 3), np.uint8)
+PHOTOGRAPH = memoryview(cv2.imencode(".jpg", PIXELS)[1].tobytes())
 NOWHERE = Route(0)  # connections are numbered from 1
 
 
 class Probe:
-    """At most one such request at a time. Any thread may call."""
+    """At most one such request at a time. The watchdog asks, whatever thread it is called by, under its lock."""
 
-    def __init__(self, current: Current, backends: Backends) -> None:
+    def __init__(self, current: Current, backends: Backends, begin: Callable[[Job], None]) -> None:
+        """begin: puts a job in front of the queue."""
         self._current = current
         self._backends = backends
-        self._waiting: Job | None = None
-        self._job: Job | None = None
+        self._begin = begin
+        self._job: Job | None = None  # until it has ended and that is told
         self._outcome: str | None = None
-        self._again_s = 0.0
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether one waits to be taken."""
-        return self._waiting is not None
 
     def ask(self) -> str | None:
         """Have it made, unless it is under way; return why there is no answer yet, None once there is one.
 
-        None, too, where it waits for an engine host, which its supervisor ends and starts again where that must be.
+        None, too, where it waits for an engine host, which its supervisor ends and starts again where that must be. A
+        model that is unavailable was asked as far as it can be; a defect is no answer, and it is made again.
         """
         job, outcome = self._job, self._outcome
-        if job is not None:
-            if job is not self._waiting and self._is_at_host(job):
-                return None
+        if job is not None and outcome is None:
             waited_s = time.monotonic() - job.received_s
-            return f"the daemon's own request, of {job.policy.name}, has waited for {waited_s:.1f} s"
+            is_at_host = job.flight is not None and self._is_at_host(job)
+            return None if is_at_host else f"the daemon's own request has waited for {waited_s:.1f} s"
+        self._job = self._outcome = None
         if outcome is not None and outcome != InternalError.code:
-            self._outcome = None
-            return None  # a model that is unavailable was asked as far as it can be
-        if time.monotonic() >= self._again_s:
-            self._job = self._waiting = self._made()
-            self._again_s = self._job.received_s + AGAIN_S
+            return None
+        self._job = self._made()
+        self._begin(self._job)
         return "the daemon's own request has only begun" if outcome is None else "a defect ends its own request"
 
-    def take(self) -> Job | None:
-        """Return the one that waits, for a worker to begin; None where none does. Called under the pool's lock."""
-        job, self._waiting = self._waiting, None
-        return job
-
     def over(self, outcome: str) -> None:
-        """The one that was taken has ended, with "ok" or an error's code."""
-        self._outcome, self._job = outcome, None
+        """It has ended, with "ok" or an error's code."""
+        self._outcome = outcome
 
     def _made(self) -> Job:
+        """Return the request, of the default family's cheapest model that can run."""
         snapshot = self._current.enter()
-        family, model = cheapest(snapshot)
+        family = snapshot.families[snapshot.default_family]
+        able = [model for model in family.models if family.driver.lanes[model].reason is None]
         reads = family.policies["top1"][family.default_policy["top1"]].features
         return Job(
             route=NOWHERE,
             request=Classify(v=PROTOCOL_VERSION, id="probe"),
             data=PHOTOGRAPH,
-            load=Load(None, 0, 0),
+            load=Load("probe", 0, 0),
             snapshot=snapshot,
             family=family,
-            policy=Single(model, reads),
+            policy=Single((able or list(family.models))[0], reads),
             fallback=None,
             received_s=time.monotonic(),
             deadline_s=None,
@@ -95,25 +86,3 @@ class Probe:
         return (engine is not None and engine.is_returning) or bool(
             self._backends.get(job.family.backends[model]).asking()
         )
-
-
-def cheapest(snapshot: Snapshot) -> tuple[ServedFamily, str]:
-    """Return the cheapest model that can run, of the default family if one of it can; where none can, the cheapest."""
-    default = snapshot.families[snapshot.default_family]
-    for family in (default, *snapshot.families.values()):
-        for model in family.models:
-            if family.driver.lanes[model].reason is None:
-                return family, model
-    return default, next(iter(default.models))
-
-
-def drawn() -> bytes:
-    """A JPEG file of a few shapes: small, the same at every start, and with something in it for every feature."""
-    picture = np.full((SIDE_PX, SIDE_PX, 3), (40, 90, 160), np.uint8)
-    cv2.circle(picture, (SIDE_PX // 3, SIDE_PX // 3), SIDE_PX // 4, (200, 180, 60), -1)
-    cv2.rectangle(picture, (SIDE_PX // 2, SIDE_PX // 2), (SIDE_PX - 6, SIDE_PX - 10), (20, 220, 120), -1)
-    _, data = cv2.imencode(".jpg", picture)
-    return data.tobytes()
-
-
-PHOTOGRAPH = memoryview(drawn())

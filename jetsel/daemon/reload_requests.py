@@ -10,9 +10,8 @@ from collections.abc import Callable
 
 from jetsel.daemon.message import Route
 from jetsel.daemon.notify import Notifier
-from jetsel.daemon.shortage import out_of_memory
 from jetsel.daemon.tally import Tally
-from jetsel.errors import InternalError, JetselError, ReloadFailedError, ShuttingDownError
+from jetsel.errors import InternalError, JetselError, ShuttingDownError
 from jetsel.events import about, event
 from jetsel.wire import PROTOCOL_VERSION, Reload, Reloaded, Reply, failure
 
@@ -27,53 +26,46 @@ class ReloadRequests:
     """The thread that reloads: who asks while a reload is under way shares the next one. Any thread may call."""
 
     def __init__(
-        self,
-        reload: Callable[[], list[str]],
-        reply: Callable[[Route, Reply], None],
-        wake: Callable[[], None],
-        notifier: Notifier,
-        tally: Tally,
+        self, reload: Callable[[], list[str]], reply: Callable[[Route, Reply], None], notifier: Notifier, tally: Tally
     ) -> None:
-        """reload: does it, and returns what it changed. wake: has a worker look at the socket after a reply."""
+        """reload: does it, and returns what it changed."""
         self._reload = reload
         self._reply = reply
-        self._wake = wake
         self._notifier = notifier
         self._tally = tally
         self._waiting: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()  # None: nobody waits for an answer
         self._lock = threading.Lock()
-        self._sharing: list[Asked] = []  # the reload under way, until they are answered
-        self._is_idle = threading.Event()
+        self._sharing: list[Asked] = []  # who is to be answered, until it is done
         self._is_closed = False
-        threading.Thread(target=self._serve, name="reload", daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, name="reload", daemon=True)
+        self._thread.start()
 
     def ask(self, asked: Asked | None = None) -> None:
         """Have a reload begin from now on, and the message answered, if one is given, when it has ended."""
         self._waiting.put(asked)
 
     def close(self) -> None:
-        """Begin none any more; who waits for one that has not begun, or asks from now on, is told so."""
+        """Begin none any more; who waits for one that has not begun is told so."""
         self._is_closed = True
+        self.ask()
 
     def give_up(self, patience_s: float) -> bool:
         """Once closed: wait so long for the one under way, then tell who waits for it; return whether it has ended."""
-        is_idle = self._is_idle.wait(patience_s)
+        self._thread.join(patience_s)
+        self._take_waiting()
         self._answer(_stopping())
-        return is_idle
+        return not self._thread.is_alive()
 
     def _serve(self) -> None:
-        while True:
-            self._is_idle.set()
-            asked = [self._waiting.get()]
-            self._is_idle.clear()
-            while not self._waiting.empty():
-                asked.append(self._waiting.get())
-            self._sharing = [each for each in asked if each is not None]
-            try:
-                with about(tuple(request.id for _, request in self._sharing)):
-                    self._answer(_stopping() if self._is_closed else self._reload_once())
-            except Exception:  # a defect, or no memory: the thread must live to do the next
-                log.exception("a reload failed for a defect of jetsel's", extra=event("reload-failed"))
+        while not self._is_closed:
+            self._sharing += filter(None, [self._waiting.get()])
+            self._take_waiting()
+            with about(tuple(request.id for _, request in self._sharing)):
+                self._answer(_stopping() if self._is_closed else self._reload_once())
+
+    def _take_waiting(self) -> None:
+        while not self._waiting.empty():
+            self._sharing += filter(None, [self._waiting.get()])
 
     def _reload_once(self) -> list[str] | JetselError:
         self._notifier.reloading("reloading")
@@ -87,32 +79,23 @@ class ReloadRequests:
         with self._lock:
             sharing, self._sharing = self._sharing, []
         for route, request in sharing:
-            try:
-                if isinstance(ended, list):
-                    self._reply(route, Reloaded(PROTOCOL_VERSION, request.id, ended))
-                else:
-                    self._reply(route, failure(request.id, ended))
-            except Exception:  # noqa: PERF203  # as above: the others are to be answered
-                told = event("reload-failed", request_id=request.id)
-                log.exception("who asked for a reload could not be answered", extra=told)
-        self._wake()  # sending may hide a message that has come, and this thread reads none
+            if isinstance(ended, list):
+                self._reply(route, Reloaded(PROTOCOL_VERSION, request.id, ended))
+            else:
+                self._reply(route, failure(request.id, ended))
 
     def _outcome(self) -> list[str] | JetselError:
         """Reload, and log how that ended; return what changed, or why nothing did."""
         began_s = time.monotonic()
-        ended: list[str] | JetselError = InternalError("jetsel failed on this reload: its log has the reason")
+        ended: list[str] | JetselError
         log.info("reloading", extra=event("reload-begun"))
         try:
             ended = self._reload()
         except JetselError as error:
             ended = error
-        except Exception as error:  # the net of reloads: whatever one breaks, who asked is answered
-            if out_of_memory(error) is None:
-                log.exception("a reload failed for a defect of jetsel's", extra=event("reload-failed"))
-            else:
-                ended = ReloadFailedError(
-                    "memory ran out, and the running models stay: serve fewer, or raise its limit"
-                )
+        except Exception:  # the net of reloads: whatever one breaks, who asked is answered
+            log.exception("a reload failed for a defect of jetsel's", extra=event("reload-failed"))
+            ended = InternalError("jetsel failed on this reload: its log has the reason")
         took_s = time.monotonic() - began_s
         self._tally.reloaded(took_s, ended)
         if isinstance(ended, list):

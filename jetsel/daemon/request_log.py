@@ -1,15 +1,19 @@
-"""One line for each request, where [log] requests asks for it, and the warnings that single requests give rise to."""
+"""What the log is told of single requests: one line for each where [log] requests asks for it, limits, and defects."""
 
 from __future__ import annotations
 
 import logging
 
+import cv2
+
 from jetsel.daemon.job import Job
-from jetsel.errors import BusyError, JetselError, OverLimitError
+from jetsel.errors import BusyError, InternalError, JetselError, NoMemoryError, OverLimitError
 from jetsel.events import event
 from jetsel.wire import Answer, Failure
 
 log = logging.getLogger("jetsel.daemon")
+
+NO_MEMORY = -4  # cv::Error::StsNoMem, which OpenCV raises where malloc gives nothing
 
 
 def log_reply(job: Job, reply: Answer | Failure) -> None:
@@ -47,3 +51,16 @@ def warn_of_limit(error: JetselError, client: str) -> None:
         log.warning("requests are refused: %s", error, extra=event("queue-full", code=error.code))
     elif isinstance(error, OverLimitError):
         log.warning("a client is at its limit: %s", error, extra=event("client-over-limit", client=client))
+
+
+def unexpected(error: Exception, request_id: str | None) -> JetselError:
+    """Log an exception that is none of ours, and return the error that answers the request; for an `except` block."""
+    if isinstance(error, MemoryError) or (isinstance(error, cv2.error) and error.code == NO_MEMORY):
+        shortage = NoMemoryError(
+            "memory ran out while this photograph was worked on: send again later or a smaller one; or raise the "
+            "daemon's memory limit, or lower server.queue_megapixels or server.workers"
+        )
+        log.error("%s", shortage, extra=event("no-memory", request_id=request_id, code=shortage.code))
+        return shortage
+    log.exception("a request failed for a defect of jetsel's", extra=event("request-failed", request_id=request_id))
+    return InternalError(f"jetsel failed on this request: its log has the reason under id {request_id}")

@@ -21,7 +21,6 @@ CLIENTS = 10  # that are named, of those with requests under way
 
 def status(
     request_id: str,
-    state: str,
     current: Current,
     tally: Tally,
     queue: QueueStatus,
@@ -29,12 +28,12 @@ def status(
     metering: Metering,
     backends: Backends,
 ) -> StatusReply:
-    """Put together what each part of the daemon knows. state: loading, ready or stopping."""
+    """Put together what each part of the daemon knows."""
     snapshot = current.snapshot
     return StatusReply(
         v=PROTOCOL_VERSION,
         id=request_id,
-        state=state,
+        state=current.state,
         version=__version__,
         pid=os.getpid(),
         uptime_s=round(time.monotonic() - tally.started_s, 3),

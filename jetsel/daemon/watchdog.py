@@ -17,7 +17,7 @@ log = logging.getLogger("jetsel.daemon")
 
 FEED_AT = 0.5  # of the period, as sd_watchdog_enabled(3) has it
 TELL_AT = 0.75  # of the period without a feeding: the next one is too late, mostly, and the log should know first
-LOOK_AT = 0.1  # of the period: the longest that a worker may sleep
+LOOK_AT = 0.1  # of the period: the time between two looks once one is due, and the longest that a worker may sleep
 
 
 class Watchdog:
@@ -46,7 +46,6 @@ class Watchdog:
         self._turned_s: dict[int, float] = {}  # by thread: when it came round the last time
         self._fed_s = 0.0
         self._due_s = float("inf")
-        self._is_answered = False  # the probe, since the last feeding
         self._has_told = False
 
     @property
@@ -68,27 +67,23 @@ class Watchdog:
         self._turned_s[threading.get_ident()] = now_s
         if now_s >= self._due_s and self._lock.acquire(blocking=False):
             try:
-                if now_s >= self._due_s:  # else another thread has just fed
+                if now_s >= self._due_s:  # else another thread has just looked
                     self._look(now_s, self._period_s)
             finally:
                 self._lock.release()
 
-    def left(self) -> None:
-        """The calling worker ends."""
-        self._turned_s.pop(threading.get_ident(), None)
-
     def _look(self, now_s: float, period_s: float) -> None:
-        missing = None if self._is_answered else self._probe()
-        self._is_answered = missing is None
-        why = self._stuck(now_s) or missing
+        why = self._stuck(now_s) or self._probe()
         if why is None and not self._feed():
             why = "the service manager takes no word"
         if why is None:
-            self._fed_s, self._due_s, self._is_answered = now_s, now_s + period_s * FEED_AT, False
+            self._fed_s, self._due_s = now_s, now_s + period_s * FEED_AT
             if self._has_told:
                 log.warning("the watchdog is fed again", extra=event("watchdog-fed"))
             self._has_told = False
-        elif now_s - self._fed_s >= period_s * TELL_AT and not self._has_told:
+            return
+        self._due_s = now_s + period_s * LOOK_AT
+        if now_s - self._fed_s >= period_s * TELL_AT and not self._has_told:
             self._has_told = True
             log.error("the watchdog is not fed: %s", why, extra=event("watchdog-starved"))
 

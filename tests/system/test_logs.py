@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-from pathlib import Path
 
 from tests.system.daemons import Connect, Daemon, Start, drawn, encoded
 from tests.system.hosts import host_of
@@ -63,17 +62,6 @@ def test_a_reload_asks_for_a_line_for_each_request_and_for_another_level(
     assert "request_id=bad outcome=bad-image" in bad
     assert "request_id=none outcome=bad-request" in none
     assert "request_id=on" in lines(daemon, "reloaded")[0]
-
-
-def test_a_daemon_started_without_standard_descriptors_serves_and_gives_their_numbers_to_no_file_of_its_own(
-    start: Start, connect: Connect, jpeg: bytes
-) -> None:
-    daemon = start(prefix=["sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh"])
-    peer = connect(daemon)
-    assert peer.classify(jpeg)["type"] == "answer"
-    numbers = Path(f"/proc/{daemon.process.pid}/fd")
-    assert [str((numbers / str(number)).readlink()) for number in range(3)] == ["/dev/null"] * 3
-    assert daemon.stop() == 0
 
 
 def test_a_full_queue_and_lost_replies_are_told_and_not_for_each_request(start: Start, connect: Connect) -> None:

@@ -18,7 +18,7 @@ from jetsel.calibrate import record
 from jetsel.calibrate.recording import Recording
 from jetsel.config import Config, Models, OwnPolicy
 from jetsel.daemon import pipeline
-from jetsel.daemon.clients import Load
+from jetsel.daemon.admission import Load
 from jetsel.daemon.job import Job
 from jetsel.daemon.loading import load
 from jetsel.daemon.message import Route
@@ -86,7 +86,7 @@ def prepared(snapshot: Snapshot, file: bytes, **fields: Any) -> Job:
         route=Route(1),
         request=request,
         data=memoryview(file),
-        load=Load(None, len(file), 0),
+        load=Load("uid 0", len(file), 0),
         snapshot=snapshot,
         family=family,
         policy=family.policy_for(request),

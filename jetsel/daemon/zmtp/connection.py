@@ -26,7 +26,7 @@ from jetsel.daemon.zmtp.frames import (
 )
 
 MOST_PARTS = 63  # of a message
-FRAMES_PER_TURN, READS_PER_TURN = 64, 8  # others wait for the server's lock meanwhile
+STEPS_PER_TURN = 16  # reads and frames: others wait for the server's lock meanwhile
 IN_PLACE_BYTES = 1024  # a frame of so many that is not whole yet is read straight into memory of its own
 
 
@@ -73,22 +73,19 @@ class Connection:
         Raises ProtocolError, OSError where the peer is gone, and MemoryError.
         """
         found: list[list[memoryview]] = []
-        reads_left = READS_PER_TURN
-        for _ in range(FRAMES_PER_TURN):
+        for _ in range(STEPS_PER_TURN):
             frame = self._frame()
-            while frame is None and reads_left and not self._is_drained and not found:
-                self._is_drained = self._read(scratch)
-                reads_left -= 1
-                frame = self._frame()
-            if frame is None:
+            if frame is not None:
+                message = self._hear(*frame)
+                if message is not None:
+                    found.append(message)
+            elif found or self._is_drained:
                 self.has_more = not self._is_drained
                 self._data, self._at = self._data[self._at :], 0  # the rest is not held for a few bytes of it
-                break
-            message = self._hear(*frame)
-            if message is not None:
-                found.append(message)
-        else:
-            self.has_more = True
+                return found
+            else:
+                self._is_drained = self._read(scratch)
+        self.has_more = True
         return found
 
     def _read(self, scratch: memoryview) -> bool:

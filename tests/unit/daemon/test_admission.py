@@ -7,8 +7,7 @@ import os
 import pytest
 
 from jetsel.config import Server
-from jetsel.daemon.admission import Admission
-from jetsel.daemon.clients import Clients, Load
+from jetsel.daemon.admission import Admission, Load
 from jetsel.errors import BusyError, DeadlineError, OverLimitError
 
 
@@ -16,7 +15,7 @@ def admission(workers: int = 2, **limits: float) -> Admission:
     return Admission(Server(**limits), workers)  # type: ignore[arg-type]
 
 
-def load(size_bytes: int = 0, pixels: int = 0, client: str | None = None) -> Load:
+def load(size_bytes: int = 0, pixels: int = 0, client: str = "uid 0") -> Load:
     return Load(client, size_bytes, pixels)
 
 
@@ -34,18 +33,6 @@ def test_requests_are_admitted_up_to_the_limit_and_again_when_one_has_left() -> 
     found.release(load(10), 1.0)
     found.admit(load(10), None, 0.0)
     assert counts(found) == (3, 30)
-
-
-def test_a_look_refuses_as_admission_would_and_counts_nothing() -> None:
-    found = admission(queue_requests=2, client_requests=1)
-    found.look(load(10, client="a"))
-    assert counts(found) == (0, 0)
-    found.admit(load(10, client="a"), None, 0.0)
-    with pytest.raises(OverLimitError):
-        found.look(load(10, client="a"))
-    found.admit(load(10, client="b"), None, 0.0)
-    with pytest.raises(BusyError):
-        found.look(load(10, client="c"))
 
 
 def test_a_deadline_below_the_least_inference_is_refused_and_one_at_it_is_not() -> None:
@@ -115,36 +102,23 @@ def test_the_clients_with_the_most_under_way_are_named() -> None:
     assert found.busiest(2) == [("uid 2", 3), ("uid 3", 2)]
     for _ in range(3):
         found.release(load(client="uid 2"), 1.0)
-    assert found.busiest(2) == [("uid 3", 2), ("uid 1", 1)]
+    assert found.busiest(9) == [("uid 3", 2), ("uid 1", 1)], "who has nothing under way is forgotten"
 
 
 def test_where_nothing_is_configured_no_client_fills_more_than_half_of_the_queue() -> None:
-    clients, load = Clients(Server(queue_requests=10)), Load("uid 1", 0, 0)
+    found = admission(queue_requests=10)
     for _ in range(5):
-        clients.check(load)
-        clients.enter(load)
+        found.admit(load(client="uid 1"), None, 0.0)
     with pytest.raises(OverLimitError, match=r"uid 1 has 5 .*limit is 5 "):
-        clients.check(load)
-    clients.check(Load("uid 2", 0, 0))
+        found.check(load(client="uid 1"))
+    found.check(load(client="uid 2"))
 
 
 @pytest.mark.parametrize("who", ["uid 0", f"uid {os.getuid()}"])
 def test_root_and_the_daemons_own_user_may_fill_the_queue_unless_a_limit_is_configured(who: str) -> None:
-    load = Load(who, 10**9, 10**9)
-    clients, limited = Clients(Server()), Clients(Server(client_requests=1))
-    for _ in range(1000):
-        clients.check(load)
-        clients.enter(load)
-    limited.enter(load)
+    found, limited = admission(queue_requests=10), admission(client_requests=1)
+    for _ in range(10):
+        found.admit(load(client=who), None, 0.0)
+    limited.admit(load(client=who), None, 0.0)
     with pytest.raises(OverLimitError):
-        limited.check(load)
-
-
-def test_a_client_with_nothing_under_way_is_forgotten_at_once() -> None:
-    clients = Clients(Server(client_requests=2))
-    for number in range(1000):
-        load = Load(f"uid {number}", 1, 1)
-        clients.check(load)
-        clients.enter(load)
-        clients.leave(load)
-    assert len(clients) == 0
+        limited.check(load(client=who))

@@ -10,10 +10,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-import zmq
 
 from jetsel.config import Config, Models, Power, host_settings
-from jetsel.daemon import dispatcher as module
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.loading import load
 from jetsel.daemon.metering.metering import Metering
@@ -70,36 +68,9 @@ def test_the_daemon_s_own_request_comes_before_all_that_wait(dispatcher: Dispatc
     piece = dispatcher.next_piece()
     assert piece is not None
     piece()
-    assert not probe.is_waiting
     assert probe.ask() is None, "it is answered, and nobody else"
     assert peer.poll(0) == 0
     while (piece := dispatcher.next_piece()) is not None:
         piece()
     replies = [json.loads(peer.recv_multipart()[-1]) for _ in range(WAITING)]
     assert [(reply["type"], reply["id"]) for reply in replies] == [("answer", str(n)) for n in range(WAITING)]
-
-
-def ask(connect: Connect, request_id: str) -> zmq.Socket[bytes]:
-    """Send a photograph; return the socket that its reply comes to."""
-    peer = connect()
-    peer.send_multipart(photograph(request_id))
-    return peer
-
-
-def test_want_of_memory_before_a_request_is_begun_is_told_to_its_sender(
-    dispatcher: Dispatcher, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    peer = ask(connect, "r")
-    take_in(dispatcher, 1)
-    piece = dispatcher.next_piece()
-    assert piece is not None
-    with monkeypatch.context() as wanting:
-        wanting.setattr(module, "run_about", raise_memory_error)
-        piece()
-    reply = json.loads(peer.recv_multipart()[-1])
-    assert (reply["id"], reply["code"], reply["retry"]) == ("r", "busy", True)
-    assert dispatcher.is_drained
-
-
-def raise_memory_error(*_: object) -> None:
-    raise MemoryError

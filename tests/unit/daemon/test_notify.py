@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from jetsel.daemon import notify
 from jetsel.daemon.notify import LONGEST_STATUS, Notifier
 
 LIMIT_S = 60.0
@@ -118,23 +116,3 @@ def test_a_service_manager_that_went_is_told_of_once_and_again_when_it_went_agai
         assert notifier.watchdog() is True
     notifier.watchdog()
     assert caplog.text.count("cannot be told") == 2
-
-
-def test_a_feeding_is_not_waited_for_where_the_manager_reads_no_more_and_a_word_no_longer_than_its_patience(
-    manager: socket.socket, begin: Begin, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(notify, "PATIENCE_S", 0.05)
-    notifier = begin(manager.getsockname())
-    fed = 0
-    while notifier.watchdog():
-        fed += 1
-    assert fed > 0
-    notifier.status("is lost")
-    monkeypatch.setattr(notify, "PATIENCE_S", LIMIT_S)
-    waits = threading.Thread(target=notifier.status, args=("waits for room",))
-    waits.start()
-    assert notifier.watchdog() is False
-    for _ in range(fed):
-        assert said(manager) == ["WATCHDOG=1"]
-    waits.join(LIMIT_S)
-    assert said(manager) == ["STATUS=waits for room"]

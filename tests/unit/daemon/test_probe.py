@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from jetsel.config import Config, Models
-from jetsel.daemon import probe as module
 from jetsel.daemon.current import Current
+from jetsel.daemon.job import Job
 from jetsel.daemon.loading import load
 from jetsel.daemon.probe import Probe
 from jetsel.daemon.snapshot import read_snapshot
@@ -19,40 +19,36 @@ from tests.unit.daemon.families import put_family
 
 
 @pytest.fixture
-def probe(tmp_path: Path) -> Probe:
+def begun() -> list[Job]:
+    """What the probe has had made."""
+    return []
+
+
+@pytest.fixture
+def probe(tmp_path: Path, begun: list[Job]) -> Probe:
     folder = put_family(tmp_path / "cats", "cats", "cat-s", "cat-l")
     (folder / "cat-s.onnx").write_bytes(b"damaged")
     snapshot, backends = read_snapshot(Config(models=Models(starter=False, paths=[str(folder)]))), Backends()
     load(snapshot, backends, lambda *_: None, threading.Event())
-    return Probe(Current(snapshot), backends)
+    return Probe(Current(snapshot), backends, begun.append)
 
 
-def test_it_asks_the_cheapest_model_that_runs_once_at_a_time(probe: Probe) -> None:
-    assert probe.ask() is not None
-    assert probe.is_waiting
-    job = probe.take()
-    assert job is not None
-    assert job.policy.name == "single:cat-l"
+def test_it_asks_the_cheapest_model_that_runs_once_at_a_time(probe: Probe, begun: list[Job]) -> None:
+    assert "only begun" in str(probe.ask())
     assert "has waited" in str(probe.ask())
-    assert probe.take() is None
+    assert [job.policy.name for job in begun] == ["single:cat-l"]
 
 
 @pytest.mark.parametrize("outcome", ["ok", ModelUnavailableError.code])
 def test_an_answer_or_a_model_that_cannot_run_shows_that_the_daemon_works(probe: Probe, outcome: str) -> None:
     probe.ask()
-    probe.take()
     probe.over(outcome)
     assert probe.ask() is None
     assert probe.ask() is not None, "the next time it is asked anew"
 
 
-def test_a_defect_is_no_answer_and_it_is_asked_again_in_a_moment(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_is_no_answer_and_it_is_asked_again(probe: Probe, begun: list[Job]) -> None:
     probe.ask()
-    probe.take()
     probe.over(InternalError.code)
     assert "defect" in str(probe.ask())
-    assert not probe.is_waiting
-    monkeypatch.setattr(module, "AGAIN_S", 0.0)
-    probe._again_s = 0.0
-    probe.ask()
-    assert probe.is_waiting
+    assert len(begun) == 2

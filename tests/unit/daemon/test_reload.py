@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,23 +111,3 @@ def test_a_reload_that_is_refused_or_stopped_changes_nothing_and_leaves_nothing(
     assert not any(map(is_freed, before.engines))
     assert len(made) == 2
     assert all(is_freed(engine) for snapshot in made for engine in snapshot.engines)
-
-
-def test_what_loads_stands_behind_the_requests_unless_its_engines_have_threads(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[tuple[int, float]] = []
-
-    def loading(*arguments: object) -> None:
-        seen.append((os.getpriority(os.PRIO_PROCESS, threading.get_native_id()), sys.getswitchinterval()))
-        load(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(module, "load", loading)
-    usual, usual_s = os.getpriority(os.PRIO_PROCESS, threading.get_native_id()), sys.getswitchinterval()
-    rig.reload()
-    rig.config = rig.of(threads=2)
-    rig.reload()
-    assert [nice for nice, _ in seen] == [min(usual + module.NICENESS, 19), usual]
-    assert [interval_s for _, interval_s in seen] == pytest.approx([module.SWITCH_S] * 2)
-    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == usual
-    assert sys.getswitchinterval() == usual_s

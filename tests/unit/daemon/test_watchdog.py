@@ -73,56 +73,37 @@ def test_nothing_is_fed_before_the_daemon_is_ready_nor_without_a_period_nor_wher
 def test_a_worker_that_does_not_come_back_starves_it_once_told_and_is_forgiven_when_it_does(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rig.later(5, 1, 0)
+    rig.later(4, 1)
+    rig.later(1, 0)
     for _ in range(16):
         rig.later(0.5, 0)
     assert rig.fed == [105.0], "worker 1 has not turned since it was fed"
-    assert caplog.text.count("worker-1_0 has been at one piece of work for 7.5 s") == 1
-    assert rig.asked == 2, "the probe's answer holds meanwhile"
-    rig.later(0.1, 1)
-    assert rig.fed == [105.0, 113.1]
+    assert caplog.text.count("worker-1_0 has been at one piece of work for 9.0 s") == 1
+    rig.later(1, 1)
+    assert rig.fed == [105.0, 114.0]
     assert "fed again" in caplog.text
 
 
 def test_a_worker_that_waits_for_an_engine_host_is_its_supervisor_s_business(rig: Rig) -> None:
-    rig.later(5, 0, 1)
     (thread,) = rig.workers[1]._threads
     rig.at_host = frozenset({thread.ident or 0})
     for _ in range(4):
         rig.later(5, 0)
-    assert rig.fed == [105.0, 110.0, 115.0, 120.0, 125.0]
+    assert rig.fed == [105.0, 110.0, 115.0, 120.0]
     rig.at_host = frozenset()
     rig.later(5, 0)
-    assert len(rig.fed) == 5, "it is back from the host, and hangs elsewhere"
+    assert len(rig.fed) == 4, "it is back from the host, and hangs elsewhere"
 
 
-def test_a_probe_without_an_answer_starves_it_and_the_log_says_so(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
-    rig.missing = "the probe waits"
-    for _ in range(8):
-        rig.later(1, 0, 1)
-    assert rig.fed == []
-    assert "not fed: the probe waits" in caplog.text
-    rig.missing = None
-    rig.later(1, 0, 1)
-    assert rig.fed == [109.0]
-
-
-def test_a_worker_that_has_left_is_not_waited_for(rig: Rig) -> None:
-    rig.later(5, 0, 1)
-    rig.workers[1].submit(rig.dog.left).result()
-    for _ in range(3):
-        rig.later(5, 0)
-    assert len(rig.fed) == 4
-
-
-def test_a_feeding_that_was_not_taken_is_tried_again_at_the_next_look(
-    rig: Rig, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("missing", ["the probe waits", None], ids=["no answer", "no feeding taken"])
+def test_without_an_answer_or_a_manager_that_listens_it_starves_and_is_looked_at_again_soon(
+    rig: Rig, caplog: pytest.LogCaptureFixture, missing: str | None
 ) -> None:
-    rig.takes_words = False
-    for _ in range(8):
-        rig.later(1, 0, 1)
-    assert caplog.text.count("takes no word") == 1
-    rig.takes_words = True
-    rig.later(0.1, 0)
-    assert rig.fed == [108.1]
-    assert rig.asked == 1, "its answer held"
+    rig.missing, rig.takes_words = missing, missing is not None
+    for _ in range(9):
+        rig.later(1, 1, 0)
+    assert rig.fed == []
+    assert caplog.text.count(f"not fed: {missing or 'the service manager takes no word'}") == 1
+    rig.missing, rig.takes_words = None, True
+    rig.later(1, 0, 1)
+    assert rig.fed == [110.0]

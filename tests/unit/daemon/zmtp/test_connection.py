@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetsel.daemon.identity import Identity
-from jetsel.daemon.zmtp.connection import FRAMES_PER_TURN, IN_PLACE_BYTES, MOST_PARTS, Connection
+from jetsel.daemon.zmtp.connection import IN_PLACE_BYTES, MOST_PARTS, STEPS_PER_TURN, Connection
 from jetsel.daemon.zmtp.frames import COMMAND, MAX_COMMAND_BYTES, ProtocolError
 from tests.system.raw import frame, greeting, message, ready
 
@@ -105,10 +105,10 @@ def test_a_part_holds_no_more_than_is_counted_whatever_came_with_it(pair: Pair) 
 
 def test_a_turn_takes_so_many_frames_and_the_next_goes_on_without_reading(pair: Pair) -> None:
     pair.tell(HELLO)
-    pair.peer.sendall(b"\x00\x00" * (FRAMES_PER_TURN + 3))
+    pair.peer.sendall(b"\x00\x00" * (STEPS_PER_TURN + 2))
     pair.connection.may_have_more(has_left=False)
     scratch = memoryview(bytearray(4096))
-    assert len(pair.connection.turn(scratch)) == FRAMES_PER_TURN
+    assert len(pair.connection.turn(scratch)) == STEPS_PER_TURN - 1, "one step is the reading"
     pair.peer.sendall(b"\x00\x00")
     pair.connection.may_have_more(has_left=False)
     assert len(pair.connection.turn(scratch)) == 3

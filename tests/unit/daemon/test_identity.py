@@ -8,8 +8,7 @@ import pwd
 
 import pytest
 
-from jetsel.daemon.identity import Identity
-from jetsel.daemon.trust import Trust
+from jetsel.daemon.identity import Identity, check_admin, group_number
 from jetsel.errors import ConfigError, NotAllowedError
 
 STRANGER_UID = STRANGER_GID = 4_000_000_000  # no user and no group has this number
@@ -18,48 +17,38 @@ OWN_GROUP = grp.getgrgid(os.getgid())
 
 @pytest.mark.parametrize("group", [None, OWN_GROUP.gr_name])
 def test_root_and_the_daemon_s_own_user_may(group: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    Trust(group).check(Identity(os.getuid(), STRANGER_GID))
+    check_admin(Identity(os.getuid(), STRANGER_GID), group)
     monkeypatch.setattr(os, "getuid", lambda: 1234)  # whoever runs the tests, root and the daemon's user are two
     for uid in (0, 1234):
-        Trust(group).check(Identity(uid, STRANGER_GID))
+        check_admin(Identity(uid, STRANGER_GID), group)
     with pytest.raises(NotAllowedError):
-        Trust(group).check(Identity(1235, STRANGER_GID))
+        check_admin(Identity(1235, STRANGER_GID), group)
 
 
 def test_anybody_else_may_not_and_is_told_who_may() -> None:
     with pytest.raises(NotAllowedError, match=f"user {STRANGER_UID} .*: be root, the daemon's own user$"):
-        Trust(None).check(Identity(STRANGER_UID, OWN_GROUP.gr_gid))
+        check_admin(Identity(STRANGER_UID, OWN_GROUP.gr_gid), None)
     with pytest.raises(NotAllowedError, match=f"own user or a member of {OWN_GROUP.gr_name}$"):
-        Trust(OWN_GROUP.gr_name).check(Identity(STRANGER_UID, STRANGER_GID))
+        check_admin(Identity(STRANGER_UID, STRANGER_GID), OWN_GROUP.gr_name)
 
 
 def test_a_member_of_the_admin_group_may_from_the_moment_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     # The peer's credentials hold its first group alone; the others stand in the group file, which is root's to write.
     member = next(user for user in pwd.getpwall() if user.pw_uid not in (0, os.getuid()))
-    trust = Trust(OWN_GROUP.gr_name)
     candidate = Identity(member.pw_uid, STRANGER_GID)
     others = [name for name in OWN_GROUP.gr_mem if name != member.pw_name]
     for members, may in ((others, False), ([*others, member.pw_name], True)):
         now = grp.struct_group((OWN_GROUP.gr_name, "x", OWN_GROUP.gr_gid, members))
         monkeypatch.setattr(grp, "getgrnam", lambda _, now=now: now)
         if may:
-            trust.check(candidate)
+            check_admin(candidate, OWN_GROUP.gr_name)
         else:
             with pytest.raises(NotAllowedError):
-                trust.check(candidate)
+                check_admin(candidate, OWN_GROUP.gr_name)
 
 
-def test_a_group_that_is_gone_admits_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    trust = Trust(OWN_GROUP.gr_name)
-
-    def gone(name: str) -> grp.struct_group:
-        raise KeyError(name)
-
-    monkeypatch.setattr(grp, "getgrnam", gone)
+def test_a_group_that_is_not_there_admits_nobody_and_stops_the_start() -> None:
     with pytest.raises(NotAllowedError):
-        trust.check(Identity(STRANGER_UID, OWN_GROUP.gr_gid))
-
-
-def test_an_unknown_admin_group_stops_the_start() -> None:
+        check_admin(Identity(STRANGER_UID, OWN_GROUP.gr_gid), "no-such-group")
     with pytest.raises(ConfigError, match=r"^server\.admin_group: there is no group 'no-such-group' here; example: "):
-        Trust("no-such-group")
+        group_number("admin_group", "no-such-group")
