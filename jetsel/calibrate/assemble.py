@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jetsel import premodel
 from jetsel.calibrate.held_out import Learned
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.registry import KINDS
@@ -37,8 +36,6 @@ def assemble(
     """
     first = next(iter(learned.values()))
     train, plan = first.train, first.plan
-    features = train.features[:, [train.feature_names.index(name) for name in plan.features]]
-    scaling = premodel.fit_scaling(features)
     parts = {}
     for kind in KINDS:
         taught = {criterion: one.policies[kind.name] for criterion, one in learned.items()}
@@ -53,7 +50,7 @@ def assemble(
         feature_table=identity.feature_table,
         decode_px=identity.decode_px,
         features=plan.features,
-        k=min(plan.k, len(features)),
+        k=min(plan.k, len(train.classes)),
         temperatures=dict(first.temperatures),
         costs_ms=dict(train.costs_ms),
         energies_mj=dict(train.energies_mj or {}),
@@ -62,9 +59,6 @@ def assemble(
         because="not compared yet",
         figures={},
         created=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        minimum=scaling.minimum,
-        maximum=scaling.maximum,
-        points=scaling.apply(features),
         right={criterion: one.train.right(criterion) for criterion, one in learned.items()},
         parts=parts,
     )

@@ -141,7 +141,7 @@ def _findings(
     return Findings(
         family=loaded.family,
         created=calibration.created,
-        photographs=len(calibration.points),
+        photographs=calibration.photographs,
         skipped=dict(loaded.skipped),
         left_out=[(path, reason) for path, reason in loaded.left_out[:MOST_LEFT_OUT]],
         labels_from=order.labels_from,

@@ -163,7 +163,7 @@ def summary(entry: Installed) -> dict[str, Any]:
         "is_current": entry.is_current,
         "created": found.created if found else None,
         "default_policy": found.default_policy if found else None,
-        "photographs": len(found.points) if found else None,
+        "photographs": found.photographs if found else None,
         "labels_from": found.labels_from if found else None,
         "refused": entry.reason,
         "directory": str(entry.directory),
@@ -186,7 +186,7 @@ def history_table(shelf: Shelf, entries: list[Installed]) -> Table:
         if found is not None:
             defaults = ", ".join(f"{criterion} {policy}" for criterion, policy in found.default_policy.items())
             labels = f"answers of {found.labels_from}" if found.labels_from else "the photographs'"
-            row = (found.created, defaults, str(len(found.points)), labels)
+            row = (found.created, defaults, str(found.photographs), labels)
         shown.add_row(
             named(entry.number), "in use" if entry.is_current else "", *map(escape, row), escape(entry.reason or "")
         )

@@ -55,13 +55,15 @@ class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=T
 
 
 class Calibration(Facts, frozen=True, eq=False, kw_only=True):
-    """One family's calibration; n calibration photographs, f features, m models."""
+    """One family's calibration; n calibration photographs, m models."""
 
-    minimum: NDArray[np.float32]  # (f,) of each feature on the calibration photographs
-    maximum: NDArray[np.float32]  # (f,)
-    points: NDArray[np.float32]  # (n, f) scaled features
     right: dict[str, NDArray[np.bool_]]  # criterion -> (n, m), which model was right on which, in the models' order
     parts: dict[str, Part] = {}  # policy -> what was fitted for it; one that is not here is not offered
+
+    @property
+    def photographs(self) -> int:
+        """How many it was made from."""
+        return len(next(iter(self.right.values())))
 
 
 def verify(calibration: Calibration) -> None:
@@ -77,8 +79,8 @@ def verify(calibration: Calibration) -> None:
     _require(set(calibration.costs) == set(models), "energy is its objective, and energies_mj names no model")
     _require(len(criteria) > 0, "it was made for no criterion")
     _require(set(calibration.default_policy) == criteria, "default_policy must name exactly the criteria of right")
+    wanted = (calibration.photographs, len(models))
     for criterion, table in calibration.right.items():
-        wanted = (len(calibration.points), len(models))
         _require(table.shape == wanted, f"right[{criterion!r}] must be {wanted}, not {table.shape}")
     for name, fitted in calibration.parts.items():
         # Each field of a part's facts is by criterion.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from jetsel.errors import InDoubtError
 from jetsel.features import PAPER_SEVEN
@@ -77,71 +79,66 @@ class Facts(Struct, frozen=True, forbid_unknown_fields=True):
     soundness: dict[Criterion, Soundness] = {}
 
 
+@dataclass(frozen=True, eq=False)
+class _Learned:
+    """The links, and the photographs' features (n, f)."""
+
+    links: tuple[str, ...]
+    features: NDArray[np.float32]
+
+
 class ChainKind(Kind):
-    """Learned are the links; the points, features and k are the calibration's own. Chosen is the soundness."""
+    """Learned are links and features; chosen is the soundness. Its points are the photographs' scaled features."""
 
     name = "chain"
     facts = Facts
 
-    def learn(self, train: Table, plan: Plan) -> Any:
+    def learn(self, train: Table, plan: Plan) -> _Learned | None:
         """Select the models (Algorithm 1)."""
         links, _ = select_models(train.right, train.costs, train.models, plan.theta_points)
-        return links
+        return _Learned(links, train.of(plan.features))
 
-    def fitted(self, learned: Mapping[Criterion, Any], chosen: Mapping[Criterion, Any]) -> Part:
-        """Store the links, and what held-out photographs told of distances."""
-        return Part(
-            Facts(dict(learned), {criterion: sound for criterion, sound in chosen.items() if sound is not None})
-        )
+    def fitted(self, learned: Mapping[Criterion, _Learned], chosen: Mapping[Criterion, Any]) -> Part:
+        """Store the scaled features once, each criterion's links, and what held-out photographs told of distances."""
+        features = next(iter(learned.values())).features
+        scaling = fit_scaling(features)
+        links = {criterion: one.links for criterion, one in learned.items()}
+        soundness = {criterion: sound for criterion, sound in chosen.items() if sound is not None}
+        arrays = {"minimum": scaling.minimum, "maximum": scaling.maximum, "points": scaling.apply(features)}
+        return Part(Facts(links, soundness), arrays)
 
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
-        """All criteria share the neighbours."""
-        scaling, near = Scaling(calibration.minimum, calibration.maximum), Neighbours(calibration.points)
-        return self._made(part.facts, calibration, scaling, near, calibration.k, calibration.features)
-
-    def _made(
-        self,
-        facts: Facts,
-        calibration: Calibration,
-        scaling: Scaling,
-        near: Neighbours,
-        k: int,
-        features: tuple[str, ...],
-    ) -> dict[Criterion, Policy]:
-        """Each photograph votes for its optimum among the links."""
+        """All criteria share the neighbours; each photograph votes for its optimum among the links."""
+        scaling = Scaling(part.arrays["minimum"], part.arrays["maximum"])
+        near = Neighbours(part.arrays["points"])
+        features, k = self.asks(calibration)
+        if near.points.shape[1] != len(features):
+            raise ValueError(f"its points have {near.points.shape[1]} features, not {len(features)}")
         made: dict[Criterion, Policy] = {}
-        for criterion, links in facts.links.items():
+        for criterion, links in part.facts.links.items():
             linked = columns(links, calibration)
             votes = optimum_votes(calibration.right[criterion][:, linked], calibration.cost_array[linked])
-            chain = Chain(links, votes, near, scaling, k, facts.soundness.get(criterion, Soundness()))
+            chain = Chain(links, votes, near, scaling, k, part.facts.soundness.get(criterion, Soundness()))
             made[criterion] = ChainPolicy(self.name, chain, features)
         return made
 
+    def asks(self, calibration: Calibration) -> tuple[tuple[str, ...], int]:
+        """Return the features in which neighbours are near, and how many of them are asked."""
+        return calibration.features, calibration.k
+
 
 class PaperChainKind(ChainKind):
-    """The chain with the paper's own settings: five neighbours in its seven features, three links, no distance limit.
-
-    It has points of its own, since the calibration's are in other features.
-    """
+    """The chain with the paper's settings: five neighbours in its seven features, three links, no distance limit."""
 
     name = "chain-paper"
 
-    def learn(self, train: Table, _plan: Plan) -> Any:
+    def learn(self, train: Table, plan: Plan) -> _Learned | None:
         """Return the first three models of Algorithm 1 and the seven features; None where they were not recorded."""
         if not set(PAPER_SEVEN) <= set(train.feature_names):
             return None
-        links, _ = select_models(train.right, train.costs, train.models, theta_points=-1.0)
-        return links[:PAPER_LINKS], train.of(PAPER_SEVEN)
+        learned = super().learn(train, replace(plan, features=PAPER_SEVEN, theta_points=-1.0))
+        return learned and replace(learned, links=learned.links[:PAPER_LINKS])
 
-    def fitted(self, learned: Mapping[Criterion, Any], _chosen: Mapping[Criterion, Any]) -> Part:
-        """Store the scaled features once, and each criterion's links."""
-        _, features = next(iter(learned.values()))
-        scaling = fit_scaling(features)
-        arrays = {"minimum": scaling.minimum, "maximum": scaling.maximum, "points": scaling.apply(features)}
-        return Part(Facts({criterion: links for criterion, (links, _) in learned.items()}), arrays)
-
-    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
-        """All criteria share the neighbours."""
-        scaling = Scaling(part.arrays["minimum"], part.arrays["maximum"])
-        near = Neighbours(part.arrays["points"])
-        return self._made(part.facts, calibration, scaling, near, min(PAPER_K, len(near.points)), PAPER_SEVEN)
+    def asks(self, calibration: Calibration) -> tuple[tuple[str, ...], int]:
+        """Return those of the paper."""
+        return PAPER_SEVEN, min(PAPER_K, calibration.photographs)

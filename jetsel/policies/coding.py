@@ -25,7 +25,6 @@ MANIFEST, ARRAYS = "manifest.json", "arrays.npz"
 MAX_MANIFEST_BYTES = 4 * 2**20
 RESTORE = "recalibrate, or put back a whole copy"
 
-_PLAIN = ("minimum", "maximum", "points")
 _UNREADABLE = (msgspec.MsgspecError, ValueError, LookupError, RecursionError)
 
 
@@ -53,8 +52,7 @@ class Body(Struct, frozen=True, forbid_unknown_fields=True):
 def encode(calibration: Calibration) -> dict[str, bytes]:
     """Return the content of each file by its name. Raises CalibrationError for what `read` would refuse."""
     verify(calibration)
-    arrays: dict[str, NDArray[Any]] = {name: getattr(calibration, name) for name in _PLAIN}
-    arrays |= {f"right.{criterion}": table for criterion, table in calibration.right.items()}
+    arrays: dict[str, NDArray[Any]] = {f"right.{criterion}": table for criterion, table in calibration.right.items()}
     for policy, part in calibration.parts.items():
         arrays |= {f"{policy}.{name}": array for name, array in part.arrays.items()}
     packed = pack(arrays)
@@ -153,10 +151,8 @@ def _put_together(body: Body, arrays: dict[str, NDArray[Any]]) -> Calibration:
     for name, array in arrays.items():
         group, _, member = name.partition(".")
         groups.setdefault(group, {})[member] = array
-    plain: dict[str, Any] = {name: arrays[name] for name in _PLAIN}
     return Calibration(
         **{name: getattr(body.facts, name) for name in Facts.__struct_fields__},
-        **plain,
         right=groups["right"],
         parts={
             policy: Part(msgspec.convert(facts, KIND[policy].facts), groups.get(policy, {}))

@@ -29,7 +29,7 @@ class Installed:
     calibration: Calibration | None
     reason: str | None
     is_current: bool
-    report: Path | None
+    report: Path | None = None
     sha256: str | None = None
 
     @property
@@ -56,8 +56,7 @@ def install(calibration: Calibration, folder: Path, family: str, report: str | N
         raise CalibrationError(f"the calibration is of family {calibration.family}, not {family}: calibrate {family}")
     files = encode(calibration) | ({} if report is None else {REPORT: report.encode()})
     number = versions.install(files, read)
-    directory = versions.path(number)
-    return Installed(number, directory, calibration, None, True, None if report is None else directory / REPORT)
+    return _look(versions.path(number), number, is_current=True)
 
 
 def current(folder: Path, family: str) -> Installed | None:
@@ -66,21 +65,13 @@ def current(folder: Path, family: str) -> Installed | None:
     Raises CalibrationError where the link itself is none of ours or cannot be read.
     """
     versions = _versions(folder, family)
-    while number := versions.current():
-        found = _look(versions.path(number), number, is_current=True)
-        if found.reason is None or versions.current() == number:  # otherwise it was replaced while being read
-            return found
-    return None
+    number = versions.current()
+    return None if number == NONE else _look(versions.path(number), number, is_current=True)
 
 
 def shipped(directory: Path) -> Installed | None:
     """Return the calibration that came with a family's models, in the same shape; None where none did."""
-    try:
-        if not directory.is_dir():
-            return None
-    except OSError as fault:  # a directory that this user may not enter
-        return Installed(SHIPPED, directory, None, f"{directory}: {fault.strerror}", False, None)
-    return _look(directory, SHIPPED, is_current=False)
+    return _look(directory, SHIPPED, is_current=False) if directory.is_dir() else None
 
 
 def history(folder: Path, family: str) -> list[Installed]:
@@ -115,17 +106,14 @@ def rollback(folder: Path, family: str, to: int | None = None) -> Installed | No
     wanted = before(folder, family) if to is None or not versions.folder.is_dir() else to
     if wanted == versions.current():
         raise CalibrationError(f"in use already for family {family}: {_named(wanted)}")
-    versions.use(wanted, lambda directory: _check(directory, wanted))
-    return None if wanted == SHIPPED else _look(versions.path(wanted), wanted, is_current=True)
-
-
-def _check(directory: Path, number: int) -> None:
-    reason = _look(directory, number, is_current=False).reason
-    if reason is not None:
+    try:
+        versions.use(wanted, read)
+    except CalibrationError as fault:
         raise CalibrationError(
-            f"number {number} cannot be used: {reason}. Nothing has changed; "
+            f"number {wanted} cannot be used: {fault}. Nothing has changed; "
             "name another with --to, see: jetsel calibration list"
-        )
+        ) from fault
+    return None if wanted == SHIPPED else _look(versions.path(wanted), wanted, is_current=True)
 
 
 def _named(number: int) -> str:
@@ -139,10 +127,9 @@ def _versions(folder: Path, family: str) -> Versions:
 
 
 def _look(directory: Path, number: int, *, is_current: bool) -> Installed:
-    report = directory / REPORT
     try:
-        found, sha256, reason = read(directory), identity(directory), None
-        has_report = report.is_file()
-    except (CalibrationError, OSError) as fault:  # OSError: a directory that this user may not enter
-        found, sha256, reason, has_report = None, None, str(fault), False
-    return Installed(number, directory, found, reason, is_current, report if has_report else None, sha256)
+        found, sha256 = read(directory), identity(directory)
+    except CalibrationError as fault:
+        return Installed(number, directory, None, str(fault), is_current)
+    report = directory / REPORT
+    return Installed(number, directory, found, None, is_current, report if report.is_file() else None, sha256)

@@ -28,8 +28,9 @@ def fit(recording: Path) -> dict[str, Any]:
         loaded, identity, Order(names=tuple(family.labels.names)), lambda _: FEATURES_MS, lambda *_: None
     ).calibration
     chain, embedding = found.parts["chain"].facts, found.parts["embedding"]
-    neighbours = Neighbours(found.points)
-    near = [neighbours.nearest(point, NEAREST)[0].tolist() for point in found.points[:QUERIES]]
+    points = found.parts["chain"].arrays["points"]
+    neighbours = Neighbours(points)
+    near = [neighbours.nearest(point, NEAREST)[0].tolist() for point in points[:QUERIES]]
     return {
         "models": list(found.model_sha256),
         "features": list(found.features),
@@ -39,7 +40,7 @@ def fit(recording: Path) -> dict[str, Any]:
         "cascades": _rungs(found.parts["cascade"].facts.rungs),
         "averaged": _rungs(found.parts["cascade-averaged"].facts.rungs),
         "neighbours": near,
-        "points": _digest(found.points),
+        "points": _digest(points),
         "right": {criterion: _digest(table) for criterion, table in found.right.items()},
         "embeddings": _digest(embedding.arrays["points"].astype(np.float32)),
         "embedding_k": {criterion: weighing.k for criterion, weighing in embedding.facts.weighings.items()},

@@ -116,7 +116,7 @@ def test_what_is_installed_holds_the_verdict_and_only_the_models_that_are_served
     assert calibration.rival == last["rival"]
     assert calibration.default_policy["top1"] == last["winner"]
     assert list(calibration.model_sha256) == ["xs", "s"]
-    assert len(calibration.points) == VIEWS
+    assert calibration.photographs == VIEWS
     entry = current(home.folder / "calibrations", "starter")
     assert entry is not None
     assert entry.report is not None

@@ -112,7 +112,7 @@ def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibr
         assert found_again.default_policy[criterion] in policies[criterion]
         assert set(policies[criterion]) == set(found.findings.comparisons[criterion].policies)
     assert (found_again.because, found_again.rival) == (found.findings.verdict, "single:l")
-    assert found_again.points.shape == (500, len(found.findings.features.chosen))
+    assert found_again.parts["chain"].arrays["points"].shape == (500, len(found.findings.features.chosen))
     chosen = found_again.figures["top1"][found.findings.winner]
     assert chosen["mean_ms"] == found.findings.comparisons["top1"].policies[found.findings.winner].time_ms.mean
 

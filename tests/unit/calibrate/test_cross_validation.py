@@ -92,7 +92,9 @@ def test_the_papers_chain_has_its_seven_features_five_neighbours_and_three_links
     plan = Plan(("another",), k=1, theta_points=50.0)
     learned = learn(told, "top1", plan, fit_temperatures(told))
     identity = dataclasses.replace(IDENTITY, model_sha256=dict.fromkeys(four.models, "a" * 64))
-    calibration = assemble(identity, {"top1": learned}, {"top1": dict.fromkeys(KIND, 0) | {"chain": None}})
+    calibration = assemble(
+        identity, {"top1": learned}, {"top1": dict.fromkeys(KIND, 0) | {"chain": None, "chain-paper": None}}
+    )
     policy = calibrated(calibration)["top1"]["chain-paper"]
     assert isinstance(policy, ChainPolicy)
     assert (policy.features, policy.chain.k, len(policy.models)) == (PAPER_SEVEN, 5, 3)

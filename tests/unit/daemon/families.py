@@ -30,6 +30,12 @@ INPUT = {
     "std": [0.25, 0.25, 0.25],
 }
 
+POINTS = {
+    "minimum": np.zeros(2, np.float32),
+    "maximum": np.ones(2, np.float32),
+    "points": np.linspace(0, 1, 12, dtype=np.float32).reshape(6, 2),
+}
+
 
 def labels(family: str, classes: int = CLASSES) -> str:
     return "".join(f"n{number:08d}\t{family} {number}\n" for number in range(classes))
@@ -81,16 +87,13 @@ def calibration_of(folder: Path, family: str, **changes: object) -> Calibration:
         "temperatures": {name: 1.5 + place for place, name in enumerate(names)},
         "costs_ms": {name: 1.0 + place for place, name in enumerate(names)},
         "parts": {
-            "chain": Part(chain.Facts(dict.fromkeys(CRITERIA, tuple(names)))),
+            "chain": Part(chain.Facts(dict.fromkeys(CRITERIA, tuple(names))), POINTS),
             "cascade": Part(cascade.Facts(dict.fromkeys(CRITERIA, (Rung(names[0], 0.75), Rung(names[-1], 0.0))))),
         },
         "default_policy": {"top1": "cascade", "top5": f"single:{names[0]}"},
         "because": "the cascade did best",
         "figures": {},
         "created": "2026-11-20",
-        "minimum": np.zeros(2, np.float32),
-        "maximum": np.ones(2, np.float32),
-        "points": np.linspace(0, 1, 12, dtype=np.float32).reshape(6, 2),
         "right": dict.fromkeys(("top1", "top5"), right),
     }
     return Calibration(**{**fields, **changes})  # type: ignore[arg-type]

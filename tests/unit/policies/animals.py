@@ -22,13 +22,18 @@ LEAF = {
     "model": [2],
     "baseline": [0, 0, 0],
 }
+TWO = {
+    "minimum": np.array([2.0, -1.0], np.float32),
+    "maximum": np.array([12.0, 1.0], np.float32),
+    "points": np.array([[0, 0], [0.1, 0], [0.2, 0], [1, 1]], np.float32),
+}
 SEVEN = {
     "minimum": np.zeros(7, np.float32),
     "maximum": np.ones(7, np.float32),
     "points": np.linspace(0, 1, 28, dtype=np.float32).reshape(4, 7),
 }
 PARTS = {
-    "chain": Part(chain.Facts({"top1": ("large", "small")}, {"top1": Soundness(0.5, ((0.25, 0.75),))})),
+    "chain": Part(chain.Facts({"top1": ("large", "small")}, {"top1": Soundness(0.5, ((0.25, 0.75),))}), TWO),
     "chain-paper": Part(chain.Facts({"top1": ("large",), "top5": ("small",)}), SEVEN),
     "cascade": Part(cascade.Facts({"top1": (Rung("small", 0.25), Rung("large", 0.0))})),
     "cascade-averaged": Part(cascade.Facts({"top5": (Rung("large", 0.0),)})),
@@ -52,15 +57,12 @@ def animals() -> Calibration:
         k=3,
         temperatures={"small": 1.5, "middle": 1.25, "large": 1.0},
         costs_ms={"small": 0.5, "middle": 1.0, "large": 4.0},
-        minimum=np.array([2.0, -1.0], np.float32),
-        maximum=np.array([12.0, 1.0], np.float32),
-        points=np.array([[0, 0], [0.1, 0], [0.2, 0], [1, 1]], np.float32),
         right={
             "top1": np.array([[1, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0]], bool),
             "top5": np.array([[1, 1, 1], [1, 1, 1], [0, 1, 1], [0, 0, 1]], bool),
         },
         parts={
-            "chain": Part(chain.Facts(dict.fromkeys(CRITERIA, ("small", "middle", "large")))),
+            "chain": Part(chain.Facts(dict.fromkeys(CRITERIA, ("small", "middle", "large"))), TWO),
             "cascade": Part(
                 cascade.Facts({"top1": (Rung("small", 0.75), Rung("large", 0.0)), "top5": (Rung("middle", 0.0),)})
             ),

@@ -17,6 +17,7 @@ from jetsel.policies.catalogue import catalogue
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.kind import Part, Weighing, Weighings
 from jetsel.premodel.trees import DTYPES
+from tests.unit.policies.animals import TWO
 
 
 def test_the_example_is_whole(calibration: Calibration) -> None:
@@ -44,8 +45,8 @@ def rungs(*top1: Rung) -> Part:
     return Part(cascade.Facts({"top1": top1}))
 
 
-def links(*top1: str) -> Part:
-    return Part(chain.Facts({"top1": top1}))
+def links(*top1: str, **changed: NDArray[np.float32]) -> Part:
+    return Part(chain.Facts({"top1": top1}), TWO | changed)
 
 
 def weighed(k: int, points: NDArray[np.float16]) -> Part:
@@ -59,11 +60,6 @@ def grown(model: int) -> Part:
     return Part(Weighings({"top1": Weighing(0.5)}), arrays)
 
 
-def paper(points: NDArray[np.float32]) -> Part:
-    scale = {"minimum": np.zeros(7, np.float32), "maximum": np.ones(7, np.float32)}
-    return Part(chain.Facts({"top1": ("small",)}), scale | {"points": points})
-
-
 FOUR = np.zeros((4, 2), np.float16)
 
 
@@ -74,7 +70,8 @@ FOUR = np.zeros((4, 2), np.float16)
         ("cascade", rungs(Rung("tiny", 0.0)), "'tiny' is not in list"),
         ("cascade", Part(cascade.Facts({"top3": (Rung("small", 0.0),)})), "a criterion that right does not know"),
         ("chain", links("small", "small"), "none twice"),
-        ("chain-paper", paper(np.zeros((3, 7), np.float32)), "3 points"),
+        ("chain", links("small", minimum=np.full(2, 99, np.float32)), "above its maximum"),
+        ("chain-paper", links("small"), "2 features, not 7"),
         ("embedding", weighed(9, FOUR), "k 9"),
         ("boosted", grown(3), "3 models"),
     ],
@@ -91,7 +88,6 @@ def test_a_part_that_does_not_fit_is_named_with_its_policy(
     [
         ({"costs_ms": {"small": 1.0, "middle": 2.0, "huge": 3.0}}, "costs_ms"),
         ({"k": 5}, "chain: k is 5"),
-        ({"minimum": np.full(2, 99, np.float32)}, "above its maximum"),
         ({"default_policy": {"top1": "chain"}}, "default_policy must name exactly"),
         ({"right": {"top1": np.zeros((4, 3), bool), "top5": np.zeros((4, 2), bool)}}, r"right\['top5'\] must be"),
         ({"energies_mj": {"small": 1.0}}, "energies_mj must name exactly"),

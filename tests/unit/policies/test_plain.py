@@ -12,11 +12,11 @@ def test_every_field_is_there_and_json_can_say_it(calibration: Calibration) -> N
     plain = as_plain(calibration)
     assert tuple(plain) == calibration.__struct_fields__
     assert msgspec.json.decode(msgspec.json.encode(plain))["temperatures"] == {"small": 1.5, "middle": 1.25, "large": 1}
-    assert plain["points"].startswith("float32 (4, 2), sha256 ")
+    assert plain["parts"]["chain"]["arrays"]["points"].startswith("float32 (4, 2), sha256 ")
 
 
 def test_one_other_value_in_an_array_is_another_calibration(calibration: Calibration) -> None:
-    points = calibration.points.copy()
-    assert as_plain(msgspec.structs.replace(calibration, points=points)) == as_plain(calibration)
-    points[0, 0] = 0.5
-    assert as_plain(msgspec.structs.replace(calibration, points=points)) != as_plain(calibration)
+    right = calibration.right | {"top1": calibration.right["top1"].copy()}
+    assert as_plain(msgspec.structs.replace(calibration, right=right)) == as_plain(calibration)
+    right["top1"][0, 0] = False
+    assert as_plain(msgspec.structs.replace(calibration, right=right)) != as_plain(calibration)
