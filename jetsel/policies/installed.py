@@ -106,14 +106,14 @@ def rollback(folder: Path, family: str, to: int | None = None) -> Installed | No
     wanted = before(folder, family) if to is None or not versions.folder.is_dir() else to
     if wanted == versions.current():
         raise CalibrationError(f"in use already for family {family}: {_named(wanted)}")
-    try:
-        versions.use(wanted, read)
-    except CalibrationError as fault:
+    found = None if wanted == SHIPPED else _look(versions.path(wanted), wanted, is_current=True)
+    if found is not None and found.reason is not None:
         raise CalibrationError(
-            f"number {wanted} cannot be used: {fault}. Nothing has changed; "
+            f"number {wanted} cannot be used: {found.reason}. Nothing has changed; "
             "name another with --to, see: jetsel calibration list"
-        ) from fault
-    return None if wanted == SHIPPED else _look(versions.path(wanted), wanted, is_current=True)
+        )
+    versions.use(wanted, read)
+    return found
 
 
 def _named(number: int) -> str:
