@@ -46,15 +46,11 @@ def from_file(path: str | os.PathLike[str], max_image_mb: float) -> Payload:
     Raises OSError where it cannot be read, and ImageTooLargeError.
     """
     most = int(max_image_mb * MEGABYTE)
-    with Path(path).open("rb", buffering=0) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > most:
-            raise _too_large(str(path), size, max_image_mb)
-        data = file.read(size + 1) or b""
-        while chunk := file.read(most + 1 - len(data)):  # a pipe has no size, and a file may grow
-            data += chunk
-    if len(data) > most:
-        raise _too_large(str(path), len(data), max_image_mb)
+    with Path(path).open("rb") as file:
+        data = file.read(most + 1)
+        size = max(len(data), os.fstat(file.fileno()).st_size)  # a pipe has none
+    if size > most:
+        raise _too_large(str(path), size, max_image_mb)
     return Payload(data, None)
 
 

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-import stat
-
 from tests.system.daemons import Connect, Start
 from tests.waiting import until
-
-
-def test_ready_then_stopped_leaves_nothing_behind(start: Start) -> None:
-    daemon = start()
-    assert stat.S_IMODE(daemon.path.stat().st_mode) == 0o660
-    assert daemon.stop() == 0
-    assert not list(daemon.path.parent.glob("*.sock*")), daemon.log.read_text()
 
 
 def test_classify_while_the_models_load_is_told_to_retry(start: Start, connect: Connect, jpeg: bytes) -> None:

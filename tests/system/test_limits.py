@@ -23,16 +23,6 @@ def test_past_the_queue_requests_are_told_busy_at_once(start: Start, connect: Co
     assert (status["in_queue"], status["queued_bytes"]) == (0, 0)
 
 
-def test_the_queue_is_bounded_in_pixels_too(start: Start, connect: Connect) -> None:
-    peer = connect(start("[server]\nqueue_megapixels = 0.2\n"))
-    reply = peer.classify(encoded(drawn(0, 500, 600), ".png"))
-    assert (reply["code"], reply["retry"]) == ("busy", True)
-    assert "server.queue_megapixels" in reply["message"]
-    assert peer.classify(encoded(drawn(0, 300, 400), ".png"))["type"] == "answer"
-    # A JPEG is decoded at a part of its size, and counts as that.
-    assert peer.classify(encoded(drawn(0, 2000, 3000)))["type"] == "answer"
-
-
 def test_a_bomb_takes_no_place_in_the_queue(start: Start, connect: Connect) -> None:
     peer = connect(start("[server]\nqueue_megapixels = 0.2\n"))  # a place would be refused as busy
     png = encoded(drawn(), ".png")

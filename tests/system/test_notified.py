@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.system.daemons import Connect, Start, wait_until_ready
+from tests.system.daemons import Connect, Start
 from tests.system.endless import DARK
-from tests.system.manager import LIMIT_S, Manager
-from tests.system.test_drain import caught
+from tests.system.manager import Manager
 
 
 @pytest.fixture
@@ -40,21 +38,6 @@ def test_ready_is_said_when_the_models_are_there_and_what_is_loaded_before(
     assert int(word["EXTEND_TIMEOUT_USEC"]) > 10e6, "the drain and more"
 
 
-@pytest.mark.slow
-def test_a_load_that_hangs_is_not_extended_for_ever(start: Start, manager: Manager, tmp_path: Path) -> None:
-    python = tmp_path / "python-hangs"
-    python.write_text("#!/bin/sh\nexec sleep 600\n")
-    python.chmod(0o755)
-    config = f'[models]\nonly = ["xs"]\nbackend = "onnxruntime-hosted"\n[host]\ninterpreter = "{python}"\n'
-    daemon = start(config, ready=False, env=manager.environment)
-    manager.wait_for(STATUS="loading 1 of 1")
-    assert manager.hear(3.0) is None, "nothing has come nearer"
-    daemon.process.send_signal(signal.SIGTERM)
-    assert daemon.process.wait(LIMIT_S) == 0
-    manager.wait_for(STOPPING="1")
-    assert not any("READY" in word for word in manager.heard)
-
-
 def test_a_reload_is_over_for_the_service_manager_before_it_is_answered(
     start: Start, connect: Connect, manager: Manager
 ) -> None:
@@ -78,27 +61,3 @@ def test_a_reload_is_over_for_the_service_manager_before_it_is_answered(
     manager.wait_for(RELOADING="1")
     assert manager.wait_for(READY="1")["STATUS"] == "ready"
     assert peer.classify(DARK)["model"] == "m"
-
-
-@pytest.mark.slow
-def test_hangups_from_the_first_moment_on_do_no_harm(start: Start, connect: Connect, manager: Manager) -> None:
-    daemon = start('[policy]\ndefault = "single:xs"\n', ready=False, env=manager.environment)
-    while signal.SIGHUP not in caught(daemon):
-        assert daemon.process.poll() is None
-    over = threading.Event()
-
-    def hang_up() -> None:
-        while not over.is_set():
-            daemon.process.send_signal(signal.SIGHUP)
-            over.wait(0.005)
-
-    nuisance = threading.Thread(target=hang_up)
-    nuisance.start()
-    try:
-        wait_until_ready(daemon)
-        manager.wait_for(RELOADING="1")
-    finally:
-        over.set()
-        nuisance.join(LIMIT_S)
-    assert connect(daemon).classify(DARK)["type"] == "answer"
-    assert daemon.stop() == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -42,16 +41,6 @@ def greeted(daemon: Daemon) -> Iterator[socket.socket]:
         yield peer
 
 
-def said(peer: socket.socket, word: bytes, count: int = 1) -> bytes:
-    """Read on until the daemon has said this so often, and return all that it said."""
-    found = b""
-    while found.count(word) < count:
-        more = peer.recv(1_000_000)
-        assert more, "it was hung up on"
-        found += more
-    return found
-
-
 @pytest.mark.slow
 def test_peers_that_send_fast_never_read_and_hang_up_do_no_harm(daemon: Daemon) -> None:
     before_mb = held(daemon.process.pid).resident_mb
@@ -66,29 +55,6 @@ def test_peers_that_send_fast_never_read_and_hang_up_do_no_harm(daemon: Daemon) 
         with jetsel.Client(daemon.endpoint) as client:
             assert client.classify(drawn()).label
     until(lambda: held(daemon.process.pid).resident_mb < before_mb + PEERS_MB + 50)
-
-
-@pytest.mark.slow
-def test_peers_that_write_commands_without_end_stop_nobody(daemon: Daemon) -> None:
-    is_over = threading.Event()
-    written = []
-
-    def flood() -> None:
-        with greeted(daemon) as peer:
-            while not is_over.is_set():
-                written.append(peer.send(b"\x04\x00" * 30_000))
-
-    floods = [threading.Thread(target=flood, daemon=True) for _ in range(3)]
-    for each in floods:
-        each.start()
-    with jetsel.Client(daemon.endpoint, timeout_ms=1e3 * LIMIT_S) as client:
-        for _ in range(100):
-            assert client.status().state == "ready"
-        assert client.classify(drawn()).label
-    is_over.set()
-    for each in floods:
-        each.join(LIMIT_S)
-    assert sum(written) > MEGABYTE, "as long as they were answered"
 
 
 def test_300_half_open_connections_stop_nobody_and_leave_nothing(daemon: Daemon) -> None:

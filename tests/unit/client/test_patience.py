@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.client.patience import FIRST_PAUSE_S, LONGEST_PAUSE_S, MOST_LOSSES, CrowdedError, Patience
-from jetsel.errors import BadImageError, BusyError, DeadlineError, LoadingError, NoDaemonError, NoReplyError
+from jetsel.client.patience import FIRST_PAUSE_S, LONGEST_PAUSE_S, MOST_LOSSES, Patience
+from jetsel.errors import BusyError, LoadingError, NoDaemonError, NoReplyError
 
 
 def test_pauses_double_up_to_the_longest_and_none_is_under_half_of_its_own() -> None:
@@ -15,11 +15,6 @@ def test_pauses_double_up_to_the_longest_and_none_is_under_half_of_its_own() -> 
         pause_s = patience.pause_s(BusyError("full"))
         assert pause_s is not None
         assert expected / 2 <= pause_s <= expected
-
-
-@pytest.mark.parametrize("error", [BadImageError("no"), DeadlineError("late")])
-def test_what_does_not_say_retry_is_final(error: Exception) -> None:
-    assert Patience(1e6).pause_s(error) is None  # type: ignore[arg-type]
 
 
 def test_nobody_there_from_the_start_is_final_and_later_it_is_a_restart() -> None:
@@ -34,12 +29,6 @@ def test_a_connection_that_is_lost_again_and_again_is_final() -> None:
     for _ in range(MOST_LOSSES):
         assert patience.pause_s(NoReplyError("lost")) is not None
     assert patience.pause_s(NoReplyError("lost")) is None
-
-
-def test_who_is_not_let_in_has_lost_nothing() -> None:
-    patience = Patience(1e6)
-    for _ in range(10 * MOST_LOSSES):
-        assert patience.pause_s(CrowdedError("full")) is not None
 
 
 @pytest.mark.parametrize("patience", [Patience(FIRST_PAUSE_S * 0.49e3), Patience(1e6, FIRST_PAUSE_S * 0.49e3)])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from jetsel.client.photograph import Channels, Payload, payload_of
+from jetsel.client.photograph import Channels, payload_of
 from jetsel.errors import BadImageError, ImageTooLargeError
 from jetsel.wire import Pixels
 
@@ -103,22 +101,3 @@ def test_past_the_limit_nothing_is_sent(tmp_path: Path, kind: str) -> None:
     assert len(taken(image(1000), max_image_mb=0.001)[0]) == 1000
     with pytest.raises(ImageTooLargeError, match="max_image_mb"):
         taken(image(1001), max_image_mb=0.001)
-
-
-def test_a_pipe_is_read_to_its_end_and_no_further_than_the_limit(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    assert through(pipe, b"x" * 100_000, 0.1) == b"x" * 100_000
-    with pytest.raises(ImageTooLargeError):
-        through(pipe, b"x" * 100_001, 0.1)
-
-
-def through(pipe: Path, data: bytes, max_image_mb: float) -> bytes:
-    """Write to a pipe from a thread while it is read as an image."""
-    writer = threading.Thread(target=lambda: pipe.write_bytes(data))
-    writer.start()
-    try:
-        payload: Payload = payload_of(pipe, "bgr", max_image_mb)
-        return bytes(payload.data)
-    finally:
-        writer.join(10)
