@@ -12,20 +12,19 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from random import Random
 from statistics import median
 
 from jetsel.config import Power
 from jetsel.power.integration import STALE_S, Sample, above_idle
 from jetsel.power.sampler import SLOWEST_S, Sampler
+from tests.data.sysfs_trees import tree
 
 IDLE_W, BUSY_W = 3.0, 8.0
 STEP_W = 19.0 * 40e-6 / 5e-3
 RATES_HZ = 20.0, 1000.0
 WINDOWS_S = 2.0, 5.0, 20.0
 RIPPLE_W = 0.1  # from one value of the sensor to the next, as real boards have it: its standard deviation
-BOARD = Path(__file__).parents[1] / "tests/data/sysfs/jetson-tx2"
 
 Energy = Callable[[float], float]
 """Joules from the beginning until a time in seconds."""
@@ -134,7 +133,7 @@ def figures(found: list[float | None]) -> tuple[str, str, str]:
 
 def cost(rate_hz: float, seconds: float) -> float:
     """Return what a sampler takes of one core at this rate, over a copy of a board's files."""
-    sampler = Sampler(Power(sysfs=str(BOARD), rate_hz=rate_hz))
+    sampler = Sampler(Power(sysfs=str(tree("jetson-tx2")), rate_hz=rate_hz))
     try:
         sampler.ready(60.0)
         began_s, cpu_s = time.monotonic(), time.process_time()

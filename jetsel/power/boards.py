@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from jetsel.power.sensors import sysfs
+from jetsel.power import sysfs
 
 _IN_WHEEL = Path(__file__).parent / "boards_data"
 _IN_CHECKOUT = Path(__file__).parents[2] / "calibration" / "boards"
@@ -54,7 +54,7 @@ def recognise(root: Path, rails: Collection[str]) -> Board | None:
     words = set(re.split(r"[\0,+\s]+", sysfs.text(tree / "compatible").lower()))
     alike = [board for board in boards().values() if any(_names(key, words) for key in board.compatible)]
     if not alike:
-        model = sysfs.text(tree / "model").strip("\0 \n")
+        model = sysfs.text(tree / "model")
         alike = [board for board in boards().values() if model.startswith(tuple(board.models))]
     fitting = [board for board in alike if set(board.with_rails) <= set(rails)]
     return max(fitting, key=lambda board: len(board.with_rails), default=None)

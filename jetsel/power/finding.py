@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
 from jetsel.errors import ConfigError, PowerError
 from jetsel.power.boards import Board, boards, no_such_board, recognise
-from jetsel.power.sensors import ina238, ina3221, nvml, rapl, sysfs, trace
-from jetsel.power.sensors.rail import Dropped, Rail, RailError
-from jetsel.power.sensors.sensed import Sensed
+from jetsel.power.sensors import ina238, ina3221, nvml, rapl, trace
+from jetsel.power.sensors.rail import Dropped, Rail, RailError, Sensed
 from jetsel.power.settings import Settings
+from jetsel.power.sysfs import root_of
 from jetsel.power.total import choose
-
-_TIMED_READS = 3
 
 
 @dataclass(frozen=True)
@@ -25,8 +20,7 @@ class Found:
     """Every rail that can be read, with its files open until `close`.
 
     board: None where it was not recognised. total: the rails whose sum is the board's total, () where there is none,
-    and then `reason` says why and names the repair; else it is None. read_us: how long a reading of each rail took, by
-    its name, in microseconds.
+    and then `reason` says why and names the repair; else it is None.
     """
 
     board: Board | None
@@ -34,7 +28,6 @@ class Found:
     total: tuple[Rail, ...]
     dropped: tuple[Dropped, ...]
     reason: str | None
-    read_us: Mapping[str, float]
 
     @property
     def total_of(self) -> tuple[str, ...]:
@@ -52,11 +45,11 @@ def find(power: Settings) -> Found:
 
     Never raises: what a sensor or a file says or lacks, and what `check` would refuse, become reasons.
     """
-    root = sysfs.root_of(power.sysfs)
+    root = root_of(power.sysfs)
     try:
         sensed, recorded_on = _sense(power, root)
     except RailError as error:
-        return Found(None, (), (), (), f"power.replay: {error}", {})
+        return Found(None, (), (), (), f"power.replay: {error}")
     rails, dropped = _each_once(sensed)
     if power.replay is not None:
         board = boards().get(power.board or recorded_on or "")
@@ -66,7 +59,7 @@ def find(power: Settings) -> Found:
         board = recognise(root, {rail.name for rail in rails} | {each.name for each in dropped})
     names, reason = choose(power, board, sensed, [rail.name for rail in rails], dropped)
     total = tuple(rail for rail in rails if rail.name in names)
-    return Found(board, rails, total, dropped, reason, _timed(rails))
+    return Found(board, rails, total, dropped, reason)
 
 
 def find_some(power: Settings) -> Found:
@@ -140,15 +133,3 @@ def _each_once(sensed: Sensed) -> tuple[tuple[Rail, ...], tuple[Dropped, ...]]:
             why = f"{rail.where} has the name of {first.where}, which is read; another rail is named in [power] labels"
             again.append(Dropped(rail.name, why))
     return tuple(kept.values()), (*sensed.dropped, *again)
-
-
-def _timed(rails: Iterable[Rail]) -> dict[str, float]:
-    """How long a reading of each rail takes, the middle one of three, in microseconds."""
-    return {rail.name: median(_read_us(rail) for _ in range(_TIMED_READS)) for rail in rails}
-
-
-def _read_us(rail: Rail) -> float:
-    begin_ns = time.perf_counter_ns()
-    with suppress(RailError):
-        rail.read_uw()
-    return (time.perf_counter_ns() - begin_ns) / 1e3

@@ -14,7 +14,7 @@ from jetsel.power.machine import Facts
 
 REPAIR = "run `jetsel power calibrate`"
 FORMAT = 2
-"""1: measured while the sensors were read a thousand times a second, and with what that took, `sampler_w`."""
+"""1 had in it what a thousand readings a second took."""
 
 MAX_BYTES = 1 << 20
 """Past this a file is no measurement: one is under 10 KB."""
@@ -39,12 +39,6 @@ class Idle(Struct, frozen=True, kw_only=True):
     measured_at: str
     facts: Facts | None = None
     format: int = FORMAT
-
-
-class _Format1(Idle, frozen=True, kw_only=True):
-    """What the format before had beside it: power at 1,000 readings a second less that at ten; None: too little."""
-
-    sampler_w: float | None = None
 
 
 def save(idle: Idle, folder: Path) -> Path:
@@ -80,28 +74,16 @@ def load(folder: Path, board: str | None, power_mode: str | None, rails: tuple[s
     except OSError as fault:
         raise CalibrationError(f"{path}: {fault.strerror}: let this account read it, or {REPAIR}") from fault
     try:
-        idle = _read(data)
+        idle = msgspec.json.decode(data, type=Idle)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise CalibrationError(f"{path}: is no measurement of idle power ({fault}): {REPAIR}") from fault
     if idle.format != FORMAT:
         raise CalibrationError(f"{path}: has format {idle.format}, not {FORMAT}, which is read here: {REPAIR}")
-    if (idle.board, idle.power_mode) != (board, power_mode):
-        measured = _named(idle.board, idle.power_mode)
-        raise CalibrationError(f"{path}: was measured on {measured}, not on {_named(board, power_mode)}: {REPAIR}")
     if sorted(idle.rails) != sorted(rails):
         raise CalibrationError(
             f"{path}: was measured of {' + '.join(idle.rails)}, and the total is {' + '.join(rails)} now: {REPAIR}"
         )
     return idle
-
-
-def _read(data: bytes) -> Idle:
-    """Decode a file of this format or of the one before; raises msgspec.DecodeError."""
-    idle = msgspec.json.decode(data, type=Idle)
-    if idle.format != 1:
-        return idle
-    before = msgspec.json.decode(data, type=_Format1)
-    return msgspec.structs.replace(idle, mean_w=idle.mean_w - (before.sampler_w or 0.0), format=FORMAT)
 
 
 def file_name(board: str | None, power_mode: str | None) -> str:

@@ -6,9 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
-from statistics import fmean, stdev
-
-import numpy as np
+from statistics import fmean, linear_regression, stdev
 
 from jetsel.errors import CalibrationError, PowerError
 from jetsel.power.finding import find
@@ -16,13 +14,12 @@ from jetsel.power.idle import Idle
 from jetsel.power.integration import FEWEST, add_up, too_few
 from jetsel.power.place import Place, place
 from jetsel.power.rest import Rest
-from jetsel.power.sampler import Sampler
+from jetsel.power.sampler import READY_S, Sampler
 from jetsel.power.settings import Settings
 
-READY_S = 60.0  # a board reads Python from a slow card
 BLOCKS = 12  # of the whole time, each longer than power remembers what it was, so that their means are independent
-T_MEAN, T_SLOPE = 2.201, 2.228
-"""Student's t, 95 % on both sides, for 12 - 1 and 12 - 2 degrees of freedom."""
+T_MEAN = 2.201
+"""Student's t, 95 % on both sides, for 12 - 1 degrees of freedom."""
 Z = 1.96  # standard deviations of a normal distribution that hold 95 % of it on both sides
 LARGEST_DRIFT = 0.05  # of the mean over the whole measurement: past that the machine was not at rest
 AGAIN = "leave the machine alone and run `jetsel power calibrate` again"
@@ -63,9 +60,9 @@ def measure(
     step_w: between two values that the sensor can tell apart. wait: sleeps. Raises CalibrationError with the repair: no
     samples, a machine that was busy, power that drifted.
     """
-    means_w, middles_min, samples, new_values = [], [], 0, 0
+    means_w, samples, new_values = [], 0, 0
     _refuse(busy())
-    first_ns = begin_ns = sampler.now()
+    begin_ns = sampler.now()
     for _ in range(BLOCKS):
         wait(seconds / BLOCKS)
         end_ns = sampler.now()
@@ -73,21 +70,23 @@ def measure(
         whole = add_up(block, sampler.stale_after_s)
         _refuse(sampler.reason)
         _refuse(busy())
-        if whole.mean_w is None or whole.known_s < whole.length_s - 1e-9:
+        if whole.mean_w is None or not whole.is_whole:
             raise CalibrationError(
                 "idle power was not measured: power could not be read all the time: see `jetsel power`"
             )
         means_w.append(whole.mean_w)
-        middles_min.append((begin_ns + end_ns - 2 * first_ns) / 120e9)
         samples, new_values, begin_ns = samples + len(block) - 1, new_values + whole.new_values, end_ns
     if new_values < FEWEST:
         raise CalibrationError(f"idle power was not measured: {too_few(new_values, seconds)}: measure for longer")
     mean_w = fmean(means_w)
+    drift_w_per_min = linear_regression(range(BLOCKS), means_w).slope * BLOCKS / (seconds / 60)
+    if abs(drift_w_per_min) * seconds / 60 > LARGEST_DRIFT * mean_w:
+        _refuse(f"it drifted by {drift_w_per_min:+.2g} W/min around {mean_w:.3g} W: wait until the board has settled")
     return Idle(
         mean_w=mean_w,
         # All of a quiet board's samples are off by the same part of a step.
         half_width_w=math.hypot(T_MEAN * stdev(means_w) / math.sqrt(BLOCKS), Z * step_w / math.sqrt(12)),
-        drift_w_per_min=_drift(means_w, middles_min, seconds / 60),
+        drift_w_per_min=drift_w_per_min,
         samples=samples,
         seconds=seconds,
         rails=sampler.total_of,
@@ -96,21 +95,6 @@ def measure(
         measured_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         facts=here.facts,
     )
-
-
-def _drift(means_w: list[float], middles_min: list[float], minutes: float) -> float:
-    """Return the slope of the blocks' means by least squares, W/min; raises CalibrationError where it is too steep."""
-    at = np.array(middles_min) - fmean(middles_min)
-    power_w = np.array(means_w) - fmean(means_w)
-    spread = float(np.sum(at**2))
-    slope = float(np.sum(at * power_w)) / spread
-    half_width = T_SLOPE * math.sqrt(float(np.sum((power_w - slope * at) ** 2)) / (BLOCKS - 2) / spread)
-    if abs(slope) * minutes > LARGEST_DRIFT * fmean(means_w) and abs(slope) > half_width:
-        raise CalibrationError(
-            f"idle power was not measured: it drifted by {slope:+.2g} W/min around {fmean(means_w):.3g} W: wait until "
-            f"the board has settled, {AGAIN}"
-        )
-    return slope
 
 
 def _refuse(reason: str | None) -> None:

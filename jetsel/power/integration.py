@@ -53,6 +53,11 @@ class Sum(NamedTuple):
         """The mean power while it was known, None where it never was."""
         return self.energy_j / self.known_s if self.known_s > 0 else None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether power was known all the time."""
+        return self.known_s >= self.length_s - 1e-9
+
 
 def stale_s(rate_hz: float) -> float:
     """Return how far samples may be apart, at this rate of sampling, for the power between them to be known."""
@@ -86,7 +91,7 @@ def above_idle(samples: list[Sample], idle_w: float, stale_after_s: float) -> Re
     whole = add_up(samples, stale_after_s)
     if whole.length_s <= 0 or any(math.isnan(sample.power_w) for sample in samples):
         return Reading(None, NO_READING, whole.new_values)
-    if whole.known_s < whole.length_s - 1e-9:
+    if not whole.is_whole:
         return Reading(None, f"{whole.length_s - whole.known_s:.2g} s of the window were not sampled", whole.new_values)
     if whole.new_values < FEWEST:
         return Reading(None, too_few(whole.new_values, whole.length_s), whole.new_values)

@@ -14,10 +14,8 @@ from jetsel.power.idle import Idle, load
 from jetsel.power.integration import Reading, above_idle
 from jetsel.power.machine import differences
 from jetsel.power.place import place
-from jetsel.power.sampler import Sampler
+from jetsel.power.sampler import READY_S, Sampler
 from jetsel.power.settings import Settings
-
-READY_S = 60.0  # a board reads Python from a slow card
 
 
 class Meter(Protocol):

@@ -24,9 +24,9 @@ SLOWEST_S = 1.0
 860 ms for the mean of 1,024 conversions of 140 us of each of six (TI SBOS576); NVIDIA's setting gives 430 ms."""
 
 PATIENCE = 3  # failures in a row before the rails are looked for again: a driver that was bound anew has other paths
-LOOK_AGAIN_S, LONGEST_PAUSE_S = 1.0, 30.0
-QUIET_S = 10.0  # between two lines that the sensors are gone, or back
+LOOK_AGAIN_S = 10.0
 RATE_OVER_S = 10.0
+READY_S = 60.0  # a board reads Python from a slow card
 
 
 class Sampler:
@@ -48,11 +48,10 @@ class Sampler:
         self._settings = settings
         self._samples: deque[Sample] = deque(maxlen=math.ceil(KEPT_S * settings.rate_hz))
         self._lock = threading.Lock()  # of the rails and what is noted of them
-        self._found: Found | None = None
+        self._found: Found | None = None  # None: no total can be read
         self._last: list[int] = []  # what each rail of the total said, to see which values are new
         self._new_ns = 0
         self._failures = 0
-        self._said: tuple[str | None, float] = (None, -math.inf)  # the reason that was logged last, and when
         self._looked = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
@@ -70,9 +69,7 @@ class Sampler:
     def now(self) -> int:
         """Take a sample at once, where there is a sensor; return its time, of time.monotonic_ns()."""
         with self._lock:
-            if self._found is None or not self._found.total:
-                return time.monotonic_ns()
-            return self._read(self._found)
+            return time.monotonic_ns() if self._found is None else self._read(self._found)
 
     def between(self, begin_ns: int, end_ns: int) -> list[Sample]:
         """Return the samples from one time to another, both included, in their order; those of 2 minutes are kept."""
@@ -111,35 +108,37 @@ class Sampler:
         rate_hz = self._settings.rate_hz
         self._look()
         self._looked.set()
-        if self.reason is None:
-            told = event("sampler-started", rail=self.total_of, rate_hz=rate_hz)
-            log.info("power is read %g times a second: %s", rate_hz, " + ".join(self.total_of), extra=told)
-        began_s, period = time.monotonic(), 0
+        looked_s = began_s = time.monotonic()
+        period = 0
         while not self._stopping.wait(max(0.0, began_s + (period + random.random()) / rate_hz - time.monotonic())):
-            self._tell()
-            if self._found is None or self._failures >= PATIENCE:
-                pause_s = min(LOOK_AGAIN_S * 2.0 ** max(self._failures - PATIENCE, 0), LONGEST_PAUSE_S)
-                if not self._stopping.wait(pause_s):
-                    self._look()
+            if self._found is None and time.monotonic() - looked_s >= LOOK_AGAIN_S:
+                self._look()
+                looked_s = time.monotonic()
             self.now()
             period = max(period + 1, int((time.monotonic() - began_s) * rate_hz))  # what was missed is not made up
 
     def _look(self) -> None:
-        """Look for the rails of the total; where there are none, say why. After a failure a reading must show them."""
+        """Look for the rails of the total; where there are none, say why."""
         found = find(self._settings)
+        if not found.total:
+            found.close()
         with self._lock:
-            before, self._found = self._found, found if found.total else None
-            if before is not None:
-                before.close()
             self.dropped = found.dropped
             if not found.total:
-                found.close()
-                self._failures = max(self._failures, PATIENCE - 1) + 1
-                self.reason = found.reason
-            else:
-                self.board = None if found.board is None else found.board.name
-                self.total_of = found.total_of
-                self.reason = self.reason if self._failures else None
+                self._lost(str(found.reason))
+                return
+            self._found, self._failures = found, 0
+            self.board = None if found.board is None else found.board.name
+            self.total_of = found.total_of
+            self.reason = None
+        told = event("power-found", rail=self.total_of, rate_hz=self._settings.rate_hz)
+        log.info("power is read %g times a second: %s", self._settings.rate_hz, " + ".join(self.total_of), extra=told)
+
+    def _lost(self, reason: str) -> None:
+        """Note that nothing is read any more, and log it where it was read before, or nobody looked."""
+        if self._found is not None or not self._looked.is_set():
+            log.warning("power is not measured: %s", reason, extra=event("power-lost"))
+        self._found, self.reason = None, reason
 
     def _read(self, found: Found) -> int:
         """Read the rails once and keep the sample."""
@@ -147,7 +146,7 @@ class Sampler:
         try:
             values = [rail.read_uw() if rail.read_uj is None else rail.read_uj() for rail in found.total]
         except RailError as error:
-            return self._failed(begin_ns, str(error))
+            return self._failed(found, begin_ns, str(error))
         time_ns = (begin_ns + time.monotonic_ns()) >> 1
         counts = [rail.read_uj is not None for rail in found.total]
         power_w = sum(value for value, is_count in zip(values, counts, strict=True) if not is_count) * 1e-6
@@ -158,26 +157,13 @@ class Sampler:
         if not self._samples or time_ns > self._samples[-1].time_ns:
             self._samples.append(Sample(time_ns, power_w, counted_j, is_new))
         self._failures = 0
-        self.reason = None
         return self._samples[-1].time_ns
 
-    def _failed(self, time_ns: int, reason: str) -> int:
+    def _failed(self, found: Found, time_ns: int, reason: str) -> int:
         self._failures += 1
         self._last = []
         self._samples.append(Sample(time_ns, math.nan))
         if self._failures >= PATIENCE:
-            self.reason = reason
+            found.close()
+            self._lost(reason)
         return time_ns
-
-    def _tell(self) -> None:
-        """Log that power is measured no more, or again: at most once in QUIET_S, and what holds in the end."""
-        said, said_s = self._said
-        now_s = time.monotonic()
-        if self.reason == said or now_s - said_s < QUIET_S:
-            return
-        self._said = self.reason, now_s
-        if self.reason is not None:
-            log.warning("power is not measured: %s", self.reason, extra=event("power-lost"))
-        else:
-            rails = " + ".join(self.total_of)
-            log.warning("power is measured again: %s", rails, extra=event("power-found", rail=self.total_of))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from jetsel.power.boards import Board, no_such_board
-from jetsel.power.sensors.rail import Dropped
-from jetsel.power.sensors.sensed import Sensed
+from jetsel.power.sensors.rail import Dropped, Sensed
 from jetsel.power.settings import Settings
 
 WHOLE_INPUTS = ("VIN", "VDD_IN", "POM_5V_IN")

@@ -11,13 +11,14 @@ import csv
 import io
 import math
 import time
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from jetsel import __version__, store
 from jetsel.power.sensors.rail import Rail, RailError
@@ -40,21 +41,21 @@ class _Header(msgspec.Struct, frozen=True):
 class Trace:
     """A trace in memory.
 
-    times_s: n instants, each after the one before. watts: a column of n for each rail, NaN where it was not read.
+    times_s: (n,) instants, each after the one before. watts: (n, rails), NaN where a rail was not read.
     """
 
     board: str | None
     rails: tuple[str, ...]
     total_of: tuple[str, ...]
     resolution_w: tuple[float | None, ...]
-    times_s: array[float]
-    watts: tuple[array[float], ...]
+    times_s: NDArray[np.float64]
+    watts: NDArray[np.float64]
 
     @property
     def length_s(self) -> float:
         """How long it plays before it begins again: the last row holds for as long as a row does in the mean."""
         rows = len(self.times_s)
-        return (self.times_s[-1] - self.times_s[0]) * rows / (rows - 1) if rows > 1 else 1.0
+        return float(self.times_s[-1] - self.times_s[0]) * rows / (rows - 1) if rows > 1 else 1.0
 
 
 class Writer:
@@ -106,29 +107,22 @@ def read(path: Path) -> Trace:
     header = _header(path, lines[0])
     if lines[1:2] != [_row([_TIME, *header.rails])]:
         raise RailError(f"{path}: line 2: the columns are not {_TIME} and the rails of the first line")
-    columns = [array("d") for _ in (_TIME, *header.rails)]
+    rows: list[list[float]] = []
     for number, line in enumerate(lines[2:-1], start=3):  # what follows the last line end was cut short
         try:
             row = [float(cell) if cell else math.nan for cell in line.split(",")]  # numbers alone: nothing is quoted
         except ValueError as error:
             raise RailError(f"{path}: line {number}: {error}") from None
-        if (wrong := _wrong(row, columns)) is not None:
-            raise RailError(f"{path}: line {number}: {wrong}")
-        for column, value in zip(columns, row, strict=True):
-            column.append(value)
-    if not columns[0]:
+        if len(row) != 1 + len(header.rails):
+            raise RailError(f"{path}: line {number}: {len(row)} cells for {1 + len(header.rails)} columns")
+        if not (rows[-1][0] if rows else -math.inf) < row[0] < math.inf:
+            raise RailError(f"{path}: line {number}: its time is not after the row before it")
+        rows.append(row)
+    if not rows:
         raise RailError(f"{path}: it has no rows; record again")
+    table = np.array(rows)
     names = tuple(header.rails), tuple(header.total_of)
-    return Trace(header.board, *names, tuple(header.resolution_w), columns[0], tuple(columns[1:]))
-
-
-def _wrong(row: Sequence[float], columns: Sequence[array[float]]) -> str | None:
-    """Return what is wrong with a row that follows what `columns` hold, None where nothing is."""
-    if len(row) != len(columns):
-        return f"{len(row)} cells for {len(columns)} columns"
-    if not math.isfinite(row[0]) or (columns[0] and row[0] <= columns[0][-1]):
-        return "its time is not after the row before it"
-    return "a power is infinite" if any(math.isinf(value) for value in row) else None
+    return Trace(header.board, *names, tuple(header.resolution_w), table[:, 0], table[:, 1:])
 
 
 def _watts(rail: Rail) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from jetsel.config import Power
 from jetsel.power.idle import Idle, save
 from jetsel.power.machine import Facts
 from jetsel.power.place import place
-from tests.data.sysfs_trees import SYSFS
+from tests.data.sysfs_trees import write
 from tests.system.daemons import Peer
 from tests.waiting import until
 
@@ -25,7 +24,7 @@ class Board:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.sysfs = Path(shutil.copytree(SYSFS / "jetson-tx2", root / "sys", symlinks=True))
+        self.sysfs = write("jetson-tx2", root / "sys")
         (self._power,) = self.sysfs.glob("devices/3160000.i2c/i2c-0/0-0041/iio:device*/in_power0_input")
         (root / "etc").mkdir()
         (root / "etc/nvpmodel.conf").write_text(MODES)

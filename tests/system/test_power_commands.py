@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.data.sysfs_trees import SYSFS
+from tests.data.sysfs_trees import tree
 from tests.system.command import COMMAND, jetsel
 from tests.unit.power.trees import copied
 from tests.waiting import until
 
-TX2 = SYSFS / "jetson-tx2"
+TX2 = tree("jetson-tx2")
 VDD_IN = "in_power0_input"  # of 0-0041 on a TX2, in milliwatts
 
 
@@ -46,13 +46,13 @@ def test_json_goes_on_until_it_is_interrupted() -> None:
 
 
 def test_in_a_terminal_every_rail_has_a_sparkline_that_follows_its_power(tmp_path: Path) -> None:
-    tree = copied("jetson-tx2", tmp_path)
+    sysfs = copied("jetson-tx2", tmp_path)
     (power_file,) = (
-        file for file in tree.rglob(VDD_IN) if (file.parent / "rail_name_0").read_text().strip() == "VDD_IN"
+        file for file in sysfs.rglob(VDD_IN) if (file.parent / "rail_name_0").read_text().strip() == "VDD_IN"
     )
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160", "LINES": "40"}
-    command = [*COMMAND, "power", "--every-s", "0.05", "--sysfs", str(tree)]
+    command = [*COMMAND, "power", "--every-s", "0.05", "--sysfs", str(sysfs)]
     process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.STDOUT, env=environment)
     os.close(theirs)
     try:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jetsel.power.machine import Machine
-from jetsel.power.machine.files import read_text
+from jetsel.power.sysfs import text
 
 OTHERS_SHARE = 0.05  # of all cores; an idle desktop or board takes 1 to 3 %
 STOLEN_SHARE = 0.02  # of all cores, by the hypervisor
@@ -77,7 +77,7 @@ def _processor_ticks(root: Path) -> tuple[int, int, int] | None:
 
     proc(5): user, nice, system, idle, iowait, irq, softirq, steal, ...
     """
-    lines = (read_text(root / "proc/stat") or "").splitlines()
+    lines = text(root / "proc/stat").splitlines()
     total = lines[0].split()[1:] if lines else []
     if len(total) < 8:
         return None

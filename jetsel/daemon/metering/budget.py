@@ -16,74 +16,62 @@ EASE_BELOW = 0.9
 """Share of the budget below which a step back may be taken: a step would otherwise undo itself at once."""
 
 EASE_S = 20.0
-"""How long the mean must have stayed below that: twice its time constant, so what was above has faded to 14 %."""
+"""Least time between a step and one back: twice the time constant, so what was before the step has faded to 14 %."""
 
 
 class Budget:
     """The running mean, and the level that it led to: how many of the most expensive models are left out.
 
-    Time is passed in. One thread calls `look`; any thread may read, or set `limit_w` (None: no budget, level 0).
+    limit_w: None where there is no budget, and then the level is 0. most: the highest level there is, that at which
+    only the cheapest model is left. Time is passed in. One thread calls `look`; any thread may read, or `set`.
     """
 
     def __init__(self, limit_w: float | None, most: int) -> None:
-        """Begin at level 0. most: the highest level there is, that at which only the cheapest model is left."""
+        """Begin at level 0."""
         self.limit_w = limit_w
-        self.most = most
         self.mean_w: float | None = None
         self.level = 0
-        self._looked_s: float | None = None
+        self._most = most
+        self._looked_s = 0.0
         self._stepped_s = 0.0
-        self._low_since_s: float | None = None
+
+    def set(self, limit_w: float | None, most: int) -> None:
+        """Hold this budget from now on, with so many levels."""
+        self.limit_w, self._most = limit_w, most
+        self.level = 0 if limit_w is None else min(self.level, most)
 
     def look(self, now_s: float, power_w: float | None) -> int:
         """Take in the mean power since the last look, None where it is not known; return the step: -1, 0 or 1.
 
         Where it is not known, the mean and the level stay as they are.
         """
-        before = self.level
-        if power_w is not None:
-            self._take_in(now_s, power_w)
-        self.level = self._wanted(now_s, is_new=power_w is not None)
-        if self.level != before:
-            self._stepped_s, self._low_since_s = now_s, None
-        return self.level - before
+        if power_w is None:
+            return 0
+        if self.mean_w is None:
+            self.mean_w, self._stepped_s = power_w, now_s
+        else:
+            self.mean_w += (power_w - self.mean_w) * (1 - math.exp((self._looked_s - now_s) / MEAN_OVER_S))
+        self._looked_s = now_s
+        step = self._step(now_s - self._stepped_s, self.mean_w)
+        if step:
+            self.level, self._stepped_s = self.level + step, now_s
+        return step
 
     @property
     def state(self) -> str:
         """What the budget does now, in words."""
-        if self.limit_w is None:
-            return "there is no budget"
-        if self.mean_w is None:
-            return "nothing is left out: no power has been measured yet"
+        if self.limit_w is None or self.mean_w is None:
+            return "no power has been measured yet" if self.limit_w is not None else "there is no budget"
         where = "above" if self.mean_w > self.limit_w else "within"
         if not self.level:
-            kept = ", and nothing cheaper is there" if not self.most and where == "above" else ""
-            return f"nothing is left out: {where} the budget{kept}"
+            return f"nothing is left out: {where} the budget"
         models = "most expensive model" if self.level == 1 else f"{self.level} most expensive models"
-        kept = "; nothing cheaper is left" if self.level == self.most and where == "above" else ""
-        return f"the {models} of each family run only where a request names them: {where} the budget{kept}"
+        return f"the {models} of each family run only where a request names them: {where} the budget"
 
-    def _take_in(self, now_s: float, power_w: float) -> None:
-        if self.mean_w is None or self._looked_s is None:
-            self.mean_w = power_w
-            self._stepped_s = now_s
-        else:
-            self.mean_w += (power_w - self.mean_w) * (1 - math.exp((self._looked_s - now_s) / MEAN_OVER_S))
-        self._looked_s = now_s
-
-    def _wanted(self, now_s: float, *, is_new: bool) -> int:
+    def _step(self, since_s: float, mean_w: float) -> int:
+        """Return where to go so long after the last step."""
         if self.limit_w is None:
             return 0
-        level = min(self.level, self.most)
-        if self.mean_w is None or not is_new:
-            return level
-        if self.mean_w > self.limit_w:
-            self._low_since_s = None
-            return min(level + 1, self.most) if now_s - self._stepped_s >= TIGHTEN_S else level
-        if self.mean_w >= EASE_BELOW * self.limit_w:
-            self._low_since_s = None
-        elif self._low_since_s is None:
-            self._low_since_s = now_s
-        elif now_s - self._low_since_s >= EASE_S:
-            return max(level - 1, 0)
-        return level
+        if mean_w > self.limit_w:
+            return int(self.level < self._most and since_s >= TIGHTEN_S)
+        return -int(self.level > 0 and mean_w < EASE_BELOW * self.limit_w and since_s >= EASE_S)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jetsel.policies.calibration import Calibration
-from jetsel.wire import Answer, Criterion, ModelEnergy, PolicyEnergy, Ran
+from jetsel.wire import Answer, ModelEnergy, PolicyEnergy, Ran
 
 NO_CALIBRATION = "the family has no calibration: make one with `jetsel calibrate` where power is measured"
+NOT_SAVED = "no answer's energy is known, or no calibration says which model is best"
 
 
 def estimated_mj(ran: Sequence[Ran], chose: bool, calibration: Calibration | None) -> float | str:
@@ -31,17 +32,32 @@ def estimated_mj(ran: Sequence[Ran], chose: bool, calibration: Calibration | Non
 
 @dataclass
 class _Spent:
-    """A sum over photographs; known: of how many of them the energy is known."""
+    """A sum over photographs; known: of how many of them the energy is known.
+
+    saved_j: what always using the best single model would have taken more, None where that is not known of any.
+    """
 
     count: int = 0
     known: int = 0
     joules: float = 0.0
+    saved_j: float | None = None
 
-    def add(self, energy_mj: float | None) -> None:
+    def add(self, energy_mj: float | None, best_mj: float | None = None) -> None:
         self.count += 1
-        if energy_mj is not None:
-            self.known += 1
-            self.joules += energy_mj * 1e-3
+        if energy_mj is None:
+            return
+        self.known += 1
+        self.joules += energy_mj * 1e-3
+        if best_mj is not None:
+            self.saved_j = (self.saved_j or 0.0) + (best_mj - energy_mj) * 1e-3
+
+    @property
+    def known_j(self) -> float | None:
+        return self.joules if self.known else None
+
+    @property
+    def mean_mj(self) -> float | None:
+        return self.joules / self.known * 1e3 if self.known else None
 
 
 class Estimates:
@@ -50,22 +66,24 @@ class Estimates:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._models: dict[tuple[str, str], _Spent] = {}
-        self._policies: dict[tuple[str, str], dict[Criterion, _Spent]] = {}
+        self._policies: dict[tuple[str, str], _Spent] = {}
         self._all = _Spent()
         self._chooser = _Spent()
 
-    def add(self, answer: Answer, chose: bool, calibration: Calibration | None) -> None:
-        """Take in an answer that was given. chose: whether features were read for it."""
-        is_known = answer.energy_mj is not None and calibration is not None
-        of_model = calibration.energies_mj if is_known and calibration is not None else {}
+    def add(self, answer: Answer, chose: bool, calibration: Calibration | None, best_mj: float | None) -> None:
+        """Take in an answer that was given.
+
+        chose: whether features were read for it. best_mj: the energy of the best single model, None if not known.
+        """
+        made = calibration if answer.energy_mj is not None else None
+        of_model = made.energies_mj if made is not None else {}
         with self._lock:
             self._all.add(answer.energy_mj)
             for run in answer.ran:
                 self._models.setdefault((answer.family, run.model), _Spent()).add(of_model.get(run.model))
             if chose:
-                self._chooser.add(calibration.chooser_energy_mj or 0.0 if is_known and calibration else None)
-            by_criterion = self._policies.setdefault((answer.family, answer.policy), {})
-            by_criterion.setdefault(answer.criterion, _Spent()).add(answer.energy_mj)
+                self._chooser.add(None if made is None else made.chooser_energy_mj or 0.0)
+            self._policies.setdefault((answer.family, answer.policy), _Spent()).add(answer.energy_mj, best_mj)
 
     def totals(self) -> tuple[float, int, int]:
         """Return the joules of all answers, how many there are, and how many of them have no estimate."""
@@ -74,7 +92,7 @@ class Estimates:
 
     def chooser_j(self) -> float | None:
         """Return what choosing took, None where none of it is known."""
-        return _joules(self._chooser)
+        return self._chooser.known_j
 
     def chooser_share(self) -> float | None:
         """Return what choosing took over all that choosing and models took (Taylor et al., section 5.5)."""
@@ -85,56 +103,32 @@ class Estimates:
         """Return what each model took that has run for an answer."""
         with self._lock:
             return [
-                ModelEnergy(family, model, spent.count, _joules(spent), _mean_mj(spent))
+                ModelEnergy(family, model, spent.count, spent.known_j, spent.mean_mj)
                 for (family, model), spent in self._models.items()
             ]
 
-    def policies(self, calibrations: Mapping[str, Calibration | None]) -> list[PolicyEnergy]:
-        """Return what the answers of each policy took. calibrations: of each family."""
+    def policies(self) -> list[PolicyEnergy]:
+        """Return what the answers of each policy took."""
         with self._lock:
             return [
-                _policy(family, policy, spent, calibrations.get(family))
+                PolicyEnergy(
+                    family,
+                    policy,
+                    spent.count,
+                    spent.known_j,
+                    spent.mean_mj,
+                    spent.saved_j,
+                    NOT_SAVED if spent.saved_j is None else None,
+                )
                 for (family, policy), spent in self._policies.items()
             ]
 
 
-def best_single(calibration: Calibration, criterion: Criterion) -> str:
-    """Return the model that was right most often on the calibration photographs, of equals the cheapest."""
+def best_mj(calibration: Calibration) -> dict[str, float | None]:
+    """Return by criterion the energy of the best single model.
+
+    That is the one that was right most often on the calibration photographs, of equals the cheapest.
+    """
     models = tuple(calibration.model_sha256)
-    return models[int(calibration.right[criterion].mean(axis=0).argmax())]
-
-
-def _policy(
-    family: str, policy: str, spent: Mapping[Criterion, _Spent], calibration: Calibration | None
-) -> PolicyEnergy:
-    whole = _Spent(
-        sum(one.count for one in spent.values()),
-        sum(one.known for one in spent.values()),
-        sum(one.joules for one in spent.values()),
-    )
-    saved = _saved_j(spent, calibration)
-    saved_j, reason = (None, saved) if isinstance(saved, str) else (saved, None)
-    return PolicyEnergy(family, policy, whole.count, _joules(whole), _mean_mj(whole), saved_j, reason)
-
-
-def _saved_j(spent: Mapping[Criterion, _Spent], calibration: Calibration | None) -> float | str:
-    """Return what the best single model would have taken more for the same answers, or why that is not known."""
-    if calibration is None:
-        return "without a calibration no model is known to be best"
-    if not any(one.known for one in spent.values()):
-        return "no answer's energy is known"
-    total_j = 0.0
-    for criterion, one in spent.items():
-        model = best_single(calibration, criterion)
-        if model not in calibration.energies_mj:
-            return f"the energy of {model}, the best single model, is not known"
-        total_j += one.known * calibration.energies_mj[model] * 1e-3 - one.joules
-    return total_j
-
-
-def _joules(spent: _Spent) -> float | None:
-    return spent.joules if spent.known else None
-
-
-def _mean_mj(spent: _Spent) -> float | None:
-    return spent.joules / spent.known * 1e3 if spent.known else None
+    best = {criterion: models[int(right.mean(axis=0).argmax())] for criterion, right in calibration.right.items()}
+    return {criterion: calibration.energies_mj.get(model) for criterion, model in best.items()}

@@ -6,19 +6,18 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 from jetsel.config import Power, power_folder
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.metering.budget import Budget
 from jetsel.daemon.metering.conditions import Conditions
-from jetsel.daemon.metering.estimates import Estimates, estimated_mj
+from jetsel.daemon.metering.estimates import Estimates, best_mj, estimated_mj
 from jetsel.errors import CalibrationError
 from jetsel.events import event
 from jetsel.policies import Policy
 from jetsel.policies.capped import capped
-from jetsel.power.idle import Idle, file_name, load
-from jetsel.power.integration import FEWEST, Sum
+from jetsel.power.idle import Idle, load
+from jetsel.power.integration import Sum
 from jetsel.power.machine import Facts, Machine, restored
 from jetsel.power.sampler import Sampler
 from jetsel.runtime import Flight
@@ -32,11 +31,11 @@ IDLE = "idle power"
 
 
 class Metering:
-    """Owned by the daemon for its life; a reload changes the budget, and reads the idle power again.
+    """Owned by the daemon for its life; a reload changes the budget.
 
     idle: what is deducted, None where it is not known for this board in its power mode of now, and then idle_reason
-    says why. above_idle: what was measured above idle power since the start, as long as that was known and
-    the board was as it was then.
+    says why. above_idle: what was measured above idle power since the start, as long as that was known and the board
+    was as it was then.
     """
 
     def __init__(self, power: Power) -> None:
@@ -49,12 +48,10 @@ class Metering:
         self.idle: Idle | None = None
         self.idle_reason: str | None = "the sensors are being looked for"
         self.above_idle = Sum()
-        self.served: Mapping[str, ServedFamily] = {}
         self._power = power
         self.sampler = None if power.sensor == "none" and power.replay is None else Sampler(power)
-        self._rails: tuple[str, ...] = ()  # of the total that idle power was read for
-        self._idle_file: tuple[Path, int, int] | None = None  # the one that was read last, as it was
         self._made_under: dict[str, Facts] = {}  # of the calibrations that tell, by how conditions name them
+        self._best_mj: dict[str, dict[str, float | None]] = {}
         self._seen_ns = time.monotonic_ns()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="power", daemon=True)
@@ -73,14 +70,12 @@ class Metering:
         self.machine.close()
 
     def serve(self, families: Mapping[str, ServedFamily], power: Power) -> None:
-        """Tell of these families from now on, under this configuration's budget; read the idle power again."""
-        self.served = families
-        self.budget.most = max(len(family.models) for family in families.values()) - 1
-        self.budget.limit_w = power.budget_w
+        """Tell of these families from now on, under this configuration's budget."""
+        self.budget.set(power.budget_w, max(len(family.models) for family in families.values()) - 1)
         calibrated = {name: family.in_use.calibration for name, family in families.items()}
         made_under = {name: restored(made.machine) for name, made in calibrated.items() if made is not None}
+        self._best_mj = {name: best_mj(made) for name, made in calibrated.items() if made is not None}
         self._made_under = {calibration_of(name): facts for name, facts in made_under.items() if facts is not None}
-        self._idle_file = None
 
     @property
     def reason(self) -> str | None:
@@ -99,7 +94,8 @@ class Metering:
 
     def answered(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:
         """Add up the energy of an answer that is given."""
-        self.estimates.add(answer, bool(policy.features), family.in_use.calibration)
+        best = self._best_mj.get(family.name, {}).get(answer.criterion)
+        self.estimates.add(answer, bool(policy.features), family.in_use.calibration, best)
 
     def out_of_conditions(self, family: str) -> list[str]:
         """Return how the board differs from what a family's energies and choices were measured under."""
@@ -137,36 +133,23 @@ class Metering:
             log.warning("power budget: level %d: %s", level, state, extra=told)
 
     def _read_idle(self, sampler: Sampler) -> None:
-        """Read what was measured on this board in its power mode of now, where its file is another than before.
-
-        Where there is none for this mode, what is in use stays: conditions tell that it is of another one.
-        """
+        """Read what was measured on this board in its power mode of now; log where that is another than before."""
         if not sampler.total_of:
             self.idle_reason = sampler.reason
             return
-        rails, board = sampler.total_of, sampler.board or self.facts.board.value
-        folder, mode = power_folder(self._power), self.facts.power_mode.value
-        path = folder / file_name(board, mode)
-        seen = _look_at(path)
-        if self._rails == rails and self._idle_file is not None and (seen == self._idle_file or seen[1] == 0):
-            return
-        self._rails, self._idle_file = rails, seen
-        before = self.idle
+        board, mode = sampler.board or self.facts.board.value, self.facts.power_mode.value
+        before = self.idle, self.idle_reason
         try:
-            self.idle, self.idle_reason = load(folder, board, mode, rails), None
+            self.idle, self.idle_reason = load(power_folder(self._power), board, mode, sampler.total_of), None
         except CalibrationError as error:
-            # Status carries it: which file that is, the log says, and doctor.
-            self.idle, self.idle_reason = None, str(error).removeprefix(f"{path}: ")
-            log.warning("energies are not measured: %s", error, extra=event("idle-power-refused", path=path))
-        if self.idle is not None and self.idle != before:
+            self.idle, self.idle_reason = None, str(error)
+        if (self.idle, self.idle_reason) == before:
+            return
+        if self.idle is None:
+            log.warning("energies are not measured: %s", self.idle_reason, extra=event("idle-power-refused"))
+        else:
             told = event("idle-power", mean_w=self.idle.mean_w)
             log.info("idle power is %.2f W, as measured at %s", self.idle.mean_w, self.idle.measured_at, extra=told)
-
-
-def measured_j(metering: Metering) -> float | None:
-    """Return the joules measured above idle since the start, None where the sensor had too few new values."""
-    found = metering.above_idle
-    return found.energy_j if found.new_values >= FEWEST else None
 
 
 def calibration_of(family: str) -> str:
@@ -181,12 +164,3 @@ def _more(before: Sum, passed: Sum, idle_w: float) -> Sum:
         before.length_s + passed.length_s,
         before.new_values + passed.new_values,
     )
-
-
-def _look_at(path: Path) -> tuple[Path, int, int]:
-    """Tell one state of a file from another; 0 and 0 where there is none to see."""
-    try:
-        found = path.stat()
-    except OSError:
-        return path, 0, 0
-    return path, found.st_ino, found.st_mtime_ns

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jetsel.daemon.metering.conditions import words
-from jetsel.daemon.metering.metering import Metering, measured_j
-from jetsel.power.machine import Facts
+from jetsel.daemon.metering.metering import Metering
+from jetsel.power.integration import FEWEST
 from jetsel.wire import BudgetStatus, DroppedRail, EstimatesJudged, PowerStatus
 
 
@@ -24,13 +24,13 @@ def power_status(metering: Metering) -> PowerStatus:
         out_of_conditions=words(metering.conditions.reasons),
         budget=budget_status(metering),
         models=estimates.models(),
-        policies=estimates.policies({name: family.in_use.calibration for name, family in metering.served.items()}),
+        policies=estimates.policies(),
         chooser_j=estimates.chooser_j(),
         chooser_share=estimates.chooser_share(),
         judged=_judged(metering),
         jetpack=facts.jetpack.value,
         gpu_load=facts.gpu_load.value,
-        temperatures_c=_temperatures_c(facts),
+        temperatures_c=facts.zones_c.value,
     )
 
 
@@ -43,14 +43,10 @@ def budget_status(metering: Metering) -> BudgetStatus | None:
 def _judged(metering: Metering) -> EstimatesJudged:
     """Return what the estimates add up to beside what was measured; a ratio where idle power's error leaves one."""
     estimated_j, answers, without = metering.estimates.totals()
-    found_j, seconds = measured_j(metering), metering.above_idle.known_s
-    half_j = None if found_j is None or metering.idle is None else metering.idle.half_width_w * seconds
-    is_told = found_j is not None and half_j is not None and found_j > half_j and estimated_j > 0
-    ratio = found_j / estimated_j if is_told and found_j is not None else None
-    return EstimatesJudged(found_j, half_j, seconds, estimated_j, answers, without, ratio)
-
-
-def _temperatures_c(facts: Facts) -> dict[str, float] | None:
-    """Return the zones that tell, None where none does."""
-    zones = facts.temperatures_c.value or {}
-    return {name: zone.value for name, zone in zones.items() if zone.value is not None} or None
+    above, idle = metering.above_idle, metering.idle
+    found_j = above.energy_j if above.new_values >= FEWEST else None
+    half_j = None if found_j is None or idle is None else idle.half_width_w * above.known_s
+    ratio = None
+    if found_j is not None and half_j is not None and found_j > half_j and estimated_j > 0:
+        ratio = found_j / estimated_j
+    return EstimatesJudged(found_j, half_j, above.known_s, estimated_j, answers, without, ratio)

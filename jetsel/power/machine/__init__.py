@@ -1,7 +1,7 @@
 """What a board can say of itself beside its power: its name, mode, clocks, load, heat, and whether it is throttled."""
 
-from jetsel.power.machine.changes import changed, differences, throttled
-from jetsel.power.machine.facts import Clock, Fact, Facts, Known, Pinned, Throttling, kept, restored
+from jetsel.power.machine.changes import differences, throttled
+from jetsel.power.machine.facts import Clock, Fact, Facts, Known, Throttling, kept, restored
 from jetsel.power.machine.machine import Machine
 
 __all__ = [
@@ -10,9 +10,7 @@ __all__ = [
     "Facts",
     "Known",
     "Machine",
-    "Pinned",
     "Throttling",
-    "changed",
     "differences",
     "kept",
     "restored",

@@ -9,16 +9,11 @@ from jetsel.power.machine.facts import Clock, Facts, Known
 CLOCK_TOLERANCE = 0.01  # of the highest allowed clock: what rounding between drivers leaves
 
 
-def changed(before: Facts, now: Facts) -> list[str]:
-    """Return every reason why what was measured under `before` does not hold now: `differences`, then `throttled`.
-
-    Empty: none is known. What is unknown on either side is no reason. `before` may have been read from JSON.
-    """
-    return differences(before, now) + throttled(before, now)
-
-
 def differences(before: Facts, now: Facts) -> list[str]:
-    """Return how the board is set otherwise than it was: release, power mode, cores, clocks."""
+    """Return how the board is set otherwise than it was: release, power mode, cores, clocks.
+
+    What is unknown on either side is no difference. `before` may have been read from JSON.
+    """
     return [
         f"{what} changed from {was!r} to {is_now!r}"
         for what, was, is_now in (
@@ -26,10 +21,10 @@ def differences(before: Facts, now: Facts) -> list[str]:
             ("L4T", before.l4t.value, now.l4t.value),
             ("power mode", before.power_mode.value, now.power_mode.value),
             ("running CPU cores", before.cores.value, now.cores.value),
+            ("jetson_clocks", before.jetson_clocks.value, now.jetson_clocks.value),
         )
         if was is not None and is_now is not None and was != is_now
     ] + [
-        *_pinned(before, now),
         *_clocks(before.cpu_clocks, now.cpu_clocks),
         *_clocks(before.gpu_clocks, now.gpu_clocks),
     ]
@@ -38,8 +33,7 @@ def differences(before: Facts, now: Facts) -> list[str]:
 def throttled(before: Facts | None, now: Facts) -> list[str]:
     """Return what slows the board down now, and which alarms went off since `before`, a look shortly ago.
 
-    None: there was no such look. A GPU is told as held back where both looks say so: its clock lags behind what is
-    asked of it for a moment whenever that rises.
+    None: there was no such look.
     """
     slow = now.throttling
     found = [*(slow.hot.value or ()), *(slow.cooled.value or ()), *(slow.over_current.value or ())]
@@ -47,20 +41,10 @@ def throttled(before: Facts | None, now: Facts) -> list[str]:
         return found
     counts = before.throttling.events.value or {}
     for name, count in (slow.events.value or {}).items():
-        # A smaller count than before: the board was started anew in between.
-        more = count - counts.get(name, count) if count >= counts.get(name, count) else count
+        more = count - counts.get(name, count)
         if more > 0:
-            found.append(f"{name}, an alarm of over-current or low voltage, went off {_times(more)}")
-    if before.throttling.held.value:
-        found += slow.held.value or ()
+            found.append(f"{name}, an alarm of over-current or low voltage, counted {more} more")
     return found
-
-
-def _pinned(before: Facts, now: Facts) -> Iterator[str]:
-    was, is_now = before.jetson_clocks, now.jetson_clocks
-    known = was.value is not None and is_now.value is not None
-    if known and was.how == is_now.how and was.value != is_now.value:
-        yield f"jetson_clocks is {'on' if is_now.value else 'off'} and was {'on' if was.value else 'off'}"
 
 
 def _clocks(before: Known[list[Clock]], now: Known[list[Clock]]) -> Iterator[str]:
@@ -74,7 +58,3 @@ def _clocks(before: Known[list[Clock]], now: Known[list[Clock]]) -> Iterator[str
             yield f"highest allowed clock of {clock.name} changed {from_to}"
         if was.governor and clock.governor and was.governor != clock.governor:
             yield f"governor of {clock.name} changed from {was.governor!r} to {clock.governor!r}"
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"

@@ -27,29 +27,20 @@ Fact = Known[str]
 class Clock(Struct, frozen=True, kw_only=True):
     """One clock that the governor moves: a cluster of CPU cores, or a GPU.
 
-    lowest_mhz, highest_mhz: what it is allowed now, by the power mode, jetson_clocks and heat. requested_mhz: what the
-    governor asked for last. None: the kernel does not tell.
+    lowest_mhz, highest_mhz: what it is allowed now, by the power mode, jetson_clocks and heat. None: the kernel does
+    not tell.
     """
 
     name: str
     now_mhz: float
     lowest_mhz: float | None = None
     highest_mhz: float
-    requested_mhz: float | None = None
     governor: str | None = None
 
     @property
     def share(self) -> float:
         """How much of the highest allowed clock it runs at."""
         return self.now_mhz / self.highest_mhz
-
-
-class Pinned(Struct, frozen=True):
-    """Whether jetson_clocks holds the clocks at their highest; how: who says so."""
-
-    value: bool | None
-    reason: str | None = None
-    how: str | None = None
 
 
 NOT_KEPT = "not kept with what was measured"
@@ -60,33 +51,33 @@ class Throttling(Struct, frozen=True, kw_only=True):
 
     hot: thermal zones that have reached a trip point at which Linux slows down or stops. cooled: what Linux slows down
     for heat. over_current: rails past a limit of their sensor. events: counts since the board was started, by alarm:
-    over-current, and low voltage on Orin and later. held: GPUs that run slower under load than they were asked to.
+    over-current, and low voltage on Orin and later.
     """
 
     hot: Known[list[str]] = Known(None, NOT_KEPT)
     cooled: Known[list[str]] = Known(None, NOT_KEPT)
     over_current: Known[list[str]] = Known(None, NOT_KEPT)
     events: Known[dict[str, int]] = Known(None, NOT_KEPT)
-    held: Known[list[str]] = Known(None, NOT_KEPT)
 
 
 class Facts(Struct, frozen=True, kw_only=True):
     """One look at the board.
 
-    power_mode: number and name, as nvpmodel has them: "0 MAXN". cores: those that run: "0-5". gpu_load: 0 to 1.
-    temperatures_c: by thermal zone, in °C. jtop: the version of jetson-stats that answered, where it was asked.
+    power_mode: number and name, as nvpmodel has them: "0 MAXN". jetson_clocks: whether the clocks are held at their
+    highest. cores: those that run: "0-5". gpu_load: 0 to 1. zones_c: temperatures by thermal zone, in °C. jtop: the
+    version of jetson-stats that answered, where it was asked.
     """
 
     board: Fact
     l4t: Fact
     jetpack: Fact = Fact(None, NOT_KEPT)
     power_mode: Fact
-    jetson_clocks: Pinned
+    jetson_clocks: Known[bool]
     cores: Fact
     cpu_clocks: Known[list[Clock]]
     gpu_clocks: Known[list[Clock]]
     gpu_load: Known[float] = Known(None, NOT_KEPT)
-    temperatures_c: Known[dict[str, Known[float]]] = Known(None, NOT_KEPT)
+    zones_c: Known[dict[str, float]] = Known(None, NOT_KEPT)
     throttling: Throttling = Throttling()
     jtop: Fact = Fact(None, NOT_KEPT)
 

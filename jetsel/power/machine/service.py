@@ -17,16 +17,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from jetsel.power.machine.facts import Known
-
 INTERVAL_S = 1.0  # jtop's own default; the service answers all its clients at the rate of the fastest
 RETRY_S = 30.0
 SILENT_S = 5.0
 
-# What a client raises beside JtopException: its own words for a socket that is gone, an answer that does not come, and
-# a service whose Python or whose version speaks otherwise.
 _BROKEN = (OSError, EOFError, queue.Empty, RemoteError, multiprocessing.ProcessError)
-_MISSHAPEN = (AttributeError, KeyError, TypeError, ValueError)
+"""What a client raises beside JtopException for a socket that is gone, an answer that does not come, other Pythons."""
+
+_MISSHAPEN = (AttributeError, KeyError, TypeError, ValueError)  # of a service before 4.2
 
 
 class Seen(Struct, frozen=True, kw_only=True):
@@ -37,9 +35,7 @@ class Seen(Struct, frozen=True, kw_only=True):
     l4t: str | None
     jetpack: str | None
     power_mode: str | None
-    jetson_clocks: bool | None
     gpu_load: float | None
-    temperatures_c: dict[str, Known[float]]
 
 
 class Service:
@@ -81,12 +77,9 @@ class Service:
             try:
                 self._listen(module)
                 self._failed("the service of jetson-stats stopped answering; see: systemctl status jtop")
-            except module.JtopException as error:  # not active, not allowed, or of another version
-                self._failed(f"jtop: {' '.join(str(error).split())}")
-            except _BROKEN as error:
-                self._failed(f"the service of jetson-stats broke off ({_named(error)}); see: systemctl status jtop")
-            except _MISSHAPEN as error:
-                self._failed(f"jetson-stats {module.__version__} answers otherwise than 4.2 and later: {_named(error)}")
+            except (module.JtopException, *_BROKEN, *_MISSHAPEN) as error:
+                said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                self._failed(f"jetson-stats {module.__version__}: {said}; see: systemctl status jtop")
             self._closed.wait(self._retry_s)
 
     def _listen(self, module: Any) -> None:
@@ -102,7 +95,7 @@ class Service:
 
 
 def _seen(module: Any, client: Any, hardware: Mapping[str, Any]) -> Seen:
-    mode, clocks = client.nvpmodel, client.jetson_clocks
+    mode = client.nvpmodel
     gpus = list(client.gpu.values())
     integrated = [gpu for gpu in gpus if gpu["type"] == "integrated"] or gpus
     load_percent = integrated[0]["status"].get("load") if integrated else None
@@ -112,16 +105,5 @@ def _seen(module: Any, client: Any, hardware: Mapping[str, Any]) -> Seen:
         l4t=hardware.get("L4T") or None,
         jetpack=hardware.get("Jetpack") or None,
         power_mode=None if mode is None else f"{mode.id} {mode.name}",
-        jetson_clocks=None if clocks is None else bool(clocks),
         gpu_load=None if load_percent is None else float(load_percent) / 100,
-        temperatures_c={name: _temperature(zone) for name, zone in client.temperature.items()},
     )
-
-
-def _temperature(zone: Mapping[str, Any]) -> Known[float]:
-    online = zone.get("online", True)
-    return Known(float(zone["temp"])) if online else Known(None, "switched off")
-
-
-def _named(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from jetsel.power.machine.facts import Fact
-from jetsel.power.machine.files import read_text
+from jetsel.power.sysfs import text
 
 # NVIDIA's Jetson Linux archive (developer.nvidia.com/embedded/jetson-linux-archive) names the JetPack of each release.
 JETPACK = {
@@ -50,21 +50,14 @@ _RELEASE = re.compile(r"# R(\d+) \(release\), REVISION: ([\d.]+)")
 _MODE = re.compile(r"pmode:\s*(\d+)")
 
 
-def beside(sysfs: Path) -> Path | None:
-    """Return the folder that proc, etc and var lie in beside `sysfs`; None where that is a tree of its own."""
-    return sysfs.parent if sysfs.name == "sys" else None
-
-
-def board(sysfs: Path, root: Path | None) -> Fact:
+def board(sysfs: Path) -> Fact:
     """The device tree's name (every Jetson), else the maker's (DMI), with the processor's where it is known."""
-    tree = read_text(sysfs / "firmware/devicetree/base/model")
-    if tree is None and root is not None:
-        tree = read_text(root / "proc/device-tree/model")
-    if tree is not None:
+    root = sysfs.parent
+    tree = text(sysfs / "firmware/devicetree/base/model") or text(root / "proc/device-tree/model")
+    if tree:
         return Fact(tree)
-    dmi = [read_text(sysfs / "class/dmi/id" / name) for name in ("sys_vendor", "product_name")]
-    known = [name for name in dmi if name]
-    cpuinfo = (read_text(root / "proc/cpuinfo") or "") if root is not None else ""
+    known = [name for file in ("sys_vendor", "product_name") if (name := text(sysfs / "class/dmi/id" / file))]
+    cpuinfo = text(root / "proc/cpuinfo")
     processor = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
     cores = len(re.findall(r"^processor\s*:", cpuinfo, re.MULTILINE))
     if processor:
@@ -72,15 +65,13 @@ def board(sysfs: Path, root: Path | None) -> Fact:
     return Fact(" ".join(known)) if known else Fact(None, "no device tree, DMI or processor name")
 
 
-def l4t(root: Path | None) -> Fact:
-    """Read NVIDIA's release file: `# R32 (release), REVISION: 7.1, ...` is 32.7.1."""
-    if root is None:
-        return _elsewhere()
-    text = read_text(root / "etc/nv_tegra_release")
-    if text is None:
-        return Fact(None, "no Linux for Tegra: /etc/nv_tegra_release is not there")
-    found = _RELEASE.match(text)
-    return Fact(f"{found[1]}.{found[2]}") if found else Fact(None, f"{text.splitlines()[0][:80]!r} names no release")
+def l4t(root: Path) -> Fact:
+    """Read NVIDIA's release file: `# R32 (release), REVISION: 7.1, ...` is 32.7.1. root: what etc and var lie in."""
+    said = text(root / "etc/nv_tegra_release")
+    found = _RELEASE.match(said)
+    if found:
+        return Fact(f"{found[1]}.{found[2]}")
+    return Fact(None, f"{said[:80]!r} names no release" if said else "no Linux for Tegra: no /etc/nv_tegra_release")
 
 
 def jetpack(release: Fact) -> Fact:
@@ -91,17 +82,11 @@ def jetpack(release: Fact) -> Fact:
     return Fact(known) if known else Fact(None, f"L4T {release.value} is not in the table of releases")
 
 
-def power_mode(root: Path | None) -> Fact:
+def power_mode(root: Path) -> Fact:
     """Read what nvpmodel keeps: its mode's number in a status file and the names in its configuration."""
-    if root is None:
-        return _elsewhere()
-    status = _MODE.search(read_text(root / "var/lib/nvpmodel/status") or "")
+    status = _MODE.search(text(root / "var/lib/nvpmodel/status"))
     if status is None:
         return Fact(None, "no nvpmodel status")
     number = int(status[1])
-    named = re.search(rf"POWER_MODEL\s+ID={number}\s+NAME=([^\s>]+)", read_text(root / "etc/nvpmodel.conf") or "")
+    named = re.search(rf"POWER_MODEL\s+ID={number}\s+NAME=([^\s>]+)", text(root / "etc/nvpmodel.conf"))
     return Fact(f"{number} {named[1]}" if named else str(number))
-
-
-def _elsewhere() -> Fact:
-    return Fact(None, "this is no part of sysfs, and power.sysfs is not named sys inside a whole tree")

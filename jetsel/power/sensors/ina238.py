@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from jetsel.power.sensors import sysfs
-from jetsel.power.sensors.chips import Chip, chips
-from jetsel.power.sensors.sensed import Sensed, opened
-from jetsel.power.sensors.supply import Files, SupplyRail
+from jetsel.power import sysfs
+from jetsel.power.sensors.monitor import Chip, Files, SupplyRail, chips
+from jetsel.power.sensors.rail import Sensed, opened
 
 # INA238 data sheet (TI SBOSA20), register maps: bus voltage 3.125 mV a bit; shunt voltage 5 uV a bit in the range of
 # 163.84 mV, of which the calibration that the kernel's driver fixes (SHUNT_CAL 16384: 1 mA a bit at 20 mOhm) leaves
@@ -24,7 +23,7 @@ UNLABELLED = "VIN"
 
 def sense(root: Path, labels: Mapping[str, str]) -> Sensed:
     """Return the rail of every INA238 under a root of sysfs; `labels` may name each by its device and channel."""
-    found = [(_name(chip, labels), chip) for chip in chips(root, "ina238")]
+    found = [(labels.get(f"{chip.device}/{CHANNEL}", UNLABELLED), chip) for chip in chips(root, "ina238")]
     return Sensed(*opened((name, partial(_rail, name, chip)) for name, chip in found))
 
 
@@ -33,16 +32,11 @@ def resolution_w(volts: float, amps: float, shunt_ohm: float) -> float:
     return volts * SHUNT_STEP_V / shunt_ohm + abs(amps) * BUS_STEP_V
 
 
-def _name(chip: Chip, labels: Mapping[str, str]) -> str:
-    label = sysfs.text(chip.folder / "in1_label")
-    return labels.get(f"{chip.device}/{CHANNEL}", label if sysfs.is_name(label) else UNLABELLED)
-
-
 def _rail(name: str, chip: Chip) -> SupplyRail:
     shunt_uohm = sysfs.number(chip.folder / "shunt_resistor")
 
     def step(volts: float, amps: float) -> float | None:
-        return resolution_w(volts, amps, shunt_uohm / 1e6) if shunt_uohm is not None and shunt_uohm > 0 else None
+        return resolution_w(volts, amps, shunt_uohm / 1e6) if shunt_uohm else None
 
     files = Files(chip.folder / "in1_input", chip.folder / "curr1_input", chip.folder / "power1_input", 1)
     return SupplyRail(name, f"{chip.device}/{CHANNEL} in {chip.folder}", files, step)

@@ -6,17 +6,14 @@ iio (JetPack 4) the power monitor section of NVIDIA's L4T 32 developer guide, ch
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from jetsel.power.sensors import sysfs
-from jetsel.power.sensors.chips import Chip, chips
-from jetsel.power.sensors.rail import Dropped
-from jetsel.power.sensors.sensed import Sensed, opened
-from jetsel.power.sensors.supply import Files, SupplyRail
+from jetsel.power import sysfs
+from jetsel.power.sensors.monitor import Chip, Files, SupplyRail, chips
+from jetsel.power.sensors.rail import Dropped, Sensed, opened
 
 # INA3221 data sheet (TI SBOS576): one bit of the bus and of the shunt converter.
 BUS_STEP_V = 8e-3
@@ -26,7 +23,6 @@ DRIVER_STEP_A = 1e-3
 
 CHANNELS = 3
 NOT_CONNECTED = "NC"
-SUM = "sum of shunt"  # the label of in7, the chip's own sum of its shunt voltages: not a rail
 
 
 class _Channel(NamedTuple):
@@ -44,7 +40,9 @@ def sense(root: Path, labels: Mapping[str, str]) -> Sensed:
         for channel in _channels(chip)
     ]
     rails, dropped = opened(
-        (name, partial(_rail, name, channel)) for name, channel in named if sysfs.is_name(name) and _is_rail(name)
+        (name, partial(_rail, name, channel))
+        for name, channel in named
+        if sysfs.is_name(name) and name != NOT_CONNECTED
     )
     nameless = [
         Dropped(channel.key, _nameless(name, channel.key)) for name, channel in named if not sysfs.is_name(name)
@@ -57,48 +55,43 @@ def resolution_w(volts: float, amps: float, shunt_ohm: float) -> float:
     return volts * max(SHUNT_STEP_V / shunt_ohm, DRIVER_STEP_A) + abs(amps) * BUS_STEP_V
 
 
-def _is_rail(name: str) -> bool:
-    return name != NOT_CONNECTED and not name.lower().startswith(SUM)
-
-
 def _rail(name: str, channel: _Channel) -> SupplyRail:
     def step(volts: float, amps: float) -> float | None:
-        return None if channel.shunt_ohm is None else resolution_w(volts, amps, channel.shunt_ohm)
+        return resolution_w(volts, amps, channel.shunt_ohm) if channel.shunt_ohm else None
 
     return SupplyRail(name, f"{channel.key} in {channel.files.volts.parent}", channel.files, step)
 
 
 def _channels(chip: Chip) -> Iterator[_Channel]:
-    """Every channel that has a file, whether or not it has a label."""
+    """Every channel that has a file, whether or not it has a label. hwmon's in7 is a sum of shunts, and no channel."""
+    of_driver, first = (_iio, 0) if chip.folder.name.startswith("iio") else (_hwmon, 1)
+    for number in range(first, first + CHANNELS):
+        channel = of_driver(chip, number)
+        if channel.files.are_there:
+            yield channel
+
+
+def _iio(chip: Chip, number: int) -> _Channel:
     folder = chip.folder
-    for index in range(CHANNELS):
-        iio = Files(
-            folder / f"in_voltage{index}_input",
-            folder / f"in_current{index}_input",
-            folder / f"in_power{index}_input",
-            1000,
-        )
-        label = folder / f"rail_name_{index}"
-        if _any_is_there(iio, label):
-            yield _Channel(f"{chip.device}/{index}", sysfs.text(label), iio, _iio_shunt_ohm(folder, index))
-    for number in range(1, CHANNELS + 1):
-        hwmon = Files(folder / f"in{number}_input", folder / f"curr{number}_input", folder / f"power{number}_input", 1)
-        label = folder / f"in{number}_label"
-        if _any_is_there(hwmon, label):
-            shunt_uohm = sysfs.number(folder / f"shunt{number}_resistor")
-            shunt_ohm = shunt_uohm / 1e6 if shunt_uohm is not None and shunt_uohm > 0 else None
-            yield _Channel(f"{chip.device}/{number}", sysfs.text(label), hwmon, shunt_ohm)
+    volts, amps, power = (folder / f"in_{what}{number}_input" for what in ("voltage", "current", "power"))
+    label = sysfs.text(folder / f"rail_name_{number}")
+    return _Channel(f"{chip.device}/{number}", label, Files(volts, amps, power, 1000), _iio_shunt_ohm(folder, number))
 
 
-def _any_is_there(files: Files, label: Path) -> bool:
-    return any(sysfs.exists(path) for path in (files.volts, files.amps, files.power, label))
+def _hwmon(chip: Chip, number: int) -> _Channel:
+    folder = chip.folder
+    volts, amps, power = (folder / f"{what}{number}_input" for what in ("in", "curr", "power"))
+    label, shunt_uohm = sysfs.text(folder / f"in{number}_label"), sysfs.number(folder / f"shunt{number}_resistor")
+    return _Channel(f"{chip.device}/{number}", label, Files(volts, amps, power, 1), (shunt_uohm or 0) / 1e6)
 
 
-def _iio_shunt_ohm(folder: Path, index: int) -> float | None:
+def _iio_shunt_ohm(folder: Path, number: int) -> float | None:
     """The shunt as the device tree gives it to NVIDIA's driver, big-endian milliohms; None where it is not there."""
-    blob = sysfs.blob(folder.resolve().parent / f"of_node/channel@{index}/ti,shunt-resistor-mohm")
-    mohm = struct.unpack(">I", blob)[0] if len(blob) == 4 else 0
-    return mohm / 1e3 if mohm else None
+    try:
+        blob = (folder.resolve().parent / f"of_node/channel@{number}/ti,shunt-resistor-mohm").read_bytes()
+    except OSError:
+        return None
+    return int.from_bytes(blob, "big") / 1e3
 
 
 def _nameless(label: str, key: str) -> str:

@@ -1,18 +1,17 @@
-"""What every sensor offers: rails, each with a name and a power that can be read now."""
+"""What every sensor offers: rails, each with a name and a power that can be read now, and how they relate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 
 class RailError(Exception):
     """A rail cannot be read now; the text is the reason, in words for people. Islands keep it to themselves."""
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """One reading in full. volts and amps: None where the sensor has none."""
 
     watts: float
@@ -44,9 +43,34 @@ class Rail(Protocol):
         """Close its files."""
 
 
-@dataclass(frozen=True)
-class Dropped:
+class Dropped(NamedTuple):
     """A rail, or what should have been one, that is not read, and why."""
 
     name: str
     reason: str
+
+
+@dataclass(frozen=True)
+class Sensed:
+    """What looking for one kind of sensor gives.
+
+    total: names of rails that make the whole of what this sensor sees, the dropped ones too; () where only a table of
+    boards knows. parts: of a rail that contains others, their names: never added to it.
+    """
+
+    rails: tuple[Rail, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    total: tuple[str, ...] = ()
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def opened(wanted: Iterable[tuple[str, Callable[[], Rail]]]) -> tuple[tuple[Rail, ...], tuple[Dropped, ...]]:
+    """Open each rail; one whose opening raises RailError is dropped under its name with the error's words."""
+    rails: list[Rail] = []
+    dropped: list[Dropped] = []
+    for name, open_rail in wanted:
+        try:
+            rails.append(open_rail())
+        except RailError as error:  # noqa: PERF203  # a few rails, once
+            dropped.append(Dropped(name, str(error)))
+    return tuple(rails), tuple(dropped)

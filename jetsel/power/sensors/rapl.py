@@ -11,10 +11,9 @@ import time
 from functools import partial
 from pathlib import Path
 
-from jetsel.power.sensors import sysfs
-from jetsel.power.sensors.rail import Measured, RailError
-from jetsel.power.sensors.sensed import Sensed, opened
-from jetsel.power.sensors.sysfs import Number
+from jetsel.power import sysfs
+from jetsel.power.sensors.rail import Measured, RailError, Sensed, opened
+from jetsel.power.sysfs import Number
 
 SPAN_S = 0.02  # that one measurement spans: the counters move about once a millisecond
 PATIENCE_S = 0.5  # with a counter that does not: some count in whole joules
@@ -28,8 +27,8 @@ class Counter:
     counted_uj: since it was first seen, over all the times that it began again. power_uw: None where it has not moved.
     """
 
-    def __init__(self, range_uj: int | None) -> None:
-        """range_uj: where the counter begins again at 0, None where it is not known."""
+    def __init__(self, range_uj: int) -> None:
+        """range_uj: where the counter begins again at 0."""
         self.power_uw: int | None = None
         self.counted_uj = 0
         self._range_uj = range_uj
@@ -37,10 +36,7 @@ class Counter:
         self._energy_uj = 0
 
     def see(self, t_ns: int, energy_uj: int) -> bool:
-        """Take a reading at a time and return whether it moved.
-
-        Raises RailError where the counter went back and its range is not known.
-        """
+        """Take a reading at a time and return whether it moved."""
         if self._t_ns is None:
             self._t_ns, self._energy_uj = t_ns, energy_uj
             return False
@@ -48,9 +44,6 @@ class Counter:
         if moved_uj == 0 or t_ns <= self._t_ns:
             return False  # the same value again: the power stays what it was
         if moved_uj < 0:
-            if self._range_uj is None:
-                self._t_ns = None
-                raise RailError("the counter went back, and it does not say its range")
             moved_uj += self._range_uj
         self.counted_uj += moved_uj
         self.power_uw = moved_uj * 1_000_000_000 // (t_ns - self._t_ns)
@@ -66,16 +59,13 @@ class Domain:
         self.name = name
         self.where = str(folder)
         self.resolution_w: float | None = None  # the step depends on the time between two readings
-        try:
-            self._energy_uj = Number(folder / "energy_uj")
-        except RailError as error:
-            raise RailError(f"{error}{_repair(folder)}") from None
-        self._counter = Counter(sysfs.number(folder / "max_energy_range_uj"))
+        self._energy_uj = Number(folder / "energy_uj")
+        self._counter = Counter(sysfs.number(folder / "max_energy_range_uj") or 0)
         try:
             self.measure()
-        except RailError:
+        except RailError as error:
             self.close()
-            raise
+            raise RailError(f"{error}{_repair(folder)}") from None
 
     def read_uw(self) -> int:
         """Return the mean power in microwatts between the last two moves of the counter; raises RailError."""
@@ -125,21 +115,17 @@ def sense(root: Path) -> Sensed:
 
 
 def _names(root: Path) -> dict[Path, str]:
-    """The folder of each domain, each once, and its name: package-0, and package-0/core for what lies in a package."""
-    names: dict[Path, str] = {}
-    seen: set[str] = set()
-    by_zone: dict[str, str] = {}  # intel-rapl:0 and the name in it
-    zones = sysfs.entries(root / "class/powercap", "*rapl*:*")
-    for folder in sorted(zones, key=lambda zone: ("mmio" in zone.name, zone.name)):  # a second way to the same packages
-        real = os.path.realpath(folder)
-        if real in seen or not sysfs.exists(folder / "energy_uj"):
-            continue
-        seen.add(real)
-        label = sysfs.text(folder / "name")
-        name = label if sysfs.is_name(label) else folder.name
-        parent = by_zone.get(folder.name.rpartition(":")[0])
-        by_zone[folder.name] = names[folder] = name if parent is None else f"{parent}/{name}"
-    return names
+    """The folder of each domain and its name: package-0, and package-0/core for what lies in a package.
+
+    A second way to the same packages, intel-rapl-mmio, is left out.
+    """
+    powercap = root / "class/powercap"
+    zones = [name for name in sysfs.names(powercap) if "rapl:" in name and (powercap / name / "energy_uj").exists()]
+    names: dict[str, str] = {}  # by zone: intel-rapl:0, and intel-rapl:0:1 for what lies in it
+    for zone in zones:
+        label, parent = sysfs.text(powercap / zone / "name") or zone, names.get(zone.rpartition(":")[0])
+        names[zone] = label if parent is None else f"{parent}/{label}"
+    return {powercap / zone: name for zone, name in names.items()}
 
 
 def _repair(folder: Path) -> str:

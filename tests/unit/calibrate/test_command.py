@@ -13,10 +13,10 @@ from jetsel.calibrate.record.store import Store
 from jetsel.config import Power
 from jetsel.power.idle import Idle, save
 from jetsel.power.machine import Machine, kept
+from tests.data.sysfs_trees import tree
 from tests.unit.calibrate.record.making import family
 from tests.unit.power.machines import tx2
 
-TREE = Path(__file__).parents[2] / "data/sysfs/jetson-tx2"
 IDLE = Idle(
     mean_w=1.0,
     half_width_w=0.05,
@@ -57,7 +57,7 @@ def test_without_a_sensor_there_is_no_meter_and_the_reason_is_said(tmp_path: Pat
 def test_without_idle_power_of_the_mode_of_now_the_repair_is_to_measure_it(tmp_path: Path, mode: str | None) -> None:
     if mode is not None:
         save(msgspec.structs.replace(IDLE, power_mode=mode), tmp_path)
-    with metering(Power(sysfs=str(TREE), calibration=str(tmp_path)), None, ("xs",)) as (opened, unknown):
+    with metering(Power(sysfs=str(tree("jetson-tx2")), calibration=str(tmp_path)), None, ("xs",)) as (opened, unknown):
         assert opened.meter is None
         assert "idle power was not measured on jetson-tx2" in (unknown or "")
         assert "run `jetsel power calibrate`" in (unknown or "")
@@ -65,7 +65,7 @@ def test_without_idle_power_of_the_mode_of_now_the_repair_is_to_measure_it(tmp_p
 
 def test_with_both_the_total_less_idle_power_is_metered(tmp_path: Path) -> None:
     save(IDLE, tmp_path)
-    with metering(Power(sysfs=str(TREE), calibration=str(tmp_path)), None, ("xs",)) as (opened, unknown):
+    with metering(Power(sysfs=str(tree("jetson-tx2")), calibration=str(tmp_path)), None, ("xs",)) as (opened, unknown):
         assert (opened.reason, unknown, opened.idle_half_w) == (None, None, 0.05)
         assert opened.meter is not None
         assert opened.meter.name == "VDD_IN"

@@ -25,11 +25,11 @@ from jetsel.power.machine import Fact, Machine
 from jetsel.weights import Weights
 from jetsel.zoo import STARTER
 from jetsel.zoo.store import scan
+from tests.data.sysfs_trees import tree, write
 from tests.unit.client.peer import Peer, daemon_like
 from tests.unit.engines.building.test_plans import put as put_engine
 from tests.unit.power.machines import THERMAL, TX2, put, tx2
 
-BOARDS = Path(__file__).parents[2] / "data/sysfs"
 GPU = {"name": "NVIDIA Tegra X2", "compute_capability": "6.2", "memory_bytes": 8_235_577_344, "is_integrated": True}
 GOOD = {
     "interpreter": "/usr/bin/python3",
@@ -153,7 +153,7 @@ def on(sysfs: Path, **settings: Any) -> dict[str, Finding]:
 
 
 def test_a_board_tells_its_model_its_power_mode_its_rails_and_their_total(tmp_path: Path) -> None:
-    told = on(BOARDS / "jetson-tx2")
+    told = on(tree("jetson-tx2"))
     assert told["sensors"].said.startswith("jetson-tx2: ")
     assert "VDD_SYS_GPU" in told["sensors"].said
     assert told["total"] == Finding("total", "ok", "VDD_IN")
@@ -164,7 +164,7 @@ def test_a_board_tells_its_model_its_power_mode_its_rails_and_their_total(tmp_pa
 
 
 def test_a_rail_that_cannot_be_read_is_a_warning_and_so_is_the_total_that_it_makes(tmp_path: Path) -> None:
-    shutil.copytree(BOARDS / "jetson-tx2", tmp_path / "tree", symlinks=True)
+    write("jetson-tx2", tmp_path / "tree")
     for path in (tmp_path / "tree").rglob("in_*0_input"):  # both sensors have a channel 0
         path.write_text("")
     told = on(tmp_path / "tree")
@@ -181,7 +181,7 @@ def test_a_machine_without_a_sensor_is_no_failure_unless_one_is_asked_for(tmp_pa
 
 
 def test_idle_power_is_told_where_it_was_measured_in_this_power_mode(tmp_path: Path) -> None:
-    sysfs = shutil.copytree(BOARDS / "jetson-tx2", tmp_path / "sys", symlinks=True)
+    sysfs = write("jetson-tx2", tmp_path / "sys")
     put(tmp_path, {name: TX2[name] for name in ("var/lib/nvpmodel/status", "etc/nvpmodel.conf")})
     kept = {"calibration": str(tmp_path / "power")}
     missing = on(sysfs, **kept)["idle power"]

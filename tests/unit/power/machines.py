@@ -23,7 +23,6 @@ TX2 = {
     f"{GPU}/cur_freq": "1122000000\n",
     f"{GPU}/min_freq": "114750000\n",
     f"{GPU}/max_freq": "1122000000\n",
-    f"{GPU}/target_freq": "1122000000\n",
     f"{GPU}/governor": "nvhost_podgov\n",
     f"{GPU}/device/load": "950\n",
     f"{THERMAL}/thermal_zone0/type": "BCPU-therm\n",
@@ -42,8 +41,6 @@ TX2 = {
     "sys/bus/i2c/devices/0-0041/name": "ina3221x\n",
     "sys/bus/i2c/devices/0-0041/iio:device1/rail_name_0": "VDD_IN\n",
     "sys/bus/i2c/devices/0-0041/iio:device1/in_current0_input": "1200\n",
-    "sys/bus/i2c/devices/0-0041/iio:device1/crit_current_limit_0": "4000\n",
-    "sys/bus/i2c/devices/0-0041/iio:device1/warn_current_limit_0": "-1\n",
 }
 
 
@@ -57,15 +54,5 @@ def put(root: Path, files: Mapping[str, str]) -> Path:
 
 
 def tx2(root: Path) -> Path:
-    """Make a TX2 below `root`, and return its sysfs; cores that run link to their cluster's clock."""
-    put(root, TX2)
-    for core in (0, 3, 4, 5):
-        run_core(root, core, 0)
-    return root / "sys"
-
-
-def run_core(root: Path, core: int, cluster: int) -> None:
-    """Bring a core up."""
-    folder = root / CPUS / f"cpu{core}"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "cpufreq").symlink_to(f"../cpufreq/policy{cluster}")
+    """Make a TX2 below `root`, and return its sysfs."""
+    return put(root, TX2) / "sys"

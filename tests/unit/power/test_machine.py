@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.power.machine import Clock, Fact, Known, Machine, Pinned
-from jetsel.power.machine.clocks import PINNED_HOW
+from jetsel.power.machine import Clock, Fact, Known, Machine
 from jetsel.power.machine.machine import NOT_ASKED
-from tests.unit.power.machines import CPUS, GPU, put, run_core, tx2
+from tests.unit.power.machines import CPUS, GPU, put, tx2
 
 CPU_CLOCK = Clock(name="cpu0", now_mhz=345.6, lowest_mhz=345.6, highest_mhz=2035.2, governor="schedutil")
 GPU_CLOCK = Clock(
@@ -17,7 +16,6 @@ GPU_CLOCK = Clock(
     now_mhz=1122.0,
     lowest_mhz=114.75,
     highest_mhz=1122.0,
-    requested_mhz=1122.0,
     governor="nvhost_podgov",
 )
 
@@ -28,10 +26,10 @@ def test_a_tx2_says_what_it_is_and_how_it_is_set(tmp_path: Path) -> None:
     assert (found.l4t, found.jetpack) == (Fact("32.7.1"), Fact("4.6.1"))
     assert found.power_mode == Fact("3 MAXP_CORE_ARM")
     assert found.cores == Fact("0,3-5")
-    assert found.cpu_clocks == Known([CPU_CLOCK])  # one cluster, though four cores link to it
+    assert found.cpu_clocks == Known([CPU_CLOCK])
     assert found.gpu_clocks == Known([GPU_CLOCK])
     assert found.gpu_load == Known(0.95)
-    assert found.temperatures_c == Known({"BCPU-therm": Known(41.5)})
+    assert found.zones_c == Known({"BCPU-therm": 41.5})
     assert found.jtop == Fact(None, NOT_ASKED)
 
 
@@ -40,9 +38,9 @@ def test_a_machine_that_tells_nothing_gives_a_reason_for_each(tmp_path: Path) ->
     slow = found.throttling
     for known in (found.board, found.l4t, found.jetpack, found.power_mode, found.jetson_clocks, found.cores):
         assert (known.value, bool(known.reason)) == (None, True)
-    for known in (found.cpu_clocks, found.gpu_clocks, found.gpu_load, found.temperatures_c):
+    for known in (found.cpu_clocks, found.gpu_clocks, found.gpu_load, found.zones_c):
         assert (known.value, bool(known.reason)) == (None, True)
-    for known in (slow.hot, slow.cooled, slow.over_current, slow.events, slow.held):
+    for known in (slow.hot, slow.cooled, slow.over_current, slow.events):
         assert (known.value, bool(known.reason)) == (None, True)
 
 
@@ -71,14 +69,14 @@ def test_jetson_clocks_is_inferred_only_where_cpu_and_gpu_are_both_pinned(tmp_pa
     put(tmp_path, {f"{CPUS}/cpufreq/policy0/scaling_min_freq": "2035200\n"})
     assert machine.facts().jetson_clocks.value is False
     put(tmp_path, {f"{GPU}/min_freq": "1122000000\n"})
-    assert machine.facts().jetson_clocks == Pinned(True, how=PINNED_HOW)
+    assert machine.facts().jetson_clocks == Known(True)
 
 
 def test_a_clock_that_does_not_tell_its_lowest_leaves_jetson_clocks_unknown(tmp_path: Path) -> None:
     sysfs = tx2(tmp_path)
     (tmp_path / GPU / "min_freq").unlink()
     found = Machine(sysfs).facts().jetson_clocks
-    assert (found.value, found.how, bool(found.reason)) == (None, None, True)
+    assert (found.value, bool(found.reason)) == (None, True)
 
 
 # What comes and goes.
@@ -89,8 +87,6 @@ def test_a_cluster_that_is_brought_up_is_seen(tmp_path: Path) -> None:
     assert machine.facts().cores == Fact("0,3-5")
     folder = f"{CPUS}/cpufreq/policy1"
     put(tmp_path, {f"{folder}/scaling_cur_freq": "1000000", f"{folder}/scaling_max_freq": "2035200"})
-    run_core(tmp_path, 1, 1)
-    run_core(tmp_path, 2, 1)
     put(tmp_path, {f"{CPUS}/online": "0-5\n"})
     found = machine.facts()
     assert [clock.name for clock in found.cpu_clocks.value or ()] == ["cpu0", "cpu1"]

@@ -10,30 +10,14 @@ from typing import Any
 from jetsel.power.sensors import nvml
 from jetsel.power.sensors.rail import Measured
 
-INVALID_ARGUMENT, NOT_SUPPORTED, DRIVER_NOT_LOADED = 2, 3, 9
-WORDS = {2: b"Invalid Argument", 3: b"Not Supported", 9: b"Driver Not Loaded"}
-
-
-class FieldValue(ctypes.Structure):
-    """nvmlFieldValue_t by nvml.h, written down a second time."""
-
-    _fields_ = (
-        ("fieldId", ctypes.c_uint32),
-        ("scopeId", ctypes.c_uint32),
-        ("timestamp", ctypes.c_int64),
-        ("latencyUsec", ctypes.c_int64),
-        ("valueType", ctypes.c_int32),
-        ("nvmlReturn", ctypes.c_int32),
-        ("value", ctypes.c_uint64),
-    )
+NOT_SUPPORTED, DRIVER_NOT_LOADED = 3, 9
+WORDS = {3: b"Not Supported", 9: b"Driver Not Loaded"}
 
 
 def library(
     cards: int = 1,
     init: int = 0,
-    instant_mw: int | None = None,
     usage_mw: int | None = None,
-    fields: bool = True,
     counted_mj: list[int] | None = None,
 ) -> Callable[[str], Any]:
     """What loads a library of so many cards; None: the card does not support that way to its power."""
@@ -44,14 +28,6 @@ def library(
 
     def handle(index: int, pointer: int) -> int:
         ctypes.c_void_p.from_address(pointer).value = 0x1000 + index
-        return 0
-
-    def values(handle: int, n: int, pointer: int) -> int:
-        field = FieldValue.from_address(pointer)
-        assert (handle >> 12, n, field.fieldId) == (1, 1, 186)
-        field.valueType = 1
-        field.nvmlReturn = NOT_SUPPORTED if instant_mw is None else 0
-        field.value = (instant_mw or 0) + (handle & 0xFFF)
         return 0
 
     def usage(handle: int, pointer: int) -> int:
@@ -75,28 +51,21 @@ def library(
     )
     if counted_mj is not None:
         calls.nvmlDeviceGetTotalEnergyConsumption = ctypes.CFUNCTYPE(integer, pointer, pointer)(counted)
-    if fields:
-        calls.nvmlDeviceGetFieldValues = ctypes.CFUNCTYPE(integer, pointer, integer, pointer)(values)
     return lambda _: calls
 
 
-def test_every_card_is_a_rail_with_its_power_of_the_moment() -> None:
-    sensed = nvml.sense(library(cards=2, instant_mw=68_400, usage_mw=1))
+def test_every_card_is_a_rail_and_an_old_one_does_not_count() -> None:
+    sensed = nvml.sense(library(cards=2, usage_mw=68_400))
     assert [(rail.name, rail.read_uw()) for rail in sensed.rails] == [("gpu-0", 68_400_000), ("gpu-1", 68_401_000)]
     assert sensed.rails[0].measure() == Measured(68.4, None, None)
-    assert sensed.total == ("gpu-0", "gpu-1")
-    assert sensed.dropped == ()
+    assert [rail.read_uj for rail in sensed.rails] == [None, None]
+    assert (sensed.total, sensed.dropped) == (("gpu-0", "gpu-1"), ())
 
 
 def test_a_card_that_counts_energy_gives_what_it_counted_since_it_was_opened() -> None:
-    (rail,) = nvml.sense(library(instant_mw=68_400, counted_mj=[5_000_000_000, 5_000_000_123])).rails
+    (rail,) = nvml.sense(library(usage_mw=68_400, counted_mj=[5_000_000_000, 5_000_000_123])).rails
     assert rail.read_uj is not None
     assert rail.read_uj() == 123_000
-
-
-def test_an_old_library_without_the_function_gives_what_it_has() -> None:
-    (rail,) = nvml.sense(library(usage_mw=70_000, fields=False)).rails
-    assert (rail.read_uw(), rail.read_uj) == (70_000_000, None)
 
 
 def test_a_jetson_starts_the_library_and_has_no_power_in_it() -> None:

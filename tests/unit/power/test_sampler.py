@@ -58,7 +58,7 @@ class Machine:
     def find(self, _settings: object) -> Found:
         self.looks += 1
         rails = () if self.reason else tuple(self.rails)
-        return Found(None, rails, rails, (), self.reason, {})
+        return Found(None, rails, rails, (), self.reason)
 
 
 @pytest.fixture
@@ -66,7 +66,6 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine()
     monkeypatch.setattr(sampling, "find", made.find)
     monkeypatch.setattr(sampling, "LOOK_AGAIN_S", 0.01)
-    monkeypatch.setattr(sampling, "LONGEST_PAUSE_S", 0.02)
     return made
 
 

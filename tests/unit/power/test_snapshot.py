@@ -8,12 +8,12 @@ import msgspec
 
 from jetsel.config import Power
 from jetsel.power import finding, snapshot
-from tests.data.sysfs_trees import SYSFS
+from tests.data.sysfs_trees import tree
 from tests.unit.power.trees import ALWAYS_EIO, copied, replace
 
 
 def test_it_has_exactly_the_published_keys() -> None:
-    found = finding.find(Power(sysfs=str(SYSFS / "jetson-nano")))
+    found = finding.find(Power(sysfs=str(tree("jetson-nano"))))
     taken = snapshot.take(found)
     found.close()
     assert msgspec.to_builtins(taken) == {
@@ -30,9 +30,9 @@ def test_it_has_exactly_the_published_keys() -> None:
 
 
 def test_a_rail_that_fails_now_is_dropped_and_takes_the_total_with_it(tmp_path: Path) -> None:
-    tree = copied("jetson-nano", tmp_path)
-    found = finding.find(Power(sysfs=str(tree)))
-    file = tree / "devices/7000c400.i2c/i2c-6/6-0040/iio:device3/in_power0_input"
+    sysfs = copied("jetson-nano", tmp_path)
+    found = finding.find(Power(sysfs=str(sysfs)))
+    file = sysfs / "devices/7000c400.i2c/i2c-6/6-0040/iio:device3/in_power0_input"
     found.close()  # so that the file is opened again
     replace(file, ALWAYS_EIO)
     taken = snapshot.take(found)

@@ -3,33 +3,58 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from jetsel.power.trace import Writer
-from tests.data.sysfs_trees import SYSFS, Board, Channel, Chip, write
+from tests.data.sysfs_trees import write
 
 ALWAYS_EIO = Path("/proc/self/mem")  # nothing is mapped at address 0, so Linux answers with an input/output error
 
 
+class Channel(NamedTuple):
+    """A channel in use: label, mV, mA, and the shunt in micro-ohms."""
+
+    label: str
+    mv: int
+    ma: int
+    shunt_uohm: int = 10_000
+
+
 def copied(board: str, to: Path) -> Path:
-    """A copy of a board's tree that a test may change; links stay links."""
-    return Path(shutil.copytree(SYSFS / board, to / board, symlinks=True))
+    """A board's tree that a test may change."""
+    return write(board, to / board)
 
 
-def hwmon(root: Path, *channels: Channel | None) -> Path:
+def hwmon(root: Path, *channels: Channel) -> Path:
     """Write a tree with one INA3221 as hwmon shows it, at 1-0040, on a board that is unknown; return its folder."""
-    write(root, Board("a board", ("acme,board",), ina3221=(Chip(1, 0x40, "c240000.i2c", 3, channels),)))
-    return root / "devices/c240000.i2c/i2c-1/1-0040/hwmon/hwmon3"
+    files: dict[str, object] = {"in7_label": "sum of shunt voltages", "in7_input": 4}
+    for number, channel in enumerate(channels, start=1):
+        files |= {f"in{number}_label": channel.label, f"in{number}_input": channel.mv}
+        files |= {f"curr{number}_input": channel.ma, f"shunt{number}_resistor": channel.shunt_uohm}
+    return _chip(root, "ina3221", "hwmon/hwmon3", files)
 
 
-def iio(root: Path, *channels: Channel | None) -> Path:
+def iio(root: Path, *channels: Channel) -> Path:
     """Write the same as NVIDIA's driver of JetPack 4 shows it; return its folder."""
-    write(root, Board("a board", ("acme,board",), iio=(Chip(1, 0x40, "c240000.i2c", 5, channels),)))
-    return root / "devices/c240000.i2c/i2c-1/1-0040/iio:device5"
+    files: dict[str, object] = {}
+    for index, channel in enumerate(channels):
+        files |= {f"rail_name_{index}": channel.label, f"in_voltage{index}_input": channel.mv}
+        files |= {f"in_current{index}_input": channel.ma, f"in_power{index}_input": channel.mv * channel.ma // 1000}
+    return _chip(root, "ina3221x", "iio:device5", files)
+
+
+def _chip(root: Path, driver: str, shown: str, files: dict[str, object]) -> Path:
+    device = root / "bus/i2c/devices/1-0040"
+    folder = device / shown
+    folder.mkdir(parents=True)
+    (device / "name").write_text(f"{driver}\n")
+    for name, content in files.items():
+        (folder / name).write_text(f"{content}\n")
+    return folder
 
 
 def replace(path: Path, by: Path) -> None:

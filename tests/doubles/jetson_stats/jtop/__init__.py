@@ -1,6 +1,6 @@
 """A stand-in for jetson-stats' client, 4.2 and later: jtop.jtop as its documentation has it, over a service in memory.
 
-Left out: what sets something, and `power`, which jetsel must not ask it for.
+Left out: what jetsel does not ask it for, such as `power`.
 """
 
 import threading
@@ -25,9 +25,7 @@ class Service:
         self.started = 0
         self.hardware = {"Model": "NVIDIA Jetson AGX Xavier", "L4T": "32.7.1", "Jetpack": "4.6.1"}
         self.nvpmodel = (0, "MAXN")
-        self.jetson_clocks = True
         self.gpu = {"gv11b": {"type": "integrated", "status": {"load": 98.5}, "freq": {"cur": 1377000}}}
-        self.temperature = {"CPU": {"temp": 41.5, "online": True}, "CV0": {"temp": -256, "online": False}}
 
 
 service = Service()
@@ -44,16 +42,6 @@ class NVPModel:
     def __init__(self, number, name):
         self.id = number
         self.name = name
-
-
-class JetsonClocks:
-    """Usable as a simple boolean."""
-
-    def __init__(self, alive):
-        self._alive = alive
-
-    def __bool__(self):
-        return self._alive
 
 
 class jtop:  # noqa: N801  # its own name
@@ -100,16 +88,8 @@ class jtop:  # noqa: N801  # its own name
         return None if service.nvpmodel is None else NVPModel(*service.nvpmodel)
 
     @property
-    def jetson_clocks(self):
-        return None if service.jetson_clocks is None else JetsonClocks(service.jetson_clocks)
-
-    @property
     def gpu(self):
         return service.gpu
-
-    @property
-    def temperature(self):
-        return service.temperature
 
     def __enter__(self):
         self.start()

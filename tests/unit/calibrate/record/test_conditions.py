@@ -26,9 +26,9 @@ TX2 = {
     "proc/device-tree/model": "quill\0",
     "var/lib/nvpmodel/status": "pmode:0003 fmode:fanNull\n",
     "etc/nvpmodel.conf": "< POWER_MODEL ID=0 NAME=MAXN >\n< POWER_MODEL ID=3 NAME=MAXP_CORE_ARM >\n",
-    "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "345600\n",
-    "sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq": "2035200\n",
-    "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "schedutil\n",
+    "sys/devices/system/cpu/cpufreq/policy0/scaling_cur_freq": "345600\n",
+    "sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq": "2035200\n",
+    "sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "schedutil\n",
     "sys/class/devfreq/17000000.gp10b/cur_freq": "1122000000\n",
     "sys/class/devfreq/17000000.gp10b/max_freq": "1300500000\n",
     "sys/class/devfreq/13e10000.host1x/cur_freq": "1\n",
@@ -98,14 +98,14 @@ def test_low_clocks_and_heat_are_noise(tmp_path: Path) -> None:
     }
     watch = Watch(put(tmp_path, TX2 | heat) / "sys")
     watch.look(gpu=True)
-    put(tmp_path, {"sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "2035200\n", f"{zone}/temp": "40000\n"})
+    put(tmp_path, {"sys/devices/system/cpu/cpufreq/policy0/scaling_cur_freq": "2035200\n", f"{zone}/temp": "40000\n"})
     watch.look(gpu=True)
     for part in ("CPU ran at 17 %", "GPU ran at 86 %", "GPU-therm is at 86 °C"):
         assert part in (watch.reason() or "")
 
 
 def test_an_idle_gpu_is_no_noise(tmp_path: Path) -> None:
-    fast = {"sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "2035200\n"}
+    fast = {"sys/devices/system/cpu/cpufreq/policy0/scaling_cur_freq": "2035200\n"}
     watch = Watch(put(tmp_path, TX2 | fast) / "sys")
     watch.look()
     assert watch.reason() is None

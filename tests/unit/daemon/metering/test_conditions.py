@@ -75,6 +75,6 @@ def test_an_alarm_is_told_for_some_seconds_after_it_went_off(board: Board) -> No
     put(board.root, {"sys/class/hwmon/hwmon2/oc1_irq_cnt": "6\n"})
     (told,) = board.look()
     assert told.startswith("the board: OC1")
-    assert told.endswith("went off 2 times")
+    assert told.endswith("counted 2 more")
     assert board.look(int(SHORTLY_S) - 2) == [told]
     assert board.look(3) == []
