@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import pwd
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
-
-import pytest
 
 import jetsel
-from tests.root.test_trust import ADMIN_GROUP, GUEST, OWNER, become
-from tests.system.daemons import Daemon, Peer, drawn, encoded, launch, wait_until_ready
+from tests.root.users import ADMIN_GROUP, GUEST, become, serving
+from tests.system.daemons import Peer, drawn, encoded
 
-CONFIG = f'[server]\ngroup = "{ADMIN_GROUP}"\nqueue_requests = 8\nclient_requests = 4\n'
+LIMITS = "queue_requests = 8\nclient_requests = 4\n"
 POLITE = 60  # requests of the client that keeps to its limit
 
 # Sends all that its socket takes until its input ends, then prints how often each outcome came.
@@ -53,24 +47,9 @@ while True:
 """
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """One that the daemon's user owns and others may enter; pytest's own is closed to them."""
-    with TemporaryDirectory(prefix="jetsel-test-") as name:
-        os.chmod(name, 0o755)  # noqa: PTH101
-        os.chown(name, pwd.getpwnam(OWNER).pw_uid, -1)
-        yield Path(name)
-
-
-def serving(folder: Path, config: str) -> Daemon:
-    daemon = launch(folder, config, prefix=become(OWNER, OWNER, ADMIN_GROUP))
-    wait_until_ready(daemon)
-    return daemon
-
-
-def test_a_user_who_floods_is_over_their_limit_and_never_makes_another_busy(folder: Path) -> None:
-    daemon = serving(folder, CONFIG)
-    image = folder / "image.png"
+def test_a_user_who_floods_is_over_their_limit_and_never_makes_another_busy(place: Path) -> None:
+    daemon = serving(place, LIMITS)
+    image = place / "image.png"
     image.write_bytes(encoded(drawn(1, 700, 1000), ".png"))
     command = [*become(GUEST, "nogroup", ADMIN_GROUP), sys.executable, "-c", FLOOD, daemon.endpoint, str(image)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as flooder:
@@ -87,8 +66,8 @@ def test_a_user_who_floods_is_over_their_limit_and_never_makes_another_busy(fold
     assert daemon.stop() == 0, daemon.log.read_text()
 
 
-def test_users_who_connect_without_end_keep_root_from_nothing(folder: Path) -> None:
-    daemon = serving(folder, f'[server]\ngroup = "{ADMIN_GROUP}"\n')
+def test_users_who_connect_without_end_keep_root_from_nothing(place: Path) -> None:
+    daemon = serving(place)
     path = daemon.endpoint.removeprefix("ipc://")
     command = [*become(GUEST, "nogroup", ADMIN_GROUP), sys.executable, "-c", CONNECT, path]
     with ExitStack() as stack:

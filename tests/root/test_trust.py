@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import grp
 import json
-import os
 import pwd
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.system.daemons import Daemon, launch, wait_until_ready
+from tests.root.users import ADMIN_GROUP, GUEST, OWNER, become, serving
+from tests.system.daemons import Daemon
 
-OWNER, GUEST, ADMIN_GROUP = "daemon", "nobody", "adm"
 ASK = """
 import json, sys, zmq
 context = zmq.Context()
@@ -29,32 +27,11 @@ print(peer.recv().decode() if peer.poll(3000) else json.dumps({"type": "silence"
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
-    """A folder that the daemon's user owns and others may enter; pytest's own is closed to them."""
-    with TemporaryDirectory(prefix="jetsel-test-") as folder:
-        os.chmod(folder, 0o755)  # noqa: PTH101
-        os.chown(folder, pwd.getpwnam(OWNER).pw_uid, pwd.getpwnam(OWNER).pw_gid)
-        yield Path(folder)
-
-
-@pytest.fixture
 def daemon(place: Path) -> Iterator[Daemon]:
     """A daemon of another user than root, whose socket the users' common group may use."""
-    running = launch(
-        place,
-        f'[server]\ngroup = "{ADMIN_GROUP}"\nadmin_group = "{ADMIN_GROUP}"\n',
-        prefix=become(OWNER, OWNER, ADMIN_GROUP),
-    )
-    wait_until_ready(running)
+    running = serving(place, f'admin_group = "{ADMIN_GROUP}"\n')
     yield running
     assert running.stop() == 0, running.log.read_text()
-
-
-def become(user: str, group: str, *more_groups: str) -> list[str]:
-    """The command that runs another as this user, who may read every file: the interpreter may lie in root's home."""
-    groups = ["--groups", ",".join(more_groups)] if more_groups else ["--clear-groups"]
-    reading = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
-    return ["setpriv", "--reuid", user, "--regid", group, *groups, *reading]
 
 
 def ask(daemon: Daemon, kind: str, user: str, group: str, *more_groups: str) -> dict[str, object]:

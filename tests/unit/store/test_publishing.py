@@ -31,11 +31,6 @@ def remove(folder: Path, record: str) -> None:
         withdraw(work, record, others)
 
 
-def test_what_is_published_is_there_and_the_workplace_gone(tmp_path: Path) -> None:
-    put(tmp_path, "a.json", weights="1", labels="2")
-    assert names(tmp_path) == ["a.json", "labels", "weights"]
-
-
 def test_files_that_another_record_names_stay(tmp_path: Path) -> None:
     put(tmp_path, "a.json", weights="1", labels="2")
     put(tmp_path, "b.json", other="3", labels="2")

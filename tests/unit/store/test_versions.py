@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -33,17 +31,10 @@ def used(versions: Versions) -> str | None:
     return None if number == NONE else (versions.path(number) / "what").read_text()
 
 
-def test_each_installation_gets_the_next_number_and_is_in_use(versions: Versions) -> None:
-    assert (versions.current(), versions.numbers()) == (NONE, [])
-    assert [install(versions, what) for what in ("May", "June")] == [1, 2]
-    assert used(versions) == "June"
-    assert sorted(entry.name for entry in versions.folder.iterdir()) == ["1", "2", "current"]
-    assert str((versions.folder / "current").readlink()) == "2"
-
-
 def test_the_way_back_leads_to_what_was_in_use_before_and_then_to_none(versions: Versions) -> None:
-    for what in ("April", "May", "June"):
-        install(versions, what)
+    assert (versions.current(), versions.numbers()) == (NONE, [])
+    assert [install(versions, what) for what in ("April", "May", "June")] == [1, 2, 3]
+    assert used(versions) == "June"
     versions.use(versions.before(), check)
     assert used(versions) == "May"
     install(versions, "July")  # number 4, while 2 was in use: 3 was left for a reason
@@ -95,44 +86,15 @@ def test_the_last_ten_are_kept_and_the_one_that_would_be_gone_back_to(versions: 
     assert versions.before() == 14, "the next lower one, where what was before is not known"
 
 
-KILLED = """
-import os, random, signal, sys, time
-from pathlib import Path
-from jetsel.errors import CalibrationError
-from jetsel.store import Versions
-
-versions = Versions(Path(sys.argv[1]), CalibrationError)
-files = {"a": b"a" * 10_000, "b": b"b" * 10_000}
-def check(directory):
-    assert all((directory / name).read_bytes() == content for name, content in files.items())
-began = time.monotonic()
-versions.install(files, check)
-took_s = time.monotonic() - began
-for kill in range(20):
-    ready, done = os.pipe()
-    child = os.fork()
-    if child == 0:
-        while True:
-            versions.install(files, check)
-            os.write(done, b".")
-    os.read(ready, 1)
-    time.sleep(random.uniform(0, 2 * took_s))
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    for number in versions.numbers():
-        check(versions.path(number))
-    assert versions.current() in versions.numbers()
-    versions.install(files, check)
-    assert not [entry for entry in versions.folder.iterdir() if entry.name.startswith(".")]
-print("whole")
-"""
-
-
-@pytest.mark.slow
-def test_killed_at_twenty_moments_every_version_is_whole(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout == "whole\n", done.stderr
+def test_what_a_killed_installer_left_is_cleared_and_never_used(versions: Versions) -> None:
+    install(versions, "May")
+    for left in (".jetsel-new", ".jetsel-old-7"):
+        (versions.folder / left).mkdir()
+        (versions.folder / left / "what").write_text("half")
+    (versions.folder / ".jetsel-link").symlink_to("7")
+    assert (versions.numbers(), used(versions)) == ([1], "May")
+    assert install(versions, "June") == 2
+    assert sorted(entry.name for entry in versions.folder.iterdir()) == ["1", "2", "current"]
 
 
 def test_a_fault_at_any_step_changes_nothing_or_installs_it_whole(versions: Versions, fault: Fault) -> None:
