@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import random
-import struct
-import zlib
 from dataclasses import dataclass
 
-import cv2
-import numpy as np
-
 from tests.system.daemons import drawn, encoded
+from tests.unit.image.files import png
 
 REFUSALS_AT_ANY_TIME = frozenset({"busy", "over-limit"})
 
@@ -50,14 +46,13 @@ def mix() -> list[Kind]:
         _kind("no JSON", 2, "", small, "bad-request", head=b"\xff{no json"),
         _kind("no such field", 2, '"modle":"xs"', small, "bad-request"),
         _kind("another version", 1, "", small, "unsupported-version", version=2),
-        _kind("no such kind", 1, "", small, "unknown-kind", kind="stop"),
         _kind("no image", 1, "", outcome="bad-request"),
         _kind("no such model", 2, '"model":"giant"', small, "unknown-model"),
         _kind("half a JPEG", 3, '"model":"xs"', encoded(drawn(6))[:-400], "bad-image"),
         _kind("noise", 2, '"model":"xs"', random.Random(0).randbytes(2000), "bad-image"),
-        _kind("a bomb", 1, '"model":"xs"', png_header(100_000, 100_000), "image-too-large"),
+        _kind("a bomb", 1, '"model":"xs"', png(100_000, 100_000, 8, 2, b""), "image-too-large"),
         _kind("12 megapixels", 0.2, '"model":"xs"', encoded(drawn(7, 3000, 4000))),
-        _kind("3 MB uncompressed", 0.2, '"model":"xs"', encoded(_noise(1000, 1000), ".bmp")),
+        _kind("3 MB uncompressed", 0.2, '"model":"xs"', encoded(drawn(8, 1000, 1000), ".bmp")),
         _kind("past the limit in bytes", 0.02, '"model":"xs"', bytes(16_030_000), "image-too-large"),
     ]
 
@@ -77,13 +72,3 @@ def _kind(
     written = head or f'{{"v":{version},"type":"{kind}","id":"%d"{rest}}}'.encode()
     frames = () if image is None else (image,)
     return Kind(name, weight, written, frames, REFUSALS_AT_ANY_TIME | {outcome, *more})
-
-
-def png_header(width: int, height: int) -> bytes:
-    """A PNG that announces a size and holds no pixel."""
-    body = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + body + struct.pack(">I", zlib.crc32(body))
-
-
-def _noise(height: int, width: int) -> np.ndarray:
-    return cv2.randu(np.empty((height, width, 3), np.uint8), 0, 255)

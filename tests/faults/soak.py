@@ -6,6 +6,7 @@ python -m tests.faults.soak --requests 200000
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import statistics
 import tempfile
@@ -14,7 +15,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
 import zmq
 
 from benchmarks.conditions import conditions
@@ -29,19 +29,6 @@ LOOK_EVERY = 500  # replies between two looks at the daemon's memory
 MOST_GROWTH = 0.02
 
 
-class _Reply(msgspec.Struct):
-    """What matters of a reply."""
-
-    type: str
-    id: str | None = None
-    code: str | None = None
-    label: str | None = None
-    model: str | None = None
-
-
-_decoder = msgspec.json.Decoder(_Reply)
-
-
 @dataclass
 class Soaked:
     """What a soak showed. memory_mb: in the order of time."""
@@ -52,8 +39,7 @@ class Soaked:
     wrong: list[str] = field(default_factory=list)
     memory_mb: list[float] = field(default_factory=list)
     labels: dict[tuple[str, str], str] = field(default_factory=dict)  # by kind and model: every answer is to be this
-    before: Held | None = None
-    after: Held | None = None
+    held: list[Held] = field(default_factory=list)  # before and after
     took_s: float = 0.0
 
     @property
@@ -61,12 +47,6 @@ class Soaked:
         """The medians of the second tenth, since what comes before is warming up, and of the last one."""
         size = max(1, len(self.memory_mb) // 10)
         return statistics.median(self.memory_mb[size : 2 * size + 1]), statistics.median(self.memory_mb[-size:])
-
-    @property
-    def growth(self) -> float:
-        """How much more is held at the end, as a share."""
-        early_mb, late_mb = self.tenths_mb
-        return late_mb / early_mb - 1
 
 
 class Client:
@@ -93,29 +73,28 @@ class Client:
 
     def take(self) -> None:
         """Take one reply and compare it with its request."""
-        reply, found = _decoder.decode(self.socket.recv_multipart()[-1]), self._found
+        reply, found = json.loads(self.socket.recv_multipart()[-1]), self._found
         found.answered += 1
-        kinds = self.under_way.get(reply.id)
+        kinds = self.under_way.get(reply["id"])
         if not kinds:
-            found.wrong.append(f"a reply to {reply.id!r}, which was answered already or never asked")
+            found.wrong.append(f"a reply to {reply['id']!r}, which was answered already or never asked")
             return
         kind = kinds.pop()
-        if not kinds:
-            del self.under_way[reply.id]
-        outcome = "ok" if reply.type in ("answer", "status") else str(reply.code)
+        outcome = "ok" if reply["type"] in ("answer", "status") else reply["code"]
         found.outcomes[f"{kind.name}: {outcome}"] += 1
         if outcome not in kind.outcomes:
             found.wrong.append(f"{kind.name}: {outcome}")
-        if reply.label is not None:
-            first = found.labels.setdefault((kind.name, str(reply.model)), reply.label)
-            if reply.label != first:
-                found.wrong.append(f"{kind.name}: {reply.label} by {reply.model}, who said {first} before")
+        if "label" in reply:
+            said, model = reply["label"], reply["model"]
+            first = found.labels.setdefault((kind.name, model), said)
+            if said != first:
+                found.wrong.append(f"{kind.name}: {said} by {model}, who said {first} before")
 
 
 def soak(daemon: Daemon, requests: int, clients: int) -> Soaked:
     """Let the clients loose on a ready daemon, and watch it."""
     found, pid = Soaked(), daemon.process.pid
-    found.before = before = held(pid)
+    found.held.append(held(pid))
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     poller, peers = zmq.Poller(), {}
     for seed in range(clients):
@@ -136,8 +115,8 @@ def soak(daemon: Daemon, requests: int, clients: int) -> Soaked:
     for client in peers.values():
         found.wrong += [f"{kind.name} was never answered" for kinds in client.under_way.values() for kind in kinds]
     context.destroy(linger=0)
-    until(lambda: held(pid).descriptors <= before.descriptors)
-    found.after = held(pid)
+    until(lambda: held(pid).descriptors <= found.held[0].descriptors)
+    found.held.append(held(pid))
     return found
 
 
@@ -158,25 +137,24 @@ def main() -> None:
         finally:
             daemon.process.terminate()
             ended = daemon.process.wait(LIMIT_S)
-    assert found.before is not None
-    assert found.after is not None
+    (before, after), (early_mb, late_mb) = found.held, found.tenths_mb
+    growth = late_mb / early_mb - 1
     print("\n".join(conditions()))
     print(f"- {args.clients} clients, {found.took_s:.0f} s, {found.answered / found.took_s:.0f} requests/s\n")
-    early_mb, late_mb = found.tenths_mb
     rows = [
         ["requests asked, answered once", f"{found.asked:,}, {found.answered:,}"],
         ["wrong, doubled or missing; lost replies", f"{len(found.wrong)}; {lost}"],
         ["resident, medians of the second and the last tenth, MB", f"{early_mb:.1f}, {late_mb:.1f}"],
-        ["growth", f"{found.growth:+.2%}"],
-        ["descriptors before, after", f"{found.before.descriptors}, {found.after.descriptors}"],
-        ["threads before, after", f"{found.before.threads}, {found.after.threads}"],
+        ["growth", f"{growth:+.2%}"],
+        ["descriptors before, after", f"{before.descriptors}, {after.descriptors}"],
+        ["threads before, after", f"{before.threads}, {after.threads}"],
         ["exit status after SIGTERM", str(ended)],
     ]
     print("\n".join(table(("what", "measured"), rows)))
     print()
     print("\n".join(table(("kind: outcome", "requests"), [[k, f"{v:,}"] for k, v in sorted(found.outcomes.items())])))
     print("\n".join(f"- {line}" for line in found.wrong[:20]))
-    raise SystemExit(bool(found.wrong or ended or found.growth > MOST_GROWTH or found.asked != found.answered))
+    raise SystemExit(bool(found.wrong or ended or growth > MOST_GROWTH or found.asked != found.answered))
 
 
 if __name__ == "__main__":
