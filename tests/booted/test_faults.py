@@ -28,16 +28,6 @@ def test_a_daemon_that_is_killed_comes_back_and_its_clients_are_answered(machine
     assert machine.show(SERVICE, "NRestarts") == "1"
 
 
-def test_a_daemon_that_is_killed_during_a_reload_comes_back_before_the_reload_would_give_up(machine: Machine) -> None:
-    before = started_clean(machine)
-    kill(machine, "STOP", before)  # so that the reload is under way for as long as we like
-    machine.run("systemctl", "reload", "--no-block", SERVICE)
-    until(lambda: machine.show(SERVICE, "ActiveState") == "reloading")
-    kill(machine, "KILL", before)
-    ready_again(machine, before)
-    assert not any("timed out" in entry["MESSAGE"] for entry in machine.seen(UNIT=SERVICE))
-
-
 def test_a_short_watchdog_ends_a_daemon_that_stands_still_and_none_that_works(machine: Machine) -> None:
     with setting(machine, "[Service]\nWatchdogSec=3s\n") as before:
         with clients(machine) as ended:
