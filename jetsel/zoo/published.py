@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,24 +116,11 @@ def _built(torchvision: Any, name: str, chosen: Any, folder: Path) -> Any:
     path = folder / "checkpoints" / chosen.url.rpartition("/")[2]
     try:
         torch.load(path, map_location="cpu", weights_only=True)
-        with _looking_in(folder):
-            return torchvision.models.get_model(name, weights=chosen, progress=False)
+        torch.hub.set_dir(str(folder))  # where torch then finds what it would download
+        return torchvision.models.get_model(name, weights=chosen, progress=False)
     except (pickle.UnpicklingError, RuntimeError, KeyError, EOFError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ManifestError(f"{path.name}: holds no weights of {name}: {reason}; name another place") from error
-
-
-@contextmanager
-def _looking_in(folder: Path) -> Iterator[None]:
-    """Have torch look for checkpoints under `folder`, where it finds what it would download."""
-    import torch
-
-    before = torch.hub.get_dir()
-    torch.hub.set_dir(str(folder))
-    try:
-        yield
-    finally:
-        torch.hub.set_dir(before)
 
 
 def spec_of(preset: Any) -> dict[str, Any]:

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import cv2
 import numpy as np
 
 from jetsel.errors import JetselError
 from jetsel.image import Limits, Pixels, decode, from_pixels, measure
 from jetsel.wire import Pixels as Layout
 from tests.fuzz.mutations import image_mutation as mutation
-from tests.fuzz.pictures import files
+from tests.unit.image.files import (
+    animation,
+    bmp,
+    drawing,
+    encoded,
+    flat_jpeg,
+    frame,
+    noise,
+    png,
+    png_chunk,
+    tiff,
+    with_app1,
+)
 
 MAX_BYTES = 4096
 LIMITS = Limits(max_bytes=1_000_000, max_pixels=1_000_000)
@@ -49,6 +62,13 @@ def _layout(data: bytes) -> Pixels:
 
 
 def seeds() -> Iterator[bytes]:
-    yield from files()
-    yield bytes((3, 4, 2, 4)) + bytes(12)
-    yield bytes((0, 2, 1, 8)) + bytes(8)
+    """One of each kind, drawn; the corpus has the others."""
+    bgr, small = drawing(24, 17), noise(8, 6)
+    yield encoded(".jpg", bgr)
+    yield encoded(".jpg", bgr, cv2.IMWRITE_JPEG_PROGRESSIVE, 1)
+    yield with_app1(flat_jpeg(4), b"Exif\0\0" + tiff(6))
+    yield png(8, 1, 1, 3, b"\0\xf0", before=png_chunk(b"PLTE", bytes(6)) + png_chunk(b"eXIf", tiff(8, "<")))
+    yield encoded(".webp", small)
+    yield animation(8, 6, frame(small), frame(255 - small))
+    yield bmp(2, 2, 24, bytes(16))
+    yield bytes((3, 4, 2, 4)) + bytes(12)  # raw pixels

@@ -26,9 +26,9 @@ from jetsel.daemon.snapshot import read_snapshot
 from jetsel.engines import Backends
 from jetsel.errors import InternalError
 from jetsel.wire import Classify, Pixels, Reload, Status, encode
-from tests.fuzz.pictures import files
-from tests.system.raw import frame, greeting, message, ready
+from tests.system.raw import greeting, message, ready
 from tests.unit.daemon.families import calibrate, put_family
+from tests.unit.image.files import drawing, encoded
 
 MAX_BYTES = 4096
 WORDS = (
@@ -148,22 +148,15 @@ def _act(found: Rig, peers: list[socket.socket], data: bytes) -> None:
 
 
 def seeds() -> Iterator[bytes]:
+    """Few, since the corpus has the others."""
     greet = bytes(value for peer in range(PEERS) for value in (GREET, peer)) + bytes((WORK, 0))
-    small = next(iter(files()))
     yield greet + b"".join(_write(peer, message(b"", b"{}") * 5) for peer in range(PEERS))
-    yield greet + _write(0, b"\x04\x00" * 200) + _write(1, b"\x01\x01x" + b"\x04\x00" * 50) + bytes((WORK, 0))
     yield greet + _write(0, b"\x04\x09\x04PING\0\0ab" * 20) + bytes((HANG_UP, 0, WORK, 0))
-    yield greet + _write(2, frame(bytes(1500), announced=3900)) + bytes((WORK, 0, HANG_UP, 2))
     yield _write(0, greeting(b"CURVE")) + _write(1, b"GET / HTTP/1.1") + _write(2, greeting()[:20])
-    for request in (
-        Classify(v=1, id="a", family="cats", policy="cascade", deadline_ms=20.5, top_k=3, explain=True),
-        Classify(v=1, id="b", model="cat-s", on_doubt="refuse", criterion="top5"),
-        Classify(v=1, id="c", policy="single:cat-l", deadline_ms=1e-6),
-    ):
-        yield greet + _write(0, message(encode(request), small)) + bytes((WORK, 0))
+    cascade = Classify(v=1, id="a", family="cats", policy="cascade", deadline_ms=20.5, top_k=3, explain=True)
+    yield greet + _write(0, message(encode(cascade), encoded(".jpg", drawing(24, 17)))) + bytes((WORK, 0))
     raw = Classify(v=1, id="d", pixels=Pixels("bgr8", 4, 4, 12))
     yield greet + _write(1, message(b"\0hop", b"", encode(raw), bytes(range(48))))
-    yield greet + _write(1, message(encode(Classify(v=1, id="f")), small, b"more")) + _write(1, message(b"", b""))
     yield greet + _write(3, message(encode(Reload(v=1, id="h")), b"x")) + _write(3, message(b'{"v": 1, "id": "i"}'))
 
 

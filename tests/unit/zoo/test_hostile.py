@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -37,18 +36,6 @@ def test_files_larger_than_any_of_their_kind_are_not_read(tmp_path: Path) -> Non
     assert f"larger than the {MAX_LABELS_BYTES} bytes" in reason(tmp_path)
     sparse(tmp_path / "good.json", 1 << 40)
     assert f"larger than the {MAX_MANIFEST_BYTES} bytes" in reason(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["small.json", "small.onnx", "labels.tsv"])
-def test_a_pipe_in_place_of_a_file_does_not_hang(tmp_path: Path, name: str) -> None:
-    put_model(tmp_path)
-    models = scan([tmp_path]).families["pets"].models
-    (tmp_path / name).unlink()
-    os.mkfifo(tmp_path / name)
-    assert scan([tmp_path]).broken != ()
-    if name == "small.onnx":
-        with pytest.raises(ManifestError, match="cannot be read"):
-            verify(models[0])
 
 
 def test_a_manifest_that_is_a_link_out_of_its_folder_is_refused(tmp_path: Path) -> None:
