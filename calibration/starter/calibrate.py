@@ -77,8 +77,10 @@ def front_on(other: Loaded, fitted_on: Loaded, found: Calibrated) -> list[tuple[
         voices = fitted_on.recording.table("top1", temperatures).voices(averaged=averaged)
         others = other.recording.table("top1", temperatures).voices(averaged=averaged)
         for cascade in fit_cascades(voices):
-            right, ms = judge(cascade, others)
-            points.append((float(ms.mean()), float(right.mean()), "cascade-averaged" if averaged else "cascade"))
+            right, ran = judge(cascade, others)
+            points.append(
+                (float((ran @ others.costs).mean()), float(right.mean()), "cascade-averaged" if averaged else "cascade")
+            )
     front: list[tuple[float, float, str]] = []
     for point in sorted(points, key=lambda one: (one[0], -one[1])):
         if not front or point[1] > front[-1][1]:

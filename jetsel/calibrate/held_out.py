@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jetsel.calibrate.goal import Outcomes
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.temperature import fit_temperature
-from jetsel.policies.kind import Kind, Plan, Spend
+from jetsel.policies.kind import Kind, Plan
 from jetsel.policies.registry import KINDS
 from jetsel.wire import Criterion
 
@@ -54,10 +55,10 @@ def try_out(kind: Kind, learned: Learned, held: Recording) -> list[Outcomes]:
         return []
     chooser_ms = learned.plan.features_ms if kind.reads_features else 0.0
 
-    def energy_mj(spend: Spend) -> Any:
-        return spend(held.costs("energy")) + held.chooser_mj(chooser_ms) if held.knows_energy else None
+    def energy_mj(ran: NDArray[np.bool_]) -> Any:
+        return ran @ held.costs("energy") + held.chooser_mj(chooser_ms) if held.knows_energy else None
 
     return [
-        Outcomes(one.correct, one.spend(held.costs("time")) + chooser_ms, energy_mj(one.spend))
+        Outcomes(one.correct, one.ran @ held.costs("time") + chooser_ms, energy_mj(one.ran))
         for one in kind.tried(taught, held.table(learned.criterion, learned.temperatures))
     ]

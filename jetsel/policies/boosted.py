@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.policies.embedding import Chances, weighed
-from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, Weighing, Weighings
+from jetsel.policies.embedding import Chances, because_of
+from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, Weighing, Weighings, weighed
 from jetsel.policies.policy import Decision, Evidence, Policy, Steps, run_or_fall_back
 from jetsel.premodel import Trees, chances, worthiest
 from jetsel.premodel.trees import DTYPES, check
@@ -47,7 +47,7 @@ class BoostedPolicy:
         assert photo.features is not None
         chances = self.chances(photo.features)
         best = int(worthiest(chances, self.costs, self.price))
-        because = weighed(self.models[best], float(chances[best]))
+        because = because_of(self.models[best], float(chances[best]))
         seen, because = yield from run_or_fall_back(self.models[best], because, photo.fallback)
         return Decision(seen, because)
 
@@ -76,12 +76,7 @@ class BoostedKind(Kind):
     def tried(self, learned: _Learned, held: Table) -> list[Tried]:
         """One point for each price."""
         likely = np.stack([chances(learned.trees, x) for x in held.of(learned.features)])
-        found = []
-        for price in learned.prices:
-            chosen = worthiest(likely, held.costs, price)
-            correct = held.right[np.arange(len(chosen)), chosen]
-            found.append(Tried(correct, lambda costs, chosen=chosen: costs[chosen]))  # type: ignore[misc]
-        return found
+        return [weighed(likely, held.costs, price, held) for price in learned.prices]
 
     def fitted(self, learned: Mapping[Criterion, _Learned], chosen: Mapping[Criterion, Any]) -> Part:
         """Store the trees and the price of each criterion."""

@@ -1,21 +1,24 @@
-"""The confidence cascade: cheapest model first, the next one while the last is not sure enough."""
+"""The confidence cascades: cheapest model first, the next one while those that ran are not sure enough."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from msgspec import Meta, Struct
 
 from jetsel.errors import ModelUnavailableError
 from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, columns
-from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
+from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, sum_of_five
 from jetsel.premodel.cascades import Fitted, fit_cascades, judge
 from jetsel.wire import Criterion
 
 if TYPE_CHECKING:
     from jetsel.policies.calibration import Calibration
+
+LEAST = np.float32(1e-30)  # a probability that float32 rounded to nothing still has a logarithm
 
 
 class Rung(Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,6 +91,33 @@ class Cascade:
         return heard[-1].model
 
 
+@dataclass(frozen=True)
+class AveragedCascade(Cascade):
+    """The answer is the softmax of the mean of the temperature-scaled logits of all that ran."""
+
+    criterion: Criterion
+
+    def answer(self, heard: Sequence[Prediction]) -> Prediction:
+        """Return the geometric mean of the probabilities, which is what the mean of scaled logits gives.
+
+        It goes by the name of the last model, the most expensive of them.
+        """
+        if len(heard) == 1:
+            return heard[0]
+        logs = np.log(np.maximum(np.stack([prediction.probabilities for prediction in heard]), LEAST))
+        mean = logs.mean(axis=0)
+        mean -= mean.max()
+        probabilities = np.exp(mean, mean)
+        probabilities /= probabilities.sum()
+        confidence = float(probabilities.max()) if self.criterion == "top1" else sum_of_five(probabilities)
+        return Prediction(heard[-1].model, probabilities, confidence, heard[-1].embedding)
+
+    def who(self, heard: Sequence[Prediction]) -> str:
+        """Return whose answer that is, in words."""
+        names = [prediction.model for prediction in heard]
+        return names[0] if len(names) == 1 else f"the mean of {' and '.join(names)}"
+
+
 class Facts(Struct, frozen=True, forbid_unknown_fields=True):
     """By criterion: the rungs, cheapest first."""
 
@@ -107,12 +137,9 @@ class CascadeKind(Kind):
 
     facts = Facts
 
-    def __init__(
-        self, name: str, policy: Callable[[tuple[Rung, ...], Criterion], Policy], *, averaged: bool = False
-    ) -> None:
-        """policy: makes one of these rungs; averaged: whether the models that ran answer together."""
+    def __init__(self, name: str, *, averaged: bool) -> None:
+        """averaged: whether the models that ran answer together."""
         self.name = name
-        self._policy = policy
         self._averaged = averaged
 
     def learn(self, train: Table, _plan: Plan) -> _Learned:
@@ -122,10 +149,7 @@ class CascadeKind(Kind):
     def tried(self, learned: _Learned, held: Table) -> list[Tried]:
         """One point for each budget."""
         voices = held.voices(averaged=self._averaged)
-        return [
-            Tried(judge(fitted, voices)[0], lambda costs, fitted=fitted: judge(fitted, voices, costs)[1])  # type: ignore[misc]
-            for fitted in learned.cascades
-        ]
+        return [Tried(*judge(fitted, voices)) for fitted in learned.cascades]
 
     def fitted(self, learned: Mapping[Criterion, _Learned], chosen: Mapping[Criterion, Any]) -> Part:
         """Store the cascade of the chosen budget."""
@@ -138,11 +162,11 @@ class CascadeKind(Kind):
 
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
         """One policy a criterion; its last rung must accept all, and each be a model of the calibration."""
+        made: dict[Criterion, Policy] = {}
         for criterion, rungs in part.facts.rungs.items():
             if not rungs or rungs[-1].threshold != 0.0:
                 raise ValueError(f"the last rung of {criterion} must accept all")
             columns([rung.model for rung in rungs], calibration)
-        return {criterion: self._policy(rungs, criterion) for criterion, rungs in part.facts.rungs.items()}
-
-
-CASCADE = CascadeKind("cascade", lambda rungs, _criterion: Cascade("cascade", rungs))
+            averaged = AveragedCascade(self.name, rungs, criterion)
+            made[criterion] = averaged if self._averaged else Cascade(self.name, rungs)
+        return made

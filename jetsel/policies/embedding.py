@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.errors import ModelUnavailableError
-from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, Weighing, Weighings
+from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, Weighing, Weighings, weighed
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps
 from jetsel.premodel import Neighbours, Shares, worthiest
 from jetsel.wire import Criterion
@@ -51,7 +51,7 @@ class EmbeddingPolicy:
             return Decision(seen, f"{seen.model} gave no embedding to go on from")
         chances = self.chances(seen.embedding)
         best = int(worthiest(chances, self.costs, self.price))
-        because = weighed(self.models[best], float(chances[best]))
+        because = because_of(self.models[best], float(chances[best]))
         if best == 0:
             return Decision(seen, because)
         try:
@@ -61,7 +61,7 @@ class EmbeddingPolicy:
         return Decision(better, because)
 
 
-def weighed(model: str, chance: float) -> str:
+def because_of(model: str, chance: float) -> str:
     """Return the reason for choosing this model, which is right with this chance."""
     return f"{model} is most worth what it costs: right with a chance of {chance:.2f}"
 
@@ -98,9 +98,9 @@ class EmbeddingKind(Kind):
         for k in KS:
             chances = learned.right[near[:, : min(k, most)]].mean(axis=1)
             for price in learned.prices:
-                chosen = worthiest(chances, _after(learned.costs), price)
-                correct = held.right[np.arange(len(chosen)), chosen]
-                found.append(Tried(correct, lambda costs, chosen=chosen: (costs[0] + _after(costs))[chosen]))  # type: ignore[misc]
+                point = weighed(chances, _after(learned.costs), price, held)
+                point.ran[:, 0] = True
+                found.append(point)
         return found
 
     def fitted(self, learned: Mapping[Criterion, _Learned], chosen: Mapping[Criterion, Any]) -> Part:

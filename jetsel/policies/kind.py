@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,14 +13,12 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from jetsel.policies.policy import Policy
+from jetsel.premodel import worthiest
 from jetsel.premodel.cascades import PRICES, Voices, log_softmax
 from jetsel.wire import Criterion
 
 if TYPE_CHECKING:
     from jetsel.policies.calibration import Calibration
-
-Spend = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""What models cost, (m,) in ms or mJ -> what each photograph costs, (n,) of the same unit."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +72,10 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """One operating point on photographs that were held out: (n,) whether it is right, and what it costs."""
+    """One operating point on photographs that were held out: (n,) whether it is right, (n, m) which models ran."""
 
     correct: NDArray[np.bool_]
-    spend: Spend
+    ran: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +122,18 @@ class Weighing(Struct, frozen=True, forbid_unknown_fields=True):
 
     price: Annotated[float, Meta(ge=0)]
     k: Annotated[int, Meta(ge=1)] = 1
+
+
+def weighed(chances: NDArray[np.float64], costs: NDArray[np.float64], price: float, held: Table) -> Tried:
+    """Run the model that is most worth its cost on each photograph.
+
+    chances: (n, m), how likely each is right. costs: (m,), 0 for one that has run already. price: as `Weighing` has it.
+    """
+    chosen = worthiest(chances, costs, price)
+    place = np.arange(len(chosen)), chosen
+    ran = np.zeros_like(held.right)
+    ran[place] = True
+    return Tried(held.right[place], ran)
 
 
 class Weighings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from jetsel.policies.averaged import AVERAGED
 from jetsel.policies.boosted import BoostedKind
-from jetsel.policies.cascade import CASCADE
+from jetsel.policies.cascade import CascadeKind
 from jetsel.policies.chain import ChainKind, PaperChainKind
 from jetsel.policies.embedding import EmbeddingKind
 from jetsel.policies.kind import Kind
 
-KINDS: tuple[Kind, ...] = (ChainKind(), PaperChainKind(), CASCADE, AVERAGED, EmbeddingKind(), BoostedKind())
+KINDS: tuple[Kind, ...] = (
+    ChainKind(),
+    PaperChainKind(),
+    CascadeKind("cascade", averaged=False),
+    CascadeKind("cascade-averaged", averaged=True),
+    EmbeddingKind(),
+    BoostedKind(),
+)
 """In the order in which they are listed and reported."""
 
 KIND: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in KINDS})

@@ -35,7 +35,7 @@ class Voices:
         self.costs = costs  # ms, or mJ where energy is the objective
         self._criterion = criterion
         self._averaged = averaged
-        self._classes = classes
+        self.classes = classes
         self._logs = log_odds
         self._heard: dict[tuple[int, ...], tuple[NDArray[np.float32], NDArray[np.bool_]]] = {}
 
@@ -49,7 +49,7 @@ class Voices:
             odds = np.exp(logs)
             first = 1 if self._criterion == "top1" else min(5, odds.shape[1])
             confidence = odds.max(axis=1) if first == 1 else np.partition(odds, -first)[:, -first:].sum(axis=1)
-            self._heard[key] = confidence, is_right(logs, self._classes, self._criterion)
+            self._heard[key] = confidence, is_right(logs, self.classes, self._criterion)
         return self._heard[key]
 
 
@@ -61,24 +61,17 @@ class Fitted:
     thresholds: tuple[float, ...]
 
 
-def judge(
-    fitted: Fitted, voices: Voices, costs: NDArray[np.float64] | None = None
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return for each photograph whether the cascade is right, and what its models cost: (n,) and (n,).
-
-    costs: (m,) of each model, in any unit; those of the objective where none are given.
-    """
-    costs = voices.costs if costs is None else costs
-    waiting: NDArray[np.bool_] | None = None
+def judge(fitted: Fitted, voices: Voices) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return for each photograph whether the cascade is right, (n,), and which models run, (n, m)."""
+    waiting = np.ones(len(voices.classes), bool)
+    correct, ran = np.zeros(len(waiting), bool), np.zeros((len(waiting), len(voices.costs)), bool)
     for place, threshold in enumerate(fitted.thresholds):
         confidence, right = voices.of(fitted.rungs[: place + 1])
-        if waiting is None:
-            waiting, correct, cost = np.ones(len(right), bool), np.zeros(len(right), bool), np.zeros(len(right))
-        cost += waiting * float(costs[fitted.rungs[place]])
+        ran[:, fitted.rungs[place]] = waiting
         taken = waiting & (confidence >= threshold)
         correct |= taken & right
         waiting = waiting & ~taken
-    return correct, cost
+    return correct, ran
 
 
 def fit_cascades(voices: Voices, budgets: Sequence[float] | NDArray[np.float64] = BUDGETS) -> list[Fitted]:
@@ -98,7 +91,7 @@ def fit_cascades(voices: Voices, budgets: Sequence[float] | NDArray[np.float64] 
     )
     judged = [judge(fitted, voices) for fitted in tried]
     accuracy = np.array([correct.mean() for correct, _ in judged])
-    mean_cost = np.array([cost.mean() for _, cost in judged])
+    mean_cost = np.array([ran.mean(axis=0) @ voices.costs for _, ran in judged])
     found = []
     for budget in np.asarray(budgets) * voices.costs.max():
         within = mean_cost <= budget

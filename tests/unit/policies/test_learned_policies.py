@@ -9,9 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from jetsel.errors import ModelUnavailableError
-from jetsel.policies.averaged import AveragedCascade
 from jetsel.policies.boosted import BoostedPolicy
-from jetsel.policies.cascade import rungs_of
+from jetsel.policies.cascade import AveragedCascade, rungs_of
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.embedding import EmbeddingPolicy
 from jetsel.policies.policy import Evidence, Prediction

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import replay
-from jetsel.policies.averaged import AveragedCascade
-from jetsel.policies.cascade import Cascade, rungs_of
+from jetsel.policies.cascade import AveragedCascade, Cascade, rungs_of
 from jetsel.premodel.cascades import PRICES, QUANTILES, Fitted, Voices, fit_cascades, judge
 from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, of_two_classes
 
@@ -42,9 +41,9 @@ def voices(recording: Recording, *, averaged: bool = False) -> Voices:
 def test_a_cascade_judged_by_hand(
     rungs: tuple[int, ...], thresholds: tuple[float, ...], right: list[int], costs: list[float]
 ) -> None:
-    correct, cost = judge(Fitted(rungs, thresholds), voices(of_four()))
+    correct, ran = judge(Fitted(rungs, thresholds), voices(of_four()))
     assert correct.tolist() == [bool(r) for r in right]
-    assert cost.tolist() == costs
+    assert (ran @ [1.0, 3.0]).tolist() == costs
 
 
 def test_averaged_voices_by_hand() -> None:
@@ -65,17 +64,17 @@ def test_judging_is_replaying_the_policy(averaged: bool, seed: int, thresholds: 
         if averaged
         else Cascade("c", rungs_of(found.models, thresholds))
     )
-    correct, cost = judge(Fitted((0, 1, 2), (*thresholds, 0.0)), voices(found, averaged=averaged))
+    correct, ran = judge(Fitted((0, 1, 2), (*thresholds, 0.0)), voices(found, averaged=averaged))
     for photograph in range(len(found.classes)):
         replayed = replay(policy, found, photograph, "top1", EVEN, "l")
         assert replayed.decision is not None
         assert (replayed.decision.seen.label == found.classes[photograph]) == correct[photograph]
-        assert replayed.models_ms == cost[photograph]
+        assert replayed.models_ms == ran[photograph] @ found.costs()
 
 
 def judged(fitted: Fitted, heard: Voices) -> tuple[float, float]:
-    correct, cost = judge(fitted, heard)
-    return float(correct.mean()), float(cost.mean())
+    correct, ran = judge(fitted, heard)
+    return float(correct.mean()), float((ran @ heard.costs).mean())
 
 
 @pytest.mark.slow
