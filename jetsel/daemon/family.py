@@ -14,9 +14,7 @@ from jetsel.errors import ConfigError, JetselError, ManifestError, UnknownModelE
 from jetsel.events import event
 from jetsel.image import InputSpec
 from jetsel.policies import Policy
-from jetsel.policies.embedding import EmbeddingPolicy
 from jetsel.policies.registry import no_such
-from jetsel.policies.single import Single
 from jetsel.runtime import Driver, Lane
 from jetsel.weights import Weights
 from jetsel.wire import Classify, Criterion, FamilyStatus, ModelStatus
@@ -111,14 +109,13 @@ class ServedFamily:
             self._instead(f"{best} is the fallback of family {self.name}: {self.fallback} is unavailable")
             self.fallback = best
         for criterion, name in self.default_policy.items():
-            lost = _cannot_do_without(self.policies[criterion][name], running)
-            if lost is not None:
+            needed = self.policies[criterion][name].models  # it passes over those of them that are unavailable
+            if not any(model in running for model in needed):
+                lost = " and ".join(needed)
                 self.default_policy[criterion] = f"single:{best}"
-                self.because = (
-                    f"{lost} is unavailable, which {name} cannot do without: the most expensive that runs answers"
-                )
+                self.because = f"{name} cannot do without {lost}, unavailable now: the most expensive that runs answers"
                 self._instead(
-                    f"single:{best} is the default of family {self.name} for {criterion}: {lost} is unavailable"
+                    f"single:{best} is the default of family {self.name} for {criterion}: {name} is unavailable"
                 )
 
     def _instead(self, words: str) -> None:
@@ -238,16 +235,6 @@ def serve_family(
         on_doubt=config.policy.on_doubt,
         in_use=in_use,
     )
-
-
-def _cannot_do_without(policy: Policy, running: list[str]) -> str | None:
-    """Return the model without which the policy does not answer, where that one does not run; else None.
-
-    The others pass over a model that is unavailable, or have the fallback run for it.
-    """
-    if isinstance(policy, Single | EmbeddingPolicy):
-        return None if policy.first[0] in running else policy.first[0]
-    return None if any(model in running for model in policy.models) else policy.models[-1]
 
 
 def served_models(family: Family, config: Config) -> dict[str, Model]:

@@ -109,11 +109,10 @@ class Life:
             log.info("all that was accepted is answered", extra=told)
 
     def _end(self) -> bool:
-        """Tell who is not answered yet, and see every thread off; return whether each has ended."""
+        """See every thread off, and tell who is not answered yet; return whether each has ended."""
         self._stop_loading.set()
-        given_up = self._dispatcher.give_up()
         has_ended = self._workers.stop(PATIENCE_S)
-        given_up += self._dispatcher.give_up()  # what was let in at the last moment
+        given_up = self._dispatcher.give_up()
         has_ended &= self._dispatcher.end(PATIENCE_S)
         self._loading.shutdown(wait=False)
         if self._loaded is not None:

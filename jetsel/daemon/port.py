@@ -7,7 +7,6 @@ epoll instance, where every descriptor tells of news once (EPOLLET, epoll(7)).
 
 from __future__ import annotations
 
-import errno
 import itertools
 import logging
 import select
@@ -35,7 +34,6 @@ ENTRIES = 64  # connections that one call accepts
 SCRATCH_BYTES = 65_536
 _NEWS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 _LEFT = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
-_WANT = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS))
 
 
 class Port:
@@ -152,22 +150,23 @@ class Port:
         for _ in range(ENTRIES):
             if not self._somebody_waits or self._is_shut:
                 break
+            if len(self._by_fd) >= self._most_clients:
+                self._somebody_waits = False
+                if select.select([self._listening], [], [], 0)[0]:
+                    self._tell_full()
+                break
             try:
-                if len(self._by_fd) >= self._most_clients:
-                    self._somebody_waits = False
-                    if select.select([self._listening], [], [], 0)[0]:
-                        self._tell_full()
-                else:
-                    self._greet(self._listening.accept()[0])
+                peer = self._listening.accept()[0]
             except BlockingIOError:
                 self._somebody_waits = self._is_full = False
-            except OSError as error:
-                if error.errno in _WANT:
-                    self._somebody_waits = False
-                    self._tell_full()
+            except OSError:  # no descriptor, or no memory, is free
+                self._somebody_waits = False
+                self._tell_full()
+            else:
+                self._greet(peer)
 
     def _greet(self, peer: socket.socket) -> None:
-        """Take up a connection. Raises OSError where it has gone meanwhile."""
+        """Take up a connection, unless it has gone meanwhile."""
         try:
             peer.setblocking(False)
             room_bytes = self._image_bytes + MESSAGE_ROOM_BYTES
@@ -176,7 +175,7 @@ class Port:
             self._epoll.register(connection.fd, _NEWS)
         except OSError:
             peer.close()
-            raise
+            return
         self._by_fd[connection.fd] = self._by_token[connection.token] = self._ready[connection.fd] = connection
 
     def _tell_full(self) -> None:

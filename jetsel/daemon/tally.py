@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import Counter
 
 from msgspec import structs
 
@@ -21,10 +22,10 @@ class Tally:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._outcomes: dict[str, int] = {}
-        self._answers: dict[str, int] = {}  # by family
-        self._escalated: dict[str, int] = {}
-        self._reloads: dict[str, int] = {}
+        self._outcomes: Counter[str] = Counter()
+        self._answers: Counter[str] = Counter()  # by family
+        self._escalated: Counter[str] = Counter()
+        self._reloads: Counter[str] = Counter()
         self._last_reload: ReloadStatus | None = None  # ago_s: when it ended
         self._stages_ms = Recent(len(STAGES))
         self.started_s = time.monotonic()
@@ -32,7 +33,7 @@ class Tally:
     def count(self, outcome: str) -> None:
         """Count a message that was refused with this error code."""
         with self._lock:
-            self._outcomes[outcome] = self._outcomes.get(outcome, 0) + 1
+            self._outcomes[outcome] += 1
 
     def ended(self, reply: Answer | Failure) -> None:
         """Count an admitted request by its reply, and note where an answer's time went."""
@@ -44,17 +45,16 @@ class Tally:
         waiting = math.nan if took.waiting is None else took.waiting
         inference, now_s = sum(took.inference), time.monotonic()
         with self._lock:
-            self._outcomes[OK] = self._outcomes.get(OK, 0) + 1
-            self._answers[family] = self._answers.get(family, 0) + 1
-            if len(reply.ran) > 1:
-                self._escalated[family] = self._escalated.get(family, 0) + 1
+            self._outcomes[OK] += 1
+            self._answers[family] += 1
+            self._escalated[family] += len(reply.ran) > 1
             self._stages_ms.add(now_s, took.queue, took.decode, features, took.choice, inference, took.total, waiting)
 
     def reloaded(self, took_s: float, ended: list[str] | JetselError) -> None:
         """Count a reload that has ended now: with what it changed, or the error that refused it."""
         outcome = OK if isinstance(ended, list) else ended.code
         with self._lock:
-            self._reloads[outcome] = self._reloads.get(outcome, 0) + 1
+            self._reloads[outcome] += 1
             changed, refused = (ended, None) if isinstance(ended, list) else ([], str(ended))
             self._last_reload = ReloadStatus(time.monotonic(), round(took_s, 3), changed, refused)
 
@@ -66,7 +66,7 @@ class Tally:
     def of_family(self, family: str) -> tuple[int, int]:
         """How many answers a family gave, and how many of those took more than one model."""
         with self._lock:
-            return self._answers.get(family, 0), self._escalated.get(family, 0)
+            return self._answers[family], self._escalated[family]
 
     def reloads(self) -> dict[str, int]:
         """Reloads so far by `ok` or error code."""

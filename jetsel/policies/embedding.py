@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jetsel.errors import ModelUnavailableError
 from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, Weighing, Weighings, weighed
-from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps
+from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps, run_or_fall_back
 from jetsel.premodel import Neighbours, Shares, worthiest
 from jetsel.wire import Criterion
 
@@ -45,8 +45,11 @@ class EmbeddingPolicy:
         return self.models[:1]
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Run the cheapest, look, perhaps run one more; where that one is unavailable, the cheapest answers."""
-        (seen,) = yield Run(self.models[:1], "its embedding says what to do")
+        """Run the cheapest, look, perhaps run one more; where one of the two is unavailable, another answers."""
+        cheapest, stands_in = self.models[0], photo.fallback or self.models[-1]
+        seen, why = yield from run_or_fall_back(cheapest, "its embedding says what to do", stands_in)
+        if seen.model != cheapest:
+            return Decision(seen, why)
         if seen.embedding is None:
             return Decision(seen, f"{seen.model} gave no embedding to go on from")
         chances = self.chances(seen.embedding)

@@ -114,6 +114,10 @@ def test_an_embedding_that_is_missing_or_leads_nowhere_leaves_the_cheapest_model
     with pytest.raises(StopIteration) as stop:
         steps.throw(GONE)
     assert stop.value.value.seen.model == "s"
+    steps = embedding_policy(0.0)(NOTHING)
+    next(steps)
+    assert steps.throw(GONE).models == ("l",), "where the cheapest is unavailable, the best stands in"
+    assert ended(steps, said("l", 0.5, 0.5)).seen.model == "l"
 
 
 BOOSTED = BoostedPolicy(
