@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,6 @@ from jetsel.calibrate.record.photographs import Found, Labelled
 from jetsel.calibrate.record.progress import Reporter, Stop, Tell
 from jetsel.calibrate.record.store import Store
 
-_PAGE = 256
 _CHUNK_BYTES = 1 << 20
 
 
@@ -24,26 +23,26 @@ Content = tuple[int, int, str]
 
 @dataclass(frozen=True)
 class Task:
-    """A photograph that lacks predictions. photograph: its id where it is recorded already; missing: models."""
+    """A photograph that lacks predictions. number: its id where it is recorded already; missing: names of models."""
 
-    path: str
+    photograph: Labelled
     sha256: str
-    class_number: int | None
-    label: str | None
-    photograph: int | None
+    number: int | None
     missing: tuple[str, ...]
 
 
-def claim(store: Store, found: Found, workers: int, tell: Tell | None, stop: Stop) -> bool:
-    """Hash the files and settle which are one photograph; True unless stopped.
+def claim(store: Store, found: Found, workers: int, tell: Tell | None, stop: Stop) -> list[Task] | None:
+    """Hash the files and settle which are one photograph; return what lacks predictions, None where stopped.
 
     The same content counts once, under the first of its paths; under two labels it counts not at all. What is left out
     is listed anew by each run. A photograph recorded before under another label takes the one it has now.
     """
     copies: dict[str, list[Labelled]] = defaultdict(list)
     unreadable: list[tuple[Path, str]] = []
-    reporter = Reporter("reading", len(found.photographs), tell)
-    with closing(in_order(_content, _remembered(store, found.photographs), workers)) as contents:
+    before = {path: tuple(content) for path, *content in store.connection.execute("SELECT * FROM files")}
+    given = [(photograph, before.get(str(photograph.path))) for photograph in found.photographs]
+    reporter = Reporter("reading", len(given), tell)
+    with closing(in_order(_content, given, workers)) as contents:
         for done, ((photograph, known), content) in enumerate(contents, 1):
             if isinstance(content, str):
                 unreadable.append((photograph.path, content))
@@ -55,45 +54,12 @@ def claim(store: Store, found: Found, workers: int, tell: Tell | None, stop: Sto
             store.tick()
             reporter.reach(done)
             if stop.is_set():
-                return False
+                return None
     store.connection.execute("DELETE FROM skipped")
     store.skip((skipped.path, skipped.reason) for skipped in found.skipped)
     store.skip(unreadable)
-    _choose(store, copies)
-    _list_tasks(store)
-    return True
-
-
-def count_tasks(store: Store) -> int:
-    """Return how many photographs lack predictions."""
-    (count,) = store.connection.execute("SELECT COUNT(*) FROM todo").fetchone()
-    return int(count)
-
-
-def tasks(store: Store) -> Iterator[Task]:
-    """Yield the photographs that lack predictions, in the order of their paths, a page at a time."""
-    last = 0
-    while rows := store.connection.execute(
-        "SELECT rowid, path, sha256, class, label, photograph FROM todo WHERE rowid > ? ORDER BY rowid LIMIT ?",
-        (last, _PAGE),
-    ).fetchall():
-        last = rows[-1][0]
-        for _, path, sha256, class_number, label, photograph in rows:
-            missing = store.connection.execute(
-                "SELECT name FROM wanted WHERE id NOT IN (SELECT model FROM predictions WHERE photograph IS ?)"
-                " ORDER BY name",
-                (photograph,),
-            )
-            yield Task(path, sha256, class_number, label, photograph, tuple(name for (name,) in missing))
-
-
-def _remembered(store: Store, photographs: tuple[Labelled, ...]) -> Iterator[tuple[Labelled, Content | None]]:
-    """Each photograph with its content as hashed by an earlier run."""
-    for photograph in photographs:
-        row = store.connection.execute(
-            "SELECT size_bytes, mtime_ns, sha256 FROM files WHERE path = ?", (str(photograph.path),)
-        ).fetchone()
-        yield photograph, row
+    chosen = _choose(store, copies)
+    return [task for sha256, photograph in chosen if (task := _task(store, photograph, sha256)).missing]
 
 
 def _content(item: tuple[Labelled, Content | None]) -> Content | str:
@@ -112,15 +78,16 @@ def _content(item: tuple[Labelled, Content | None]) -> Content | str:
     return status.st_size, status.st_mtime_ns, digest.hexdigest()
 
 
-def _choose(store: Store, copies: Mapping[str, list[Labelled]]) -> None:
-    """Take the first path of each content, its label with it, and list the others and those that contradict.
+def _choose(store: Store, copies: Mapping[str, list[Labelled]]) -> list[tuple[str, Labelled]]:
+    """Return the hash of each content with the first of its paths, and list the others and those that contradict.
 
     What was recorded before gets the place and the label that it has now.
     """
     execute = store.connection.execute
-    execute("CREATE TEMP TABLE chosen (path TEXT, sha256 TEXT PRIMARY KEY, class INTEGER, label TEXT)")
+    execute("CREATE TEMP TABLE chosen (sha256 TEXT PRIMARY KEY)")
+    chosen = []
     for sha256, photographs in copies.items():
-        first, *others = sorted(photographs, key=lambda photograph: str(photograph.path))
+        first, *others = photographs
         labels = {photograph.class_number: photograph.label or "" for photograph in photographs}
         if len(labels) > 1:
             one, other = min(labels.values()), max(labels.values())
@@ -129,20 +96,17 @@ def _choose(store: Store, copies: Mapping[str, list[Labelled]]) -> None:
             execute("DELETE FROM photographs WHERE sha256 = ?", (sha256,))
         else:
             store.skip((other.path, f"duplicate: the same file as {first.path}") for other in others)
-            row = (str(first.path), first.class_number, first.label, sha256)
-            execute("INSERT INTO chosen (path, class, label, sha256) VALUES (?, ?, ?, ?)", row)
+            chosen.append((sha256, first))
+            execute("INSERT INTO chosen VALUES (?)", (sha256,))
             execute(
                 "UPDATE photographs SET path = ?, class = COALESCE(?, class), label = COALESCE(?, label)"
                 " WHERE sha256 = ?",
-                row,
+                (str(first.path), first.class_number, first.label, sha256),
             )
+    return chosen
 
 
-def _list_tasks(store: Store) -> None:
-    """Make the list of what is to be done, in the order of paths."""
-    store.connection.execute(
-        "CREATE TEMP TABLE todo AS SELECT c.path, c.sha256, COALESCE(c.class, p.class) AS class, c.label,"
-        " p.id AS photograph FROM chosen c"
-        " LEFT JOIN photographs p USING (sha256) WHERE (SELECT COUNT(*) FROM predictions WHERE photograph = p.id"
-        " AND model IN (SELECT id FROM wanted)) < (SELECT COUNT(*) FROM wanted) ORDER BY c.path"
-    )
+def _task(store: Store, photograph: Labelled, sha256: str) -> Task:
+    execute = store.connection.execute
+    (number,) = execute("SELECT id FROM photographs WHERE sha256 = ?", (sha256,)).fetchone() or (None,)
+    return Task(photograph, sha256, number, store.missing("predictions", number))

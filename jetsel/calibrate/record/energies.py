@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from jetsel.calibrate.record.schema import faults, open_to_read
+from jetsel.calibrate.record.schema import opened_to_read
 
 NOT_ENDED = "not every model is metered: record until it has ended"
 _FEATURES = "the features"
@@ -23,20 +22,18 @@ _Row = tuple[str, int, float, float, float, float, float]  # what, photograph, m
 class Energies:
     """What one run takes above idle power.
 
-    Means over the photographs on which every model and the features were metered, `photographs` of them. mean_mj:
-    model -> mean. half_width_mj: model -> half of its 95 % interval. chooser_w: mean watts above idle while features
-    were extracted.
+    Means over the photographs on which every model and the features were metered. mean_mj: model -> mean.
+    half_width_mj: model -> half of its 95 % interval. chooser_w: mean watts above idle while features were extracted.
     """
 
     mean_mj: Mapping[str, float]
     half_width_mj: Mapping[str, float]
     chooser_w: float
-    photographs: int
 
 
 def why_not_metered(path: Path, models: Sequence[str]) -> str | None:
     """Return why a recording does not tell the energy of these models, None where it does. Raises CalibrationError."""
-    with faults(path), closing(open_to_read(path, None)) as file:
+    with opened_to_read(path, None) as file:
         found = read_energies(file, models)
     return found if isinstance(found, str) else None
 
@@ -62,7 +59,7 @@ def read_energies(file: sqlite3.Connection, models: Sequence[str]) -> Energies |
                 f" \u00b1 {half_mj[name]:.3g} mJ a run; measure the idle power again, on a quiet board"
             )
     chooser_w = mean_mj.pop(_FEATURES) / float(np.mean([row[6] for row in of[_FEATURES]]))
-    return Energies(mean_mj, {name: half_mj[name] for name in models}, chooser_w, len(common))
+    return Energies(mean_mj, {name: half_mj[name] for name in models}, chooser_w)
 
 
 def _half_width_mj(rows: Sequence[_Row]) -> float:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,41 +14,25 @@ from numpy.typing import NDArray
 from jetsel import image
 from jetsel.calibrate.record.contents import Task
 from jetsel.calibrate.record.near import perceptual_hash
+from jetsel.calibrate.record.store import Store
 from jetsel.engines import Engine, EngineFailedError
 from jetsel.errors import BadImageError, ImageTooLargeError
 from jetsel.features import extract
 from jetsel.zoo import Family
 
-
-@dataclass(frozen=True, eq=False)
-class Facts:
-    """What the chooser and the report need of a photograph. features: (f,) float32, in the table's order.
-
-    decode_ms, features_ms: processor time of the one thread that did it: the wall's clock would count how it waited for
-    the other threads of a recording. Where models are timed these are too, by the wall's clock on a quiet machine.
-    """
-
-    width_px: int
-    height_px: int
-    near_hash: int
-    features: NDArray[np.float32]
-    decode_ms: float
-    features_ms: float
-
-
-@dataclass(frozen=True, eq=False)
-class Said:
-    """One model's answer. logits: (c,) float16; embedding: (width,) float16, None but for the cheapest model."""
-
-    logits: NDArray[np.float16]
-    embedding: NDArray[np.float16] | None
+Said = tuple[bytes, bytes | None]
+"""One model's answer: logits and, of the cheapest model alone, the embedding; each float16, little-endian."""
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What is new of one photograph. facts: None where they are recorded already."""
+    """What is new of one photograph. facts: columns of its row, None where they are recorded already; said: by model.
 
-    facts: Facts | None
+    decode_ms, features_ms: processor time of the one thread that did it: the wall's clock would count how it waited for
+    the other threads of a recording. Where models are timed features are too, by the wall's clock on a quiet machine.
+    """
+
+    facts: Mapping[str, object] | None
     said: Mapping[str, Said]
 
 
@@ -66,7 +49,7 @@ class Examiner:
     def __call__(self, task: Task) -> Seen | str:
         """Return what is new of it, or the reason why the file cannot be used. Raises EngineFailedError."""
         try:
-            data = image.read_file(Path(task.path), self._limits)
+            data = image.read_file(task.photograph.path, self._limits)
             began = time.thread_time()
             photograph = image.decode(data, self._limits, self._family.decode_px)
             decode_ms = (time.thread_time() - began) * 1e3
@@ -76,7 +59,7 @@ class Examiner:
             return f"unreadable: {fault}"
         if hashlib.sha256(data).hexdigest() != task.sha256:
             return "changed: it was written to meanwhile; record again"
-        facts = _facts(photograph, decode_ms) if task.photograph is None else None
+        facts = _facts(photograph, decode_ms) if task.number is None else None
         return Seen(facts, {name: self._ask(name, photograph) for name in task.missing})
 
     def _ask(self, name: str, photograph: image.Photograph) -> Said:
@@ -85,23 +68,51 @@ class Examiner:
             output = self._engines[name].infer(batch)
         logits, cheapest = _halved(name, output.logits[0]), self._family.models[0].manifest
         if name != cheapest.name or cheapest.embedding_width is None:
-            return Said(logits, None)
+            return logits, None
         if output.embedding is None:
             raise EngineFailedError(f"{name} gives no embedding and its manifest says that it does: export it again")
-        return Said(logits, _halved(name, output.embedding[0]))
+        return logits, _halved(name, output.embedding[0])
 
 
-def _facts(photograph: image.Photograph, decode_ms: float) -> Facts:
+def _facts(photograph: image.Photograph, decode_ms: float) -> dict[str, object]:
     began = time.thread_time()
     features = extract(photograph.bgr)
-    features_ms = (time.thread_time() - began) * 1e3
-    near_hash = perceptual_hash(photograph.bgr)
-    return Facts(photograph.width_px, photograph.height_px, near_hash, features, decode_ms, features_ms)
+    return {
+        "features": features.astype("<f4").tobytes(),
+        "features_ms": (time.thread_time() - began) * 1e3,
+        "near_hash": perceptual_hash(photograph.bgr),
+        "width_px": photograph.width_px,
+        "height_px": photograph.height_px,
+        "decode_ms": decode_ms,
+    }
 
 
-def _halved(name: str, numbers: NDArray[np.float32]) -> NDArray[np.float16]:
+def write(store: Store, task: Task, seen: Seen) -> None:
+    """Put what is new of a photograph into the recording."""
+    photograph = task.number
+    if seen.facts is not None:
+        done = store.connection.execute(
+            "INSERT INTO photographs (path, sha256, class, label, width_px, height_px, near_hash, features, decode_ms,"
+            " features_ms) VALUES (:path, :sha256, :class, :label, :width_px, :height_px, :near_hash, :features,"
+            " :decode_ms, :features_ms)",
+            {
+                **seen.facts,
+                "path": str(task.photograph.path),
+                "sha256": task.sha256,
+                "class": task.photograph.class_number,
+                "label": task.photograph.label,
+            },
+        )
+        photograph = done.lastrowid
+    store.connection.executemany(
+        "INSERT INTO predictions (photograph, model, logits, embedding) SELECT ?, id, ?, ? FROM wanted WHERE name = ?",
+        [(photograph, logits, embedding, name) for name, (logits, embedding) in seen.said.items()],
+    )
+
+
+def _halved(name: str, numbers: NDArray[np.float32]) -> bytes:
     with np.errstate(over="ignore"):  # what overflows is refused below
         halved = numbers.astype("<f2")
     if not np.isfinite(halved).all():
         raise EngineFailedError(f"{name} answers numbers that are not finite, or above 65504: export it again")
-    return halved
+    return halved.tobytes()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,29 +17,25 @@ from jetsel.calibrate.record.conditions import Conditions
 from jetsel.calibrate.record.energies import Energies, read_energies
 from jetsel.calibrate.record.near import groups
 from jetsel.calibrate.record.photographs import count_reasons
-from jetsel.calibrate.record.schema import faults, foreign, open_to_read, read_meta
+from jetsel.calibrate.record.schema import opened_to_read, read_meta
 from jetsel.calibrate.recording import Recording
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
 from jetsel.power.integration import NO_METER
 from jetsel.zoo import Family
 
-_OF_CHOOSER = "SELECT decode_ms, features_ms FROM photographs WHERE id = ?"
-
 
 @dataclass(frozen=True)
 class Times:
     """What models and chooser cost, on which machine.
 
-    Means over the photographs on which every model was timed, `photographs` of them. costs_ms: model -> latency, its
-    input included. features_ms: of the whole table of features. conditions: of the last run that timed, in words.
-    noisy: why the times cannot be trusted. energies: None with its reason.
+    Means over the photographs on which every model was timed. costs_ms: model -> latency, its input included.
+    features_ms: of the whole table of features. conditions: of the last run that timed, in words. noisy: why the times
+    cannot be trusted. energies: None with its reason.
     """
 
     costs_ms: Mapping[str, float]
-    decode_ms: float
     features_ms: float
-    photographs: int
     conditions: Mapping[str, str]
     noisy: str | None
     energies: Energies | None = None
@@ -71,23 +66,24 @@ def load(path: Path, family: Family, models: Sequence[str] | None = None, labels
     CalibrationError where the file is refused, a model was not recorded or has other weights by now, or nothing is
     complete, labelled and timed.
     """
-    with faults(path), foreign(path), closing(open_to_read(path, family)) as file:
+    with opened_to_read(path, family) as file:
         wanted = _wanted(file, path, family, models)
-        rows = _complete(file, path, tuple(wanted), labels_from is None)
-        logits, embeddings = _said(file, tuple(wanted), [row[0] for row in rows], len(family.labels.wnids))
+        names = tuple(wanted)
+        rows = _complete(file, path, names, labels_from is None)
+        logits, embeddings = _said(file, names, [row[0] for row in rows], len(family.labels.wnids))
         classes = np.array([-1 if row[2] is None else row[2] for row in rows], np.int64)
         if labels_from is not None:
-            classes = logits[_place(tuple(wanted), labels_from)].argmax(axis=1)
-        times = _times(file, path, tuple(wanted))
+            classes = logits[names.index(labels_from)].argmax(axis=1)
+        times = _times(file, path, names)
         recording = Recording(
-            models=tuple(wanted),
+            models=names,
             logits=logits,
             classes=classes,
             features=np.stack([np.frombuffer(row[4], "<f4") for row in rows]).reshape(len(rows), len(NAMES)),
             costs_ms=times.costs_ms,
             **_of_energy(times.energies),
-            embeddings=embeddings if next(iter(wanted)) == family.models[0].manifest.name else None,
-            groups=groups(np.array([row[3] for row in rows], np.int64).view(np.uint64)),
+            embeddings=embeddings if names[0] == family.models[0].manifest.name else None,
+            groups=groups(np.array([row[3] for row in rows], np.int64)),
             paths=tuple(row[1] for row in rows),
         )
         left_out = file.execute("SELECT path, reason FROM skipped ORDER BY path").fetchall()
@@ -100,7 +96,7 @@ def times_from(loaded: Loaded, board: Path) -> Loaded:
 
     Raises CalibrationError where the board's recording is of another family or of other weights, or has no times.
     """
-    with faults(board), foreign(board), closing(open_to_read(board, None)) as file:
+    with opened_to_read(board, None) as file:
         meta = read_meta(file)
         if meta["family"] != loaded.family:
             raise CalibrationError(
@@ -120,13 +116,12 @@ def _wanted(file: sqlite3.Connection, path: Path, family: Family, models: Sequen
     """The models asked for, cheapest first: name -> sha256."""
     recorded = dict(file.execute("SELECT name, sha256 FROM models").fetchall())
     known = {model.manifest.name: model.manifest.sha256 for model in family.models}
-    for name in models or known:
-        if known.get(name) is None:
-            raise CalibrationError(f"{path}: {family.name} has no model {name!r}; it has {', '.join(known)}")
-        if recorded.get(name) != known[name]:
+    wanted = {name: sha256 for name, sha256 in known.items() if models is None or name in models}
+    for name, sha256 in wanted.items():
+        if recorded.get(name) != sha256:
             what = "was recorded with other weights" if name in recorded else "was not recorded"
             raise CalibrationError(f"{path}: {name} {what}; record again, only that model will run")
-    return {name: sha256 for name, sha256 in known.items() if models is None or name in models}
+    return wanted
 
 
 def _complete(
@@ -171,12 +166,6 @@ def _said(
     return logits, np.stack([embeddings[row] for row in range(len(photographs))]) if whole else None
 
 
-def _place(models: tuple[str, ...], labels_from: str) -> int:
-    if labels_from not in models:
-        raise CalibrationError(f"{labels_from!r} was not recorded; take the labels from one of {', '.join(models)}")
-    return models.index(labels_from)
-
-
 def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Times:
     """Means over the photographs on which every one of the models was timed."""
     marks = ", ".join("?" * len(models))
@@ -190,21 +179,12 @@ def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Tim
     if not common:
         raise CalibrationError(f"{path}: not every model is timed; record until it has ended")
     kept = [row for row in timings if row[3] in common]
-    of_model = {model: [row for row in kept if row[0] == model] for model in models}
-    numbers = sorted({row[2] for row in kept})
-    shared = [file.execute(_OF_CHOOSER, (photograph,)).fetchone() for photograph in common]
-    noisy, conditions = _conditions(file, numbers)
+    costs_ms = {model: float(np.mean([row[1] for row in kept if row[0] == model])) for model in models}
+    features = [file.execute("SELECT features_ms FROM photographs WHERE id = ?", (one,)).fetchone() for one in common]
+    noisy, conditions = _conditions(file, sorted({row[2] for row in kept}))
     energies = read_energies(file, models)
-    return Times(
-        costs_ms={model: float(np.mean([row[1] for row in rows])) for model, rows in of_model.items()},
-        decode_ms=float(np.mean([decode_ms for decode_ms, _ in shared])),
-        features_ms=float(np.mean([features_ms for _, features_ms in shared])),
-        photographs=len(common),
-        conditions=conditions,
-        noisy=noisy,
-        energies=None if isinstance(energies, str) else energies,
-        energy_reason=energies if isinstance(energies, str) else None,
-    )
+    found, reason = (None, energies) if isinstance(energies, str) else (energies, None)
+    return Times(costs_ms, float(np.mean(features)), conditions, noisy, found, reason)
 
 
 def _of_energy(energies: Energies | None) -> dict[str, Any]:

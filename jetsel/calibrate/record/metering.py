@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
-from jetsel import image
 from jetsel.calibrate.record.noise import Watch
 from jetsel.calibrate.record.progress import Reporter, Stop, Tell
 from jetsel.calibrate.record.repeats import Repeats
 from jetsel.calibrate.record.store import Store
-from jetsel.calibrate.record.timing import Bench, mark, run, some_photographs, warm_up, whole_file
+from jetsel.calibrate.record.timing import Bench, mark, some_photographs
 from jetsel.features import extract
 from jetsel.power.integration import FEWEST
 from jetsel.power.meter import Meter
@@ -41,21 +39,37 @@ class EnergyPlan:
     most_failures: int = 3
 
 
-@dataclass(frozen=True)
-class Metered:
-    """What one run of something takes above idle power, a mean over windows; None for the reason.
+@dataclass
+class Series:
+    """The windows of repeated runs of one thing so far.
 
-    Two parts of half the 95 % interval of that mean: scatter_mj, what the windows' scatter gives; idle_mj, the error of
-    the idle power, which is the same in all windows of all models. mean_ms: of one run.
+    energies: mJ of one run above idle power, durations: its ms, both a window's mean. failures: windows in a row that
+    told no energy, the last of them for this reason.
     """
 
-    mean_mj: float | None
-    scatter_mj: float
-    idle_mj: float
-    mean_ms: float
-    windows: int
-    runs: int
-    reason: str | None
+    energies: Repeats = field(default_factory=Repeats)
+    durations: Repeats = field(default_factory=Repeats)
+    runs: int = 0
+    failures: int = 0
+    reason: str | None = None
+
+    def add(self, energy_mj: float, duration_ms: float, runs: int) -> None:
+        """Take in a window of so many runs."""
+        self.energies.add(energy_mj / runs)
+        self.durations.add(duration_ms / runs)
+        self.runs += runs
+        self.failures = 0
+
+    def fail(self, reason: str | None) -> None:
+        """Take in a window that told nothing, by the sensor's fault."""
+        self.failures, self.reason = self.failures + 1, reason
+
+    @property
+    def unknown(self) -> str | None:
+        """Why there is no energy, None where there is."""
+        if self.failures:
+            return self.reason
+        return None if self.energies.count >= 2 else "two windows are the least"
 
 
 def meter_models(
@@ -81,22 +95,24 @@ def meter_models(
     ]
     reporter = Reporter("metering", sum(len(missing) for *_, missing in chosen), tell)
     done, on_gpu = 0, None  # unknown until all models are warm
-    windows = Windows(meter, plan, bench.plan.half_width, bench.idle_half_w)
+    windows = Windows(meter, plan, bench.plan.half_width)
     for photograph, path, missing in chosen:
-        data = whole_file(Path(path), bench)
-        if data is None:  # a file that is gone by now is metered by a later run
+        shown = bench.read(path)
+        if shown is None:  # a file that is gone by now is metered by a later run
             continue
-        decoded = image.decode(data, bench.limits, bench.family.decode_px)
-        on_gpu = warm_up(bench, decoded) if on_gpu is None else on_gpu
-        runs = {name: _run_of(bench, name, decoded) for name in missing}
-        for name, metered in windows.by_turns(runs, stop):
-            _write(store, photograph, name, conditions, metered)
+        on_gpu = bench.warm_up(shown) if on_gpu is None else on_gpu
+        runs: dict[str | None, Callable[[], object]] = {
+            name: partial(extract, shown.bgr) if name is FEATURES else partial(bench.run, name, shown)
+            for name in missing
+        }
+        for name, series in windows.by_turns(runs, stop):
+            _write(store, photograph, name, conditions, series, bench.idle_half_w)
             watch.look(gpu=on_gpu)
             mark(store, conditions, watch, bench)
             store.tick()
             done += 1
             reporter.reach(done)
-            if metered.reason is not None:
+            if series.unknown is not None:
                 return True
         if stop.is_set():
             return False
@@ -107,45 +123,38 @@ class Windows:
     """Opens windows on one meter, and finds out how long they must be."""
 
     def __init__(
-        self,
-        meter: Meter,
-        plan: EnergyPlan,
-        half_width: float,
-        idle_half_w: float,
-        now: Callable[[], float] = time.perf_counter,
+        self, meter: Meter, plan: EnergyPlan, half_width: float, now: Callable[[], float] = time.perf_counter
     ) -> None:
-        """half_width: of the 95 % interval, of the mean, at which something is settled; idle_half_w: of idle power."""
+        """half_width: of the 95 % interval, of the mean, at which something is settled."""
         self._meter = meter
         self._plan = plan
         self._half_width = half_width
-        self._idle_half_w = idle_half_w
         self._now = now
         self._window_s = plan.window_s
 
     def by_turns(
         self, runs: Mapping[str | None, Callable[[], object]], stop: Stop
-    ) -> Iterator[tuple[str | None, Metered]]:
+    ) -> Iterator[tuple[str | None, Series]]:
         """Yield each as it settles or has had its most windows; one window each by turns, so that all see one machine.
 
         What is not settled when it is stopped is not yielded.
         """
-        waiting = {name: _Series() for name in runs}
+        waiting = {name: Series() for name in runs}
         while waiting:
-            for name in list(waiting):
+            for name, series in list(waiting.items()):
                 if stop.is_set():
                     return
-                series = waiting[name]
                 self._one(runs[name], series)
                 if self._is_done(series):
-                    yield name, waiting.pop(name).found(self._idle_half_w)
+                    yield name, waiting.pop(name)
 
-    def _is_done(self, series: _Series) -> bool:
+    def _is_done(self, series: Series) -> bool:
         plan, energies = self._plan, series.energies
         if series.failures >= plan.most_failures or energies.count >= plan.most_windows:
             return True
         return energies.is_settled(plan.least_windows, self._half_width)
 
-    def _one(self, run_once: Callable[[], object], series: _Series) -> None:
+    def _one(self, run_once: Callable[[], object], series: Series) -> None:
         """Meter one window. One in which the sensor had too few new values is not counted, and the next is longer."""
         began, count = self._now(), 0
         begin_ns = self._meter.begin()
@@ -156,70 +165,37 @@ class Windows:
         reading = self._meter.since(begin_ns)
         if reading.energy_mj is not None:
             series.add(reading.energy_mj, duration_ms, count)
-        elif reading.samples < FEWEST and self._window_s < self._plan.longest_window_s:
+            return
+        can_grow = reading.samples < FEWEST and self._window_s < self._plan.longest_window_s
+        if can_grow:
             fitting = self._window_s * SPARE * FEWEST / max(1, reading.samples)
             self._window_s = min(self._plan.longest_window_s, fitting)
-            series.fail(reading.reason if reading.samples == 0 else None)
-        else:
+        if not can_grow or reading.samples == 0:
             series.fail(reading.reason)
-
-
-class _Series:
-    """The windows of one thing so far. failures: in a row, the last of them for this reason."""
-
-    def __init__(self) -> None:
-        self.energies = Repeats()
-        self.durations = Repeats()
-        self.runs = 0
-        self.failures = 0
-        self.reason: str | None = None
-
-    def fail(self, reason: str | None) -> None:
-        """Take in a window that tells nothing; None where that is no fault of the sensor's."""
-        if reason is not None:
-            self.failures, self.reason = self.failures + 1, reason
-
-    def add(self, energy_mj: float, duration_ms: float, runs: int) -> None:
-        """Take in a window of so many runs."""
-        self.energies.add(energy_mj / runs)
-        self.durations.add(duration_ms / runs)
-        self.runs += runs
-        self.failures = 0
-
-    def found(self, idle_half_w: float) -> Metered:
-        """What it came to; unknown where the last windows failed."""
-        windows, runs, mean_ms = self.energies.count, self.runs, self.durations.mean
-        if self.failures or windows < 2:
-            return Metered(None, 0.0, 0.0, mean_ms, windows, runs, self.reason or "two windows are the least")
-        scatter_mj = self.energies.half_width
-        return Metered(self.energies.mean, scatter_mj, idle_half_w * mean_ms, mean_ms, windows, runs, None)
 
 
 def _missing(store: Store, photograph: int) -> list[str | None]:
     """The models that are not metered on this photograph, and FEATURES where they are not."""
-    execute = store.connection.execute
-    found: list[str | None] = [
-        name
-        for (name,) in execute(
-            "SELECT name FROM wanted WHERE id NOT IN"
-            " (SELECT model FROM energies WHERE photograph = ? AND model NOT NULL) ORDER BY name",
-            (photograph,),
-        )
-    ]
-    metered = execute("SELECT 1 FROM energies WHERE photograph = ? AND model IS NULL", (photograph,)).fetchone()
-    return found if metered else [*found, FEATURES]
+    metered = store.connection.execute(
+        "SELECT 1 FROM energies WHERE photograph = ? AND model IS NULL", (photograph,)
+    ).fetchone()
+    return [*store.missing("energies", photograph), *([] if metered else [FEATURES])]
 
 
-def _run_of(bench: Bench, name: str | None, decoded: image.Photograph) -> Callable[[], object]:
-    return partial(extract, decoded.bgr) if name is None else partial(run, bench, name, decoded)
+def _write(
+    store: Store, photograph: int, name: str | None, conditions: int, series: Series, idle_half_w: float
+) -> None:
+    """Write what one run takes: a mean over windows, and two parts of half the 95 % interval of that mean.
 
-
-def _write(store: Store, photograph: int, name: str | None, conditions: int, metered: Metered) -> None:
+    scatter_mj is what the windows' scatter gives; idle_mj the error of the idle power, the same in all windows.
+    """
+    energies, mean_ms = series.energies, series.durations.mean
+    known = series.unknown is None
     store.connection.execute(
         "INSERT INTO energies VALUES (?, (SELECT id FROM wanted WHERE name = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            *(photograph, name, conditions),
-            *(metered.mean_mj, metered.scatter_mj, 0.0, metered.idle_mj, metered.mean_ms),  # 0: see energies.py
-            *(metered.windows, metered.runs, metered.reason),
+            *(photograph, name, conditions, energies.mean if known else None, energies.half_width if known else 0.0),
+            *(0.0, idle_half_w * mean_ms, mean_ms),  # 0: see energies.py
+            *(energies.count, series.runs, series.unknown),
         ),
     )

@@ -16,21 +16,22 @@ pairs in 10, 113 in 12. Of the same photographs half or twice as large, saved as
 """
 
 _SIDE_PX, _KEPT = 32, 8
-_ROWS, _COLUMNS = 1024, 8192  # hashes compared at a time: 34 MB of float32
+_ROWS = 256  # hashes compared with all others at a time
 
 
 def perceptual_hash(bgr: NDArray[np.uint8]) -> int:
     """Return 64 bits: which low frequencies of the photograph's grey levels are above their median (pHash).
 
     bgr: (height, width, 3) uint8. The 8 x 8 lowest of the cosine transform of 32 x 32 grey levels, row by row, highest
-    bit first; the median leaves out the mean. Coefficients are rounded, so that a flat photograph has no noise to hash.
+    bit first, as a signed number, which is what SQLite has; the median leaves out the mean. Coefficients are rounded,
+    so that a flat photograph has no noise to hash.
     """
     gray = cv2.resize(cv2.cvtColor(bgr, cv2.COLOR_BGR2GRAY), (_SIDE_PX, _SIDE_PX), interpolation=cv2.INTER_AREA)
     lowest = np.round(cv2.dct(gray.astype(np.float32))[:_KEPT, :_KEPT]).ravel()
-    return int.from_bytes(np.packbits(lowest > np.median(lowest[1:])).tobytes(), "big")
+    return int.from_bytes(np.packbits(lowest > np.median(lowest[1:])).tobytes(), "big", signed=True)
 
 
-def groups(hashes: NDArray[np.uint64], most_bits: int = MOST_BITS) -> NDArray[np.int64]:
+def groups(hashes: NDArray[np.int64], most_bits: int = MOST_BITS) -> NDArray[np.int64]:
     """Return a group number for each hash, (n,), from 0 in order of first appearance.
 
     Hashes that differ in at most most_bits bits share a group, and so do those joined by a row of such.
@@ -39,14 +40,13 @@ def groups(hashes: NDArray[np.uint64], most_bits: int = MOST_BITS) -> NDArray[np
         return np.zeros(0, np.int64)
     unique, place = np.unique(hashes, return_inverse=True)
     parent = list(range(len(unique)))
-    bits = np.unpackbits(unique.astype(">u8").view(np.uint8).reshape(-1, 8), axis=1)
+    bits = np.unpackbits(unique.astype(">i8").view(np.uint8).reshape(-1, 8), axis=1)
     signs = bits.astype(np.float32) * 2 - 1  # the product of two rows is 64 minus twice the bits in which they differ
     for top in range(0, len(unique), _ROWS):
-        for left in range(top, len(unique), _COLUMNS):
-            close = signs[top : top + _ROWS] @ signs[left : left + _COLUMNS].T >= 64 - 2 * most_bits
-            for row, column in zip(*(side.tolist() for side in np.nonzero(close)), strict=True):
-                first, second = _root(parent, top + row), _root(parent, left + column)
-                parent[max(first, second)] = min(first, second)
+        close = signs[top : top + _ROWS] @ signs[top:].T >= 64 - 2 * most_bits
+        for row, column in zip(*(side.tolist() for side in np.nonzero(close)), strict=True):
+            first, second = _root(parent, top + row), _root(parent, top + column)
+            parent[max(first, second)] = min(first, second)
     roots = np.array([_root(parent, i) for i in range(len(unique))])[place.ravel()]
     _, first_seen, numbers = np.unique(roots, return_index=True, return_inverse=True)
     in_order = np.argsort(np.argsort(first_seen))

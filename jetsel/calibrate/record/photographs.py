@@ -51,10 +51,7 @@ def find(source: Path, labels: Labels, label_map: Path | None, need_labels: bool
     """
     source = source.resolve()
     names = ClassNames(labels, label_map)
-    if source.is_dir():
-        given = _in_class_folders(source) if need_labels else ((path, None) for path in _files(source))
-    else:
-        given = _in_csv(source, need_labels)
+    given = _in_folder(source) if source.is_dir() else _in_csv(source, need_labels)
     judged = [_judge(path, label, names, need_labels) for path, label in dict.fromkeys(given)]
     photographs = sorted((j for j in judged if isinstance(j, Labelled)), key=lambda p: (p.path, p.label or ""))
     skipped = sorted((j for j in judged if isinstance(j, Skipped)), key=lambda s: (s.path, s.reason))
@@ -85,28 +82,20 @@ def _judge(path: Path, label: str | None, names: ClassNames, need_labels: bool) 
     return Labelled(path, number, label)
 
 
-def _in_class_folders(source: Path) -> Iterator[tuple[Path, str | None]]:
-    for entry in sorted(_visible(source)):
-        if entry.is_dir():
-            yield from ((path, entry.name) for path in _files(entry))
-        else:
-            yield entry, None
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    """Every file at any depth, hidden ones left out."""
-    for directory, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (Path(directory, name) for name in files if not name.startswith("."))
-
-
-def _visible(folder: Path) -> list[Path]:
+def _in_folder(source: Path) -> Iterator[tuple[Path, str | None]]:
+    """Every file at any depth, hidden ones left out, and the outermost folder that it lies in."""
     try:
-        return [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+        entries = [entry for entry in source.iterdir() if not entry.name.startswith(".")]
     except OSError as fault:
         raise CalibrationError(
-            f"{folder}: cannot be read: {fault.strerror}; name a folder that you may read"
+            f"{source}: cannot be read: {fault.strerror}; name a folder that you may read"
         ) from fault
+    for entry in entries:
+        if not entry.is_dir():
+            yield entry, None
+        for directory, folders, files in os.walk(entry):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            yield from ((Path(directory, name), entry.name) for name in files if not name.startswith("."))
 
 
 def _in_csv(source: Path, need_labels: bool) -> Iterator[tuple[Path, str | None]]:

@@ -32,29 +32,22 @@ Stop = threading.Event
 class Reporter:
     """Tells how far a phase is: at its start, at its end, and at most four times a second between."""
 
-    def __init__(
-        self, phase: Phase, total: int, tell: Tell | None, now: Callable[[], float] = time.monotonic, done: int = 0
-    ) -> None:
-        """Take `done` of `total` as done before this run: the rate is of what this run does."""
+    def __init__(self, phase: Phase, total: int, tell: Tell | None, now: Callable[[], float] = time.monotonic) -> None:
         self._phase = phase
         self._total = total
         self._tell = tell
         self._now = now
-        self._before = done
         self._began = now()
         self._told = -EVERY_S
-        self._say(done)
+        self.reach(0)
 
     def reach(self, done: int) -> None:
         """Say that `done` of the total are done, unless it was said just now and there is more to come."""
-        if done == self._total or self._now() - self._told >= EVERY_S:
-            self._say(done)
-
-    def _say(self, done: int) -> None:
-        self._told = self._now()
-        if self._tell is None:
+        now = self._now()
+        if self._tell is None or (done != self._total and now - self._told < EVERY_S):
             return
-        elapsed = self._told - self._began
-        rate = (done - self._before) / elapsed if elapsed > 0 and done > self._before else None
+        self._told = now
+        elapsed = now - self._began
+        rate = done / elapsed if elapsed > 0 and done > 0 else None
         left = None if rate is None else (self._total - done) / rate
         self._tell(Progress(self._phase, done, self._total, rate, left))

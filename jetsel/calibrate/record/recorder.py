@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import cv2
-import numpy as np
 
 from jetsel import image
 from jetsel.calibrate.record.bounded import in_order
 from jetsel.calibrate.record.conditions import gather
-from jetsel.calibrate.record.contents import Task, claim, count_tasks, tasks
-from jetsel.calibrate.record.examine import Examiner, Facts, Seen
+from jetsel.calibrate.record.contents import Task, claim
+from jetsel.calibrate.record.examine import Examiner, write
 from jetsel.calibrate.record.metering import EnergyPlan, meter_models
 from jetsel.calibrate.record.noise import Watch
 from jetsel.calibrate.record.photographs import Found, count_reasons
@@ -120,10 +119,11 @@ def record(
     with faults(path), Store(path, family) as store, _one_opencv_thread():
         store.adopt(models, family.models[0])
         number = store.begin(conditions)
-        finished = claim(store, found, options.workers, tell, halt)
-        recorded = 0
-        if finished:
-            recorded, finished = _examine_all(store, Examiner(family, engines, options.limits), options, tell, halt)
+        tasks = claim(store, found, options.workers, tell, halt)
+        recorded, finished = 0, False
+        if tasks is not None:
+            examiner = Examiner(family, engines, options.limits)
+            recorded, finished = _examine_all(store, tasks, examiner, options.workers, tell, halt)
         if finished:
             _refuse_none(store, found)
             watch = Watch(options.sysfs)
@@ -137,47 +137,24 @@ def record(
         return _summary(store, recorded, finished, number)
 
 
-def _examine_all(store: Store, examiner: Examiner, options: Options, tell: Tell | None, stop: Stop) -> tuple[int, bool]:
+def _examine_all(
+    store: Store, tasks: list[Task], examiner: Examiner, workers: int, tell: Tell | None, stop: Stop
+) -> tuple[int, bool]:
     """Examine what lacks predictions; return how many were, and False where stopped."""
-    reporter = Reporter("recording", count_tasks(store), tell)
+    reporter = Reporter("recording", len(tasks), tell)
     recorded = 0
-    with closing(in_order(examiner, tasks(store), options.workers)) as outcomes:
+    with closing(in_order(examiner, tasks, workers)) as outcomes:
         for done, (task, seen) in enumerate(outcomes, 1):
             if isinstance(seen, str):
-                store.skip([(Path(task.path), seen)])
+                store.skip([(task.photograph.path, seen)])
             else:
-                _write(store, task, seen)
+                write(store, task, seen)
                 recorded += 1
             store.tick()
             reporter.reach(done)
             if stop.is_set():
                 return recorded, False
     return recorded, True
-
-
-def _write(store: Store, task: Task, seen: Seen) -> None:
-    photograph = task.photograph if seen.facts is None else _write_facts(store, task, seen.facts)
-    for name, said in seen.said.items():
-        embedding = None if said.embedding is None else said.embedding.tobytes()
-        store.connection.execute(
-            "INSERT INTO predictions (photograph, model, logits, embedding) SELECT ?, id, ?, ? FROM wanted"
-            " WHERE name = ?",
-            (photograph, said.logits.tobytes(), embedding, name),
-        )
-
-
-def _write_facts(store: Store, task: Task, facts: Facts) -> int | None:
-    near_hash = int(np.uint64(facts.near_hash).view(np.int64))
-    features = facts.features.astype("<f4").tobytes()
-    done = store.connection.execute(
-        "INSERT INTO photographs (path, sha256, class, label, width_px, height_px, near_hash, features, decode_ms,"
-        " features_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(task.path, task.sha256, task.class_number, task.label),
-            *(facts.width_px, facts.height_px, near_hash, features, facts.decode_ms, facts.features_ms),
-        ),
-    )
-    return done.lastrowid
 
 
 def _refuse_none(store: Store, found: Found) -> None:

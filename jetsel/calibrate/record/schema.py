@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -19,9 +19,9 @@ VERSION = 2
 _PATIENCE_S = 1.0  # with a process that has the file
 
 # unmetered: why that run metered no energy. energies: means of one run over windows of repeated runs, model NULL where
-# the features were extracted; scatter_mj and idle_mj: see metering.Metered, sensor_mj: energies.py; mean_mj NULL for
-# the reason. near_hash: the 64 bits of near.perceptual_hash as a signed number, which is what SQLite has. features:
-# float32; logits and embedding: float16, little-endian. files: contents by size and date, so that none is hashed twice.
+# the features were extracted; scatter_mj and idle_mj: see metering.py, sensor_mj: energies.py; mean_mj NULL for
+# the reason. near_hash: near.perceptual_hash. features: float32; logits and embedding: float16, little-endian. files:
+# contents by size and date, so that none is hashed twice.
 _TABLES = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE models (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, sha256 TEXT NOT NULL)",
@@ -74,31 +74,23 @@ def faults(path: Path) -> Iterator[None]:
         raise CalibrationError(f"{path}: {repair or f'{fault}; check its disk, or delete it and record'}") from fault
 
 
-@contextmanager
-def foreign(path: Path) -> Iterator[None]:
-    """Raise what reading values of another kind than jetsel writes leads to as CalibrationError that names the file."""
-    try:
-        yield
-    except (ValueError, TypeError, LookupError, OverflowError, msgspec.MsgspecError) as fault:
-        raise CalibrationError(f"{path}: holds what jetsel does not write ({fault}); delete it and record") from fault
-
-
 def create_or_open(path: Path, family: Family) -> sqlite3.Connection:
     """Open a recording of this family for writing, made where there is none; no other process can open it meanwhile.
 
     Raises CalibrationError for a file that is foreign, of another version, in use, or bound to something else.
     """
-    if path.is_file():
-        _opened(path, family, to_write=True).close()  # nothing of a foreign file is changed
     with faults(path):
         connection = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE_S)
         try:
             connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            is_new = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+            if not is_new:
+                _check(connection, path, family)  # before anything of a foreign file is changed
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")  # a kill loses nothing, a power cut the last second
             connection.execute("PRAGMA foreign_keys=ON")
             connection.execute("BEGIN EXCLUSIVE")
-            if _is_empty(connection):
+            if is_new:
                 for table in _TABLES:
                     connection.execute(table)
                 connection.executemany("INSERT INTO meta VALUES (?, ?)", _bonds(family).items())
@@ -109,30 +101,23 @@ def create_or_open(path: Path, family: Family) -> sqlite3.Connection:
     return connection
 
 
-def open_to_read(path: Path, family: Family | None) -> sqlite3.Connection:
-    """Open a recording, of this family unless None; raises CalibrationError where there is none or another.
+@contextmanager
+def opened_to_read(path: Path, family: Family | None) -> Iterator[sqlite3.Connection]:
+    """Open a recording, of this family unless None, until the end of the block.
 
     Nothing is written but what SQLite itself owes a file whose writer was killed; one that may not be written is read
-    all the same.
+    all the same. Raises CalibrationError where there is none or another, or where what is read of it in the block is
+    of another kind than jetsel writes.
     """
-    return _opened(path, family, to_write=False)
-
-
-def _opened(path: Path, family: Family | None, *, to_write: bool) -> sqlite3.Connection:
-    """to_write: accept a file without tables too, as a kill in its first moment leaves it."""
     if not path.is_file():
         raise CalibrationError(f"{path}: there is no recording; record photographs first")
-    with faults(path):
-        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=_PATIENCE_S)
+    with faults(path), closing(sqlite3.connect(path, timeout=_PATIENCE_S)) as connection:
         try:
-            connection.execute("PRAGMA trusted_schema=OFF")  # a foreign file's views may not call functions of effect
-            connection.execute("PRAGMA cell_size_check=ON")  # both: sqlite.org/security.html, on files of others
-            if not (to_write and _is_empty(connection)):
-                _check(connection, path, family)
-        except BaseException:
-            connection.close()
-            raise
-    return connection
+            _check(connection, path, family)
+            yield connection
+        except (ValueError, TypeError, LookupError, OverflowError, msgspec.MsgspecError) as fault:
+            repair = "delete it and record"
+            raise CalibrationError(f"{path}: holds what jetsel does not write ({fault}); {repair}") from fault
 
 
 def read_meta(connection: sqlite3.Connection) -> dict[str, str]:
@@ -150,10 +135,6 @@ def _bonds(family: Family) -> dict[str, str]:
         "feature_table": table_hash(),
         "decode_px": str(family.decode_px),
     }
-
-
-def _is_empty(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
 
 
 def _check(connection: sqlite3.Connection, path: Path, family: Family | None) -> None:

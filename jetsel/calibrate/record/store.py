@@ -93,6 +93,15 @@ class Store:
         )
         return int(done.lastrowid or 0)
 
+    def missing(self, what: str, photograph: int | None) -> tuple[str, ...]:
+        """Return the models that lack `what`, a table by photograph and model, of a photograph; None for a new one."""
+        found = self.connection.execute(
+            "SELECT name FROM wanted WHERE id NOT IN"
+            f" (SELECT model FROM {what} WHERE photograph IS ? AND model NOT NULL) ORDER BY name",
+            (photograph,),
+        )
+        return tuple(name for (name,) in found)
+
     def skip(self, skipped: Iterable[tuple[Path, str]]) -> None:
         """List files that are left out."""
         rows = ((str(path), reason) for path, reason in skipped)

@@ -51,13 +51,13 @@ def drawn(photographs: int = 500) -> Loaded:
     features[:, 0] = easy + 0.2 * draw.random(photographs)
     embeddings = np.stack([easy, draw.random(photographs)], axis=1).astype(np.float16)
     recording = Recording(tuple(COSTS_MS), logits, true, features, COSTS_MS, embeddings, feature_names=NAMES)
-    times = Times(COSTS_MS, 1.0, of_features(NAMES), photographs, {"board": "drawn"}, "a fan stood")
+    times = Times(COSTS_MS, of_features(NAMES), {"board": "drawn"}, "a fan stood")
     return Loaded(recording, times, {"unreadable": 2}, LEFT_OUT, HASHES, "drawn", None)
 
 
 def metered(loaded: Loaded) -> Loaded:
     """On this board the slower m takes least energy, and features take 5 W."""
-    energies = Energies({"s": 40.0, "m": 4.0, "l": 50.0}, {"s": 1.0, "m": 0.1, "l": 2.0}, 5.0, 3)
+    energies = Energies({"s": 40.0, "m": 4.0, "l": 50.0}, {"s": 1.0, "m": 0.1, "l": 2.0}, 5.0)
     recording = dataclasses.replace(loaded.recording, energies_mj=energies.mean_mj, chooser_w=energies.chooser_w)
     times = dataclasses.replace(loaded.times, energies=energies, energy_reason=None)
     return dataclasses.replace(loaded, recording=recording, times=times)

@@ -1,32 +1,25 @@
-"""Few things are held at a time, in the order given, whatever their number and however slow their taker is."""
+"""Few outcomes are held at a time, in the order given, whatever their number and however slow their taker is."""
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
+from jetsel.calibrate.record import bounded
 from jetsel.calibrate.record.bounded import in_order
 
 
-def test_outcomes_come_in_order_and_few_are_held() -> None:
-    lock = threading.Lock()
-    begun = taken = most = 0
+def test_outcomes_come_in_order_and_no_more_than_a_page_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "PAGE", 6)
+    begun: list[int] = []
 
     def work(item: int) -> int:
-        nonlocal begun, most
-        with lock:
-            begun += 1
-            most = max(most, begun - taken)
+        begun.append(item)
         return item * item
 
-    outcomes = []
-    for item, outcome in in_order(work, iter(range(100)), workers=3):
-        with lock:
-            taken += 1
-        outcomes.append((item, outcome))
-    assert outcomes == [(item, item * item) for item in range(100)]
-    assert most <= 6
+    outcomes = in_order(work, range(20), workers=3)
+    assert next(outcomes) == (0, 0)
+    assert set(begun) <= set(range(6))
+    assert list(outcomes) == [(item, item * item) for item in range(1, 20)]
 
 
 def test_an_exception_of_the_work_is_raised_in_its_turn() -> None:

@@ -68,13 +68,12 @@ def test_costs_are_means_over_the_photographs_timed_for_every_model(copy: Path) 
     change(copy, "UPDATE timings SET mean_ms = 2.0 + photograph * (model = 1)")
     change(copy, "DELETE FROM timings WHERE model = 2 AND photograph = (SELECT MAX(photograph) FROM timings)")
     kept = [number for (number,) in rows(copy, "SELECT photograph FROM timings WHERE model = 2")]
-    change(copy, "UPDATE photographs SET decode_ms = id, features_ms = 2 * id")
+    change(copy, "UPDATE photographs SET features_ms = 2 * id")
     times = load(copy, BOTH).times
     names = dict(rows(copy, "SELECT id, name FROM models"))
     mean = sum(kept) / len(kept)
     assert times.costs_ms == {names[1]: pytest.approx(2 + mean), names[2]: 2.0}
-    assert (times.decode_ms, times.features_ms) == (pytest.approx(mean), pytest.approx(2 * mean))
-    assert times.photographs == len(kept) == 3
+    assert (times.features_ms, len(kept)) == (pytest.approx(2 * mean), 3)
     assert (times.energies, times.energy_reason) == (None, "no meter")
     assert times.conditions["jetsel"] == gather({}).described()["jetsel"]
 
@@ -94,16 +93,11 @@ def test_only_complete_photographs_count(copy: Path) -> None:
         load(copy, BOTH)
 
 
-def test_some_models_may_be_named_and_others_are_refused(whole: Path) -> None:
-    only = load(whole, BOTH, models=["s"]).recording
+def test_some_models_may_be_named_and_what_was_not_recorded_is_refused(copy: Path) -> None:
+    only = load(copy, BOTH, models=["s"]).recording
     assert (only.models, only.embeddings, only.logits.shape[0]) == (("s",), None, 1)
-    with pytest.raises(CalibrationError, match="has no model 'huge'; it has xs, s"):
-        load(whole, BOTH, models=["huge"])
     with pytest.raises(CalibrationError, match="m was not recorded; record again, only that model will run"):
-        load(whole, family("xs", "s", "m"))
-
-
-def test_other_weights_than_were_recorded_are_refused(copy: Path) -> None:
+        load(copy, family("xs", "s", "m"))
     change(copy, "UPDATE models SET sha256 = 'other' WHERE name = 's'")
     with pytest.raises(CalibrationError, match="s was recorded with other weights; record again"):
         load(copy, BOTH)
@@ -122,18 +116,16 @@ def test_labels_from_a_model_are_its_own_first_answers(copy: Path) -> None:
     assert loaded.labels_from == "s"
     assert loaded.recording.right("top1")[:, 1].tolist() == [True] * 7
     assert np.array_equal(loaded.recording.classes, loaded.recording.logits[1].argmax(axis=1))
-    with pytest.raises(CalibrationError, match="'m' was not recorded; take the labels from one of xs, s"):
-        load(copy, BOTH, labels_from="m")
 
 
 def test_times_of_a_board_replace_those_of_the_recording(whole: Path, copy: Path) -> None:
     change(copy, "UPDATE timings SET mean_ms = 40.0 * model")
-    change(copy, "UPDATE photographs SET decode_ms = 7.0, features_ms = 9.0")
+    change(copy, "UPDATE photographs SET features_ms = 9.0")
     loaded = load(whole, BOTH)
     on_board = times_from(loaded, copy)
     names = dict(rows(copy, "SELECT id, name FROM models"))
     assert on_board.recording.costs_ms == on_board.times.costs_ms == {names[1]: 40.0, names[2]: 80.0}
-    assert (on_board.times.decode_ms, on_board.times.features_ms) == (7.0, 9.0)
+    assert on_board.times.features_ms == 9.0
     assert np.array_equal(on_board.recording.logits, loaded.recording.logits)
     change(copy, "UPDATE models SET sha256 = 'other' WHERE name = 's'")
     with pytest.raises(CalibrationError, match="s has other weights there; record on the board with the models of"):
@@ -166,8 +158,8 @@ def test_photographs_that_are_elsewhere_by_now_stay_and_those_here_are_timed(
     change(copy, "DELETE FROM timings")
     change(copy, "UPDATE photographs SET path = '/elsewhere/' || id")
     record(copy, BOTH, engines, found(put(tmp_path / "more", 2, first_seed=20)), QUICK)
-    loaded = load(copy, BOTH)
-    assert (len(loaded.recording.classes), loaded.times.photographs) == (9, 2)
+    assert len(load(copy, BOTH).recording.classes) == 9
+    assert len(rows(copy, "SELECT 1 FROM timings")) == 2 * 2
 
 
 @pytest.mark.parametrize(
@@ -183,11 +175,4 @@ def test_photographs_that_are_elsewhere_by_now_stay_and_those_here_are_timed(
 def test_a_recording_of_other_values_than_jetsel_writes_is_refused(copy: Path, statement: str) -> None:
     change(copy, statement)
     with pytest.raises(CalibrationError, match="holds what jetsel does not write"):
-        load(copy, BOTH)
-
-
-def test_a_view_in_the_place_of_a_table_calls_no_function_of_effect(copy: Path) -> None:
-    change(copy, "ALTER TABLE skipped RENAME TO away")
-    change(copy, "CREATE VIEW skipped AS SELECT path, load_extension('evil') AS reason FROM photographs")
-    with pytest.raises(CalibrationError, match=r"unsafe use of load_extension|no such function|not authorized"):
         load(copy, BOTH)

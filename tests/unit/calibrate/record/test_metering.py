@@ -14,7 +14,7 @@ import pytest
 
 from jetsel.calibrate.record import EnergyPlan, Loaded, Options, Progress, load, record, times_from
 from jetsel.calibrate.record.energies import why_not_metered
-from jetsel.calibrate.record.metering import Metered, Windows
+from jetsel.calibrate.record.metering import Series, Windows
 from jetsel.engines import Engine
 from jetsel.power.integration import FEWEST, Reading
 from tests.unit.calibrate.record.making import QUICK, family, found, put, rows
@@ -63,18 +63,17 @@ class Bench:
         return Reading(self.energy_mj - self.began[1], None, samples)
 
 
-def metered(bench: Bench, plan: EnergyPlan, **runs: Callable[[], None]) -> dict[str | None, Metered]:
-    return dict(Windows(bench, plan, 0.05, 0.01, bench).by_turns(runs, GO_ON))
+def metered(bench: Bench, plan: EnergyPlan, **runs: Callable[[], None]) -> dict[str | None, Series]:
+    return dict(Windows(bench, plan, 0.05, bench).by_turns(runs, GO_ON))
 
 
 def test_the_energy_of_a_run_is_that_of_its_window_divided_by_the_runs() -> None:
     bench = Bench()
-    # 256 runs of 1/128 s at 4 W fill a window of 2 s: 8 J, 31.25 mJ each. Idle power's 0.01 W are 0.078 mJ in a run,
-    # however many windows there are.
+    # 256 runs of 1/128 s at 4 W fill a window of 2 s: 8 J, 31.25 mJ each.
     one = metered(bench, EnergyPlan(), s=bench.work(7.8125, 4.0))["s"]
-    assert (one.mean_mj, one.scatter_mj) == (pytest.approx(31.25), pytest.approx(0.0, abs=1e-9))
-    assert (one.idle_mj, one.mean_ms) == (pytest.approx(0.078125), pytest.approx(7.8125))
-    assert (one.windows, one.runs, one.reason) == (5, 1280, None)
+    assert (one.energies.mean, one.energies.half_width) == (pytest.approx(31.25), pytest.approx(0.0, abs=1e-9))
+    assert (one.energies.count, one.durations.mean) == (5, pytest.approx(7.8125))
+    assert (one.runs, one.unknown) == (1280, None)
     assert set(bench.lengths_s) == {2.0}
 
 
@@ -83,13 +82,13 @@ def test_windows_grow_until_a_slow_sensor_has_enough_new_values_and_stay_so_long
     bench = Bench(hz=2.0)
     one = metered(bench, EnergyPlan(), s=bench.work(125.0, 3.0))["s"]
     assert bench.lengths_s == [2.0, *[7.5] * 5]
-    assert (one.windows, one.runs, one.mean_mj) == (5, 300, pytest.approx(375.0))
+    assert (one.energies.count, one.runs, one.energies.mean) == (5, 300, pytest.approx(375.0))
 
 
 def test_a_sensor_that_is_too_slow_for_the_longest_window_is_given_up_with_its_reason() -> None:
     bench = Bench(hz=0.1)
     one = metered(bench, EnergyPlan(), s=bench.work(1000.0, 3.0))["s"]
-    assert (one.mean_mj, one.reason) == (None, "3 new values in the window")
+    assert one.unknown == "3 new values in the window"
     assert max(bench.lengths_s) == 30.0
 
 
@@ -140,8 +139,11 @@ def test_a_few_of_the_timed_photographs_are_metered_for_each_model_and_for_the_f
     photographs: Path, path: Path, engines: Mapping[str, Engine]
 ) -> None:
     told: list[Progress] = []
-    done = record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES)), told.append)
+    metered = options(Steady(TEN_JOULES), idle_half_w=0.01)
+    done = record(path, BOTH, engines, found(photographs), metered, told.append)
     assert done.unmetered is None
+    for idle_mj, mean_ms in rows(path, "SELECT idle_mj, mean_ms FROM energies"):
+        assert idle_mj == pytest.approx(0.01 * mean_ms)
     assert (told[-1].phase, told[-1].done, told[-1].total) == ("metering", 6, 6)
     first, second = sorted({row[1] for row in rows(path, METERED)})
     names = ("features", "s", "xs")
@@ -168,7 +170,6 @@ def test_energies_are_means_over_photographs_with_their_scatter_and_the_meter_s_
     # Scatter and sensor: sqrt(0.36 + 0.64) / 2 = 0.5; idle power, the same in both: 0.4; together sqrt(0.25 + 0.16).
     assert energies.half_width_mj["s"] == pytest.approx(math.sqrt(0.41))
     assert energies.chooser_w == pytest.approx(3.0)  # 3 mJ in 1 ms
-    assert energies.photographs == 2
     recording = load(path, BOTH).recording
     assert (recording.energies_mj, recording.chooser_w) == ({"xs": 21.0, "s": 21.0}, pytest.approx(3.0))
 

@@ -12,23 +12,22 @@ from tests.unit.calibrate.record.making import draw
 
 
 def numbers(*hashes: int) -> np.ndarray:
-    return np.array(hashes, np.uint64)
+    return np.array(hashes, np.int64)
 
 
 def test_groups_by_hand() -> None:
     # 0b0011 and 0b0000 differ in 2 bits, 0b1111 and 0b0011 in 2, 0b1111 and 0b0000 in 4: joined by the middle one.
-    chained = numbers(2**64 - 1, 0b1111, 0b0000, 0b0011, 2**64 - 1)
+    chained = numbers(-1, 0b1111, 0b0000, 0b0011, -1)
     assert groups(chained, 2).tolist() == [0, 1, 1, 1, 0]
     assert groups(chained, 1).tolist() == [0, 1, 2, 3, 0]
     assert groups(numbers(), 2).tolist() == []
-    assert groups(numbers(0, 2**64 - 1), 63).tolist() == [0, 1]
-    assert groups(numbers(0, 2**64 - 1), 64).tolist() == [0, 0]
+    assert groups(numbers(0, -1), 63).tolist() == [0, 1]
+    assert groups(numbers(0, -1), 64).tolist() == [0, 0]
 
 
 def test_groups_over_several_blocks_are_those_of_comparing_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(near, "_ROWS", 7)
-    monkeypatch.setattr(near, "_COLUMNS", 11)
-    chosen = np.random.default_rng(3).integers(0, 2**16, 60, dtype=np.uint64)  # of 16 bits, so that many are close
+    chosen = np.random.default_rng(3).integers(0, 2**16, 60, dtype=np.int64)  # of 16 bits, so that many are close
     differing = np.array([[bin(int(a) ^ int(b)).count("1") for b in chosen] for a in chosen])
     reached = differing <= 2
     for _ in range(6):  # paths of up to 64 steps

@@ -16,12 +16,3 @@ def test_told_at_most_four_times_a_second_and_always_at_the_end() -> None:
     assert [p.done for p in told[1:]] == [13, 26, 39, 52, 65, 78, 91, 100]
     assert (round(told[1].rate_per_s or 0, 6), round(told[1].seconds_left or 0, 6)) == (50.0, 1.74)
     assert told[-1].seconds_left == 0.0
-
-
-def test_what_was_done_before_does_not_count_for_the_rate() -> None:
-    told: list[Progress] = []
-    now = 0.0
-    reporter = Reporter("timing", 200, told.append, lambda: now, done=150)
-    now = 5.0
-    reporter.reach(160)
-    assert told == [Progress("timing", 150, 200, None, None), Progress("timing", 160, 200, 2.0, 20.0)]

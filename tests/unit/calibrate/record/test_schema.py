@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from jetsel.calibrate.record import schema
-from jetsel.calibrate.record.schema import create_or_open, open_to_read
+from jetsel.calibrate.record.schema import create_or_open, opened_to_read
 from jetsel.calibrate.record.store import Store
 from jetsel.errors import CalibrationError
-from tests.unit.calibrate.record.making import LABELS, STARTER_FAMILY, family
+from jetsel.zoo import Family
+from tests.unit.calibrate.record.making import family
 
 OURS = family("xs", "s")
 
@@ -31,10 +30,11 @@ def change(path: Path, statement: str) -> None:
         file.execute(statement)
 
 
-def refused(path: Path, words: str, of: object = OURS) -> None:
-    for opened in (create_or_open, open_to_read):
-        with pytest.raises(CalibrationError, match=words):
-            opened(path, of)  # type: ignore[operator]
+def refused(path: Path, words: str, of: Family = OURS) -> None:
+    with pytest.raises(CalibrationError, match=words):
+        create_or_open(path, of)
+    with pytest.raises(CalibrationError, match=words), opened_to_read(path, of):
+        pass
 
 
 def test_it_is_one_plain_file_when_closed(path: Path) -> None:
@@ -42,7 +42,8 @@ def test_it_is_one_plain_file_when_closed(path: Path) -> None:
     path.chmod(0o400)
     path.parent.chmod(0o500)
     try:
-        open_to_read(path, OURS).close()
+        with opened_to_read(path, OURS) as file:
+            assert file.execute("SELECT 1 FROM models").fetchall() == []
     finally:
         path.parent.chmod(0o700)
 
@@ -59,25 +60,20 @@ def test_a_foreign_file_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["notes.txt", "other.db"]
 
 
-def test_another_version_is_refused(path: Path) -> None:
-    change(path, "UPDATE meta SET value = '3' WHERE key = 'version'")
-    refused(path, "is of format 3 and this jetsel reads 2")
-
-
-def test_another_family_or_other_labels_are_refused(path: Path) -> None:
-    refused(path, "of the family 'starter' and this one is 'pets'", dataclasses.replace(OURS, name="pets"))
-    labels = dataclasses.replace(LABELS, sha256="0" * 64)
-    refused(path, "with another labels file of the family; record into", dataclasses.replace(OURS, labels=labels))
-
-
-def test_another_feature_table_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "table_hash", lambda: "1" * 64)
-    refused(path, "with other features than this jetsel computes; record into another file")
-
-
-def test_other_input_sizes_are_refused(path: Path) -> None:
-    change(path, "UPDATE meta SET value = '224' WHERE key = 'decode_px'")
-    refused(path, f"at most 224 pixels where the family has {STARTER_FAMILY.decode_px}; record into another file")
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("version", "1", "is of format 1 and this jetsel reads 2; delete it"),
+        ("version", "3", "is of format 3 and this jetsel reads 2; upgrade"),
+        ("family", "pets", "of the family 'pets' and this one is 'starter'"),
+        ("labels_sha256", "0", "with another labels file"),
+        ("feature_table", "1", "with other features"),
+        ("decode_px", "224", f"at most 224 pixels where the family has {OURS.decode_px}"),
+    ],
+)
+def test_what_is_bound_to_something_else_is_refused(path: Path, key: str, value: str, words: str) -> None:
+    change(path, f"UPDATE meta SET value = '{value}' WHERE key = '{key}'")
+    refused(path, words)
 
 
 def test_a_file_in_use_is_refused(path: Path) -> None:
@@ -90,14 +86,16 @@ def test_what_a_kill_in_the_first_moment_left_is_begun_anew(tmp_path: Path) -> N
     path = tmp_path / "recording.db"
     with closing(sqlite3.connect(path)) as file:
         file.execute("PRAGMA journal_mode=WAL")
-    with pytest.raises(CalibrationError, match="is no recording"):
-        open_to_read(path, OURS)
+    with pytest.raises(CalibrationError, match="is no recording"), opened_to_read(path, OURS):
+        pass
     create_or_open(path, OURS).close()
-    open_to_read(path, OURS).close()
+    with opened_to_read(path, OURS) as file:
+        assert file.execute("SELECT 1 FROM photographs").fetchall() == []
 
 
 def test_a_place_that_is_not_there_names_the_repair(tmp_path: Path) -> None:
-    with pytest.raises(CalibrationError, match="there is no recording; record photographs first"):
-        open_to_read(tmp_path / "absent.db", OURS)
+    absent = tmp_path / "absent.db"
+    with pytest.raises(CalibrationError, match="there is no recording"), opened_to_read(absent, OURS):
+        pass
     with pytest.raises(CalibrationError, match="cannot be opened; name a file in a folder that exists"):
         create_or_open(tmp_path / "absent" / "recording.db", OURS)
