@@ -48,13 +48,6 @@ def test_an_edge_from_top_to_bottom_is_as_long_as_the_image_is_high(rows, bin_nu
     assert extract(black_and_white(mask), LENGTHS) == pytest.approx(only(bin_number, 0.1))
 
 
-def test_the_outline_of_a_rectangle_is_one_edge():
-    mask = np.zeros((64, 64), bool)
-    mask[10:20, 5:25] = True
-    # Canny marks the rectangle's own outermost pixels: 2 * (20 + 10) - 4 of them.
-    assert extract(black_and_white(mask), LENGTHS) == pytest.approx(only(4, 56 / 4096))
-
-
 @pytest.mark.parametrize(("step", "found"), [(70, 0), (80, 1)])
 def test_a_step_counts_as_an_edge_from_75_grey_levels(step, found):
     image = np.full((8, 10, 3), 50, np.uint8)

@@ -74,13 +74,6 @@ def test_a_subset_equals_its_part_of_the_whole(image, names):
     assert values.tolist() == [whole[name] for name in names]
 
 
-def test_strided_and_read_only_arrays_are_taken():
-    image = image_of(70, 90, "noise", 3)
-    assert np.array_equal(extract(image[::-1, ::-1]), extract(image[::-1, ::-1].copy()))
-    frozen = np.frombuffer(image.tobytes(), np.uint8).reshape(image.shape)
-    assert np.array_equal(extract(frozen), extract(image))
-
-
 @pytest.mark.parametrize(
     "array",
     [

@@ -19,11 +19,6 @@ from jetsel.policies.kind import Part, Weighing, Weighings
 from jetsel.premodel.trees import DTYPES
 from tests.unit.policies.animals import TWO
 
-
-def test_the_example_is_whole(calibration: Calibration) -> None:
-    verify(calibration)
-
-
 ENERGIES = {"small": 9.0, "middle": 2.0, "large": 30.0}
 
 

@@ -40,11 +40,6 @@ def test_the_mean_is_that_of_the_scaled_logits() -> None:
     assert mean.model == "l"
     assert mean.probabilities == pytest.approx([0.4, 0.6])
     assert mean.confidence == pytest.approx(0.6)
-    logits = np.array([[2.0, 0.5, -1.0], [0.0, 1.0, 3.0]])
-    softmax = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    together = np.exp(logits.mean(axis=0))
-    found = AVERAGED.answer([said("s", *softmax[0]), said("l", *softmax[1])])
-    assert found.probabilities == pytest.approx(together / together.sum(), rel=1e-5)
 
 
 def test_the_mean_under_top5_is_as_sure_as_its_five_largest() -> None:
@@ -61,16 +56,6 @@ def test_an_averaged_cascade_stops_when_those_that_ran_are_sure_together() -> No
     decision = ended(steps, said("m", 0.75, 0.25))
     assert decision.seen.model == "m"
     assert "the mean of s and m is sure" in decision.because
-
-
-def test_an_averaged_cascade_passes_an_unavailable_rung_over() -> None:
-    steps = AVERAGED(NOTHING)
-    next(steps)
-    assert steps.throw(GONE).models == ("m",)
-    steps.send((said("m", 0.5, 0.5),))
-    with pytest.raises(StopIteration) as stop:
-        steps.throw(GONE)
-    assert stop.value.value.seen.model == "m"
 
 
 def chances_of(*likely: float) -> NDArray[np.float64]:
@@ -135,17 +120,6 @@ def test_boosted_runs_what_is_worth_its_time(chance: float, model: str) -> None:
     steps = BOOSTED(at(chance))
     assert next(steps).models == (model,)
     assert ended(steps, said(model, 1.0)).seen.model == model
-
-
-def test_boosted_uses_the_fallback_for_an_unavailable_choice() -> None:
-    steps = BOOSTED(at(0.7))
-    next(steps)
-    assert steps.throw(GONE).models == ("l",)
-    assert ended(steps, said("l", 1.0)).because == "s is unavailable; l is the fallback"
-    steps = BOOSTED(at(0.7, fallback=None))
-    next(steps)
-    with pytest.raises(ModelUnavailableError):
-        steps.throw(GONE)
 
 
 def test_a_choice_among_far_neighbours_is_in_doubt_and_says_how_often_such_were_right() -> None:

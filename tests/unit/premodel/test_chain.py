@@ -41,40 +41,19 @@ def test_half_of_an_even_k_is_no_majority() -> None:
     assert line([[1, 0, 0], [0, 0, 0]], k=2).choose(at(0)) == Choice(None, 0.5, (1, 0, 0))
 
 
-def test_features_are_scaled_inside() -> None:
-    # Unscaled, the second feature would decide: 100 is nearer to 90 than to 0. Scaled: (0, 1) is 0.1 from (0, 0.9).
-    features = np.array([[0, 90], [1, 100], [0, 0], [1, 0]], np.float32)
-    right = np.array([[1, 0], [0, 1], [0, 0], [0, 0]], bool)
-    chain = fit_chain(("a", "b"), features, right, [1, 2], 1)
-    choice = chain.choose(np.array([0, 100], np.float32))
-    assert choice.model == "a"
-    assert choice.distance == pytest.approx(0.1)
-    # 0.9 is nearer to 1 than to 0, and 80 is 0.2 and 0.1 from 100 and 90: hypot(0.1, 0.2) < hypot(0.9, 0.1)
-    choice = chain.choose(np.array([0.9, 80], np.float32))
-    assert choice.model == "b"
-    assert choice.distance == pytest.approx(np.hypot(0.1, 0.2))
-
-
-def test_optimum_votes_by_hand() -> None:
+@pytest.mark.parametrize(
+    ("costs", "optimum"),
+    [
+        ([1, 2, 3], [0, 1, 2, 0]),
+        ([9, 5, 7], [1, 1, 2, 2]),  # by the costs, not by the columns
+        ([4, 4, 4], [0, 1, 2, 0]),  # of equals the first
+    ],
+)
+def test_the_optimum_is_the_cheapest_that_is_right(costs: list[int], optimum: list[int]) -> None:
     right = np.array([[1, 1, 1], [0, 1, 1], [0, 0, 1], [1, 0, 1], [0, 0, 0]], bool)
-    assert optimum_votes(right, [1, 2, 3]).tolist() == [
-        [True, False, False],
-        [False, True, False],
-        [False, False, True],
-        [True, False, False],
-        [False, False, False],  # nobody is right: no vote
-    ]
-
-
-def test_optimum_votes_follow_the_costs_and_not_the_columns() -> None:
-    right = np.array([[1, 1, 1], [1, 0, 1], [1, 0, 0]], bool)
-    assert optimum_votes(right, [9, 5, 7]).argmax(axis=1).tolist() == [1, 2, 0]
-    assert optimum_votes(right, [9, 5, 7]).sum(axis=1).tolist() == [1, 1, 1]
-
-
-def test_of_equal_costs_the_first_column_is_the_optimum() -> None:
-    right = np.array([[1, 1, 1], [0, 1, 1]], bool)
-    assert optimum_votes(right, [4, 4, 4]).tolist() == [[True, False, False], [False, True, False]]
+    votes = optimum_votes(right, costs)
+    assert votes[:4].argmax(axis=1).tolist() == optimum
+    assert votes.sum(axis=1).tolist() == [1, 1, 1, 1, 0], "nobody is right: no vote"
 
 
 @settings(deadline=None, max_examples=25)

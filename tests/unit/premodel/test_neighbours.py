@@ -21,14 +21,6 @@ def exhaustive(points: NDArray[np.float32], x: NDArray[np.float32], k: int) -> N
     return np.lexsort((np.arange(len(points)), (offsets * offsets).sum(axis=1)))[:k]
 
 
-def test_two_dimensions_by_hand_with_ties_to_the_lower_row() -> None:
-    # 5 away: rows 0 (5, 0), 2 (3, 4), 3 (0, -5), 5 (-4, 3); the origin's own twin, row 4, is 0 away; row 1 is 13 away
-    points = f32([[5, 0], [5, 12], [3, 4], [0, -5], [0, 0], [-4, 3]])
-    rows, distances = Neighbours(points).nearest(f32([0, 0]), 4)
-    assert rows.tolist() == [4, 0, 2, 3]
-    assert distances.tolist() == [0, 5, 5, 5]
-
-
 def test_differences_that_float32_scores_cannot_see_still_decide() -> None:
     # Squares near 1e6 leave float32 steps of 0.06: the scores of these points are one and the same
     points = f32([[1000 + 3 * 2**-14], [1000 + 2 * 2**-14], [1000 + 1 * 2**-14], [0]])

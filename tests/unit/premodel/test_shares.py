@@ -18,20 +18,6 @@ def test_shares_by_hand() -> None:
     assert Shares(Neighbours(POINTS), TABLE, 1).of(np.array([1.2], np.float32)).tolist() == [1, 1]
 
 
-@pytest.mark.parametrize(
-    ("price", "best"),
-    [
-        (0.0, 2),  # 0.5, 0.7, 0.9
-        (0.03, 1),  # 0.47, 0.64, 0.6
-        (0.15, 1),  # 0.35, 0.4, -0.6
-        (0.25, 0),  # 0.25, 0.2, -1.6
-    ],
-)
-def test_a_chance_is_weighed_against_its_time(price: float, best: int) -> None:
-    chances, costs_ms = np.array([0.5, 0.7, 0.9]), np.array([1.0, 2.0, 10.0])
-    assert worthiest(chances, costs_ms, price) == best
-
-
 def test_of_equals_the_first_and_each_row_for_itself() -> None:
     chances = np.array([[0.5, 0.5], [0.4, 0.9], [0.9, 0.9]])
     assert worthiest(chances, np.array([0.0, 0.0]), 1.0).tolist() == [0, 1, 0]
