@@ -38,18 +38,33 @@ def export(net: torch.nn.Module, path: Path, height_px: int, width_px: int) -> E
     generator = torch.Generator().manual_seed(0)
     batch = torch.randn(_BATCH, 3, height_px, width_px, generator=generator)
     net = net.eval()
-    with torch.no_grad(), _Watched(net) as watched:
+    seen: dict[str, torch.Tensor] = {}  # of the linear layer that ran last
+
+    def keep(_layer: torch.nn.Module, inputs: tuple[Any, ...], answer: torch.Tensor) -> None:
+        seen.update(given=inputs[0], answer=answer)
+
+    with contextlib.ExitStack() as hooks, torch.no_grad():
+        for layer in net.modules():
+            if isinstance(layer, torch.nn.Linear):
+                hooks.enter_context(layer.register_forward_hook(keep))
         logits = net(batch)
-        has_embedding = watched.seen is not None and watched.seen.ndim == 2 and watched.answer is logits
-    names = ["logits", "embedding"] if has_embedding else ["logits"]
+        has_embedding = bool(seen) and seen["given"].ndim == 2 and seen["answer"] is logits
+        if has_embedding:
+            hooks.enter_context(net.register_forward_hook(lambda _net, _inputs, answer: (answer, seen["given"])))
+        _write(net, batch, path, ["logits", "embedding"] if has_embedding else ["logits"])
+    return Example(batch.numpy(), logits.numpy())
+
+
+def _write(net: torch.nn.Module, batch: torch.Tensor, path: Path, names: list[str]) -> None:
+    """Trace the network and write what it answers, under these names; raises ManifestError."""
+    import torch
+
     try:
-        quiet = contextlib.redirect_stdout(io.StringIO())  # what cannot be exported is printed whole
-        with quiet, warnings.catch_warnings(), torch.no_grad(), _Watched(net) as watched:
-            # torch deprecates this exporter, and the one that it prefers cannot go below opset 18. Tracing warns of
-            # sizes that it takes for fixed: all but the batch are, and the daemon runs two sizes of batch.
+        # What cannot be exported is printed whole. torch deprecates this exporter; the one that it prefers cannot go
+        # below opset 18. Tracing warns of sizes that it takes for fixed: all but the batch are, and the daemon runs two
+        # sizes of batch.
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if has_embedding:
-                watched.answer_with_embedding()
             torch.onnx.export(
                 net,
                 (batch,),
@@ -63,31 +78,3 @@ def export(net: torch.nn.Module, path: Path, height_px: int, width_px: int) -> E
     except (torch.onnx.errors.OnnxExporterError, RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ManifestError(f"torch cannot export it to ONNX of opset {OPSET}: {reason}; pull another model") from error
-    return Example(batch.numpy(), logits.numpy())
-
-
-class _Watched:
-    """What the linear layer that ran last was given and answered, for as long as a `with` lasts."""
-
-    def __init__(self, net: torch.nn.Module) -> None:
-        self._net = net
-        self.seen: torch.Tensor | None = None
-        self.answer: torch.Tensor | None = None
-
-    def __enter__(self) -> _Watched:
-        import torch
-
-        layers = [module for module in self._net.modules() if isinstance(module, torch.nn.Linear)]
-        self._hooks = [layer.register_forward_hook(self._keep) for layer in layers]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for hook in self._hooks:
-            hook.remove()
-
-    def answer_with_embedding(self) -> None:
-        """Have the network answer both."""
-        self._hooks.append(self._net.register_forward_hook(lambda _net, _inputs, logits: (logits, self.seen)))
-
-    def _keep(self, _layer: torch.nn.Module, inputs: tuple[Any, ...], answer: torch.Tensor) -> None:
-        self.seen, self.answer = inputs[0], answer
