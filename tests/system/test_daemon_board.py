@@ -25,7 +25,8 @@ def test_another_power_mode_under_the_daemon_has_no_idle_power_and_is_warned_of_
     assert power_of(peer)["out_of_conditions"] == []
     board.mode(1)
     told = until(lambda: power_of(peer)["idle_reason"])
-    assert "jetson-tx2 in power mode 1 MAXQ: run `jetsel power calibrate`" in told
+    assert "1 MAXQ" in told
+    assert "jetsel power calibrate" in told
     assert (power_of(peer)["idle_w"], power_of(peer)["power_mode"]) == (None, "1 MAXQ")
     board.mode(0)
     until(lambda: power_of(peer)["idle_w"] == IDLE_W)
