@@ -23,9 +23,8 @@ from jetsel.errors import CalibrationError
 from jetsel.features import table_hash
 from jetsel.image import Limits
 from jetsel.policies.calibration import Calibration
-from jetsel.power.machine import Machine, kept
+from jetsel.power.machine import kept, look
 from jetsel.power.meter import Opened, open_meter
-from jetsel.power.place import JTOP_S
 from jetsel.wire import Criterion
 from jetsel.zoo import Family, Model
 
@@ -135,8 +134,7 @@ def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
     now = gather({}, power.sysfs).described()
     if any(conditions.get(what) != now[what] for what in ("board", "power mode", "CPU clock")):
         return {}
-    with Machine(power.sysfs, power.jtop) as machine:
-        return kept(machine.facts(wait_s=JTOP_S if power.jtop else 0.0))
+    return kept(look(power))
 
 
 def _into(job: Job, found: Found, opened: Opened, output: Output) -> Recorded:

@@ -22,15 +22,13 @@ class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One board of the table.
 
     name: as `[power] board` takes it. title and note: for people. compatible: words of the device tree's property of
-    that name, boards by their number (p3310 stands for p3310-1000 too). models: beginnings of its `model`, asked where
-    no word of `compatible` is known. with_rails: rails that it has and its like without them has not. total: the rails
-    whose sum is its total. parts: of a rail that has others in it, their names.
+    that name, boards by their number (p3310 stands for p3310-1000 too). with_rails: rails that it has and its like
+    without them has not. total: the rails whose sum is its total. parts: of a rail that has others in it, their names.
     """
 
     name: str
     title: str
     compatible: list[str]
-    models: list[str]
     total: list[str]
     note: str
     with_rails: list[str] = []
@@ -50,12 +48,8 @@ def recognise(root: Path, rails: Collection[str]) -> Board | None:
 
     rails: the names that its sensors show, by which a module on its developer kit is told from the module alone.
     """
-    tree = root / "firmware/devicetree/base"
-    words = set(re.split(r"[\0,+\s]+", sysfs.text(tree / "compatible").lower()))
+    words = set(re.split(r"[\0,+\s]+", sysfs.text(root / "firmware/devicetree/base/compatible").lower()))
     alike = [board for board in boards().values() if any(_names(key, words) for key in board.compatible)]
-    if not alike:
-        model = sysfs.text(tree / "model")
-        alike = [board for board in boards().values() if model.startswith(tuple(board.models))]
     fitting = [board for board in alike if set(board.with_rails) <= set(rails)]
     return max(fitting, key=lambda board: len(board.with_rails), default=None)
 

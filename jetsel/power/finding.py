@@ -30,6 +30,11 @@ class Found:
     reason: str | None
 
     @property
+    def board_name(self) -> str | None:
+        """The board's name in the table."""
+        return None if self.board is None else self.board.name
+
+    @property
     def total_of(self) -> tuple[str, ...]:
         """The names of the rails of the total."""
         return tuple(rail.name for rail in self.total)

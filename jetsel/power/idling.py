@@ -12,7 +12,7 @@ from jetsel.errors import CalibrationError, PowerError
 from jetsel.power.finding import find
 from jetsel.power.idle import Idle
 from jetsel.power.integration import FEWEST, add_up, too_few
-from jetsel.power.place import Place, place
+from jetsel.power.machine import Facts, look
 from jetsel.power.rest import Rest
 from jetsel.power.sampler import READY_S, Sampler
 from jetsel.power.settings import Settings
@@ -41,7 +41,7 @@ def measure_here(settings: Settings, seconds: float, with_load: bool) -> Idle:
             )
         busy = (lambda: None) if with_load else Rest().broken
         # Errors of rounding are independent of each other: their squares add up.
-        return measure(sampler, seconds, place(settings, found), busy, math.hypot(*steps))
+        return measure(sampler, seconds, found.board_name, look(settings), busy, math.hypot(*steps))
     finally:
         sampler.stop()
 
@@ -49,16 +49,17 @@ def measure_here(settings: Settings, seconds: float, with_load: bool) -> Idle:
 def measure(
     sampler: Sampler,
     seconds: float,
-    here: Place,
+    board: str | None,
+    facts: Facts,
     busy: Callable[[], str | None],
     step_w: float = 0.0,
     wait: Callable[[float], None] = time.sleep,
 ) -> Idle:
     """Measure for about so many seconds (60 serve well), and return what was found.
 
-    busy: says in words why the machine is not at rest, None where it is; asked before and after each of 12 times.
-    step_w: between two values that the sensor can tell apart. wait: sleeps. Raises CalibrationError with the repair: no
-    samples, a machine that was busy, power that drifted.
+    board: by the table of boards, None where it is in none. busy: says in words why the machine is not at rest, None
+    where it is; asked before and after each of 12 times. step_w: between two values that the sensor can tell apart.
+    wait: sleeps. Raises CalibrationError with the repair: no samples, a machine that was busy, power that drifted.
     """
     means_w, samples, new_values = [], 0, 0
     _refuse(busy())
@@ -90,10 +91,10 @@ def measure(
         samples=samples,
         seconds=seconds,
         rails=sampler.total_of,
-        board=here.board,
-        power_mode=here.power_mode,
+        board=board or facts.board.value,
+        power_mode=facts.power_mode.value,
         measured_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        facts=here.facts,
+        facts=facts,
     )
 
 

@@ -12,8 +12,7 @@ from jetsel.errors import CalibrationError
 from jetsel.power.finding import find
 from jetsel.power.idle import Idle, load
 from jetsel.power.integration import Reading, above_idle
-from jetsel.power.machine import differences
-from jetsel.power.place import place
+from jetsel.power.machine import differences, look
 from jetsel.power.sampler import READY_S, Sampler
 from jetsel.power.settings import Settings
 
@@ -96,10 +95,10 @@ def idle_here(settings: Settings, folder: Path) -> tuple[Idle, str | None] | str
     found.close()
     if found.reason is not None:
         return found.reason
-    here = place(settings, found)
+    facts = look(settings)
     try:
-        idle = load(folder, here.board, here.power_mode, found.total_of)
+        idle = load(folder, found.board_name or facts.board.value, facts.power_mode.value, found.total_of)
     except CalibrationError as error:
         return str(error)
-    changes = differences(idle.facts, here.facts) if idle.facts is not None and here.facts is not None else []
+    changes = differences(idle.facts, facts) if idle.facts is not None else []
     return idle, f"since idle power was measured {'; '.join(changes)}" if changes else None

@@ -128,7 +128,7 @@ class Sampler:
                 self._lost(str(found.reason))
                 return
             self._found, self._failures = found, 0
-            self.board = None if found.board is None else found.board.name
+            self.board = found.board_name
             self.total_of = found.total_of
             self.reason = None
         told = event("power-found", rail=self.total_of, rate_hz=self._settings.rate_hz)

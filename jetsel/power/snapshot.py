@@ -52,8 +52,7 @@ def take(found: Found) -> Snapshot:
     lost = [name for name in found.total_of if name not in rails]
     if lost:
         reason = f"{', '.join(lost)} could not be read just now"
-    board = None if found.board is None else found.board.name
     if reason is not None:
-        return Snapshot(board, list(rails.values()), None, [], [*dropped, NotRead(TOTAL, reason)])
+        return Snapshot(found.board_name, list(rails.values()), None, [], [*dropped, NotRead(TOTAL, reason)])
     total_w = round(sum(rails[name].watts for name in found.total_of), 6)  # rails are whole microwatts
-    return Snapshot(board, list(rails.values()), total_w, list(found.total_of), dropped)
+    return Snapshot(found.board_name, list(rails.values()), total_w, list(found.total_of), dropped)

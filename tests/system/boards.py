@@ -9,8 +9,7 @@ import pytest
 
 from jetsel.config import Power
 from jetsel.power.idle import Idle, save
-from jetsel.power.machine import Facts
-from jetsel.power.place import place
+from jetsel.power.machine import Facts, look
 from tests.data.sysfs_trees import write
 from tests.system.daemons import Peer
 from tests.waiting import until
@@ -43,13 +42,10 @@ class Board:
 
     def facts(self) -> Facts:
         """What the board says of itself now."""
-        found = place(Power(sysfs=str(self.sysfs))).facts
-        assert found is not None
-        return found
+        return look(Power(sysfs=str(self.sysfs)))
 
     def calibrate(self, mean_w: float = IDLE_W) -> None:
         """Write down the idle power as `jetsel power calibrate` would find it here."""
-        here = place(Power(sysfs=str(self.sysfs)))
         idle = Idle(
             mean_w=mean_w,
             half_width_w=0.0,
@@ -57,10 +53,10 @@ class Board:
             samples=10_000,
             seconds=10.0,
             rails=("VDD_IN",),
-            board=here.board,
-            power_mode=here.power_mode,
+            board="jetson-tx2",
+            power_mode=self.facts().power_mode.value,
             measured_at="2026-11-21T12:00:00Z",
-            facts=here.facts,
+            facts=self.facts(),
         )
         save(idle, self.root / "idle")
 

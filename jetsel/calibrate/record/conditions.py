@@ -53,13 +53,13 @@ class Conditions(Struct, frozen=True, kw_only=True):
 
 def gather(models: Mapping[str, str], sysfs: Path | str = "/sys") -> Conditions:
     """Read the machine's conditions. models: name -> sha256 of what will run. sysfs: as [power] has it."""
-    machine = Machine(sysfs)
+    facts = Machine(sysfs).facts()
     versions = {"python": Fact(platform.python_version()), "jetsel": Fact(__version__)}
     return Conditions(
-        board=machine.board(),
-        power_mode=machine.power_mode(),
-        cpu_clock=_cpu_clock(machine.cpu_clocks()),
-        gpu_clock=_gpu_clock(machine.gpu_clocks()),
+        board=facts.board,
+        power_mode=facts.power_mode,
+        cpu_clock=_cpu_clock(facts.cpu_clocks),
+        gpu_clock=_gpu_clock(facts.gpu_clocks),
         versions=versions | {name: _version(name) for name in LIBRARIES},
         models=dict(models),
         load=os.getloadavg(),

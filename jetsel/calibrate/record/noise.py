@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from jetsel.power.machine import Machine
-from jetsel.power.sysfs import text
+from jetsel.power.machine import clocks, heat
+from jetsel.power.sysfs import root_of, text
 
 OTHERS_SHARE = 0.05  # of all cores; an idle desktop or board takes 1 to 3 %
 STOLEN_SHARE = 0.02  # of all cores, by the hypervisor
@@ -26,7 +26,7 @@ class Watch:
     ) -> None:
         """sysfs: as [power] has it; proc lies beside it. own_s: processor time of this process so far."""
         self._root = Path(sysfs).parent
-        self._machine = Machine(sysfs)
+        self._sysfs = root_of(str(sysfs))
         self._now = now
         self._own_s = own_s
         self._at_start = (now(), own_s(), _processor_ticks(self._root))
@@ -35,12 +35,12 @@ class Watch:
 
     def look(self, gpu: bool = False) -> None:
         """Look at clocks and temperatures; call it while a core is busy with what is timed. gpu: whether it was too."""
-        gpus = self._machine.gpu_clocks().value if gpu else None
-        for name, clocks in (("CPU", self._machine.cpu_clocks().value), ("GPU", gpus)):
-            if clocks:  # idle cores slow down: the fastest is the one that worked
-                share = max(clock.share for clock in clocks)
+        gpus = clocks.gpu(self._sysfs).value if gpu else None
+        for name, read in (("CPU", clocks.cpu(self._sysfs).value), ("GPU", gpus)):
+            if read:  # idle cores slow down: the fastest is the one that worked
+                share = max(clock.share for clock in read)
                 self._lowest[name] = min(share, self._lowest.get(name, share))
-        self._hot = self._hot or next(iter(self._machine.hot().value or ()), None)
+        self._hot = self._hot or next(iter(heat.hot(self._sysfs)), None)
 
     def reason(self) -> str | None:
         """Return why times since the start cannot be trusted, None where nothing speaks against them."""

@@ -15,12 +15,10 @@ if TYPE_CHECKING:
 
 def board(subject: Subject) -> Iterator[Finding]:
     """Ask the kernel, nvpmodel and jetson-stats for the state of the board, and open the sensors."""
-    from jetsel.power.machine import Machine, throttled
-    from jetsel.power.place import JTOP_S
+    from jetsel.power.machine import look, throttled
 
     settings = subject.config.power
-    with Machine(settings.sysfs, settings.jtop) as machine:
-        facts = machine.facts(wait_s=JTOP_S if settings.jtop else 0.0)
+    facts = look(settings)
     is_jetson = facts.l4t.value is not None
     release = f"L4T {facts.l4t}, JetPack {facts.jetpack}" if is_jetson else "no Jetson"
     yield Finding("model", "ok" if is_jetson else "info", f"{facts.board}; {release}")
@@ -43,7 +41,6 @@ def _sensors(settings: Power, facts: Facts) -> Iterator[Finding]:
     from jetsel.power.finding import check, find
     from jetsel.power.idle import REPAIR, load
     from jetsel.power.machine import differences
-    from jetsel.power.place import named
 
     check(settings)
     found = find(settings)
@@ -58,9 +55,9 @@ def _sensors(settings: Power, facts: Facts) -> Iterator[Finding]:
         yield Finding("total", "warning" if is_wanted else "info", f"energies stay unknown: {found.reason}")
         return
     yield Finding("total", "ok", " + ".join(found.total_of))
-    here = named(found, facts)
+    here = found.board_name or facts.board.value
     try:
-        idle = load(power_folder(settings), here.board, here.power_mode, found.total_of)
+        idle = load(power_folder(settings), here, facts.power_mode.value, found.total_of)
     except CalibrationError as error:
         yield Finding("idle power", "warning", str(error).removesuffix(f": {REPAIR}"), REPAIR)
         return

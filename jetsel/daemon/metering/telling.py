@@ -30,7 +30,7 @@ def power_status(metering: Metering) -> PowerStatus:
         judged=_judged(metering),
         jetpack=facts.jetpack.value,
         gpu_load=facts.gpu_load.value,
-        temperatures_c=facts.zones_c.value,
+        temperatures_c=facts.zones_c or None,
     )
 
 

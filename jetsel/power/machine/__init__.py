@@ -1,8 +1,8 @@
 """What a board can say of itself beside its power: its name, mode, clocks, load, heat, and whether it is throttled."""
 
 from jetsel.power.machine.changes import differences, throttled
-from jetsel.power.machine.facts import Clock, Fact, Facts, Known, Throttling, kept, restored
-from jetsel.power.machine.machine import Machine
+from jetsel.power.machine.facts import Clock, Fact, Facts, Known, kept, restored
+from jetsel.power.machine.machine import Machine, look
 
 __all__ = [
     "Clock",
@@ -10,9 +10,9 @@ __all__ = [
     "Facts",
     "Known",
     "Machine",
-    "Throttling",
     "differences",
     "kept",
+    "look",
     "restored",
     "throttled",
 ]

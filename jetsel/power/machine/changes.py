@@ -35,16 +35,12 @@ def throttled(before: Facts | None, now: Facts) -> list[str]:
 
     None: there was no such look.
     """
-    slow = now.throttling
-    found = [*(slow.hot.value or ()), *(slow.cooled.value or ()), *(slow.over_current.value or ())]
-    if before is None:
-        return found
-    counts = before.throttling.events.value or {}
-    for name, count in (slow.events.value or {}).items():
-        more = count - counts.get(name, count)
-        if more > 0:
-            found.append(f"{name}, an alarm of over-current or low voltage, counted {more} more")
-    return found
+    counts = now.alarms if before is None else before.alarms
+    return now.slowed + [
+        f"{name}, an alarm of over-current or low voltage, counted {count - counts[name]} more"
+        for name, count in now.alarms.items()
+        if count > counts.get(name, count)
+    ]
 
 
 def _clocks(before: Known[list[Clock]], now: Known[list[Clock]]) -> Iterator[str]:

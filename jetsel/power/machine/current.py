@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from jetsel.power import sysfs
-from jetsel.power.machine.facts import Known
 from jetsel.power.sensors.monitor import chips
 
 CHIP = "soctherm_oc"
@@ -20,30 +19,28 @@ _ALARM = re.compile(r"curr(\d+)_(crit|max)_alarm")
 _SAID = {"crit": "critical", "max": "warning"}
 
 
-def events(root: Path) -> Known[dict[str, int]]:
+def counted(root: Path) -> dict[str, int]:
     """Return how often each alarm has thrown the throttle since the board was started. root: of sysfs."""
     hwmon = root / "class/hwmon"
-    found = {
+    return {
         match[1].upper(): sysfs.number(hwmon / device / name) or 0
         for device in sysfs.names(hwmon)
         if sysfs.text(hwmon / device / "name") == CHIP
         for name in sysfs.names(hwmon / device)
         if (match := _COUNTER.fullmatch(name))
     }
-    return Known(found) if found else Known(None, f"no counters: no hwmon device is named {CHIP}")
 
 
-def alarms(root: Path) -> Known[list[str]]:
+def past_limits(root: Path) -> list[str]:
     """Name the rails past a limit, by the alarms of Linux's own driver of the sensor."""
-    found = [
+    alarms = [
         (chip.folder, name, match.groups())
         for chip in chips(root, "ina3221")
         for name in sysfs.names(chip.folder)
         if (match := _ALARM.fullmatch(name))
     ]
-    told = [
+    return [
         f"{sysfs.text(folder / f'in{channel}_label') or f'channel {channel}'} is past its {_SAID[kind]} current limit"
-        for folder, name, (channel, kind) in found
+        for folder, name, (channel, kind) in alarms
         if sysfs.number(folder / name) == 1
     ]
-    return Known(told) if found else Known(None, "no power sensor here has an alarm")

@@ -46,26 +46,13 @@ class Clock(Struct, frozen=True, kw_only=True):
 NOT_KEPT = "not kept with what was measured"
 
 
-class Throttling(Struct, frozen=True, kw_only=True):
-    """What slows the board down. Sentences for people; an empty list: looked at, and nothing found.
-
-    hot: thermal zones that have reached a trip point at which Linux slows down or stops. cooled: what Linux slows down
-    for heat. over_current: rails past a limit of their sensor. events: counts since the board was started, by alarm:
-    over-current, and low voltage on Orin and later.
-    """
-
-    hot: Known[list[str]] = Known(None, NOT_KEPT)
-    cooled: Known[list[str]] = Known(None, NOT_KEPT)
-    over_current: Known[list[str]] = Known(None, NOT_KEPT)
-    events: Known[dict[str, int]] = Known(None, NOT_KEPT)
-
-
 class Facts(Struct, frozen=True, kw_only=True):
     """One look at the board.
 
     power_mode: number and name, as nvpmodel has them: "0 MAXN". jetson_clocks: whether the clocks are held at their
-    highest. cores: those that run: "0-5". gpu_load: 0 to 1. zones_c: temperatures by thermal zone, in °C. jtop: the
-    version of jetson-stats that answered, where it was asked.
+    highest. cores: those that run: "0-5". gpu_load: 0 to 1. zones_c: temperatures by thermal zone, in °C. slowed: what
+    slows the board down, in sentences. alarms: how often each has gone off since the board was started: over-current,
+    and low voltage on Orin and later. jtop: the version of jetson-stats that answered, where it was asked.
     """
 
     board: Fact
@@ -77,8 +64,9 @@ class Facts(Struct, frozen=True, kw_only=True):
     cpu_clocks: Known[list[Clock]]
     gpu_clocks: Known[list[Clock]]
     gpu_load: Known[float] = Known(None, NOT_KEPT)
-    zones_c: Known[dict[str, float]] = Known(None, NOT_KEPT)
-    throttling: Throttling = Throttling()
+    zones_c: dict[str, float] = {}
+    slowed: list[str] = []
+    alarms: dict[str, int] = {}
     jtop: Fact = Fact(None, NOT_KEPT)
 
 

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from jetsel.power import sysfs
-from jetsel.power.machine.facts import Known
 
 TRIPS = ("passive", "hot", "critical")
 """Kinds of trip points at which Linux slows down or stops (kernel documentation, thermal/sysfs-api)."""
@@ -22,7 +21,7 @@ SLOWING = re.compile(
 """Cooling devices that make something slower; fans and the light of a screen are cooling devices too."""
 
 
-def zones_c(root: Path) -> Known[dict[str, float]]:
+def zones_c(root: Path) -> dict[str, float]:
     """Return the temperature of each zone that tells, by its type; by `type (thermal_zone3)` where two have the same.
 
     root: of sysfs, here and below.
@@ -33,26 +32,21 @@ def zones_c(root: Path) -> Known[dict[str, float]]:
         kind if kinds.count(kind) == 1 else f"{kind} ({zone.name})": sysfs.number(zone / "temp")
         for zone, kind in zip(zones, kinds, strict=True)
     }
-    found = {name: milli / 1e3 for name, milli in read.items() if milli is not None and milli > COLDEST_C * 1e3}
-    return Known(found) if found else Known(None, "no thermal zone tells a temperature")
+    return {name: milli / 1e3 for name, milli in read.items() if milli is not None and milli > COLDEST_C * 1e3}
 
 
-def hot(root: Path) -> Known[list[str]]:
+def hot(root: Path) -> list[str]:
     """Name the zones that have reached a trip point, each with the highest that it has reached."""
-    zones = _folders(root, "thermal_zone")
-    found = [sentence for zone in zones if (sentence := _tripped(zone)) is not None]
-    return Known(found) if zones else Known(None, "no thermal zones")
+    return [told for zone in _folders(root, "thermal_zone") if (told := _tripped(zone)) is not None]
 
 
-def cooled(root: Path) -> Known[list[str]]:
+def cooled(root: Path) -> list[str]:
     """Name what Linux slows down: the cooling devices of that kind whose state it has raised."""
-    devices = _folders(root, "cooling_device")
-    found = [
+    return [
         f"{_kind(device)} is cooled: step {state} of {sysfs.text(device / 'max_state') or 'unknown'}"
-        for device in devices
+        for device in _folders(root, "cooling_device")
         if (state := sysfs.number(device / "cur_state") or 0) > 0 and SLOWING.search(_kind(device))
     ]
-    return Known(found) if devices else Known(None, "no cooling devices")
 
 
 def _folders(root: Path, beginning: str) -> list[Path]:

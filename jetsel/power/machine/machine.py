@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from jetsel.power.machine import clocks, current, heat, system
-from jetsel.power.machine.facts import Clock, Fact, Facts, Known, Throttling
+from jetsel.power.machine.facts import Fact, Facts, Known
+from jetsel.power.settings import Settings
 from jetsel.power.sysfs import root_of
 
 if TYPE_CHECKING:
     from jetsel.power.machine.service import Service
 
+JTOP_S = 10.0  # jetson-stats looks for the libraries of the board before it answers
 NOT_ASKED = "not asked: power.jtop is false"
 
 
@@ -34,60 +36,34 @@ class Machine:
         seen = NOT_ASKED if self._service is None else self._service.last(wait_s)
         said = None if isinstance(seen, str) else seen
         release = _filled(system.l4t(self._root), said.l4t if said else None)
-        cpu, gpu = self.cpu_clocks(), self.gpu_clocks()
+        cpu, gpu = clocks.cpu(self._sysfs), clocks.gpu(self._sysfs)
         load = None if said is None else said.gpu_load
         return Facts(
-            board=_filled(self.board(), said.board if said else None),
+            board=_filled(system.board(self._sysfs), said.board if said else None),
             l4t=release,
             jetpack=Fact(said.jetpack) if said is not None and said.jetpack else system.jetpack(release),
-            power_mode=_filled(self.power_mode(), said.power_mode if said else None),
+            power_mode=_filled(system.power_mode(self._root), said.power_mode if said else None),
             jetson_clocks=clocks.pinned(cpu, gpu),
             cores=clocks.cores(self._sysfs),
             cpu_clocks=cpu,
             gpu_clocks=gpu,
             gpu_load=clocks.gpu_load(self._sysfs) if load is None else Known(load),
             zones_c=heat.zones_c(self._sysfs),
-            throttling=Throttling(
-                hot=self.hot(),
-                cooled=heat.cooled(self._sysfs),
-                over_current=current.alarms(self._sysfs),
-                events=current.events(self._sysfs),
-            ),
+            slowed=[*heat.hot(self._sysfs), *heat.cooled(self._sysfs), *current.past_limits(self._sysfs)],
+            alarms=current.counted(self._sysfs),
             jtop=Fact(None, seen) if isinstance(seen, str) else Fact(seen.version),
         )
-
-    def board(self) -> Fact:
-        """Return the board's name, by its device tree."""
-        return system.board(self._sysfs)
-
-    def power_mode(self) -> Fact:
-        """Return number and name of the power mode, by nvpmodel's files."""
-        return system.power_mode(self._root)
-
-    def cpu_clocks(self) -> Known[list[Clock]]:
-        """Return the clock of each cluster of cores."""
-        return clocks.cpu(self._sysfs)
-
-    def gpu_clocks(self) -> Known[list[Clock]]:
-        """Return the clock of each GPU."""
-        return clocks.gpu(self._sysfs)
-
-    def hot(self) -> Known[list[str]]:
-        """Name the thermal zones that have reached a trip point at which Linux slows down or stops."""
-        return heat.hot(self._sysfs)
 
     def close(self) -> None:
         """Let go of jetson-stats."""
         if self._service is not None:
             self._service.close()
 
-    def __enter__(self) -> Machine:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+def look(power: Settings) -> Facts:
+    """Return what the board that the configuration names says of itself, once."""
+    with closing(Machine(power.sysfs, power.jtop)) as machine:
+        return machine.facts(wait_s=JTOP_S if power.jtop else 0.0)
 
 
 def _service() -> Service:

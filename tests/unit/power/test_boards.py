@@ -11,10 +11,9 @@ from jetsel.power.boards import recognise
 CARRIER = {"VDD_IN", "VDD_MUX"}
 
 
-def tree(root: Path, model: bytes = b"", compatible: bytes = b"") -> Path:
+def tree(root: Path, compatible: bytes) -> Path:
     folder = root / "firmware/devicetree/base"
     folder.mkdir(parents=True)
-    (folder / "model").write_bytes(model)
     (folder / "compatible").write_bytes(compatible)
     return root
 
@@ -33,32 +32,14 @@ def tree(root: Path, model: bytes = b"", compatible: bytes = b"") -> Path:
     ],
 )
 def test_a_module_on_any_carrier_is_recognised(tmp_path: Path, compatible: bytes, name: str) -> None:
-    found = recognise(tree(tmp_path, compatible=compatible), ())
+    found = recognise(tree(tmp_path, compatible), ())
     assert found is not None
     assert found.name == name
 
 
 @pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        (b"NVIDIA Jetson Xavier NX Developer Kit\0", "jetson-xavier-nx"),
-        (b"Jetson-AGX\0", "jetson-agx-xavier"),
-    ],
+    "compatible",
+    [b"nvidia,p3509-0000+p3636-0001\0nvidia,tegra186\0", b"raspberrypi,4-model-b\0brcm,bcm2711\0", b"\xff" * 5000],
 )
-def test_the_model_s_name_serves_where_compatible_says_nothing(tmp_path: Path, model: bytes, name: str) -> None:
-    found = recognise(tree(tmp_path, model=model), ())
-    assert found is not None
-    assert found.name == name
-
-
-@pytest.mark.parametrize(
-    ("model", "compatible"),
-    [
-        (b"NVIDIA Jetson TX2 NX Developer Kit\0", b"nvidia,p3509-0000+p3636-0001\0nvidia,tegra186\0"),
-        (b"Raspberry Pi 4 Model B\0", b"raspberrypi,4-model-b\0brcm,bcm2711\0"),
-        (b"", b""),
-        (b"\xff\xfe\0\0", b"\xff" * 5000),
-    ],
-)
-def test_a_board_of_no_table_is_not_recognised(tmp_path: Path, model: bytes, compatible: bytes) -> None:
-    assert recognise(tree(tmp_path, model, compatible), CARRIER) is None
+def test_a_board_of_no_table_is_not_recognised(tmp_path: Path, compatible: bytes) -> None:
+    assert recognise(tree(tmp_path, compatible), CARRIER) is None

@@ -12,9 +12,18 @@ from jetsel.errors import CalibrationError
 from jetsel.power.idle import Idle, file_name, load, save
 from jetsel.power.idling import measure
 from jetsel.power.integration import Sample
-from jetsel.power.place import Place
+from jetsel.power.machine import Fact, Facts, Known
 
-HERE = Place("jetson-tx2", "0 MAXN", None)
+UNKNOWN = Fact(None, "not asked")
+FACTS = Facts(
+    board=UNKNOWN,
+    l4t=UNKNOWN,
+    power_mode=Fact("0 MAXN"),
+    jetson_clocks=Known(None),
+    cores=UNKNOWN,
+    cpu_clocks=Known(None),
+    gpu_clocks=Known(None),
+)
 RAILS = ("VDD_IN",)
 STEP_NS = 50_000_000
 
@@ -46,7 +55,7 @@ class Machine:
 
 
 def run(machine: Machine, seconds: float = 60.0, step_w: float = 0.0) -> Idle:
-    return measure(machine, seconds, HERE, lambda: None, step_w, machine.wait)
+    return measure(machine, seconds, "jetson-tx2", FACTS, lambda: None, step_w, machine.wait)
 
 
 def test_mean_and_interval_of_a_quiet_board() -> None:
@@ -70,7 +79,7 @@ def test_a_busy_board_is_refused_for_the_reason_given() -> None:
     machine = Machine()
     said = iter([None, None, "the GPU is at 80 %"])
     with pytest.raises(CalibrationError, match=r"the GPU is at 80 %: leave the machine alone and run"):
-        measure(machine, 60.0, HERE, lambda: next(said), wait=machine.wait)
+        measure(machine, 60.0, "jetson-tx2", FACTS, lambda: next(said), wait=machine.wait)
 
 
 def test_a_sampler_without_samples_is_refused_for_its_reason() -> None:

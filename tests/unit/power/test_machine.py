@@ -29,19 +29,17 @@ def test_a_tx2_says_what_it_is_and_how_it_is_set(tmp_path: Path) -> None:
     assert found.cpu_clocks == Known([CPU_CLOCK])
     assert found.gpu_clocks == Known([GPU_CLOCK])
     assert found.gpu_load == Known(0.95)
-    assert found.zones_c == Known({"BCPU-therm": 41.5})
+    assert found.zones_c == {"BCPU-therm": 41.5}
     assert found.jtop == Fact(None, NOT_ASKED)
 
 
 def test_a_machine_that_tells_nothing_gives_a_reason_for_each(tmp_path: Path) -> None:
     found = Machine(tmp_path / "sys").facts()
-    slow = found.throttling
     for known in (found.board, found.l4t, found.jetpack, found.power_mode, found.jetson_clocks, found.cores):
         assert (known.value, bool(known.reason)) == (None, True)
-    for known in (found.cpu_clocks, found.gpu_clocks, found.gpu_load, found.zones_c):
+    for known in (found.cpu_clocks, found.gpu_clocks, found.gpu_load):
         assert (known.value, bool(known.reason)) == (None, True)
-    for known in (slow.hot, slow.cooled, slow.over_current, slow.events):
-        assert (known.value, bool(known.reason)) == (None, True)
+    assert (found.zones_c, found.slowed, found.alarms) == ({}, [], {})
 
 
 @pytest.mark.parametrize(
@@ -115,5 +113,5 @@ def test_the_gpu_of_each_board_is_told_from_other_devices(tmp_path: Path, name: 
     others = ["13e10000.host1x", "gpu-nvd-0"]
     for device in (name, *others):
         put(tmp_path, {f"{devfreq}/{device}/cur_freq": "600000000", f"{devfreq}/{device}/max_freq": "1200000000"})
-    (clock,) = Machine(tmp_path / "sys").gpu_clocks().value or ()
+    (clock,) = Machine(tmp_path / "sys").facts().gpu_clocks.value or ()
     assert (clock.name, clock.share) == (name, 0.5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
@@ -30,7 +31,7 @@ def jtop(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 def test_what_the_service_says_fills_what_the_files_do_not(jtop: ModuleType, tmp_path: Path) -> None:
-    with Machine(tmp_path / "sys", jtop=True) as machine:
+    with closing(Machine(tmp_path / "sys", jtop=True)) as machine:
         found = machine.facts(wait_s=WAIT_S)
     assert found.jtop == Fact("4.2.8")
     assert found.board == Fact("NVIDIA Jetson AGX Xavier")
@@ -40,7 +41,7 @@ def test_what_the_service_says_fills_what_the_files_do_not(jtop: ModuleType, tmp
 
 
 def test_the_names_of_the_files_stay_when_the_service_comes(jtop: ModuleType, tmp_path: Path) -> None:
-    with Machine(tx2(tmp_path), jtop=True) as machine:
+    with closing(Machine(tx2(tmp_path), jtop=True)) as machine:
         found = machine.facts(wait_s=WAIT_S)
     assert (found.board, found.power_mode) == (Fact("quill"), Fact("3 MAXP_CORE_ARM"))
     assert found.gpu_load == Known(0.985)  # the service's
@@ -50,7 +51,7 @@ def test_a_board_without_power_modes_leaves_them_unknown(jtop: ModuleType, tmp_p
     jtop.service.nvpmodel = None
     jtop.service.hardware["Jetpack"] = ""  # a release that jetson-stats does not know
     jtop.service.gpu = {}
-    with Machine(tmp_path / "sys", jtop=True) as machine:
+    with closing(Machine(tmp_path / "sys", jtop=True)) as machine:
         found = machine.facts(wait_s=WAIT_S)
     assert found.power_mode == Fact(None, "no nvpmodel status")
     assert found.gpu_load.value is None
@@ -64,7 +65,7 @@ def test_a_service_that_cannot_be_used_is_a_reason_and_the_files_stand(
     jtop: ModuleType, tmp_path: Path, fault: str, said: str
 ) -> None:
     jtop.service.fault = fault
-    with Machine(tx2(tmp_path), jtop=True) as machine:
+    with closing(Machine(tx2(tmp_path), jtop=True)) as machine:
         found = machine.facts(wait_s=WAIT_S)
     assert found.jtop.value is None
     assert said in (found.jtop.reason or "")
@@ -76,7 +77,7 @@ def test_without_jetson_stats_the_reason_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "jtop", None)  # the import system's way to say that there is none
-    with Machine(tmp_path / "sys", jtop=True) as machine:
+    with closing(Machine(tmp_path / "sys", jtop=True)) as machine:
         reason = machine.facts(wait_s=WAIT_S).jtop.reason or ""
     assert "pip install 'jetsel[jetson]'" in reason
 
