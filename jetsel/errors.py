@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 
 class JetselError(Exception):
     """Something jetsel cannot do. The message names what is wrong and the repair.
@@ -11,8 +9,8 @@ class JetselError(Exception):
     `code` is stable and documented in docs/protocol.md; `retry` says whether the same request may succeed later.
     """
 
-    code: ClassVar[str] = "internal"
-    retry: ClassVar[bool] = False
+    code: str = "internal"
+    retry: bool = False
 
 
 class InternalError(JetselError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TypeVar
 
 from jetsel.errors import BY_CODE, BadRequestError, JetselError
@@ -22,12 +21,6 @@ def result(reply: Reply, kind: type[R]) -> R:
 
 def error_of(failure: Failure) -> JetselError:
     """Return the daemon's error in its own class; a code that this version does not know keeps its code and `retry`."""
-    return _class(failure.code, failure.retry)(failure.message)
-
-
-@lru_cache(maxsize=64)  # the codes of a newer daemon are few; a hostile one may not fill our memory
-def _class(code: str, retry: bool) -> type[JetselError]:
-    known = BY_CODE.get(code, JetselError)
-    if known.code == code and known.retry == retry:
-        return known
-    return type(known.__name__, (known,), {"code": code, "retry": retry, "__doc__": known.__doc__})
+    error = BY_CODE.get(failure.code, JetselError)(failure.message)
+    error.code, error.retry = failure.code, failure.retry
+    return error

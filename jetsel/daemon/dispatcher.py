@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -29,7 +28,7 @@ from jetsel.daemon.tally import Tally
 from jetsel.daemon.watchdog import Watchdog
 from jetsel.engines import Backends
 from jetsel.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
-from jetsel.events import event, run_about
+from jetsel.events import run_about
 from jetsel.runtime import Batch, Driver, Flight
 from jetsel.wire import (
     MAX_JSON_BYTES,
@@ -44,8 +43,6 @@ from jetsel.wire import (
     failure,
     read_id,
 )
-
-log = logging.getLogger("jetsel.daemon")
 
 MOST_PER_TURN = 64  # messages taken off the socket before the work they made is begun
 
@@ -83,7 +80,6 @@ class Dispatcher:
         self._jobs: deque[Job] = deque()
         self._flying: dict[Flight, Job] = {}
         self._in_hand: set[Job] = set()  # what was taken in and is not answered
-        self._lost_replies = 0
         self.wait = port.sleep
 
     # What the workers call.
@@ -95,7 +91,6 @@ class Dispatcher:
     def receive(self) -> int:
         """Take what has come off the socket without waiting; return how many messages that was."""
         messages = self._port.receive(MOST_PER_TURN)
-        self._warn_of_lost_replies()
         for message in messages:
             self._accept(message)
         return len(messages)
@@ -279,13 +274,6 @@ class Dispatcher:
 
     def _reply(self, route: Route, reply: Reply) -> None:
         self._port.send(route, encode(reply))
-
-    def _warn_of_lost_replies(self) -> None:
-        lost = self._port.lost_replies
-        if lost > self._lost_replies:
-            told = event("replies-lost", count=lost - self._lost_replies)
-            self._lost_replies = lost
-            log.warning("replies are lost: who asked is gone, or does not read", extra=told)
 
     def _status(self, request_id: str) -> StatusReply:
         queue = queue_status(self._admission, len(self._jobs), self.current.snapshot.workers)

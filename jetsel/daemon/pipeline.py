@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,18 +46,18 @@ def prepare(job: Job) -> Flight:
     return flight
 
 
-class _inputs:  # noqa: N801  # a function with a memory: the model inputs of one photograph, each made once
-    def __init__(self, job: Job, photograph: image.Photograph) -> None:
-        self._specs = job.family.specs
-        self._photograph = photograph
-        self._made: dict[image.InputSpec, NDArray[np.float32]] = {}
+def _inputs(job: Job, photograph: image.Photograph) -> Callable[[str], NDArray[np.float32]]:
+    """Return what gives each model its input, made once for all models whose input is alike."""
+    specs, made = job.family.specs, dict[image.InputSpec, NDArray[np.float32]]()
 
-    def __call__(self, model: str) -> NDArray[np.float32]:
-        spec = self._specs[model]
-        found = self._made.get(spec)
+    def input_of(model: str) -> NDArray[np.float32]:
+        spec = specs[model]
+        found = made.get(spec)
         if found is None:
-            found = self._made[spec] = image.model_input(self._photograph, spec)
+            found = made[spec] = image.model_input(photograph, spec)
         return found
+
+    return input_of
 
 
 def answer(job: Job, metering: Metering) -> Answer:

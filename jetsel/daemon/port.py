@@ -197,7 +197,7 @@ class Port:
         with self._lock:
             connection = self._by_token.get(route.peer)
             if connection is None:
-                self.lost_replies += 1
+                self._lose(1)
             else:
                 self._write(connection, lambda: connection.send((*route.envelope, frame)))
 
@@ -240,9 +240,15 @@ class Port:
         self._ready.pop(connection.fd, None)
         self._slow.pop(connection.fd, None)
         self._held_bytes -= connection.counted_bytes
-        self.lost_replies += len(connection.unsent)
+        self._lose(len(connection.unsent))
         connection.peer.close()
         self._somebody_waits = True  # perhaps for this place
+
+    def _lose(self, count: int) -> None:
+        self.lost_replies += count
+        if count:
+            told = event("replies-lost", count=count)
+            log.warning("replies are lost: who asked is gone, or does not read", extra=told)
 
     @property
     def is_quiet(self) -> bool:
