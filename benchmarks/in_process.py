@@ -12,7 +12,7 @@ from jetsel.features import extract, table_hash
 from jetsel.policies import Evidence, Policy, catalogue
 from jetsel.policies.calibration import check
 from jetsel.policies.coding import read
-from jetsel.runtime import Driver, Flight, Lane
+from jetsel.runtime import Driver, ModelQueue, RequestRun
 from jetsel.zoo import Family, verify
 
 
@@ -39,25 +39,25 @@ class InProcess:
         self._specs = {model.manifest.name: model.manifest.input for model in family.models}
         self._policy: Policy = catalogue(names, found, {})["top1"][policy or found.default_policy["top1"]]
         self._fallback = names[-1]
-        lanes = {}
+        queues = {}
         for model in family.models:
             verify(model)
             name = model.manifest.name
             engine = OnnxEngine(name, model.path, concurrency=1, threads=1)
-            lanes[name] = Lane(name, engine, found.temperatures.get(name, 1.0))
-        self._driver = Driver(lanes, max_batch=1)
+            queues[name] = ModelQueue(name, engine, found.temperatures.get(name, 1.0))
+        self._driver = Driver(queues, max_batch=1)
 
     def classify(self, data: bytes) -> Said:
         """Run the policy on one encoded photograph; raises JetselError where the daemon would answer with it."""
         photograph = image.decode(data, LIMITS, self._family.decode_px)
         features = extract(photograph.bgr, self._policy.features) if self._policy.features else None
-        flight = Flight(
+        run = RequestRun(
             self._policy,
             Evidence(features, self._fallback),
             "top1",
             lambda model: image.model_input(photograph, self._specs[model]),
         )
-        outcome = self._driver.finish(flight)
+        outcome = self._driver.finish(run)
         if isinstance(outcome, JetselError):
             raise outcome
-        return Said(self._family.labels.wnids[outcome.seen.label], tuple(run.model for run in flight.ran))
+        return Said(self._family.labels.wnids[outcome.seen.label], tuple(run.model for run in run.ran))

@@ -38,10 +38,10 @@ def _of_family(known: ServedFamily, family: ServedFamily) -> list[str]:
 
 def _out_of_service(known: ServedFamily | None, family: ServedFamily) -> list[str]:
     told = []
-    for name, lane in family.driver.lanes.items():
-        was = None if known is None else known.driver.lanes.get(name)
-        if lane.engine is None and (was is None or was.engine is not None or was.unavailable != lane.unavailable):
-            told.append(f"model {name} of {family.name} is unavailable: {lane.unavailable}")
+    for name, queue in family.driver.queues.items():
+        was = None if known is None else known.driver.queues.get(name)
+        if queue.engine is None and (was is None or was.engine is not None or was.unavailable != queue.unavailable):
+            told.append(f"model {name} of {family.name} is unavailable: {queue.unavailable}")
     told += [f"weights of {name} are damaged, and it runs on: {why}" for name, why in family.damaged.items()]
     return told + [words for words in family.instead if known is None or words not in known.instead]
 

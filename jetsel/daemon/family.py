@@ -1,4 +1,4 @@
-"""One family as it is served: its models' lanes and driver, its policies, and what decides unless a request does."""
+"""One family as it is served: its models' queues and driver, its policies, and what decides unless a request does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jetsel.events import event
 from jetsel.image import InputSpec
 from jetsel.policies import Policy
 from jetsel.policies.registry import no_such
-from jetsel.runtime import Driver, Lane
+from jetsel.runtime import Driver, ModelQueue
 from jetsel.weights import Weights
 from jetsel.wire import Classify, Criterion, FamilyStatus, ModelStatus
 from jetsel.zoo import Family, Labels, Model, verify
@@ -50,12 +50,12 @@ class ServedFamily:
         before: the family of this name in the snapshot that a reload replaces. Where the file of such a model is not
         what its manifest says any more, the model runs on, and `damaged` says so.
         """
-        for name, lane in self.driver.lanes.items():
-            known = before.driver.lanes.get(name)
+        for name, queue in self.driver.queues.items():
+            known = before.driver.queues.get(name)
             if known is None or not known.serves or known.engine is None or known.engine.is_stale:
                 continue
             if before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name):
-                lane.engine, lane.times_ms, lane.record = known.engine, known.times_ms, known.record
+                queue.engine, queue.times_ms, queue.record = known.engine, known.times_ms, known.record
                 self._verify_again(name)
 
     def _verify_again(self, name: str) -> None:
@@ -77,8 +77,8 @@ class ServedFamily:
         """
         for name, model in self.models.items():
             begin()
-            lane = self.driver.lanes[name]
-            if lane.engine is not None:
+            queue = self.driver.queues[name]
+            if queue.engine is not None:
                 continue  # taken over from before a reload: the same bytes
             engine = None
             try:
@@ -89,9 +89,9 @@ class ServedFamily:
             except JetselError as error:
                 if engine is not None:
                     engine.close()
-                lane.unavailable, self._failed[name] = str(error), error
+                queue.unavailable, self._failed[name] = str(error), error
                 continue
-            lane.engine, lane.unavailable = engine, None
+            queue.engine, queue.unavailable = engine, None
 
     def stand_in(self) -> None:
         """Once all is loaded, and is to serve: have models that run decide where one is needed that does not.
@@ -101,7 +101,7 @@ class ServedFamily:
         for name, error in self._failed.items():
             told = event("model-unavailable", model=name, family=self.name, code=error.code)
             log.error("model %s of family %s is unavailable: %s", name, self.name, error, extra=told)
-        running = [name for name, lane in self.driver.lanes.items() if lane.engine is not None]
+        running = [name for name, queue in self.driver.queues.items() if queue.engine is not None]
         if not running:
             return  # each request is told why
         best = running[-1]
@@ -166,15 +166,15 @@ class ServedFamily:
         )
 
     def _model_status(self, name: str) -> ModelStatus:
-        lane = self.driver.lanes[name]
-        times = lane.record.percentiles_ms(time.monotonic())
+        queue = self.driver.queues[name]
+        times = queue.record.percentiles_ms(time.monotonic())
         p50_ms, p95_ms, p99_ms = (None, None, None) if times is None else (round(ms, 4) for ms in times)
-        runs, escalations = lane.record.counts()
+        runs, escalations = queue.record.counts()
         return ModelStatus(
             name=name,
             version=self.models[name].manifest.version,
-            state=lane.state,
-            reason=None if lane.state == "loading" else lane.reason,
+            state=queue.state,
+            reason=None if queue.state == "loading" else queue.reason,
             runs=runs,
             p50_ms=p50_ms,
             p95_ms=p95_ms,
@@ -197,7 +197,7 @@ def serve_family(
     in_use = choose(family, models, config, before.in_use if before else None)
     calibration, policies = in_use.calibration, in_use.policies
     temperatures = calibration.temperatures if calibration else {}
-    lanes = {name: Lane(name, None, temperatures.get(name, 1.0)) for name in models}
+    queues = {name: ModelQueue(name, None, temperatures.get(name, 1.0)) for name in models}
     best = list(models)[-1]
     fallback = config.policy.fallback or best
     if fallback not in models:
@@ -227,7 +227,7 @@ def serve_family(
         specs=specs,
         backends={name: config.models.backends.get(name, config.models.backend) for name in models},
         decode_px=family.decode_px,
-        driver=Driver(lanes, config.models.max_batch),
+        driver=Driver(queues, config.models.max_batch),
         policies=policies,
         default_policy=defaults,
         because=because,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from jetsel.daemon.admission import Load
 from jetsel.daemon.family import ServedFamily
@@ -10,14 +12,14 @@ from jetsel.daemon.message import Route
 from jetsel.daemon.snapshot import Snapshot
 from jetsel.image import Measured, Photograph
 from jetsel.policies import Policy
-from jetsel.runtime import Flight
+from jetsel.runtime import RequestRun
 from jetsel.wire import Classify
 
 
 class Job(Struct, eq=False):
     """An admitted request. Times are seconds on the monotonic clock, stages in milliseconds."""
 
-    route: Route
+    route: Route | None  # None: nobody waits for the reply
     request: Classify
     data: memoryview
     load: Load
@@ -27,11 +29,10 @@ class Job(Struct, eq=False):
     fallback: str | None
     received_s: float
     deadline_s: float | None
-    measured: Measured | None = None  # what the door saw of the image; None: it did not look
+    measured: Measured | None = None  # of the image, by its header
     queue_ms: float = 0.0
     decode_ms: float = 0.0
     features_ms: float | None = None
-    features: dict[str, float] | None = None
+    features: NDArray[np.float32] | None = None
     photograph: Photograph | None = None
-    flight: Flight | None = None
-    is_probe: bool = False  # the daemon's own: nobody waits for its reply, and nothing counts it
+    run: RequestRun | None = None

@@ -16,7 +16,6 @@ from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
 from jetsel.daemon.reload_requests import READY
 from jetsel.daemon.signals import Signals
-from jetsel.daemon.worker_pool import WorkerPool
 from jetsel.engines import Backends
 from jetsel.events import event
 
@@ -42,7 +41,6 @@ class Life:
         self._is_passed = is_passed
         snapshot = dispatcher.current.snapshot
         self._drain_s = snapshot.config.server.drain_s
-        self._workers = WorkerPool(dispatcher, snapshot.workers)
         self._stop_loading = threading.Event()
         self._loading = concurrent.futures.ThreadPoolExecutor(1, "loading")
         self._loaded: concurrent.futures.Future[None] | None = None
@@ -54,7 +52,7 @@ class Life:
         Raises what loading raises.
         """
         self.has_ended = False
-        self._workers.start()
+        self._dispatcher.workers.start()
         try:
             if self._load(backends, samples):
                 self._serve()
@@ -111,8 +109,8 @@ class Life:
     def _end(self) -> bool:
         """See every thread off, and tell who is not answered yet; return whether each has ended."""
         self._stop_loading.set()
-        has_ended = self._workers.stop(PATIENCE_S)
-        given_up = self._dispatcher.give_up()
+        has_ended = self._dispatcher.workers.stop(PATIENCE_S)
+        given_up = self._dispatcher.pipeline.give_up()
         has_ended &= self._dispatcher.end(PATIENCE_S)
         self._loading.shutdown(wait=False)
         if self._loaded is not None:

@@ -68,9 +68,9 @@ def load(
 
     for family in families.values():
         family.load(snapshot.config, snapshot.workers, backends, next_model)
-    default = families[snapshot.default_family].driver.lanes.values()
-    if all(lane.engine is None for lane in default):
-        reasons = "; ".join(dict.fromkeys(str(lane.unavailable) for lane in default))
+    default = families[snapshot.default_family].driver.queues.values()
+    if all(queue.engine is None for queue in default):
+        reasons = "; ".join(dict.fromkeys(str(queue.unavailable) for queue in default))
         raise ConfigError(f"no model of the default family {snapshot.default_family} can run: {reasons}")
     if before is not None and (lost := _lost(before, snapshot)):
         raise ConfigError("; ".join(lost))
@@ -82,10 +82,10 @@ def load(
 def _lost(before: Snapshot, following: Snapshot) -> list[str]:
     """The models that serve and would not any more, with the reason."""
     return [
-        f"model {model} of family {name} serves now, and does not load again: {lane.unavailable}"
+        f"model {model} of family {name} serves now, and does not load again: {queue.unavailable}"
         for name, family in following.families.items()
         if name in before.families
-        for model, lane in family.driver.lanes.items()
-        if lane.engine is None
-        if (was := before.families[name].driver.lanes.get(model)) is not None and was.serves
+        for model, queue in family.driver.queues.items()
+        if queue.engine is None
+        if (was := before.families[name].driver.queues.get(model)) is not None and was.serves
     ]

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jetsel.daemon.identity import Identity
+from jetsel.daemon.zmtp.connection import Connection
 
 MOST_ENVELOPE_BYTES = 4096  # ids of 255 bytes, over more proxies than anybody puts one behind another
 
 
 class Route(NamedTuple):
-    """Where a reply goes. peer: the number of a connection. envelope: the frames that its reply begins with, too."""
+    """Where a reply goes. envelope: the frames that it begins with, as its request did."""
 
-    peer: int
+    connection: Connection
     envelope: tuple[bytes, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""One request end to end: the product on one page. Bytes to photograph, features, policy, models, answer."""
+"""The product on one page: a photograph's way through the daemon, from the message to the reply, top to bottom."""
 
 from __future__ import annotations
 
@@ -9,128 +9,224 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
+from jetsel.daemon.admission import Admission, Load
+from jetsel.daemon.answer import answer
+from jetsel.daemon.current import Current
 from jetsel.daemon.job import Job
+from jetsel.daemon.message import Message, Route
 from jetsel.daemon.metering.metering import Metering
-from jetsel.daemon.metering.telling import budget_status
-from jetsel.errors import JetselError
+from jetsel.daemon.request_log import log_refusal, log_reply, unexpected, warn_of_limit
+from jetsel.daemon.tally import Tally
+from jetsel.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
+from jetsel.events import run_about
 from jetsel.features import extract
-from jetsel.policies import Decision, Evidence
-from jetsel.runtime import Flight
-from jetsel.wire import PROTOCOL_VERSION, Answer, Explanation, Ranked, Stages
+from jetsel.policies import Evidence
+from jetsel.runtime import Driver, RequestRun
+from jetsel.wire import (
+    MAX_JSON_BYTES,
+    Answer,
+    Classify,
+    Failure,
+    Reload,
+    Reply,
+    Status,
+    decode_request,
+    encode,
+    failure,
+    read_id,
+)
 
 
-def prepare(job: Job) -> Flight:
-    """Decode the photograph, compute what its policy reads, and return the flight that its policy is to make.
+class Pipeline:
+    """Takes messages in, and carries their requests to the reply. Any thread may call."""
 
-    Raises the JetselError that answers the request instead.
-    """
+    def __init__(
+        self,
+        current: Current,
+        admission: Admission,
+        tally: Tally,
+        metering: Metering,
+        send: Callable[[Route, bytes], None],
+        serve_other: Callable[[Message, Status | Reload], None],
+        probe_ended: Callable[[str], None],
+    ) -> None:
+        """serve_other: answers what is not to classify. probe_ended: is told how the daemon's own request ended."""
+        self._current = current
+        self._admission = admission
+        self._tally = tally
+        self._metering = metering
+        self._send = send
+        self._serve_other = serve_other
+        self._probe_ended = probe_ended
+        self._unanswered: set[Job] = set()
+
+    # The message becomes a job, or is answered at once.
+
+    def take_in(self, message: Message) -> Job | None:
+        """Return the job that a message asks for; None where it was answered, or will be, without one."""
+        # One byte more than is read is refused as too long; the socket takes frames as large as an image.
+        frame = bytes(message.frames[0][: MAX_JSON_BYTES + 1]) if message.frames else b""
+        try:
+            if len(message.frames) > 2:
+                raise BadRequestError(f"{len(message.frames)} frames: send the JSON, then the image, nothing else")
+            request = decode_request(frame)
+            if isinstance(request, Classify):
+                job = self._admit(message, request)
+                self._unanswered.add(job)
+                return job
+            if len(message.frames) == 2:
+                raise BadRequestError("only classify takes a second frame: send this one without")
+            self._serve_other(message, request)
+        except JetselError as error:
+            self._refuse(message, frame, error)
+        except Exception as error:  # the net at the door: whatever one message breaks, the next is read
+            self._refuse(message, frame, unexpected(error, read_id(frame)))
+        return None
+
+    def _admit(self, message: Message, request: Classify) -> Job:
+        """Return the job, counted in; raises the JetselError that refuses it before any work is done for it."""
+        received_s, current = time.monotonic(), self._current
+        if len(message.frames) < 2:
+            raise BadRequestError("the image is missing: send it as the frame after the JSON")
+        if current.is_closed:
+            raise ShuttingDownError("the daemon is stopping: send again when it is back")
+        if not current.is_ready:
+            progress = f" ({current.progress})" if current.progress else ""
+            raise LoadingError(f"the models are still loading{progress}: send again in a moment")
+        snapshot = current.enter()
+        try:
+            family = snapshot.family(request.family)
+            policy = self._metering.within_budget(family, family.policy_for(request), request)
+            floor_ms = family.driver.floor_ms(policy) if request.deadline_ms is not None else 0.0
+            client, data = message.sender.name, message.frames[1]
+            self._admission.check(Load(client, data.nbytes, 0))  # who is at a limit costs no look at an image
+            measured = image.measure(data, request.pixels, snapshot.limits, family.decode_px)
+            load = Load(client, data.nbytes, measured.pixels)
+            deadline_s = None if request.deadline_ms is None else received_s + request.deadline_ms / 1e3
+            fallback = family.fallback if (request.on_doubt or family.on_doubt) == "use" else None
+            job = Job(
+                message.route, request, data, load, snapshot, family, policy, fallback, received_s, deadline_s, measured
+            )
+            self._admission.admit(load, request.deadline_ms, floor_ms)
+        except BaseException:
+            current.leave(snapshot)
+            raise
+        return job
+
+    def take_in_probe(self, job: Job) -> None:
+        """Take in the daemon's own request, which nothing counts."""
+        self._unanswered.add(job)
+
+    # The thread that has a job carries it as far as it can, mostly to the reply.
+
+    def carry(self, job: Job) -> None:
+        """Decode the photograph, let the policy choose, run the models that it asks for, and reply."""
+        run_about((job.request.id,), self._carry, job)
+
+    def _carry(self, job: Job) -> None:
+        try:
+            run = begin(job)
+        except Exception as error:  # the request loop's net: whatever one photograph breaks, the next is served
+            self._finish(job, error)
+            return
+        self._run(job.family.driver, run)
+
+    def _run(self, driver: Driver, *runs: RequestRun) -> None:
+        """Let the driver run models for these policies, and for those that wait for an engine which is free now."""
+        try:
+            ended = driver.carry(*runs)
+        except Exception as error:  # the net again: a defect of ours ends what this thread had
+            for run in runs:
+                self._finish(run.owner, error)
+            return
+        for run in ended:
+            self._finish(run.owner, None)
+
+    def carry_waiting(self) -> None:
+        """Carry on what waited for an engine that is back."""
+        for snapshot in self._current.standing:
+            for family in snapshot.families.values():
+                if family.driver.is_waited_for:
+                    self._run(family.driver)
+
+    # The reply.
+
+    def _finish(self, job: Job, error: Exception | None) -> None:
+        """Answer a job that has ended, or was ended by this error, once, and count it."""
+        try:
+            self._unanswered.remove(job)
+        except KeyError:
+            return  # the end of the daemon has answered it
+        reply = self._reply(job, error)
+        self._current.leave(job.snapshot)
+        if job.route is None:
+            self._probe_ended("ok" if isinstance(reply, Answer) else reply.code)
+            return
+        self._tally.ended(reply)
+        if isinstance(reply, Answer):
+            self._admission.release(job.load, reply.stages_ms.total - reply.stages_ms.queue)
+            self._metering.answered(reply, job.family, job.policy)
+        else:
+            self._admission.release(job.load, None)
+        if self._current.snapshot.config.log.requests:
+            log_reply(job, reply)
+        self.reply(job.route, reply)
+
+    def _reply(self, job: Job, error: Exception | None) -> Answer | Failure:
+        try:
+            if error is not None:
+                raise error
+            return answer(job, self._metering)
+        except JetselError as refused:
+            return failure(job.request.id, refused)
+        except Exception as defect:
+            return failure(job.request.id, unexpected(defect, job.request.id))
+
+    def _refuse(self, message: Message, frame: bytes, error: JetselError) -> None:
+        """Answer a message that does not become a job."""
+        self._tally.count(error.code)
+        warn_of_limit(error, message.sender.name)
+        if self._current.snapshot.config.log.requests:
+            log_refusal(read_id(frame), error, message.sender.name)
+        self.reply(message.route, failure(read_id(frame), error))
+
+    def reply(self, route: Route, reply: Reply) -> None:
+        """Send a reply to where its message came from."""
+        self._send(route, encode(reply))
+
+    def give_up(self) -> int:
+        """Tell who is not answered yet to ask again, and return how many they are; whoever works on it says no more."""
+        jobs = [job for job in self._unanswered.copy() if job.route is not None]
+        for job in jobs:
+            self._finish(job, ShuttingDownError("the daemon has stopped: send again when it is back"))
+        return len(jobs)
+
+
+def begin(job: Job) -> RequestRun:
+    """Decode the photograph, compute the features that its policy reads, and let the policy begin."""
     began = time.monotonic()
-    job.queue_ms = (began - job.received_s) * 1e3
     request, family, limits = job.request, job.family, job.snapshot.limits
     if request.pixels is None:
         photograph = image.decode(job.data, limits, family.decode_px, job.measured)
     else:
         photograph = image.from_pixels(job.data, request.pixels, limits)
     decoded = time.monotonic()
-    job.decode_ms = (decoded - began) * 1e3
     features = None
     if job.policy.features:
         features = extract(photograph.bgr, job.policy.features)
         job.features_ms = (time.monotonic() - decoded) * 1e3
-        if request.explain:
-            job.features = {name: float(value) for name, value in zip(job.policy.features, features, strict=True)}
-    job.photograph = photograph
-    evidence, inputs = Evidence(features, job.fallback), _inputs(job, photograph)
-    flight = job.flight = Flight(job.policy, evidence, request.criterion, inputs, job.deadline_s)
-    flight.is_counted = not job.is_probe
-    return flight
+    job.queue_ms, job.decode_ms = (began - job.received_s) * 1e3, (decoded - began) * 1e3
+    job.photograph, job.features = photograph, features
+    inputs: dict[image.InputSpec, NDArray[np.float32]] = {}  # models that take the same input share it
 
+    def model_input(model: str) -> NDArray[np.float32]:
+        spec = family.specs[model]
+        if spec not in inputs:
+            inputs[spec] = image.model_input(photograph, spec)
+        return inputs[spec]
 
-def _inputs(job: Job, photograph: image.Photograph) -> Callable[[str], NDArray[np.float32]]:
-    """Return what gives each model its input, made once for all models whose input is alike."""
-    specs, made = job.family.specs, dict[image.InputSpec, NDArray[np.float32]]()
-
-    def input_of(model: str) -> NDArray[np.float32]:
-        spec = specs[model]
-        found = made.get(spec)
-        if found is None:
-            found = made[spec] = image.model_input(photograph, spec)
-        return found
-
-    return input_of
-
-
-def answer(job: Job, metering: Metering) -> Answer:
-    """Put the ended flight's decision into words; raises the JetselError that it ended with instead."""
-    flight, photograph = job.flight, job.photograph
-    assert flight is not None
-    assert photograph is not None
-    decision = flight.outcome
-    if isinstance(decision, JetselError):
-        raise decision
-    assert isinstance(decision, Decision)
-    top = _ranked(job, decision.seen.probabilities)
-    energy_mj, energy_reason = metering.estimate(job.family, job.policy, flight)
-    return Answer(
-        v=PROTOCOL_VERSION,
-        id=job.request.id,
-        family=job.family.name,
-        label=top[0].label,
-        wnid=top[0].wnid,
-        probability=top[0].probability,
-        top_k=top,
-        model=decision.seen.model,
-        policy=job.policy.name,
-        criterion=job.request.criterion,
-        because=decision.because,
-        in_doubt=decision.in_doubt,
-        cut_short=flight.cut_short,
-        ran=flight.ran,
-        stages_ms=_stages(job, flight),
-        energy_mj=energy_mj,
-        energy_reason=energy_reason,
-        energy_estimated=energy_mj is not None,
-        out_of_conditions=metering.out_of_conditions(job.family.name),
-        width_px=photograph.width_px,
-        height_px=photograph.height_px,
-        explanation=_explanation(job, decision, flight, photograph, metering) if job.request.explain else None,
-    )
-
-
-def _ranked(job: Job, probabilities: NDArray[np.float32]) -> list[Ranked]:
-    """The top-k labels; of equal probabilities the lower class number stands first."""
-    labels = job.family.labels
-    order = (-probabilities).argsort(kind="stable")[: job.request.top_k]
-    return [
-        Ranked(labels.names[i], labels.wnids[i], p)
-        for i, p in zip(order.tolist(), probabilities[order].tolist(), strict=True)
-    ]
-
-
-def _stages(job: Job, flight: Flight) -> Stages:
-    return Stages(
-        queue=round(job.queue_ms, 4),
-        decode=round(job.decode_ms, 4),
-        features=None if job.features_ms is None else round(job.features_ms, 4),
-        choice=round(flight.choice_ms, 4),
-        inference=[round(run.latency_ms, 4) for run in flight.ran],
-        total=round((time.monotonic() - job.received_s) * 1e3, 4),
-        waiting=round(flight.waiting_ms, 4),
-    )
-
-
-def _explanation(
-    job: Job, decision: Decision, flight: Flight, photograph: image.Photograph, metering: Metering
-) -> Explanation:
-    height, width = photograph.bgr.shape[:2]
-    steps = [f"{run.model}: {run.because} ({run.confidence:.3f} confident)" for run in flight.ran]
-    return Explanation(
-        features=job.features,
-        distance=decision.distance,
-        steps=[*steps, decision.because],
-        decoded_width_px=width,
-        decoded_height_px=height,
-        policy_because=job.family.why(job.request),
-        objective=job.family.objective,
-        budget=budget_status(metering),
-    )
+    evidence = Evidence(features, job.fallback)
+    run = RequestRun(job.policy, evidence, request.criterion, model_input, job.deadline_s, job, job.route is not None)
+    job.run = run
+    family.driver.start(run)
+    return run

@@ -15,7 +15,6 @@ import numpy as np
 from jetsel.daemon.admission import Load
 from jetsel.daemon.current import Current
 from jetsel.daemon.job import Job
-from jetsel.daemon.message import Route
 from jetsel.engines import Backends
 from jetsel.errors import InternalError
 from jetsel.policies.single import Single
@@ -24,7 +23,6 @@ from jetsel.wire import PROTOCOL_VERSION, Classify
 SIDE_PX = 64
 PIXELS = np.random.default_rng(0).integers(0, 256, (SIDE_PX, SIDE_PX, 3), np.uint8)
 PHOTOGRAPH = memoryview(cv2.imencode(".jpg", PIXELS)[1].tobytes())
-NOWHERE = Route(0)  # connections are numbered from 1
 
 
 class Probe:
@@ -47,7 +45,7 @@ class Probe:
         job, outcome = self._job, self._outcome
         if job is not None and outcome is None:
             waited_s = time.monotonic() - job.received_s
-            is_at_host = job.flight is not None and self._is_at_host(job)
+            is_at_host = job.run is not None and self._is_at_host(job)
             return None if is_at_host else f"the daemon's own request has waited for {waited_s:.1f} s"
         self._job = self._outcome = None
         if outcome is not None and outcome != InternalError.code:
@@ -64,10 +62,10 @@ class Probe:
         """Return the request, of the default family's cheapest model that can run."""
         snapshot = self._current.enter()
         family = snapshot.families[snapshot.default_family]
-        able = [model for model in family.models if family.driver.lanes[model].reason is None]
+        able = [model for model in family.models if family.driver.queues[model].reason is None]
         reads = family.policies["top1"][family.default_policy["top1"]].features
         return Job(
-            route=NOWHERE,
+            route=None,
             request=Classify(v=PROTOCOL_VERSION, id="probe"),
             data=PHOTOGRAPH,
             load=Load("probe", 0, 0),
@@ -77,12 +75,11 @@ class Probe:
             fallback=None,
             received_s=time.monotonic(),
             deadline_s=None,
-            is_probe=True,
         )
 
     def _is_at_host(self, job: Job) -> bool:
         (model,) = job.policy.models
-        engine = job.family.driver.lanes[model].engine
+        engine = job.family.driver.queues[model].engine
         return (engine is not None and engine.is_returning) or bool(
             self._backends.get(job.family.backends[model]).asking()
         )

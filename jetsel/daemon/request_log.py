@@ -26,7 +26,7 @@ def log_reply(job: Job, reply: Answer | Failure) -> None:
         client=job.load.client,
         family=job.family.name,
         policy=job.policy.name,
-        model=[run.model for run in job.flight.ran] if job.flight is not None else None,
+        model=[one.model for one in job.run.ran] if job.run is not None else None,
         queue_ms=job.queue_ms,
         decode_ms=job.decode_ms,
         features_ms=job.features_ms,

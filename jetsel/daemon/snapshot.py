@@ -43,8 +43,8 @@ class Snapshot:
     @property
     def engines(self) -> list[Engine]:
         """The engines of all models that are loaded."""
-        lanes = [lane for family in self.families.values() for lane in family.driver.lanes.values()]
-        return [lane.engine for lane in lanes if lane.engine is not None]
+        queues = [queue for family in self.families.values() for queue in family.driver.queues.values()]
+        return [queue.engine for queue in queues if queue.engine is not None]
 
     def close(self, *others: Snapshot) -> None:
         """Free the engines that none of these others uses too."""

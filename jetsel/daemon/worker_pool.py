@@ -1,4 +1,4 @@
-"""The daemon's threads: an idle one sleeps at the socket, and the one that receives a request begins it at once.
+"""The daemon's threads: each waits at the socket, and carries what it reads to the reply.
 
 There is one more thread than may compute at a time, so the socket is read, and a full queue answered, while all of the
 others compute.
@@ -9,25 +9,32 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
 
-from jetsel.daemon.dispatcher import Dispatcher
+from jetsel.daemon.job import Job
+from jetsel.daemon.pipeline import Pipeline
+from jetsel.daemon.port import Port
+from jetsel.daemon.watchdog import Watchdog
 from jetsel.events import event
 
 log = logging.getLogger("jetsel.daemon")
 
+HEARTBEAT_S = 1.0  # no thread waits longer, whatever happens
 PAUSE_S = 0.01  # after a defect, so that one that lasts does not take a core
 
 
 class WorkerPool:
-    """`workers` threads that compute, and one more."""
+    """`workers` threads that compute, and one more; and the jobs that wait for them."""
 
-    def __init__(self, dispatcher: Dispatcher, workers: int) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, port: Port, pipeline: Pipeline, watchdog: Watchdog, workers: int) -> None:
+        self._port = port
+        self._pipeline = pipeline
+        self._watchdog = watchdog
         self._workers = workers
+        self._heartbeat_s = min(HEARTBEAT_S, watchdog.longest_sleep_s or HEARTBEAT_S)
+        self._jobs: deque[Job] = deque()
         self._lock = threading.Lock()
         self._working = 0
-        self._sleeping = 0
         self._stopping = False
         self._threads = [
             threading.Thread(target=self._serve, name=f"worker-{i}", daemon=True) for i in range(workers + 1)
@@ -39,51 +46,57 @@ class WorkerPool:
             thread.start()
 
     def stop(self, patience_s: float) -> bool:
-        """Let every thread finish the piece it has, and wait for them; return whether each has ended in that time."""
+        """Let every thread finish the job it has, and wait for them; return whether each has ended in that time."""
         give_up_s = time.monotonic() + patience_s
         self._stopping = True
-        self._dispatcher.wake()
+        self._port.wake()
         for thread in self._threads:
             thread.join(max(0.0, give_up_s - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
+    @property
+    def waiting(self) -> int:
+        """How many jobs nobody has begun."""
+        return len(self._jobs)
+
+    def put_in_front(self, job: Job) -> None:
+        """Have a job begun before all that wait."""
+        self._jobs.appendleft(job)
+        self._port.wake()
+
     def _serve(self) -> None:
+        job = None
         while not self._stopping:
-            self._turn()
-        self._dispatcher.wake()  # one call ends one sleep: each that leaves passes it on
-
-    def _turn(self) -> None:
-        try:
-            self._dispatcher.turned()
-            self._work_or_sleep()
-            self._dispatcher.receive()
-        except Exception:  # a defect of ours, or no memory: the thread must live to do the next
-            log.exception("a worker met a defect and goes on", extra=event("worker-failed"))
-            time.sleep(PAUSE_S)
-
-    def _work_or_sleep(self) -> None:
-        """Do one piece of work; where there is none, sleep until something may have come."""
-        piece = self._take()
-        try:
-            if piece is None:
-                self._dispatcher.wait()
-            else:
-                piece()
-        finally:
-            with self._lock:
-                if piece is None:
-                    self._sleeping -= 1
+            try:
+                self._watchdog.turned()
+                if job is None:
+                    self._take_in_news()
                 else:
-                    self._working -= 1
+                    self._pipeline.carry(job)
+            except Exception:  # a defect of ours, or no memory: the thread must live to do the next
+                log.exception("a worker met a defect and goes on", extra=event("worker-failed"))
+                time.sleep(PAUSE_S)
+            job = self._next(has_worked=job is not None)
+        self._port.wake()  # one call ends one wait: each that leaves passes it on
 
-    def _take(self) -> Callable[[], None] | None:
-        """Return a piece of work; where there is none, count this thread among those that sleep."""
+    def _take_in_news(self) -> None:
+        """Wait for news of the socket, and take in what it brings."""
+        messages = self._port.receive(self._heartbeat_s)
+        for message in messages:
+            job = self._pipeline.take_in(message)
+            if job is not None:
+                self._jobs.append(job)
+        if not messages:
+            self._pipeline.carry_waiting()
+
+    def _next(self, *, has_worked: bool) -> Job | None:
+        """Return the next job for this thread; None where none waits, or as many compute as may."""
         with self._lock:
-            piece = self._dispatcher.next_piece() if self._working < self._workers else None
-            if piece is None:
-                self._sleeping += 1
+            self._working -= has_worked
+            if not self._jobs or self._working >= self._workers:
                 return None
             self._working += 1
-            if self._sleeping and self._working < self._workers and self._dispatcher.has_more():
-                self._dispatcher.wake()  # it will wake the next in its turn
-            return piece
+            job = self._jobs.popleft()
+            if self._jobs and self._working < self._workers:
+                self._port.wake()  # the thread that wakes takes the next
+            return job

@@ -12,8 +12,8 @@ from jetsel.recent import Percentiles, Recent, percentiles
 class Record:
     """Counts and times of one model's runs. Any thread may call.
 
-    A run and whether it was an escalation are counted at once, when the policy has seen it: of whatever time, there
-    are never more escalations than runs.
+    A run, its time and whether it was an escalation are counted at once, when the policy has seen it: of whatever
+    time, there are never more escalations than runs.
     """
 
     _runs: int = 0
@@ -21,16 +21,12 @@ class Record:
     _times_ms: Recent = field(default_factory=lambda: Recent(1))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def took(self, each_ms: float, now_s: float) -> None:
-        """Note what one run took for each of its photographs."""
-        with self._lock:
-            self._times_ms.add(now_s, each_ms)
-
-    def ran(self, *, escalated: bool) -> None:
+    def ran(self, took_ms: float, now_s: float, *, escalated: bool) -> None:
         """Count a photograph that it classified. escalated: whether the policy then asked for another model."""
         with self._lock:
             self._runs += 1
             self._escalations += escalated
+            self._times_ms.add(now_s, took_ms)
 
     def counts(self) -> tuple[int, int]:
         """Return the photographs that it classified, and for how many of them another model was then asked."""

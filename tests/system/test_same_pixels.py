@@ -17,11 +17,10 @@ from skimage import data
 from jetsel.calibrate import record
 from jetsel.calibrate.recording import Recording
 from jetsel.config import Config, Models, OwnPolicy
-from jetsel.daemon import pipeline
 from jetsel.daemon.admission import Load
 from jetsel.daemon.job import Job
 from jetsel.daemon.loading import load
-from jetsel.daemon.message import Route
+from jetsel.daemon.pipeline import begin
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.engines import Backends
 from jetsel.features import NAMES, extract
@@ -80,7 +79,7 @@ def prepared(snapshot: Snapshot, file: bytes, **fields: Any) -> Job:
     family = snapshot.family(None)
     request = Classify(1, "a", **fields)
     job = Job(
-        route=Route(1),
+        route=None,
         request=request,
         data=memoryview(file),
         load=Load("uid 0", len(file), 0),
@@ -91,7 +90,7 @@ def prepared(snapshot: Snapshot, file: bytes, **fields: Any) -> Job:
         received_s=time.monotonic(),
         deadline_s=None,
     )
-    pipeline.prepare(job)
+    begin(job)
     return job
 
 
@@ -142,20 +141,20 @@ WAYS: list[dict[str, Any]] = [
 
 @pytest.mark.slow
 def test_logits_and_features_served_are_those_recorded(recording: Recording, snapshot: Snapshot) -> None:
-    lanes = snapshot.family(None).driver.lanes
+    queues = snapshot.family(None).driver.queues
     for number, file in enumerate(PHOTOGRAPHS.values()):
         for column, model in enumerate(recording.models):
             for way in ({"model": model}, *WAYS):
                 job = prepared(snapshot, file, **way)
-                assert job.flight is not None
+                assert job.run is not None
                 assert job.photograph is not None
-                engine = lanes[model].engine
+                engine = queues[model].engine
                 assert engine is not None
-                served = engine.infer(job.flight.model_input(model)).logits[0]
+                served = engine.infer(job.run.model_input(model)).logits[0]
                 assert served == pytest.approx(recording.logits[column, number], abs=CLOSE), (model, way)
                 assert np.array_equal(extract(job.photograph.bgr), recording.features[number]), way
                 if way.get("policy", "").startswith("chain"):
-                    assert np.array_equal(job.flight.photo.features, recording.features[number, used(snapshot)])
+                    assert np.array_equal(job.run.photo.features, recording.features[number, used(snapshot)])
 
 
 def used(snapshot: Snapshot) -> list[int]:

@@ -20,7 +20,7 @@ from jetsel.power.idle import Idle, load
 from jetsel.power.integration import Sum
 from jetsel.power.machine import Facts, Machine, restored
 from jetsel.power.sampler import Sampler
-from jetsel.runtime import Flight
+from jetsel.runtime import RequestRun
 from jetsel.wire import Answer, Classify
 
 log = logging.getLogger("jetsel.power")
@@ -84,12 +84,12 @@ class Metering:
 
     # What a request needs.
 
-    def estimate(self, family: ServedFamily, policy: Policy, flight: Flight) -> tuple[float | None, str | None]:
+    def estimate(self, family: ServedFamily, policy: Policy, run: RequestRun) -> tuple[float | None, str | None]:
         """Return the calibrated energy of what ran for a request, in mJ, or None and why it is not known."""
         differing = self.out_of_conditions(family.name)
         if differing:
             return None, f"the board is not as it was calibrated: {'; '.join(differing)}"
-        found = estimated_mj(flight.ran, bool(policy.features), family.in_use.calibration)
+        found = estimated_mj(run.ran, bool(policy.features), family.in_use.calibration)
         return (None, found) if isinstance(found, str) else (found, None)
 
     def answered(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:

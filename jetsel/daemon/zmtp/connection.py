@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 from collections import deque
 from collections.abc import Sequence
 
@@ -26,30 +27,29 @@ from jetsel.daemon.zmtp.frames import (
 )
 
 MOST_PARTS = 63  # of a message
-STEPS_PER_TURN = 16  # reads and frames: others wait for the server's lock meanwhile
+READ_BYTES = 65_536  # that one read takes, but for the rest of a large frame
+READS = 8  # in one call: other connections wait for this thread
 IN_PLACE_BYTES = 1024  # a frame of so many that is not whole yet is read straight into memory of its own
 
 
 class Connection:
-    """Reads and writes without waiting. For whoever holds the server's lock."""
+    """Reads and writes without waiting. Whoever calls holds `lock`."""
 
-    def __init__(self, peer: socket.socket, token: int, sender: Identity, message_bytes: int) -> None:
-        """token: names the routes of its replies. message_bytes: the most that a message may have."""
+    def __init__(self, peer: socket.socket, sender: Identity, message_bytes: int) -> None:
+        """message_bytes: the most that a message may have."""
+        self.lock = threading.Lock()
         self.peer = peer
         self.fd = peer.fileno()
-        self.token = token
         self.sender = sender
-        self.counted_bytes = 0  # of `held_bytes`, by the server
-        self.has_more = True  # another turn may find something
+        self.counted_bytes = 0  # of `held_bytes`, by the port
+        self.is_drained = True  # the kernel has nothing more, as far as is known
+        self.has_left = False  # so it is read to its end
         self.unsent: deque[memoryview] = deque()  # replies that the peer has not read
         self.unsent_bytes = 0
         self._message_bytes = message_bytes
         self._has_greeted = False
         self._is_open = False  # the handshake is through
-        self._is_drained = False  # the kernel has nothing more, as far as is known
-        self._has_left = False  # so it is read to its end
-        self._data = b""  # read and not looked at, from `_at` on
-        self._at = 0
+        self._data = b""  # read, and the beginning of a frame
         self._body: memoryview | None = None  # of a large frame that is not whole
         self._filled = 0
         self._flags = 0  # of that frame
@@ -59,93 +59,88 @@ class Connection:
     @property
     def held_bytes(self) -> int:
         """What is held for the peer: of a message that is not whole, and of replies that it has not read."""
-        here = len(self._data) - self._at if self._body is None else self._filled
-        return self._parts_bytes + here + self.unsent_bytes
+        return self._parts_bytes + len(self._data) + self._filled + self.unsent_bytes
 
-    def may_have_more(self, *, has_left: bool) -> None:
-        """Take note of news from the kernel."""
-        self._is_drained = False
-        self._has_left |= has_left
-
-    def turn(self, scratch: memoryview) -> list[list[memoryview]]:
-        """Read on until a message is whole, so often at most, and return those that are whole by then.
+    def receive(self) -> list[list[memoryview]]:
+        """Read until a message is whole, or a few times, and return the messages that are whole by then.
 
         Raises ProtocolError, OSError where the peer is gone, and MemoryError.
         """
         found: list[list[memoryview]] = []
-        for _ in range(STEPS_PER_TURN):
-            frame = self._frame()
-            if frame is not None:
-                message = self._hear(*frame)
-                if message is not None:
-                    found.append(message)
-            elif found or self._is_drained:
-                self.has_more = not self._is_drained
-                self._data, self._at = self._data[self._at :], 0  # the rest is not held for a few bytes of it
-                return found
-            else:
-                self._is_drained = self._read(scratch)
-        self.has_more = True
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(READS):
+                self.is_drained = True  # where the kernel has nothing
+                if self._body is None:
+                    self._read_frames(found)
+                else:
+                    self._read_body(self._body, found)
+                if found or self.is_drained:
+                    break
         return found
 
-    def _read(self, scratch: memoryview) -> bool:
-        """Read once; return whether the kernel has nothing more, of which a short read is a sign (epoll(7))."""
-        try:
-            if self._body is not None:
-                rest = self._body[self._filled :]
-                count, asked = self.peer.recv_into(rest), len(rest)
-                self._filled += count
-            else:
-                count, asked = self.peer.recv_into(scratch), len(scratch)
-                self._data = b"".join((self._data[self._at :], scratch[:count]))
-                self._at = 0
-        except BlockingIOError:
-            return True
+    def _read_frames(self, found: list[list[memoryview]]) -> None:
+        """Read once, take the frames that are whole, and keep the beginning of the next."""
+        data = self.peer.recv(READ_BYTES)
+        self._note(len(data), READ_BYTES)
+        if self._data:
+            data = self._data + data
+        at = 0
+        if not self._has_greeted:
+            at = self._greet(data)
+            if not at:
+                self._data = data
+                return
+        view = memoryview(data)
+        while (head := head_of(data, at)) is not None:
+            flags, size, begin = head
+            is_short = flags & COMMAND or not self._is_open
+            if size > (MAX_COMMAND_BYTES if is_short else self._message_bytes - self._parts_bytes):
+                raise ProtocolError(f"a frame of {size} bytes")
+            end = begin + size
+            if end > len(data):
+                if size >= IN_PLACE_BYTES:
+                    self._begin_body(flags, size, view[begin:])
+                    at = len(data)
+                break
+            self._take(flags, view[begin:end], found)
+            at = end
+        self._data = data[at:]
+        if self._parts:  # they are held for longer than what was read with them
+            self._parts = [memoryview(bytes(part)) for part in self._parts]
+
+    def _begin_body(self, flags: int, size: int, beginning: memoryview) -> None:
+        self._body = np.empty(size, np.uint8).data  # the kernel gives this memory as it is filled
+        self._body[: len(beginning)] = beginning
+        self._flags, self._filled = flags, len(beginning)
+
+    def _read_body(self, body: memoryview, found: list[list[memoryview]]) -> None:
+        rest = body[self._filled :]
+        count = self.peer.recv_into(rest)
+        self._note(count, len(rest))
+        self._filled += count
+        if self._filled == len(body):
+            self._body, self._filled = None, 0
+            self._take(self._flags, body, found)
+
+    def _note(self, count: int, asked: int) -> None:
+        """Raise ConnectionResetError at the end of what the peer sent; a short read drains the kernel (epoll(7))."""
         if count == 0:
             raise ConnectionResetError
-        return count < asked and not self._has_left
+        self.is_drained = count < asked and not self.has_left
 
-    def _frame(self) -> tuple[int, memoryview] | None:
-        """Return the flags and the body of the next frame that is whole; None where more is to be read first."""
-        if self._body is not None:
-            if self._filled < len(self._body):
-                return None
-            body, self._body = self._body, None
-            return self._flags, body
-        if not self._has_greeted and not self._greet():
-            return None
-        head = head_of(self._data, self._at)
-        if head is None:
-            return None
-        flags, size, at = head
-        most = MAX_COMMAND_BYTES if flags & COMMAND or not self._is_open else self._message_bytes - self._parts_bytes
-        if size > most:
-            raise ProtocolError(f"a frame of {size} bytes")
-        view = memoryview(self._data)[at:]
-        if size <= len(view):
-            self._at = at + size
-            return flags, view[:size]
-        if size >= IN_PLACE_BYTES:
-            self._body = np.empty(size, np.uint8).data  # the kernel gives this memory as it is filled
-            self._body[: len(view)] = view
-            self._flags, self._filled = flags, len(view)
-            self._data, self._at = b"", 0
-        return None
-
-    def _greet(self) -> bool:
-        """Look at the peer's greeting; return whether it was whole."""
-        greeting = self._data[:GREETING_BYTES]
-        if not SIGNATURE.startswith(greeting[:1]):  # who speaks another protocol may wait for our words
+    def _greet(self, data: bytes) -> int:
+        """Look at the peer's greeting; return how many bytes it has, 0 where it is not whole."""
+        if not SIGNATURE.startswith(data[:1]):  # who speaks another protocol may wait for our words
             raise ProtocolError("no greeting of ZMTP 3")
-        if len(greeting) < GREETING_BYTES:
-            return False
-        check_greeting(greeting)
-        self._has_greeted, self._at = True, GREETING_BYTES
+        if len(data) < GREETING_BYTES:
+            return 0
+        check_greeting(data[:GREETING_BYTES])
+        self._has_greeted = True
         self.write(READY)
-        return True
+        return GREETING_BYTES
 
-    def _hear(self, flags: int, frame: memoryview) -> list[memoryview] | None:
-        """Take one frame; return the message that it ends."""
+    def _take(self, flags: int, frame: memoryview, found: list[list[memoryview]]) -> None:
+        """Take one frame, and the message that it ends."""
         if not self._is_open:
             if flags & (COMMAND | MORE) != COMMAND:
                 raise ProtocolError("a message before READY")
@@ -156,20 +151,18 @@ class Connection:
             if answer is not None and not self.unsent:  # who does not read is sent no PONG either
                 self.write(answer)
         elif not flags & MORE:
-            message, self._parts, self._parts_bytes = [*self._parts, frame], [], 0
-            return message
+            found.append([*self._parts, frame])
+            self._parts, self._parts_bytes = [], 0
         else:
             if len(self._parts) + 1 >= MOST_PARTS:
                 raise ProtocolError(f"a message of over {MOST_PARTS} parts")
-            is_alone = self._at == 0  # else it holds all that was read with it
-            self._parts.append(frame if is_alone else memoryview(bytes(frame)))
+            self._parts.append(frame)
             self._parts_bytes += len(frame)
-        return None
 
     def send(self, frames: Sequence[bytes]) -> None:
         """Send one message behind what waits; what the kernel does not take now is kept. Raises OSError."""
         last = len(frames) - 1
-        self.write(b"".join(framed(MORE if at < last else 0, frame) for at, frame in enumerate(frames)))
+        self.write(b"".join([framed(MORE if at < last else 0, frame) for at, frame in enumerate(frames)]))
 
     def write(self, data: bytes) -> None:
         """Write bytes, as `send` does."""

@@ -66,10 +66,12 @@ class Rig(NamedTuple):
         return peer
 
     def work(self) -> None:
-        """One round of the daemon's threads."""
-        self.dispatcher.receive()
-        while (piece := self.dispatcher.next_piece()) is not None:
-            piece()
+        """What the daemon's threads do when there is news."""
+        for _ in range(2 * PEERS):  # each hears of one peer, or of one that comes
+            for come in self.port.receive(0.0):
+                job = self.dispatcher.pipeline.take_in(come)
+                if job is not None:
+                    self.dispatcher.pipeline.carry(job)
 
 
 @functools.cache
@@ -109,9 +111,9 @@ def run(data: bytes) -> None:
             peer.close()
     for _ in range(MOST_TURNS):
         found.work()
-        if not found.port._by_fd:
+        if not found.port._connections:
             break
-    assert not found.port._by_fd
+    assert not found.port._connections
     assert not found.port._held_bytes
     assert found.dispatcher.is_drained
 

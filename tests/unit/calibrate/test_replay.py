@@ -18,7 +18,7 @@ from jetsel.policies import Decision, Evidence, Policy
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.single import Single
-from jetsel.runtime import Driver, Flight, Lane
+from jetsel.runtime import Driver, ModelQueue, RequestRun
 from jetsel.wire import Criterion
 from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, of_two_classes
 from tests.unit.premodel.fitted import fit_chain
@@ -40,17 +40,19 @@ class RecordedEngine(TableEngine):
         return Output(self._logits[batch[:, 0, 0, 0].astype(int)], None, None)
 
 
-def driven(policy: Policy, recording: Recording, photograph: int, criterion: Criterion, fallback: str | None) -> Flight:
+def driven(
+    policy: Policy, recording: Recording, photograph: int, criterion: Criterion, fallback: str | None
+) -> RequestRun:
     """The photograph under the policy, by the driver."""
-    lanes = {
-        model: Lane(model, RecordedEngine(model, logits), TEMPERATURES[model])
+    queues = {
+        model: ModelQueue(model, RecordedEngine(model, logits), TEMPERATURES[model])
         for model, logits in zip(recording.models, recording.logits, strict=True)
     }
     evidence = Evidence(recording.features_of(photograph, policy.features) if policy.features else None, fallback)
     number = np.full((1, 1, 1, 1), photograph, np.float32)
-    flight = Flight(policy, evidence, criterion, lambda _: number)
-    Driver(lanes).finish(flight)
-    return flight
+    run = RequestRun(policy, evidence, criterion, lambda _: number)
+    Driver(queues).finish(run)
+    return run
 
 
 def chain(recording: Recording) -> ChainPolicy:
@@ -70,15 +72,15 @@ def test_a_replay_is_what_the_driver_does(kind: str, criterion: Criterion, seed:
     }[kind]
     for photograph in range(12):
         again = replay(policy, recording, photograph, criterion, TEMPERATURES, "l")
-        flight = driven(policy, recording, photograph, criterion, "l")
-        assert isinstance(flight.outcome, Decision)
+        run = driven(policy, recording, photograph, criterion, "l")
+        assert isinstance(run.outcome, Decision)
         assert again.decision is not None
-        assert again.ran == tuple(run.model for run in flight.ran)
+        assert again.ran == tuple(run.model for run in run.ran)
         assert again.models_ms == sum(COSTS_MS[model] for model in again.ran)
-        assert again.decision.seen.model == flight.outcome.seen.model
-        assert again.decision.because == flight.outcome.because
-        assert again.decision.in_doubt == flight.outcome.in_doubt
-        assert np.array_equal(again.decision.seen.probabilities, flight.outcome.seen.probabilities)
+        assert again.decision.seen.model == run.outcome.seen.model
+        assert again.decision.because == run.outcome.because
+        assert again.decision.in_doubt == run.outcome.in_doubt
+        assert np.array_equal(again.decision.seen.probabilities, run.outcome.seen.probabilities)
 
 
 def of_four() -> Recording:

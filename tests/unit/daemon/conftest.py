@@ -11,7 +11,7 @@ import zmq
 from jetsel.config import Server
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.port import Port
-from tests.unit.daemon.ports import LIMIT_S, LONG_MS, Connect
+from tests.unit.daemon.ports import LIMIT_S, Connect
 
 
 @pytest.fixture
@@ -22,10 +22,8 @@ def limits() -> Server:
 
 @pytest.fixture
 def port(tmp_path: Path, limits: Server) -> Iterator[Port]:
-    """A port whose sleepers only a message, a wake or a reader of late replies rouses."""
     listener = Listener(tmp_path / "j.sock", None)
     opened = Port(listener, 1_000_000, limits)
-    opened.heartbeat_ms = LONG_MS
     yield opened
     opened.close()
     listener.close()

@@ -13,7 +13,7 @@ from jetsel.daemon.port import Port
 
 LIMIT_S = 60.0  # how long a test waits for what must come; it comes at once
 
-LONG_MS = 1_000_000  # a wait that only a message or a wake ends within a test
+LONG_S = 1000.0  # a wait that only a message or a wake ends within a test
 
 Connect = Callable[..., "zmq.Socket[bytes]"]
 
@@ -21,14 +21,10 @@ Connect = Callable[..., "zmq.Socket[bytes]"]
 def received(port: Port, count: int) -> list[Message]:
     """The next messages; fails where they do not come."""
     found: list[Message] = []
-    sleep = port.sleep
 
     def take() -> None:
         while len(found) < count:
-            taken = port.receive(count - len(found))
-            found.extend(taken)
-            if not taken:
-                sleep()
+            found.extend(port.receive(LONG_S))
 
     taker = threading.Thread(target=take, daemon=True)
     taker.start()
@@ -38,25 +34,24 @@ def received(port: Port, count: int) -> list[Message]:
 
 
 @contextlib.contextmanager
-def served(port: Port, answer: Callable[[Message], None]) -> Iterator[None]:
-    """A thread at the socket that hands every message on, and that nothing but a message or a wake rouses."""
+def served(port: Port, answer: Callable[[Message], None], threads: int = 1) -> Iterator[None]:
+    """Threads at the socket that hand every message on, and that nothing but a message or a wake rouses."""
     stopping = threading.Event()
-    sleep = port.sleep
 
     def serve() -> None:
         while not stopping.is_set():
-            messages = port.receive(16)
-            for message in messages:
+            for message in port.receive(LONG_S):
                 answer(message)
-            if not messages:
-                sleep()
+        port.wake()  # the next
 
-    leader = threading.Thread(target=serve, daemon=True)
-    leader.start()
+    serving = [threading.Thread(target=serve, daemon=True) for _ in range(threads)]
+    for thread in serving:
+        thread.start()
     try:
         yield
     finally:
         stopping.set()
         port.wake()
-        leader.join(LIMIT_S)
-        assert not leader.is_alive()
+        for thread in serving:
+            thread.join(LIMIT_S)
+            assert not thread.is_alive()

@@ -1,4 +1,4 @@
-"""What a worker is given next: the daemon's own request has a place of its own, however many wait."""
+"""The daemon put together, without a process of its own."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from jetsel.daemon.snapshot import read_snapshot
 from jetsel.engines import Backends
 from jetsel.wire import PROTOCOL_VERSION
 from tests.unit.daemon.families import put_family
-from tests.unit.daemon.ports import Connect
-
-WAITING = 5
+from tests.unit.daemon.ports import LIMIT_S, Connect
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -49,28 +48,15 @@ def photograph(request_id: str) -> list[bytes]:
     return [json.dumps({"v": PROTOCOL_VERSION, "type": "classify", "id": request_id}).encode(), image]
 
 
-def take_in(dispatcher: Dispatcher, count: int) -> None:
-    """Have the dispatcher take in so many messages."""
-    while count > 0:
-        taken = dispatcher.receive()
-        count -= taken
-        if not taken:
-            dispatcher.wait()
-
-
-def test_the_daemon_s_own_request_comes_before_all_that_wait(dispatcher: Dispatcher, connect: Connect) -> None:
-    peer = connect()
-    for number in range(WAITING):
-        peer.send_multipart(photograph(str(number)))
-    take_in(dispatcher, WAITING)
+def test_the_daemon_s_own_request_is_answered_and_counted_nowhere(dispatcher: Dispatcher, connect: Connect) -> None:
     probe = dispatcher._probe
     assert probe.ask() is not None, "it has only begun"
-    piece = dispatcher.next_piece()
-    assert piece is not None
-    piece()
-    assert probe.ask() is None, "it is answered, and nobody else"
-    assert peer.poll(0) == 0
-    while (piece := dispatcher.next_piece()) is not None:
-        piece()
-    replies = [json.loads(peer.recv_multipart()[-1]) for _ in range(WAITING)]
-    assert [(reply["type"], reply["id"]) for reply in replies] == [("answer", str(n)) for n in range(WAITING)]
+    dispatcher.workers.start()
+    until(lambda: dispatcher.workers.waiting == 0 and probe.ask() is None)
+    peer = connect()
+    peer.send_multipart(photograph("t"))
+    assert json.loads(peer.recv_multipart()[-1])["type"] == "answer"
+    peer.send(json.dumps({"v": PROTOCOL_VERSION, "type": "status", "id": "s"}).encode())
+    status = json.loads(peer.recv_multipart()[-1])
+    assert (status["requests"], status["families"][0]["models"][0]["runs"]) == ({"ok": 1}, 1)
+    assert dispatcher.workers.stop(LIMIT_S)

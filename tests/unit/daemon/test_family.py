@@ -35,7 +35,7 @@ def test_without_a_calibration_the_most_expensive_model_answers(folder: Path) ->
     assert family.default_policy == {"top1": "single:l", "top5": "single:l"}
     assert list(family.policies["top1"]) == list(family.policies["top5"]) == SINGLES
     assert (family.fallback, family.on_doubt) == ("l", "use")
-    assert {lane.temperature for lane in family.driver.lanes.values()} == {1.0}
+    assert {queue.temperature for queue in family.driver.queues.values()} == {1.0}
     assert "without a calibration" in family.because
     assert family.decode_px == SIDE_PX
 
@@ -46,7 +46,7 @@ def test_a_calibration_that_belongs_to_the_models_decides(folder: Path) -> None:
     assert list(family.policies["top1"]) == [*SINGLES, "chain", "cascade"]
     assert family.default_policy == {"top1": "cascade", "top5": "single:s"}
     assert family.because == "the cascade did best"
-    assert {name: lane.temperature for name, lane in family.driver.lanes.items()} == dict(made.temperatures)
+    assert {name: queue.temperature for name, queue in family.driver.queues.items()} == dict(made.temperatures)
     assert str(family.in_use) == "shipped with the models, of 2026-11-20"
     assert family.policies["top1"]["cascade"].models == ("s", "l")
 

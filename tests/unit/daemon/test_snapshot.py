@@ -128,9 +128,9 @@ def test_a_damaged_model_is_unavailable_with_its_reason_and_the_rest_serve(cats:
 def test_a_model_that_answers_another_number_of_classes_is_unavailable(cats: Path) -> None:
     put_family(cats, "cats", "cat-s", classes=5)
     snapshot = loaded(config(cats))
-    lane = snapshot.families["cats"].driver.lanes["cat-s"]
-    assert lane.engine is None
-    assert "do not belong together" in str(lane.unavailable)
+    queue = snapshot.families["cats"].driver.queues["cat-s"]
+    assert queue.engine is None
+    assert "do not belong together" in str(queue.unavailable)
     snapshot.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.runtime import Driver, Lane
+from jetsel.runtime import Driver, ModelQueue
 from tests.unit.runtime.driving import ODD, Clock, TableEngine
 
 
@@ -20,4 +20,4 @@ def clock() -> Clock:
 
 @pytest.fixture
 def driver(engines: dict[str, TableEngine], clock: Clock) -> Driver:
-    return Driver({name: Lane(name, engine) for name, engine in engines.items()}, max_batch=3, now=clock)
+    return Driver({name: ModelQueue(name, engine) for name, engine in engines.items()}, max_batch=3, now=clock)

@@ -12,7 +12,7 @@ from jetsel.errors import EngineDiedError, JetselError
 from jetsel.policies import Evidence
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.policy import Policy
-from jetsel.runtime import Driver, Flight
+from jetsel.runtime import Driver, RequestRun
 
 
 class TableEngine:
@@ -52,9 +52,9 @@ class Clock:
 ODD = np.log(0.9 / 0.1)  # the margin at which two classes stand 0.9 to 0.1
 
 
-def flight(policy: Policy, deadline_s: float | None = None) -> Flight:
+def request_run(policy: Policy, deadline_s: float | None = None) -> RequestRun:
     pixels: Callable[[str], NDArray[np.float32]] = lambda _: np.zeros((1, 3, 2, 2), np.float32)  # noqa: E731
-    return Flight(policy, Evidence(None, None), "top1", pixels, deadline_s)
+    return RequestRun(policy, Evidence(None, None), "top1", pixels, deadline_s)
 
 
 CASCADE = Cascade("cascade", rungs_of(["s", "m", "l"], [0.8, 0.8]))
@@ -71,9 +71,16 @@ def come_back(engine: TableEngine) -> None:
     engine.failure, engine.unavailable, engine.is_returning = None, None, False
 
 
-def died_while_running(driver: Driver, engine: TableEngine, request: Flight) -> list[Flight]:
-    """Begin the request, let its engine die under the run, and return what has ended with that."""
-    assert not driver.begin(request)
+def queue(driver: Driver, *requests: RequestRun) -> None:
+    """Start the requests, which then wait for their models as if the engines were busy."""
+    for request in requests:
+        driver.start(request)
+        driver.wait(request)
+
+
+def died_while_running(driver: Driver, engine: TableEngine, request: RequestRun) -> list[RequestRun]:
+    """Start the request, let its engine die under the run, and return what goes on with that."""
+    queue(driver, request)
     batch = driver.take()
     assert batch is not None
     go_away(engine)

@@ -9,11 +9,11 @@ from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver
-from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, flight
+from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, queue, request_run
 
 
 def test_a_cascade_runs_until_a_model_is_sure(driver: Driver) -> None:
-    request = flight(CASCADE)
+    request = request_run(CASCADE)
     outcome = driver.finish(request)
     assert isinstance(outcome, Decision)
     assert outcome.seen.model == "m"
@@ -23,96 +23,88 @@ def test_a_cascade_runs_until_a_model_is_sure(driver: Driver) -> None:
 
 
 def test_a_run_that_another_model_s_followed_is_an_escalation(driver: Driver) -> None:
-    requests = [flight(CASCADE), flight(CASCADE), flight(Single("s"))]
+    requests = [request_run(CASCADE), request_run(CASCADE), request_run(Single("s"))]
     for request in requests:
         driver.finish(request)
-    told = {name: lane.record.counts() for name, lane in driver.lanes.items()}
+    told = {name: one.record.counts() for name, one in driver.queues.items()}
     assert told == {"s": (3, 2), "m": (2, 0), "l": (0, 0)}
-    times = driver.lanes["m"].record.percentiles_ms(Clock.now_s)
+    times = driver.queues["m"].record.percentiles_ms(Clock.now_s)
     assert times is not None
     assert times.p50 <= times.p95 <= times.p99 == pytest.approx(max(r.ran[1].latency_ms for r in requests[:2]))
-    assert driver.lanes["l"].record.percentiles_ms(Clock.now_s) is None
+    assert driver.queues["l"].record.percentiles_ms(Clock.now_s) is None
 
 
 def test_a_run_and_its_escalation_are_counted_at_once(driver: Driver) -> None:
-    request = flight(CASCADE)
-    driver.begin(request)
+    request = request_run(CASCADE)
+    driver.start(request)
     seen = []
     while request.outcome is None:
+        driver.wait(request)
         batch = driver.take()
         assert batch is not None
-        driver.execute(batch)
-        seen.append([lane.record.counts() for lane in driver.lanes.values()])
+        assert driver.execute(batch) == [request]
+        seen.append([one.record.counts() for one in driver.queues.values()])
     assert seen == [[(1, 1), (0, 0), (0, 0)], [(1, 1), (1, 0), (0, 0)]], "however long the next model takes"
 
 
 def test_waiting_for_a_model_is_told_for_all_runs_together(driver: Driver, clock: Clock) -> None:
-    request = flight(CASCADE)
-    driver.begin(request)
+    request = request_run(CASCADE)
+    driver.start(request)
     for waited_s in (0.25, 0.5):
+        driver.wait(request)
         clock.now_s += waited_s
         batch = driver.take()
         assert batch is not None
         driver.execute(batch)
     assert request.waiting_ms == pytest.approx(750)
-    assert driver.finish(at_once := flight(Single("s"))) is at_once.outcome
+    assert driver.finish(at_once := request_run(Single("s"))) is at_once.outcome
     assert at_once.waiting_ms == 0
 
 
 def test_waiting_runs_of_one_model_go_out_together_up_to_the_limit(
     driver: Driver, engines: dict[str, TableEngine]
 ) -> None:
-    flights = [flight(Single("m")) for _ in range(5)]
-    began = [driver.begin(f) for f in flights]
-    assert not any(began)
+    requests = [request_run(Single("m")) for _ in range(5)]
+    queue(driver, *requests)
     first = driver.take()
     assert first is not None
-    assert first.flights == flights[:3]
+    assert first.runs == requests[:3]
     assert driver.take() is None, "the engine serves one caller at a time"
-    assert driver.execute(first) == flights[:3]
+    assert driver.execute(first) == requests[:3]
     second = driver.take()
     assert second is not None
-    assert driver.execute(second) == flights[3:]
+    assert driver.execute(second) == requests[3:]
     assert engines["m"].batches == [3, 2]
-    assert flights[0].ran[0].batch == 3
-    assert driver.lanes["m"].record.counts() == (5, 0)
+    assert requests[0].ran[0].batch == 3
+    assert driver.queues["m"].record.counts() == (5, 0)
 
 
-def test_patience_waits_for_a_whole_batch(driver: Driver) -> None:
-    assert driver.max_batch == 3
-    for waiting in range(3):
-        assert driver.take(patient=True) is None, f"{waiting} of 3 wait"
-        driver.begin(flight(Single("m")))
-    batch = driver.take(patient=True)
-    assert batch is not None
-    assert len(batch.flights) == 3
+def test_a_thread_that_leaves_an_engine_takes_along_what_waits_for_it(
+    driver: Driver, engines: dict[str, TableEngine]
+) -> None:
+    assert engines["m"].place.enter(1)
+    requests = [request_run(Single("m")) for _ in range(2)]
+    for request in requests:
+        driver.start(request)
+        assert driver.carry(request) == [], "another thread runs m"
+    engines["m"].place.leave()
+    third = request_run(Single("m"))
+    driver.start(third)
+    assert driver.carry(third) == [*requests, third]
+    assert engines["m"].batches == [3]
 
 
-def test_patience_ends_with_a_deadline_and_with_time(driver: Driver, clock: Clock) -> None:
-    driver.begin(flight(Single("s")))
-    assert driver.take(patient=True) is None
-    driver.begin(flight(Single("m"), clock.now_s + 1))
-    hurried = driver.take(patient=True)
-    assert hurried is not None
-    assert hurried.lane.model == "m"
-    assert driver.take(patient=True) is None
-    clock.now_s += 0.02
-    late = driver.take(patient=True)
-    assert late is not None
-    assert late.lane.model == "s", "a model that few ask for is not starved by one that many do"
-
-
-def test_the_longest_waiting_lane_goes_first(driver: Driver, clock: Clock) -> None:
-    driver.begin(flight(Single("l")))
+def test_the_longest_waiting_queue_goes_first(driver: Driver, clock: Clock) -> None:
+    queue(driver, request_run(Single("l")))
     clock.now_s += 1
-    driver.begin(flight(Single("s")))
+    queue(driver, request_run(Single("s")))
     batches = [driver.take(), driver.take()]
-    assert [batch.lane.model for batch in batches if batch] == ["l", "s"]
+    assert [batch.queue.model for batch in batches if batch] == ["l", "s"]
 
 
 def test_time_that_runs_out_between_two_models_leaves_the_best_so_far(driver: Driver, clock: Clock) -> None:
-    driver.lanes["m"].times_ms.extend([50.0] * 20)
-    request = flight(CASCADE, clock.now_s + 0.02)
+    driver.queues["m"].times_ms.extend([50.0] * 20)
+    request = request_run(CASCADE, clock.now_s + 0.02)
     outcome = driver.finish(request)
     assert isinstance(outcome, Decision)
     assert outcome.seen.model == "s"
@@ -120,32 +112,32 @@ def test_time_that_runs_out_between_two_models_leaves_the_best_so_far(driver: Dr
 
 
 def test_a_batch_is_as_short_as_its_soonest_deadline_wants(driver: Driver, clock: Clock) -> None:
-    driver.lanes["m"].times_ms.extend([10.0] * 20)
+    driver.queues["m"].times_ms.extend([10.0] * 20)
     for allowed_s in (0.025, 10.0, 0.5):  # the first has time for two of 10 ms, and the others for all three
-        driver.begin(flight(Single("m"), clock.now_s + allowed_s))
+        queue(driver, request_run(Single("m"), clock.now_s + allowed_s))
     batch = driver.take()
     assert batch is not None
-    assert len(batch.flights) == 2
+    assert len(batch.runs) == 2
 
 
 def test_what_a_batch_took_is_shared_out_among_its_photographs(driver: Driver) -> None:
-    flights = [flight(Single("m")) for _ in range(3)]
-    for one in flights:
-        driver.begin(one)
+    requests = [request_run(Single("m")) for _ in range(3)]
+    for one in requests:
+        queue(driver, one)
     batch = driver.take()
     assert batch is not None
     driver.execute(batch)
-    assert list(driver.lanes["m"].times_ms) == [pytest.approx(flights[0].ran[0].latency_ms / 3)]
+    assert list(driver.queues["m"].times_ms) == [pytest.approx(requests[0].ran[0].latency_ms / 3)]
 
 
 def test_a_run_is_refused_by_how_slow_the_model_sometimes_is(driver: Driver, clock: Clock) -> None:
-    driver.lanes["m"].times_ms.extend([1.0] * 18 + [100.0] * 2)
-    assert isinstance(driver.finish(flight(Single("m"), clock.now_s + 0.05)), DeadlineError)
-    assert isinstance(driver.finish(flight(Single("m"), clock.now_s + 0.2)), Decision)
+    driver.queues["m"].times_ms.extend([1.0] * 18 + [100.0] * 2)
+    assert isinstance(driver.finish(request_run(Single("m"), clock.now_s + 0.05)), DeadlineError)
+    assert isinstance(driver.finish(request_run(Single("m"), clock.now_s + 0.2)), Decision)
 
 
 def test_the_floor_is_the_cheapest_first_step(driver: Driver) -> None:
-    driver.lanes["s"].times_ms.extend([1.0, 2.0, 3.0])
+    driver.queues["s"].times_ms.extend([1.0, 2.0, 3.0])
     assert driver.floor_ms(CASCADE) == 2.0
     assert driver.floor_ms(Single("l")) == 0.0, "nothing measured yet"
 
@@ -164,15 +156,17 @@ class Duel:
 
 
 def test_all_of_several_models_are_waited_for(driver: Driver) -> None:
-    outcome = driver.finish(flight(Duel("all")))
+    outcome = driver.finish(request_run(Duel("all")))
     assert isinstance(outcome, Decision)
     assert (outcome.seen.model, outcome.because) == ("m", "of 2")
-    assert [lane.record.counts()[1] for lane in driver.lanes.values()] == [0, 0, 0], "neither was asked after the other"
+    assert [queue.record.counts()[1] for queue in driver.queues.values()] == [0, 0, 0], (
+        "neither was asked after the other"
+    )
 
 
 def test_the_first_of_several_models_is_enough(driver: Driver) -> None:
-    request = flight(Duel("first"))
-    driver.begin(request)
+    request = request_run(Duel("first"))
+    queue(driver, request)
     batches = [driver.take(), driver.take()]
     assert [driver.execute(b) for b in batches if b] == [[request], []]
     assert isinstance(request.outcome, Decision)

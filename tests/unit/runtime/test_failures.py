@@ -8,16 +8,25 @@ from jetsel.engines import EngineFailedError, Place
 from jetsel.errors import EngineDiedError, ModelUnavailableError
 from jetsel.policies import Decision
 from jetsel.policies.single import Single
-from jetsel.runtime import Driver, Lane
-from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, come_back, died_while_running, flight, go_away
+from jetsel.runtime import Driver, ModelQueue
+from tests.unit.runtime.driving import (
+    CASCADE,
+    Clock,
+    TableEngine,
+    come_back,
+    died_while_running,
+    go_away,
+    queue,
+    request_run,
+)
 
 
 def test_a_failing_model_fails_its_requests_alone(driver: Driver, engines: dict[str, TableEngine]) -> None:
     engines["s"].failure = EngineFailedError("out of memory")
-    outcome = driver.finish(flight(Single("s")))
+    outcome = driver.finish(request_run(Single("s")))
     assert isinstance(outcome, ModelUnavailableError)
     assert "out of memory" in str(outcome)
-    cascaded = driver.finish(flight(CASCADE))
+    cascaded = driver.finish(request_run(CASCADE))
     assert isinstance(cascaded, Decision)
     assert cascaded.seen.model == "m"
 
@@ -27,12 +36,12 @@ def test_numbers_that_are_not_finite_are_no_prediction(
     driver: Driver, engines: dict[str, TableEngine], odd: float
 ) -> None:
     engines["s"].margin = odd
-    assert isinstance(driver.finish(flight(Single("s"))), ModelUnavailableError)
+    assert isinstance(driver.finish(request_run(Single("s"))), ModelUnavailableError)
 
 
 def test_a_model_that_did_not_load_is_unavailable_with_its_reason(driver: Driver) -> None:
-    driver.lanes["s"] = Lane("s", None, unavailable="damaged file")
-    outcome = driver.finish(flight(Single("s")))
+    driver.queues["s"] = ModelQueue("s", None, unavailable="damaged file")
+    outcome = driver.finish(request_run(Single("s")))
     assert isinstance(outcome, ModelUnavailableError)
     assert "damaged file" in str(outcome)
 
@@ -40,32 +49,32 @@ def test_a_model_that_did_not_load_is_unavailable_with_its_reason(driver: Driver
 def test_engines_at_one_place_share_its_callers(driver: Driver, engines: dict[str, TableEngine], clock: Clock) -> None:
     engines["m"].place = engines["l"].place = Place()
     for model in ("m", "l", "s"):
-        driver.begin(flight(Single(model)))
+        queue(driver, request_run(Single(model)))
         clock.now_s += 1
     first, second = driver.take(), driver.take()
     assert first is not None
     assert second is not None
-    assert (first.lane.model, second.lane.model) == ("m", "s"), "l runs where m does"
+    assert (first.queue.model, second.queue.model) == ("m", "s"), "l runs where m does"
     assert driver.take() is None
     driver.execute(first)
     third = driver.take()
     assert third is not None
-    assert third.lane.model == "l"
+    assert third.queue.model == "l"
 
 
 def test_an_engine_s_own_limit_ends_a_batch(driver: Driver, engines: dict[str, TableEngine]) -> None:
     engines["m"].max_batch = 2
     for _ in range(3):
-        driver.begin(flight(Single("m")))
-    batch = driver.take(patient=True)
+        queue(driver, request_run(Single("m")))
+    batch = driver.take()
     assert batch is not None
-    assert len(batch.flights) == 2
+    assert len(batch.runs) == 2
 
 
 def test_a_run_that_died_with_its_engine_waits_for_it_and_is_run_again(
     driver: Driver, engines: dict[str, TableEngine]
 ) -> None:
-    request = flight(Single("m"))
+    request = request_run(Single("m"))
     assert died_while_running(driver, engines["m"], request) == []
     assert driver.is_waited_for
     assert driver.take() is None, "it is away"
@@ -81,22 +90,22 @@ def test_a_run_that_died_with_its_engine_waits_for_it_and_is_run_again(
 def test_runs_that_died_together_are_run_again_in_their_order_and_first(
     driver: Driver, engines: dict[str, TableEngine]
 ) -> None:
-    requests = [flight(Single("m")) for _ in range(3)]
+    requests = [request_run(Single("m")) for _ in range(3)]
     for request in requests[:2]:
-        driver.begin(request)
+        queue(driver, request)
     batch = driver.take()
     assert batch is not None
-    driver.begin(requests[2])
+    queue(driver, requests[2])
     go_away(engines["m"])
     assert driver.execute(batch) == []
     come_back(engines["m"])
     again = driver.take()
     assert again is not None
-    assert [requests.index(one) for one in again.flights] == [0, 1, 2]
+    assert [requests.index(one) for one in again.runs] == [0, 1, 2]
 
 
 def test_a_run_that_dies_again_is_not_run_a_third_time(driver: Driver, engines: dict[str, TableEngine]) -> None:
-    request = flight(Single("m"))
+    request = request_run(Single("m"))
     died_while_running(driver, engines["m"], request)
     come_back(engines["m"])
     again = driver.take()
@@ -112,19 +121,19 @@ def test_a_run_that_dies_again_is_not_run_a_third_time(driver: Driver, engines: 
 def test_a_run_is_run_again_only_where_the_deadline_allows_it(
     driver: Driver, engines: dict[str, TableEngine], clock: Clock, left_s: float, waits: bool
 ) -> None:
-    driver.lanes["m"].times_ms.extend([10.0] * 20)  # so it takes 1 s of coming back and 10 ms of running
-    request = flight(Single("m"), clock.now_s + left_s)
+    driver.queues["m"].times_ms.extend([10.0] * 20)  # so it takes 1 s of coming back and 10 ms of running
+    request = request_run(Single("m"), clock.now_s + left_s)
     assert died_while_running(driver, engines["m"], request) == ([] if waits else [request])
     assert isinstance(request.outcome, EngineDiedError) != waits
 
 
 def test_runs_that_wait_for_an_engine_that_is_given_up_fail(driver: Driver, engines: dict[str, TableEngine]) -> None:
-    request, queued = flight(Single("m")), flight(Single("m"))
-    driver.begin(queued)
-    driver.lanes["m"].waiting.clear()  # it came a moment after the batch had gone
+    request, queued = request_run(Single("m")), request_run(Single("m"))
+    queue(driver, queued)
+    driver.queues["m"].waiting.clear()  # it came a moment after the batch had gone
     driver._waiting = 0
     died_while_running(driver, engines["m"], request)
-    driver.lanes["m"].waiting.append(queued)
+    driver.queues["m"].waiting.append(queued)
     driver._waiting += 1
     go_away(engines["m"], returns=False)
     batch = driver.take()
@@ -139,7 +148,7 @@ def test_runs_that_wait_for_an_engine_that_is_given_up_fail(driver: Driver, engi
 def test_a_run_waits_half_a_minute_at_most_for_an_engine_that_is_away(
     driver: Driver, engines: dict[str, TableEngine], clock: Clock
 ) -> None:
-    request = flight(Single("m"))
+    request = request_run(Single("m"))
     died_while_running(driver, engines["m"], request)
     clock.now_s += 29.9
     assert driver.take() is None
@@ -154,10 +163,10 @@ def test_a_request_that_comes_while_an_engine_is_away_may_be_sent_again(
     driver: Driver, engines: dict[str, TableEngine]
 ) -> None:
     go_away(engines["m"])
-    outcome = driver.finish(flight(Single("m")))
+    outcome = driver.finish(request_run(Single("m")))
     assert isinstance(outcome, EngineDiedError)
     assert outcome.retry
     assert "m is unavailable: the host died" in str(outcome)
-    cascaded = driver.finish(flight(CASCADE))
+    cascaded = driver.finish(request_run(CASCADE))
     assert isinstance(cascaded, Decision), "models elsewhere serve on"
     assert cascaded.seen.model == "l"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetsel.daemon.identity import Identity
-from jetsel.daemon.zmtp.connection import IN_PLACE_BYTES, MOST_PARTS, STEPS_PER_TURN, Connection
+from jetsel.daemon.zmtp.connection import IN_PLACE_BYTES, MOST_PARTS, Connection
 from jetsel.daemon.zmtp.frames import COMMAND, MAX_COMMAND_BYTES, ProtocolError
 from tests.system.raw import frame, greeting, message, ready
 
@@ -27,17 +27,15 @@ class Pair:
     def __init__(self) -> None:
         self.peer, ours = socket.socketpair()
         ours.setblocking(False)
-        self.connection = Connection(ours, 1, Identity(7, 7), MESSAGE_BYTES)
-        self._scratch = memoryview(bytearray(4096))
+        self.connection = Connection(ours, Identity(7, 7), MESSAGE_BYTES)
 
     def tell(self, data: bytes) -> list[list[bytes]]:
         """Send this; return the messages that have come by then."""
         found: list[list[bytes]] = []
         for at in range(0, len(data), 65_536):  # what the kernel takes while nobody reads
             self.peer.sendall(data[at : at + 65_536])
-            self.connection.may_have_more(has_left=False)
-            while (turn := self.connection.turn(self._scratch)) or self.connection.has_more:
-                found += [[bytes(part) for part in each] for each in turn]
+            while (come := self.connection.receive()) or not self.connection.is_drained:
+                found += [[bytes(part) for part in each] for each in come]
         return found
 
     def said(self) -> bytes:
@@ -101,20 +99,6 @@ def test_a_part_holds_no_more_than_is_counted_whatever_came_with_it(pair: Pair) 
         tracemalloc.stop()
     assert pair.connection.held_bytes == 20
     assert held_bytes < 20 * 1000, "the rest of what was read with it, some 2,000 bytes each"
-
-
-def test_a_turn_takes_so_many_frames_and_the_next_goes_on_without_reading(pair: Pair) -> None:
-    pair.tell(HELLO)
-    pair.peer.sendall(b"\x00\x00" * (STEPS_PER_TURN + 2))
-    pair.connection.may_have_more(has_left=False)
-    scratch = memoryview(bytearray(4096))
-    assert len(pair.connection.turn(scratch)) == STEPS_PER_TURN - 1, "one step is the reading"
-    pair.peer.sendall(b"\x00\x00")
-    pair.connection.may_have_more(has_left=False)
-    assert len(pair.connection.turn(scratch)) == 3
-    assert pair.connection.has_more, "what came meanwhile"
-    assert len(pair.connection.turn(scratch)) == 1
-    assert not pair.connection.has_more
 
 
 def test_a_ping_is_answered_between_the_frames_of_a_message_too(pair: Pair) -> None:

@@ -8,17 +8,16 @@ from typing import Literal
 
 from jetsel.engines import Engine
 from jetsel.errors import EngineDiedError, ModelUnavailableError
-from jetsel.runtime.flight import Flight
 from jetsel.runtime.record import Record
+from jetsel.runtime.request_run import RequestRun
 
-PATIENCE_S = 0.01  # that a run waits for others of its model: some ten photographs are decoded meanwhile
 LONGEST_ABSENCE_S = 30.0  # that a run waits for an engine that is being brought back: the first pauses and a slow load
 RECENT = 256  # runs from which it is told how long the next may take: a few seconds under load
 
 
 @dataclass(eq=False)
-class Lane:
-    """A model, its waiting flights and its recent times.
+class ModelQueue:
+    """A model, the request runs that wait for it, and its recent times.
 
     temperature divides the logits (Guo et al. 2017, section 4.2). unavailable: why it did not load, None where it did.
     """
@@ -27,7 +26,7 @@ class Lane:
     engine: Engine | None
     temperature: float = 1.0
     unavailable: str | None = None
-    waiting: deque[Flight] = field(default_factory=deque)
+    waiting: deque[RequestRun] = field(default_factory=deque)
     record: Record = field(default_factory=Record)
     times_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))  # of one image: a batch's, shared out
 
@@ -64,23 +63,15 @@ class Lane:
         limit = self.engine.max_batch if self.engine is not None else None
         return most if limit is None else min(most, limit)
 
-    def may_wait(self, flight: Flight, now_s: float) -> bool:
+    def may_wait(self, run: RequestRun, now_s: float) -> bool:
         """Whether a run may still be had in time from an engine that is away."""
         if self.engine is None:
             return False
         if self.engine.unavailable is not None and not self.engine.is_returning:
             return False  # one that is back already may be waited for, too
-        if flight.deadline_s is not None:
-            return now_s + self.engine.returns_within_s + (self.percentile_ms(0.95) or 0.0) / 1e3 <= flight.deadline_s
-        return now_s - flight.waiting_since_s <= LONGEST_ABSENCE_S
-
-    def is_due(self, batch: int, now_s: float) -> bool:
-        """Whether a whole batch waits, or a flight that has a deadline or has waited long enough for others."""
-        return (
-            len(self.waiting) >= batch
-            or now_s - self.waiting[0].waiting_since_s >= PATIENCE_S
-            or any(flight.deadline_s is not None for flight in self.waiting)
-        )
+        if run.deadline_s is not None:
+            return now_s + self.engine.returns_within_s + (self.percentile_ms(0.95) or 0.0) / 1e3 <= run.deadline_s
+        return now_s - run.asked_s <= LONGEST_ABSENCE_S
 
     def percentile_ms(self, share: float) -> float | None:
         """The time of one image that this share of the recent runs stayed below; None where none was measured."""

@@ -1,8 +1,9 @@
-"""One request's policy on its way: what it waits for, what ran, and how it ended. The driver alone moves it."""
+"""One request's policy at work on a photograph: what it asks for, what ran, and how it ended. The driver moves it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -13,11 +14,11 @@ from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, 
 from jetsel.wire import Criterion, Ran
 
 
-class Flight(Struct, eq=False):
+class RequestRun(Struct, eq=False):
     """A policy at work on one photograph.
 
     model_input: gives the (1, 3, height, width) float32 input of a model by its name; asked once for each run.
-    deadline_s: on the driver's clock, or None. `outcome` is None until the flight has ended.
+    deadline_s: on the driver's clock, or None. `outcome` is None until the policy has ended.
     """
 
     policy: Policy
@@ -25,16 +26,17 @@ class Flight(Struct, eq=False):
     criterion: Criterion
     model_input: Callable[[str], NDArray[np.float32]]
     deadline_s: float | None = None
+    owner: Any = None  # whoever started it finds it here again
     is_counted: bool = True  # in what is told of the models' runs and times
     outcome: Decision | JetselError | None = None
     cut_short: bool = False
     choice_ms: float = 0.0
-    waiting_ms: float = 0.0  # that it stood in lanes before its runs began, all of them together
+    waiting_ms: float = 0.0  # that it stood in queues before its models ran, all of them together
     ran: list[Ran] = field(default_factory=list)
     # The driver's own bookkeeping.
     steps: Steps | None = None
     asked: Run | None = None
-    waiting_since_s: float = 0.0
-    landed: dict[str, Prediction | JetselError] = field(default_factory=dict)
-    predictions: list[Prediction] = field(default_factory=list)
+    asked_s: float = 0.0  # when it asked
+    results: dict[str, Prediction | JetselError] = field(default_factory=dict)  # of the models that it asked for
+    best: Prediction | None = None  # the last that it was given: what answers where time runs out
     ran_again: set[str] = field(default_factory=set)  # models whose run died with its engine and was given another go

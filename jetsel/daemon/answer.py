@@ -1,0 +1,96 @@
+"""The answer to a request that has ended, in words and figures."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel import image
+from jetsel.daemon.job import Job
+from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.metering.telling import budget_status
+from jetsel.errors import JetselError
+from jetsel.policies import Decision
+from jetsel.runtime import RequestRun
+from jetsel.wire import PROTOCOL_VERSION, Answer, Explanation, Ranked, Stages
+
+
+def answer(job: Job, metering: Metering) -> Answer:
+    """Put the decision of the job's policy into words; raises the JetselError that it ended with."""
+    run, photograph = job.run, job.photograph
+    assert run is not None
+    assert photograph is not None
+    decision = run.outcome
+    if isinstance(decision, JetselError):
+        raise decision
+    assert isinstance(decision, Decision)
+    top = _ranked(job, decision.seen.probabilities)
+    energy_mj, energy_reason = metering.estimate(job.family, job.policy, run)
+    return Answer(
+        v=PROTOCOL_VERSION,
+        id=job.request.id,
+        family=job.family.name,
+        label=top[0].label,
+        wnid=top[0].wnid,
+        probability=top[0].probability,
+        top_k=top,
+        model=decision.seen.model,
+        policy=job.policy.name,
+        criterion=job.request.criterion,
+        because=decision.because,
+        in_doubt=decision.in_doubt,
+        cut_short=run.cut_short,
+        ran=run.ran,
+        stages_ms=_stages(job, run),
+        energy_mj=energy_mj,
+        energy_reason=energy_reason,
+        energy_estimated=energy_mj is not None,
+        out_of_conditions=metering.out_of_conditions(job.family.name),
+        width_px=photograph.width_px,
+        height_px=photograph.height_px,
+        explanation=_explanation(job, decision, run, photograph, metering) if job.request.explain else None,
+    )
+
+
+def _ranked(job: Job, probabilities: NDArray[np.float32]) -> list[Ranked]:
+    """The top-k labels; of equal probabilities the lower class number stands first."""
+    labels = job.family.labels
+    order = (-probabilities).argsort(kind="stable")[: job.request.top_k]
+    return [
+        Ranked(labels.names[i], labels.wnids[i], p)
+        for i, p in zip(order.tolist(), probabilities[order].tolist(), strict=True)
+    ]
+
+
+def _stages(job: Job, run: RequestRun) -> Stages:
+    return Stages(
+        queue=round(job.queue_ms, 4),
+        decode=round(job.decode_ms, 4),
+        features=None if job.features_ms is None else round(job.features_ms, 4),
+        choice=round(run.choice_ms, 4),
+        inference=[round(one.latency_ms, 4) for one in run.ran],
+        total=round((time.monotonic() - job.received_s) * 1e3, 4),
+        waiting=round(run.waiting_ms, 4),
+    )
+
+
+def _explanation(
+    job: Job, decision: Decision, run: RequestRun, photograph: image.Photograph, metering: Metering
+) -> Explanation:
+    height, width = photograph.bgr.shape[:2]
+    steps = [f"{one.model}: {one.because} ({one.confidence:.3f} confident)" for one in run.ran]
+    features = None
+    if job.features is not None:
+        features = {name: float(value) for name, value in zip(job.policy.features, job.features, strict=True)}
+    return Explanation(
+        features=features,
+        distance=decision.distance,
+        steps=[*steps, decision.because],
+        decoded_width_px=width,
+        decoded_height_px=height,
+        policy_because=job.family.why(job.request),
+        objective=job.family.objective,
+        budget=budget_status(metering),
+    )
