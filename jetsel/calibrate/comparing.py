@@ -56,7 +56,7 @@ def _pays_below_ms(scene: Scene, calibration: Calibration) -> float:
 
     It saves that rung's time on the photographs that go on from it, and on no other.
     """
-    first, *later = calibration.parts["cascade"].facts.rungs[scene.criterion]
+    first, *later = calibration.parts["cascade"].facts[scene.criterion]
     if not later:
         return 0.0
     column = scene.recording.models.index(first.model)

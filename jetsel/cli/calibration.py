@@ -63,7 +63,7 @@ def show(
     """Show all that one calibration says; left out, the number is that of the one in use."""
     from jetsel.cli import shelf as shelves
     from jetsel.cli.calibration_facts import facts
-    from jetsel.policies.plain import as_plain
+    from jetsel.policies.calibration import as_plain
 
     shelf = shelves.find(config, family)
     entry = shelf.entry(number)
@@ -99,7 +99,7 @@ def diff(
     from jetsel.cli import shelf as shelves
     from jetsel.cli.calibration_facts import differences
     from jetsel.policies import installed
-    from jetsel.policies.plain import as_plain
+    from jetsel.policies.calibration import as_plain
 
     shelf = shelves.find(config, family)
     one = shelf.entry(installed.before(shelf.folder, shelf.family) if before is None else before)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from jetsel.config import Config, OwnPolicy, calibrations_folder
 from jetsel.errors import CalibrationError
 from jetsel.events import event
-from jetsel.features import NAMES, table_hash
+from jetsel.features import table_hash
 from jetsel.policies import Policy, catalogue, installed
 from jetsel.policies.calibration import Calibration, check
 from jetsel.policies.catalogue import CRITERIA
@@ -80,9 +80,6 @@ def offered(
     """Return the policies of a family with this calibration; raises CalibrationError where it cannot serve it."""
     hashes = {name: model.manifest.sha256 for name, model in models.items()}
     check(calibration, family.labels.sha256, hashes, table_hash(), family.decode_px)
-    unknown = sorted(set(calibration.features) - set(NAMES))
-    if unknown:
-        raise CalibrationError(f"it asks for the features {', '.join(unknown)}, which there are not: recalibrate")
     missing = [criterion for criterion in CRITERIA if criterion not in calibration.right]
     if missing:
         raise CalibrationError(f"it was not made for {' and '.join(missing)}: recalibrate")

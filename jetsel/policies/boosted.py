@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.policies.embedding import Chances, because_of
-from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, Weighing, Weighings, weighed
+from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, Weighing, weighed
 from jetsel.policies.policy import Decision, Evidence, Policy, Steps, run_or_fall_back
 from jetsel.premodel import Trees, chances, worthiest
 from jetsel.premodel.trees import DTYPES, check
@@ -65,7 +65,7 @@ class BoostedKind(Kind):
     """Learned are trees; tried is each price. Their arrays are stored as CRITERION.NAME."""
 
     name = "boosted"
-    facts = Weighings
+    facts = Weighing
     reads_features = True
 
     def learn(self, train: Table, plan: Plan) -> _Learned | None:
@@ -82,7 +82,7 @@ class BoostedKind(Kind):
         """Store the trees and the price of each criterion."""
         weighings = {criterion: Weighing(float(one.prices[chosen[criterion]])) for criterion, one in learned.items()}
         return Part(
-            Weighings(weighings),
+            weighings,
             {f"{criterion}.{name}": a for criterion, one in learned.items() for name, a in one.trees._asdict().items()},
         )
 
@@ -90,7 +90,7 @@ class BoostedKind(Kind):
         """One policy a criterion, over the features that the chain reads too."""
         models, features = tuple(calibration.model_sha256), calibration.features
         made: dict[Criterion, Policy] = {}
-        for criterion, weighing in part.facts.weighings.items():
+        for criterion, weighing in part.facts.items():
             trees = Trees(**{name: part.arrays[f"{criterion}.{name}"].astype(DTYPES[name]) for name in DTYPES})
             check(trees, len(features), len(models))
             likely = functools.partial(chances, trees)
@@ -134,11 +134,7 @@ def grow(features: NDArray[np.float32], right: NDArray[np.bool_]) -> Trees | Non
         nodes.append(np.zeros(1, _NODE))
     whole = np.concatenate(nodes)
     return Trees(
-        feature=whole["feature"],
-        threshold=whole["threshold"],
-        left=whole["left"],
-        right=whole["right"],
-        value=whole["value"],
+        **{name: whole[name] for name in _NODE.fields or ()},
         root=np.array(roots, "<i4"),
         model=np.array(models, "<i2"),
         baseline=np.array(baseline, "<f4"),

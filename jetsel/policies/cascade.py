@@ -118,12 +118,6 @@ class AveragedCascade(Cascade):
         return names[0] if len(names) == 1 else f"the mean of {' and '.join(names)}"
 
 
-class Facts(Struct, frozen=True, forbid_unknown_fields=True):
-    """By criterion: the rungs, cheapest first."""
-
-    rungs: dict[Criterion, tuple[Rung, ...]]
-
-
 @dataclass(frozen=True, eq=False)
 class _Learned:
     """The models, and a cascade for each budget."""
@@ -135,7 +129,7 @@ class _Learned:
 class CascadeKind(Kind):
     """Learned is the most accurate cascade for each budget; tried is each of them."""
 
-    facts = Facts
+    facts = tuple[Rung, ...]
 
     def __init__(self, name: str, *, averaged: bool) -> None:
         """averaged: whether the models that ran answer together."""
@@ -158,12 +152,12 @@ class CascadeKind(Kind):
             fitted = one.cascades[chosen[criterion]]
             models = [one.models[rung] for rung in fitted.rungs]
             rungs[criterion] = rungs_of(models, [float(threshold) for threshold in fitted.thresholds[:-1]])
-        return Part(Facts(rungs))
+        return Part(rungs)
 
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
         """One policy a criterion; its last rung must accept all, and each be a model of the calibration."""
         made: dict[Criterion, Policy] = {}
-        for criterion, rungs in part.facts.rungs.items():
+        for criterion, rungs in part.facts.items():
             if not rungs or rungs[-1].threshold != 0.0:
                 raise ValueError(f"the last rung of {criterion} must accept all")
             columns([rung.model for rung in rungs], calibration)

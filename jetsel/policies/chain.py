@@ -72,11 +72,11 @@ def _trust(choice: Choice) -> str:
     return "" if choice.confidence is None else f"; such choices were right {100 * choice.confidence:.0f} % of the time"
 
 
-class Facts(Struct, frozen=True, forbid_unknown_fields=True):
-    """By criterion: the chain's models in the order of Algorithm 1, and what its distances say."""
+class Links(Struct, frozen=True, forbid_unknown_fields=True):
+    """The chain's models in the order of Algorithm 1, and what its distances say."""
 
-    links: dict[Criterion, tuple[str, ...]]
-    soundness: dict[Criterion, Soundness] = {}
+    models: tuple[str, ...]
+    soundness: Soundness = Soundness()
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class ChainKind(Kind):
     """Learned are links and features; chosen is the soundness. Its points are the photographs' scaled features."""
 
     name = "chain"
-    facts = Facts
+    facts = Links
 
     def learn(self, train: Table, plan: Plan) -> _Learned | None:
         """Select the models (Algorithm 1)."""
@@ -102,10 +102,9 @@ class ChainKind(Kind):
         """Store the scaled features once, each criterion's links, and what held-out photographs told of distances."""
         features = next(iter(learned.values())).features
         scaling = fit_scaling(features)
-        links = {criterion: one.links for criterion, one in learned.items()}
-        soundness = {criterion: sound for criterion, sound in chosen.items() if sound is not None}
+        links = {criterion: Links(one.links, chosen[criterion] or Soundness()) for criterion, one in learned.items()}
         arrays = {"minimum": scaling.minimum, "maximum": scaling.maximum, "points": scaling.apply(features)}
-        return Part(Facts(links, soundness), arrays)
+        return Part(links, arrays)
 
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
         """All criteria share the neighbours; each photograph votes for its optimum among the links."""
@@ -115,10 +114,10 @@ class ChainKind(Kind):
         if near.points.shape[1] != len(features):
             raise ValueError(f"its points have {near.points.shape[1]} features, not {len(features)}")
         made: dict[Criterion, Policy] = {}
-        for criterion, links in part.facts.links.items():
-            linked = columns(links, calibration)
+        for criterion, links in part.facts.items():
+            linked = columns(links.models, calibration)
             votes = optimum_votes(calibration.right[criterion][:, linked], calibration.cost_array[linked])
-            chain = Chain(links, votes, near, scaling, k, part.facts.soundness.get(criterion, Soundness()))
+            chain = Chain(links.models, votes, near, scaling, k, links.soundness)
             made[criterion] = ChainPolicy(self.name, chain, features)
         return made
 

@@ -18,6 +18,7 @@ from jetsel.policies.kind import Part
 from jetsel.policies.registry import KIND
 from jetsel.premodel.arrays import MAX_BYTES, pack, unpack
 from jetsel.store import read_bounded, write
+from jetsel.wire import Criterion
 
 FORMAT = "jetsel-calibration"
 VERSION = 3
@@ -146,7 +147,7 @@ def _put_together(body: Body, arrays: dict[str, NDArray[Any]]) -> Calibration:
         **{name: getattr(body.facts, name) for name in Facts.__struct_fields__},
         right=groups["right"],
         parts={
-            policy: Part(msgspec.convert(facts, KIND[policy].facts), groups.get(policy, {}))
+            policy: Part(msgspec.convert(facts, dict[Criterion, KIND[policy].facts]), groups.get(policy, {}))  # type: ignore[misc]
             for policy, facts in body.parts.items()
             if policy in KIND
         },

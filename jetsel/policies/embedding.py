@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.errors import ModelUnavailableError
-from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, Weighing, Weighings, weighed
+from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, Weighing, weighed
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps, run_or_fall_back
 from jetsel.premodel import Neighbours, Shares, worthiest
 from jetsel.wire import Criterion
@@ -83,7 +83,7 @@ class EmbeddingKind(Kind):
     """Learned are the photographs themselves; tried is each number of neighbours at each price."""
 
     name = "embedding"
-    facts = Weighings
+    facts = Weighing
 
     def learn(self, train: Table, _plan: Plan) -> _Learned | None:
         """Keep the embeddings; None where the cheapest model gives none."""
@@ -112,14 +112,14 @@ class EmbeddingKind(Kind):
         for criterion, one in learned.items():
             which_k, which_price = divmod(chosen[criterion], len(one.prices))
             weighings[criterion] = Weighing(float(one.prices[which_price]), min(KS[which_k], len(one.points)))
-        return Part(Weighings(weighings), {"points": next(iter(learned.values())).points})
+        return Part(weighings, {"points": next(iter(learned.values())).points})
 
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
         """All criteria share the neighbours."""
         models, costs = tuple(calibration.model_sha256), _after(calibration.cost_array)
         neighbours = Neighbours(part.arrays["points"].astype(np.float32))
         made: dict[Criterion, Policy] = {}
-        for criterion, weighing in part.facts.weighings.items():
+        for criterion, weighing in part.facts.items():
             shares = Shares(neighbours, calibration.right[criterion], weighing.k)
             made[criterion] = EmbeddingPolicy(self.name, models, shares.of, costs, weighing.price)
         return made

@@ -80,9 +80,9 @@ class Tried:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What a calibration stores of one policy. facts: its kind's own struct, for JSON. arrays: by name."""
+    """What a calibration stores of one policy. facts: by criterion, of its kind's type, for JSON. arrays: by name."""
 
-    facts: Any
+    facts: Mapping[Criterion, Any]
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
@@ -90,7 +90,7 @@ class Kind(ABC):
     """One policy as calibration and daemon know it; the registry holds one of each."""
 
     name: str
-    facts: type[Struct]
+    facts: Any  # the type of what is stored for each criterion
     reads_features = False  # whether its operating points pay for the plan's features
 
     @abstractmethod
@@ -134,12 +134,6 @@ def weighed(chances: NDArray[np.float64], costs: NDArray[np.float64], price: flo
     ran = np.zeros_like(held.right)
     ran[place] = True
     return Tried(held.right[place], ran)
-
-
-class Weighings(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a policy that weighs chances stores, by criterion."""
-
-    weighings: dict[Criterion, Weighing]
 
 
 def columns(named: Sequence[str], calibration: Calibration) -> list[int]:

@@ -35,17 +35,18 @@ def fit(recording: Path) -> dict[str, Any]:
         "models": list(found.model_sha256),
         "features": list(found.features),
         "k": found.k,
-        "links": {criterion: list(links) for criterion, links in chain.links.items()},
+        "links": {criterion: list(links.models) for criterion, links in chain.items()},
         "temperatures": dict(found.temperatures),
-        "cascades": _rungs(found.parts["cascade"].facts.rungs),
-        "averaged": _rungs(found.parts["cascade-averaged"].facts.rungs),
+        "cascades": _rungs(found.parts["cascade"].facts),
+        "averaged": _rungs(found.parts["cascade-averaged"].facts),
         "neighbours": near,
         "points": _digest(points),
         "right": {criterion: _digest(table) for criterion, table in found.right.items()},
         "embeddings": _digest(embedding.arrays["points"].astype(np.float32)),
-        "embedding_k": {criterion: weighing.k for criterion, weighing in embedding.facts.weighings.items()},
+        "embedding_k": {criterion: weighing.k for criterion, weighing in embedding.facts.items()},
         "soundness": {
-            criterion: [one.limit, [list(step) for step in one.steps]] for criterion, one in chain.soundness.items()
+            criterion: [links.soundness.limit, [list(step) for step in links.soundness.steps]]
+            for criterion, links in chain.items()
         },
     }
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from jetsel.features import table_hash
-from jetsel.policies import cascade, chain
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.cascade import Rung
 from jetsel.policies.catalogue import CRITERIA
+from jetsel.policies.chain import Links
 from jetsel.policies.coding import save
 from jetsel.policies.kind import Part
 from jetsel.zoo import Family, scan
@@ -87,8 +87,8 @@ def calibration_of(folder: Path, family: str, **changes: object) -> Calibration:
         "temperatures": {name: 1.5 + place for place, name in enumerate(names)},
         "costs_ms": {name: 1.0 + place for place, name in enumerate(names)},
         "parts": {
-            "chain": Part(chain.Facts(dict.fromkeys(CRITERIA, tuple(names))), POINTS),
-            "cascade": Part(cascade.Facts(dict.fromkeys(CRITERIA, (Rung(names[0], 0.75), Rung(names[-1], 0.0))))),
+            "chain": Part(dict.fromkeys(CRITERIA, Links(tuple(names))), POINTS),
+            "cascade": Part(dict.fromkeys(CRITERIA, (Rung(names[0], 0.75), Rung(names[-1], 0.0)))),
         },
         "default_policy": {"top1": "cascade", "top5": f"single:{names[0]}"},
         "because": "the cascade did best",

@@ -67,7 +67,6 @@ def test_one_that_cannot_be_read_is_refused_and_a_start_serves_the_shipped_one(m
     [
         ({"default_policy": {"top1": "chain-right", "top5": "cascade"}}, "no policy 'chain-right' any more"),
         ({"default_policy": {"top1": "magic", "top5": "cascade"}}, "the family has no policy 'magic'"),
-        ({"features": ("taste", "hue1")}, "features taste"),
     ],
 )
 def test_one_that_is_whole_but_cannot_serve_these_models_is_refused(

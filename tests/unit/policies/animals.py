@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from jetsel.policies import cascade, chain
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.cascade import Rung
 from jetsel.policies.catalogue import CRITERIA
-from jetsel.policies.kind import Part, Weighing, Weighings
+from jetsel.policies.chain import Links
+from jetsel.policies.kind import Part, Weighing
 from jetsel.premodel import Soundness
 from jetsel.premodel.trees import DTYPES
 
@@ -33,13 +33,13 @@ SEVEN = {
     "points": np.linspace(0, 1, 28, dtype=np.float32).reshape(4, 7),
 }
 PARTS = {
-    "chain": Part(chain.Facts({"top1": ("large", "small")}, {"top1": Soundness(0.5, ((0.25, 0.75),))}), TWO),
-    "chain-paper": Part(chain.Facts({"top1": ("large",), "top5": ("small",)}), SEVEN),
-    "cascade": Part(cascade.Facts({"top1": (Rung("small", 0.25), Rung("large", 0.0))})),
-    "cascade-averaged": Part(cascade.Facts({"top5": (Rung("large", 0.0),)})),
-    "embedding": Part(Weighings({"top1": Weighing(0.125, 3)}), {"points": np.eye(4, 2, dtype=np.float16)}),
+    "chain": Part({"top1": Links(("large", "small"), Soundness(0.5, ((0.25, 0.75),)))}, TWO),
+    "chain-paper": Part({"top1": Links(("large",)), "top5": Links(("small",))}, SEVEN),
+    "cascade": Part({"top1": (Rung("small", 0.25), Rung("large", 0.0))}),
+    "cascade-averaged": Part({"top5": (Rung("large", 0.0),)}),
+    "embedding": Part({"top1": Weighing(0.125, 3)}, {"points": np.eye(4, 2, dtype=np.float16)}),
     "boosted": Part(
-        Weighings({"top5": Weighing(0.25)}),
+        {"top5": Weighing(0.25)},
         {f"top5.{name}": np.array(values, DTYPES[name]) for name, values in LEAF.items()},
     ),
 }
@@ -62,10 +62,8 @@ def animals() -> Calibration:
             "top5": np.array([[1, 1, 1], [1, 1, 1], [0, 1, 1], [0, 0, 1]], bool),
         },
         parts={
-            "chain": Part(chain.Facts(dict.fromkeys(CRITERIA, ("small", "middle", "large"))), TWO),
-            "cascade": Part(
-                cascade.Facts({"top1": (Rung("small", 0.75), Rung("large", 0.0)), "top5": (Rung("middle", 0.0),)})
-            ),
+            "chain": Part(dict.fromkeys(CRITERIA, Links(("small", "middle", "large"))), TWO),
+            "cascade": Part({"top1": (Rung("small", 0.75), Rung("large", 0.0)), "top5": (Rung("middle", 0.0),)}),
         },
         default_policy={"top1": "cascade", "top5": "single:middle"},
         because="cascade: 75.0 % in 1.2 ms; large alone: 50.0 % in 4.0 ms",

@@ -10,12 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from jetsel.errors import CalibrationError
-from jetsel.policies import cascade, chain
-from jetsel.policies.calibration import Calibration, check, verify
+from jetsel.policies.calibration import Calibration, as_plain, check, verify
 from jetsel.policies.cascade import Rung
 from jetsel.policies.catalogue import catalogue
-from jetsel.policies.chain import ChainPolicy
-from jetsel.policies.kind import Part, Weighing, Weighings
+from jetsel.policies.chain import ChainPolicy, Links
+from jetsel.policies.kind import Part, Weighing
 from jetsel.premodel.trees import DTYPES
 from tests.unit.policies.animals import TWO
 
@@ -37,22 +36,22 @@ def test_what_models_cost_is_of_the_objective(calibration: Calibration) -> None:
 
 
 def rungs(*top1: Rung) -> Part:
-    return Part(cascade.Facts({"top1": top1}))
+    return Part({"top1": top1})
 
 
 def links(*top1: str, **changed: NDArray[np.float32]) -> Part:
-    return Part(chain.Facts({"top1": top1}), TWO | changed)
+    return Part({"top1": Links(top1)}, TWO | changed)
 
 
 def weighed(k: int, points: NDArray[np.float16]) -> Part:
-    return Part(Weighings({"top1": Weighing(0.5, k)}), {"points": points})
+    return Part({"top1": Weighing(0.5, k)}, {"points": points})
 
 
 def grown(model: int) -> Part:
     """Trees of one leaf, about this model."""
     one: dict[str, list[float]] = {name: [0] for name in DTYPES} | {"model": [model], "baseline": [0, 0, 0]}
     arrays = {f"top1.{name}": np.array(values, DTYPES[name]) for name, values in one.items()}
-    return Part(Weighings({"top1": Weighing(0.5)}), arrays)
+    return Part({"top1": Weighing(0.5)}, arrays)
 
 
 FOUR = np.zeros((4, 2), np.float16)
@@ -63,7 +62,7 @@ FOUR = np.zeros((4, 2), np.float16)
     [
         ("cascade", rungs(Rung("small", 0.5)), "the last rung of top1 must accept all"),
         ("cascade", rungs(Rung("tiny", 0.0)), "'tiny' is not in list"),
-        ("cascade", Part(cascade.Facts({"top3": (Rung("small", 0.0),)})), "a criterion that right does not know"),
+        ("cascade", Part({"top3": (Rung("small", 0.0),)}), "a criterion that right does not know"),
         ("chain", links("small", "small"), "none twice"),
         ("chain", links("small", minimum=np.full(2, 99, np.float32)), "above its maximum"),
         ("chain-paper", links("small"), "2 features, not 7"),
@@ -110,3 +109,15 @@ def test_every_difference_is_named_with_the_repair(calibration: Calibration) -> 
     assert "photographs were decoded for 64 px, now for 96" in message
     assert "model small" not in message
     assert "Recalibrate" in message
+
+
+def test_as_plain_values_one_other_value_in_an_array_shows(
+    calibration: Calibration,
+) -> None:
+    plain = as_plain(calibration)
+    assert tuple(plain) == calibration.__struct_fields__
+    assert msgspec.json.decode(msgspec.json.encode(plain))["temperatures"] == calibration.temperatures
+    right = calibration.right | {"top1": calibration.right["top1"].copy()}
+    assert as_plain(msgspec.structs.replace(calibration, right=right)) == plain
+    right["top1"][0, 0] = False
+    assert as_plain(msgspec.structs.replace(calibration, right=right)) != plain
