@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from jetsel.power.finding import Found
-from jetsel.power.sensors.rail import RailError
+from jetsel.power.sensors.rail import Dropped, RailError
 
 TOTAL = "total"
 """The name under which `dropped` says why there is no total."""
@@ -20,13 +20,6 @@ class RailPower(msgspec.Struct, frozen=True):
     amps: float | None
 
 
-class NotRead(msgspec.Struct, frozen=True):
-    """A rail that is not read, or the total, and why."""
-
-    name: str
-    reason: str
-
-
 class Snapshot(msgspec.Struct, frozen=True):
     """Power at one moment. total_w: None, and total_of empty, where there is no total; `dropped` then says why."""
 
@@ -34,18 +27,18 @@ class Snapshot(msgspec.Struct, frozen=True):
     rails: list[RailPower]
     total_w: float | None
     total_of: list[str]
-    dropped: list[NotRead]
+    dropped: list[Dropped]
 
 
 def take(found: Found) -> Snapshot:
     """Read every rail once, in turn. A rail that fails now is dropped, and with it a total that it is part of."""
     rails: dict[str, RailPower] = {}
-    dropped = [NotRead(each.name, each.reason) for each in found.dropped]
+    dropped = list(found.dropped)
     for rail in found.rails:
         try:
             measured = rail.measure()
         except RailError as error:  # noqa: PERF203  # a few rails
-            dropped.append(NotRead(rail.name, str(error)))
+            dropped.append(Dropped(rail.name, str(error)))
         else:
             rails[rail.name] = RailPower(rail.name, measured.watts, measured.volts, measured.amps)
     reason = found.reason
@@ -53,6 +46,6 @@ def take(found: Found) -> Snapshot:
     if lost:
         reason = f"{', '.join(lost)} could not be read just now"
     if reason is not None:
-        return Snapshot(found.board_name, list(rails.values()), None, [], [*dropped, NotRead(TOTAL, reason)])
+        return Snapshot(found.board_name, list(rails.values()), None, [], [*dropped, Dropped(TOTAL, reason)])
     total_w = round(sum(rails[name].watts for name in found.total_of), 6)  # rails are whole microwatts
     return Snapshot(found.board_name, list(rails.values()), total_w, list(found.total_of), dropped)

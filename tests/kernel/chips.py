@@ -13,6 +13,13 @@ class Channel(NamedTuple):
     shunt_uv: int
 
 
+# A bus of 18,992 mV and 4,000 uV over 5 mOhm, which is 800 mA; 5,000 mV and 1,240 uV over 10 mOhm, 124 mA; 3,304 mV and
+# 9,520 uV over 2 mOhm, 4,760 mA. Then the first gives 800 mA back.
+BUSY = Channel(18_992, 4_000), Channel(5_000, 1_240), Channel(3_304, 9_520)
+BACK = Channel(18_992, -4_000), *BUSY[1:]
+SHUNTS_UOHM = 5_000, 10_000, 2_000
+
+
 def ina3221(channels: Sequence[Channel]) -> dict[int, int]:
     """Return registers 1 to 6, 13 and 15 of an INA3221 with three channels (TI SBOS576, register maps).
 
@@ -22,7 +29,7 @@ def ina3221(channels: Sequence[Channel]) -> dict[int, int]:
     """
     words = {}
     for index, channel in enumerate(channels):
-        words[2 * index + 1] = _steps(channel.shunt_uv, 40) << 3
+        words[2 * index + 1] = _steps(channel.shunt_uv, 40) << 3 & 0xFFFF
         words[2 * index + 2] = _steps(channel.bus_mv, 8) << 3
     words[13] = _steps(sum(channel.shunt_uv for channel in channels), 40) << 1
     words[15] = 0x7001  # all three channels take part in the sum

@@ -1,25 +1,24 @@
-"""The machine that the tests share: made once, started once, and how long both took."""
+"""What the machine saw that the tests share, and how long it took."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.kernel.board import Board
-from tests.kernel.debian import Kernel, MissingError, kernel
-from tests.kernel.machine import Machine
+from tests.kernel.debian import MissingError, kernel
+from tests.kernel.machine import run
 
 CACHE = "JETSEL_KERNEL_CACHE"  # a folder where what was fetched and built stays
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory, said: list[str]) -> Kernel:
-    """The kernel and its modules, from JETSEL_KERNEL_CACHE if they are there."""
+def seen(tmp_path_factory: pytest.TempPathFactory, said: list[str]) -> dict[str, Any]:
+    """What was seen of each chip. The kernel and its modules are taken from JETSEL_KERNEL_CACHE if they are there."""
     machine = os.uname().machine
     if machine != "x86_64":
         pytest.skip(f"the guest runs this machine's Python, so it must be a PC, not {machine}")
@@ -32,21 +31,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, said: list[str]) -> Kernel:
     except MissingError as error:
         pytest.skip(str(error))
     said.append(f"kernel {found.release}, fetched and built, or found: {time.monotonic() - begin:.1f} s")
-    return found
-
-
-@pytest.fixture(scope="session")
-def machine(built: Kernel, tmp_path_factory: pytest.TempPathFactory, said: list[str]) -> Iterator[Machine]:
-    """The machine, running, with a chip of each kind that has its driver."""
     begin = time.monotonic()
-    with Machine(built, tmp_path_factory.mktemp("machine")) as running:
-        said.append(f"started in {time.monotonic() - begin:.1f} s")
-        yield running
-    said.append(f"switched off {time.monotonic() - begin:.1f} s later")
-
-
-@pytest.fixture
-def board(machine: Machine) -> Iterator[Board]:
-    """An INA3221 with Linux's own driver, in its first state: three channels on, no power, shunts of 10 mOhm."""
-    with Board(machine) as made:
-        yield made
+    told = run(found, tmp_path_factory.mktemp("machine"))
+    said.append(f"the machine ran for {time.monotonic() - begin:.1f} s")
+    return told

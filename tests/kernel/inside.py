@@ -1,4 +1,4 @@
-"""What runs in the guest as its first process: it does what the test asks for, a line of JSON each, and answers."""
+"""What runs in the guest as its first process: it sets the chips, loads their drivers, and has jetsel read them."""
 
 from __future__ import annotations
 
@@ -6,45 +6,68 @@ import ctypes
 import errno
 import json
 import subprocess
-from collections.abc import Callable
+import sys
 from pathlib import Path
 from typing import Any
 
+from jetsel.config import parse
+from jetsel.power.finding import find
+from tests.kernel.chips import BACK, BUSY, SHUNTS_UOHM, ina238, ina3221
 from tests.kernel.smbus import write_words
 
-OFF = "off"
+BUSES = Path("/sys/bus/i2c/devices")
+STUB = "SMBus stub driver\n"
+CONFIG = Path("/run/jetsel.toml")
 
 
-def run(*command: str) -> tuple[int, str, str]:
-    """Run a command to its end; return its status and what it printed."""
-    done = subprocess.run(command, capture_output=True, text=True)
-    return done.returncode, done.stdout, done.stderr
+def three_channels(bus: int) -> dict[str, Any]:
+    """What the files of an INA3221 and jetsel say: of channels that take power, give it back, and are switched off."""
+    folder = bound("ina3221", bus, 0x40)
+    for number, uohm in enumerate(SHUNTS_UOHM, 1):
+        (folder / f"shunt{number}_resistor").write_text(str(uohm))
+    write_words(bus, 0x40, ina3221(BUSY))
+    names = "VDD_IN", "VDD_CPU", "VDD_SOC"  # there are no labels where there is no device tree
+    labels = ", ".join(f'"{bus}-0040/{number}" = "{name}"' for number, name in enumerate(names, 1))
+    config = f'[power]\nlabels = {{ {labels} }}\ntotal = ["VDD_IN"]\n'
+    seen = {"listing": listing(folder), "power": power(config)}
+
+    found = find(parse(config).power)
+    (rail,) = found.total
+    before_uw = rail.read_uw()
+    write_words(bus, 0x40, ina3221(BACK))
+    seen["reread"] = [before_uw, rail.read_uw()]
+    found.close()
+
+    (folder / "in2_enable").write_text("0")
+    return seen | {"switched_off": power(config)}
 
 
-def read(path: str) -> str:
-    """Return what a file says, without the end of its line."""
-    return Path(path).read_text().rstrip("\n")
+def one_channel(bus: int) -> dict[str, Any]:
+    """What the files of an INA238 and jetsel say."""
+    folder = bound("ina238", bus, 0x44)
+    write_words(bus, 0x44, ina238(bus_mv=20_000, current_ma=2_000))
+    return {"listing": listing(folder), "power": power('[power]\nsensor = "ina238"\ntotal = ["VIN"]\n')}
 
 
-def write(path: str, text: str) -> None:
-    """Write a file, in one system call as sysfs wants it."""
-    Path(path).write_text(text)
+def bound(chip: str, bus: int, address: int) -> Path:
+    """Load a chip's driver, and return the folder of its files for the one at this address of the stub's bus."""
+    subprocess.run(["/run/busybox", "insmod", f"/run/modules/{chip}.ko"], check=True)
+    (BUSES / f"i2c-{bus}/new_device").write_text(f"{chip} {address:#x}")
+    (folder,) = (BUSES / f"{bus}-{address:04x}/hwmon").iterdir()
+    return folder
 
 
-def registers(bus: int, address: int, values: dict[str, int]) -> None:
-    """Set registers of a chip: numbers, as texts since JSON wants them so, and 16-bit values."""
-    write_words(bus, address, {int(register): value for register, value in values.items()})
+def power(config: str) -> Any:
+    """Return what `jetsel power --once --json` prints with this jetsel.toml."""
+    CONFIG.write_text(config)
+    command = [sys.executable, "-m", "jetsel", "power", "--once", "--json", "--sysfs", "/sys", "--config", str(CONFIG)]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
-def names(folder: str) -> list[str]:
-    """Return what is in a folder."""
-    return sorted(entry.name for entry in Path(folder).iterdir())
-
-
-def listing(folder: str) -> list[str]:
+def listing(folder: Path) -> list[str]:
     """Return a line for each file and link in a folder: who may do what, its name, and what it says or which error."""
     lines = []
-    for path in sorted(Path(folder).iterdir()):
+    for path in sorted(folder.iterdir()):
         if path.is_symlink():
             lines.append(f"{path.name} -> {path.readlink()}")
         elif path.is_file():
@@ -59,42 +82,13 @@ def _said(path: Path) -> str:
         return errno.errorcode[error.errno or 0]
 
 
-def reread(config: str, bus: int, address: int, values: dict[str, int]) -> list[int]:
-    """Return the microwatts of the total before and after registers change, read through the same open files."""
-    from jetsel.config import parse
-    from jetsel.power.finding import find
-
-    found = find(parse(config).power)
-    (rail,) = found.total
-    before = rail.read_uw()
-    registers(bus, address, values)
-    after = rail.read_uw()
-    found.close()
-    return [before, after]
-
-
-DOES = (run, read, write, registers, names, listing, reread)
-ASKED: dict[str, Callable[..., Any]] = {function.__name__: function for function in DOES}
-
-
-def answer(line: bytes) -> dict[str, Any]:
-    """Do what one line asks for. An OSError goes back by its number; any other exception ends the machine."""
-    name, arguments = json.loads(line)
-    try:
-        return {"value": ASKED[name](*arguments)}
-    except OSError as error:
-        return {"errno": error.errno, "of": error.filename}
-
-
 def main() -> None:
-    """Serve until told to switch off. Where this ends early, the kernel panics; the console has what was said."""
+    """Tell the host what was seen, and switch off. Where this ends early the kernel panics; the console says why."""
+    (stub,) = (path for path in BUSES.glob("i2c-*") if (path / "name").read_text() == STUB)
+    bus = int(stub.name.removeprefix("i2c-"))
+    seen = {"ina3221": three_channels(bus), "ina238": one_channel(bus)}
     (port,) = Path("/dev").glob("vport*")
-    with port.open("r+b", buffering=0) as talk:
-        talk.write(b'{"value": "ready"}\n')
-        for line in iter(talk.readline, b""):
-            if json.loads(line)[0] == OFF:
-                break
-            talk.write(json.dumps(answer(line)).encode() + b"\n")
+    port.write_text(json.dumps(seen))
     Path("/proc/sysrq-trigger").write_text("o")
     ctypes.CDLL(None).pause()
 

@@ -27,16 +27,8 @@ def sense(root: Path, labels: Mapping[str, str]) -> Sensed:
     return Sensed(*opened((name, partial(_rail, name, chip)) for name, chip in found))
 
 
-def resolution_w(volts: float, amps: float, shunt_ohm: float) -> float:
-    """Return the step in watts when voltage and current each move by one bit, at so many volts and amperes."""
-    return volts * SHUNT_STEP_V / shunt_ohm + abs(amps) * BUS_STEP_V
-
-
 def _rail(name: str, chip: Chip) -> SupplyRail:
     shunt_uohm = sysfs.number(chip.folder / "shunt_resistor")
-
-    def step(volts: float, amps: float) -> float | None:
-        return resolution_w(volts, amps, shunt_uohm / 1e6) if shunt_uohm else None
-
     files = Files(chip.folder / "in1_input", chip.folder / "curr1_input", chip.folder / "power1_input", 1)
-    return SupplyRail(name, f"{chip.device}/{CHANNEL} in {chip.folder}", files, step)
+    amps_step = SHUNT_STEP_V / (shunt_uohm / 1e6) if shunt_uohm else None
+    return SupplyRail(name, f"{chip.device}/{CHANNEL} in {chip.folder}", files, BUS_STEP_V, amps_step)

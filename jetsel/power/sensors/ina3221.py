@@ -50,16 +50,10 @@ def sense(root: Path, labels: Mapping[str, str]) -> Sensed:
     return Sensed(rails, (*dropped, *nameless))
 
 
-def resolution_w(volts: float, amps: float, shunt_ohm: float) -> float:
-    """Return the step in watts when voltage and current each move by one bit, at so many volts and amperes."""
-    return volts * max(SHUNT_STEP_V / shunt_ohm, DRIVER_STEP_A) + abs(amps) * BUS_STEP_V
-
-
 def _rail(name: str, channel: _Channel) -> SupplyRail:
-    def step(volts: float, amps: float) -> float | None:
-        return resolution_w(volts, amps, channel.shunt_ohm) if channel.shunt_ohm else None
-
-    return SupplyRail(name, f"{channel.key} in {channel.files.volts.parent}", channel.files, step)
+    where = f"{channel.key} in {channel.files.volts.parent}"
+    amps_step = max(SHUNT_STEP_V / channel.shunt_ohm, DRIVER_STEP_A) if channel.shunt_ohm else None
+    return SupplyRail(name, where, channel.files, BUS_STEP_V, amps_step)
 
 
 def _channels(chip: Chip) -> Iterator[_Channel]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,12 +50,11 @@ class Files(NamedTuple):
 class SupplyRail:
     """One rail, its files open. Power comes from the file of power where there is one, else it is mV x mA = uW."""
 
-    def __init__(
-        self, name: str, where: str, files: Files, resolution_w: Callable[[float, float], float | None]
-    ) -> None:
+    def __init__(self, name: str, where: str, files: Files, volts_step: float, amps_step: float | None) -> None:
         """Open what is there and read it; raises RailError where no power can be read.
 
-        resolution_w: the step in watts at so many volts and amperes, those of the first reading.
+        volts_step, amps_step: what the chip can tell apart, None where it is not known. The step in watts is that of
+        both, each moved by one, at the voltage and the current of the first reading.
         """
         self.name = name
         self.where = where
@@ -71,8 +69,8 @@ class SupplyRail:
         except RailError:
             self.close()
             raise
-        if measured.volts is not None and measured.amps is not None:
-            self.resolution_w = resolution_w(measured.volts, measured.amps)
+        if measured.volts is not None and measured.amps is not None and amps_step is not None:
+            self.resolution_w = measured.volts * amps_step + abs(measured.amps) * volts_step
 
     def read_uw(self) -> int:
         """Return the power in microwatts; raises RailError. One system call, two where there is no file of power."""

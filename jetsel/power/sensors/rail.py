@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 
 class RailError(Exception):
     """A rail cannot be read now; the text is the reason, in words for people. Islands keep it to themselves."""
@@ -43,8 +45,8 @@ class Rail(Protocol):
         """Close its files."""
 
 
-class Dropped(NamedTuple):
-    """A rail, or what should have been one, that is not read, and why."""
+class Dropped(msgspec.Struct, frozen=True):
+    """A rail, or what should have been one, or the total, that is not read, and why."""
 
     name: str
     reason: str

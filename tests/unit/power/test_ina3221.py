@@ -97,8 +97,10 @@ def test_the_shunt_of_jetpack_4_is_in_the_device_tree() -> None:
     assert rail.resolution_w == pytest.approx(19.072 * 0.008 + 0.16 * 0.008)
 
 
-def test_above_40_milliohms_the_driver_s_whole_milliamperes_are_the_step() -> None:
-    assert ina3221.resolution_w(5.0, 0.0, shunt_ohm=0.1) == pytest.approx(0.005)
+def test_above_40_milliohms_the_driver_s_whole_milliamperes_are_the_step(tmp_path: Path) -> None:
+    hwmon(tmp_path, Channel("VDD_IN", 5000, 0, 100_000))
+    (rail,) = ina3221.sense(tmp_path, {}).rails
+    assert rail.resolution_w == pytest.approx(0.005)
 
 
 def test_without_a_known_shunt_there_is_no_resolution() -> None:

@@ -58,17 +58,12 @@ def test_a_board_without_power_modes_leaves_them_unknown(jtop: ModuleType, tmp_p
     assert found.jetpack == Fact("4.6.1")  # of its L4T
 
 
-@pytest.mark.parametrize(
-    ("fault", "said"), [("inactive", "not active"), ("denied", "No access"), ("mismatch", "Service 4.1.0")]
-)
-def test_a_service_that_cannot_be_used_is_a_reason_and_the_files_stand(
-    jtop: ModuleType, tmp_path: Path, fault: str, said: str
-) -> None:
-    jtop.service.fault = fault
+def test_a_service_that_cannot_be_used_is_a_reason_and_the_files_stand(jtop: ModuleType, tmp_path: Path) -> None:
+    jtop.service.fault = "inactive"
     with closing(Machine(tx2(tmp_path), jtop=True)) as machine:
         found = machine.facts(wait_s=WAIT_S)
     assert found.jtop.value is None
-    assert said in (found.jtop.reason or "")
+    assert "not active" in (found.jtop.reason or "")
     assert "\n" not in (found.jtop.reason or "")
     assert (found.power_mode, found.gpu_load) == (Fact("3 MAXP_CORE_ARM"), Known(0.95))
 
@@ -89,9 +84,7 @@ def test_it_is_not_imported_where_it_is_not_asked(monkeypatch: pytest.MonkeyPatc
     assert "jetsel.power.machine.service" not in sys.modules
 
 
-@pytest.mark.parametrize(
-    ("fault", "said"), [("lost", "Lost connection"), ("broken", "Connection reset"), ("silent", "stopped answering")]
-)
+@pytest.mark.parametrize(("fault", "said"), [("broken", "Connection reset"), ("silent", "stopped answering")])
 def test_a_service_that_goes_away_takes_its_facts_along_and_is_tried_again(
     jtop: ModuleType, fault: str, said: str
 ) -> None:
