@@ -26,7 +26,7 @@ _MAX_SEGMENTS = 5_000
 """Before a JPEG's picture: 10 MB of EXIF are 160, and a colour profile has 255 at most."""
 _EXIF, _SCAN, _FILLING = 0xFFE1, 0xFFDA, 0xFFFF
 _FRAMES = frozenset(range(0xFFC0, 0xFFD0)) - {0xFFC4, 0xFFC8, 0xFFCC}  # ITU-T T.81, table B.1: SOF0 to SOF15
-_SEQUENTIAL = (0xFFC0, 0xFFC1, 0xFFC9)  # of these: not progressive, not without loss
+_SEQUENTIAL = (0xFFC0, 0xFFC1)  # of these: neither progressive, nor without loss, nor of arithmetic coding
 _BMP_HEADER_BYTES = 300_000  # with the largest palette that Pillow reads
 _UNCOMPRESSED = (0, 3)  # BI_RGB, BI_BITFIELDS (Microsoft: BITMAPINFOHEADER)
 _ANIMATED = 0x02  # a flag of a WebP's first chunk, VP8X (RFC 9649, 2.7.1)
@@ -108,7 +108,7 @@ def _jpeg(data: memoryview) -> Header:
             at += 1
             continue
         end = at + 2 + length
-        if marker < 0xFF00 or length < 2 or end > len(data):
+        if marker < 0xFF00 or end > len(data):
             raise SyntaxError("a segment is damaged")
         if marker in _FRAMES:
             if frame is not None:
@@ -120,7 +120,8 @@ def _jpeg(data: memoryview) -> Header:
             if frame is None:
                 raise SyntaxError("no frame header")
             height, width, components = frame
-            is_streamed = frame_kind in _SEQUENTIAL and data[at + 4] == components
+            (in_scan,) = struct.unpack_from("B", data, at + 4)
+            is_streamed = frame_kind in _SEQUENTIAL and in_scan == components
             return Header(JPEG, width, height, orientation_of(exif), end, is_streamed)
         at = end
     raise SyntaxError(f"more than {_MAX_SEGMENTS} segments before its picture")

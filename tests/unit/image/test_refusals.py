@@ -103,6 +103,7 @@ DAMAGED = {
     "JPEG with two frame headers": FLAT.replace(SCAN, FLAT[FLAT.index(b"\xff\xc0") : FLAT.index(b"\xff\xda")] + SCAN),
     "JPEG with a frame header too short": b"\xff\xd8" + jpeg_segment(0xC0, b"\x08\0"),
     "JPEG without a scan": FLAT[: FLAT.index(b"\xff\xda")] + b"\xff\xd9",
+    "JPEG that ends with an empty scan header": FLAT[: FLAT.index(SCAN)] + b"\xff\xda\0\2",
     "JPEG that begins with a scan": b"\xff\xd8" + SCAN + b"\xff\xd9",
     "JPEG with bytes between two segments": FLAT.replace(SCAN, b"\0" + SCAN),
     "JPEG with a segment shorter than its own length": FLAT.replace(SCAN, b"\xff\xfe\0\1" + SCAN),
