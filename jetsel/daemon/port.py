@@ -25,6 +25,7 @@ from jetsel.events import event
 log = logging.getLogger("jetsel.daemon")
 
 MESSAGE_ROOM_BYTES = 131_072  # a message may be so much larger than an image may be: its JSON and its envelope
+COUNTED_BYTES = 65_536  # that a connection holds, more or less than was counted, before it is counted anew
 UNREAD_BYTES = 32_000_000  # of replies are kept for one peer that does not read
 _NEWS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 _LEFT = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
@@ -56,10 +57,10 @@ class Port:
         """Rouse one thread that waits in `receive`, or the next that would."""
         self._bell.ring()
 
-    def receive(self, timeout_s: float) -> list[Message]:
+    def receive(self, timeout_s: float) -> list[Message] | None:
         """Wait for one piece of news and return the messages that it brings: mostly one, or none.
 
-        It ends without one where `wake` was called, a peer came or left, or the time is over.
+        None where `wake` was called, a peer came, or the time is over.
         """
         for descriptor, events in self._epoll.poll(timeout_s, 1):  # another thread hears what else there is
             connection = self._connections.get(descriptor)
@@ -67,9 +68,9 @@ class Port:
                 return self._read(connection, events)
             if descriptor == self._bell.fd:
                 self._bell.heard()
-                return []
+                return None
         self._accept()
-        return []
+        return None
 
     def _read(self, connection: Connection, events: int) -> list[Message]:
         """Give one peer its turn; it is hung up on where it is gone, or breaks the protocol."""
@@ -86,7 +87,7 @@ class Port:
                 log.debug("%s was hung up on: %s", connection.sender.name, error, extra=told)
                 self._drop(connection)
                 return []
-        if connection.held_bytes != connection.counted_bytes:
+        if abs(connection.held_bytes - connection.counted_bytes) >= COUNTED_BYTES:
             self._count(connection)
         messages = []
         for frames in found:
@@ -154,7 +155,7 @@ class Port:
             except (OSError, MemoryError):
                 self._drop(connection)
                 return
-        if connection.held_bytes != connection.counted_bytes:
+        if abs(connection.held_bytes - connection.counted_bytes) >= COUNTED_BYTES:
             self._count(connection)
 
     def _count(self, connection: Connection) -> None:

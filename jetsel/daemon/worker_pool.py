@@ -82,12 +82,13 @@ class WorkerPool:
     def _take_in_news(self) -> None:
         """Wait for news of the socket, and take in what it brings."""
         messages = self._port.receive(self._heartbeat_s)
+        if messages is None:
+            self._pipeline.carry_waiting()
+            return
         for message in messages:
             job = self._pipeline.take_in(message)
             if job is not None:
                 self._jobs.append(job)
-        if not messages:
-            self._pipeline.carry_waiting()
 
     def _next(self, *, has_worked: bool) -> Job | None:
         """Return the next job for this thread; None where none waits, or as many compute as may."""

@@ -202,7 +202,7 @@ class Driver:
             run.ran.append(Ran(queue.model, because, round(prediction.confidence, 6), took_ms, len(runs), device_ms))
             run.waiting_ms += (begun_s - run.asked_s) * 1e3
             predictions.append(prediction)
-        if any(run.is_counted for run in runs):
+        if runs[0].is_counted:  # the daemon's own request is seldom in a batch
             queue.times_ms.append(took_ms / len(runs))
         return predictions
 
@@ -284,9 +284,8 @@ class Driver:
             queue = self.queues.get(model)
             if queue is None:
                 return ModelUnavailableError(f"{model} is unavailable: it is not loaded")
-            refusal = queue.refusal()
-            if refusal is not None:
-                return refusal
+            if queue.engine is None or queue.engine.unavailable is not None:
+                return queue.refusal()
         if run.deadline_s is not None:
             needed_ms = max(self.queues[model].percentile_ms(0.95) or 0.0 for model in asked.models)
             if self._now() + needed_ms / 1e3 > run.deadline_s:

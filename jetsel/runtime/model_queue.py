@@ -49,14 +49,11 @@ class ModelQueue:
             return "loading"
         return "ready" if self.reason is None else "unavailable"
 
-    def refusal(self) -> ModelUnavailableError | None:
-        """The error for who asks for a run now, None where one can be had."""
-        reason = self.reason
-        if reason is None:
-            return None
+    def refusal(self) -> ModelUnavailableError:
+        """The error for who asks for a run of a model that is away."""
         is_returning = self.engine is not None and self.engine.is_returning
         kind = EngineDiedError if is_returning else ModelUnavailableError
-        return kind(f"{self.model} is unavailable: {reason}")
+        return kind(f"{self.model} is unavailable: {self.reason}")
 
     def batch_limit(self, most: int) -> int:
         """How many runs may go out together, `most` where the engine has no limit of its own."""

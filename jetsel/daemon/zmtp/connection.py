@@ -81,7 +81,9 @@ class Connection:
     def _read_frames(self, found: list[list[memoryview]]) -> None:
         """Read once, take the frames that are whole, and keep the beginning of the next."""
         data = self.peer.recv(READ_BYTES)
-        self._note(len(data), READ_BYTES)
+        if not data:
+            raise ConnectionResetError
+        self.is_drained = len(data) < READ_BYTES and not self.has_left  # a short read drains the kernel (epoll(7))
         if self._data:
             data = self._data + data
         at = 0
@@ -116,17 +118,13 @@ class Connection:
     def _read_body(self, body: memoryview, found: list[list[memoryview]]) -> None:
         rest = body[self._filled :]
         count = self.peer.recv_into(rest)
-        self._note(count, len(rest))
+        if not count:
+            raise ConnectionResetError
+        self.is_drained = count < len(rest) and not self.has_left
         self._filled += count
         if self._filled == len(body):
             self._body, self._filled = None, 0
             self._take(self._flags, body, found)
-
-    def _note(self, count: int, asked: int) -> None:
-        """Raise ConnectionResetError at the end of what the peer sent; a short read drains the kernel (epoll(7))."""
-        if count == 0:
-            raise ConnectionResetError
-        self.is_drained = count < asked and not self.has_left
 
     def _greet(self, data: bytes) -> int:
         """Look at the peer's greeting; return how many bytes it has, 0 where it is not whole."""
@@ -161,8 +159,10 @@ class Connection:
 
     def send(self, frames: Sequence[bytes]) -> None:
         """Send one message behind what waits; what the kernel does not take now is kept. Raises OSError."""
-        last = len(frames) - 1
-        self.write(b"".join([framed(MORE if at < last else 0, frame) for at, frame in enumerate(frames)]))
+        data = framed(0, frames[-1])
+        for frame in reversed(frames[:-1]):
+            data = framed(MORE, frame) + data
+        self.write(data)
 
     def write(self, data: bytes) -> None:
         """Write bytes, as `send` does."""

@@ -24,7 +24,7 @@ def received(port: Port, count: int) -> list[Message]:
 
     def take() -> None:
         while len(found) < count:
-            found.extend(port.receive(LONG_S))
+            found.extend(port.receive(LONG_S) or [])
 
     taker = threading.Thread(target=take, daemon=True)
     taker.start()
@@ -40,7 +40,7 @@ def served(port: Port, answer: Callable[[Message], None], threads: int = 1) -> I
 
     def serve() -> None:
         while not stopping.is_set():
-            for message in port.receive(LONG_S):
+            for message in port.receive(LONG_S) or []:
                 answer(message)
         port.wake()  # the next
 

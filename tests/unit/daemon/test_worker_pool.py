@@ -44,9 +44,10 @@ class Socket:
     def wake(self) -> None:
         self.post_together()
 
-    def receive(self, timeout_s: float) -> list[Piece]:
+    def receive(self, timeout_s: float) -> list[Piece] | None:
         with self._arrival:
-            return self._inbox.popleft() if self._arrival.wait_for(lambda: self._inbox, timeout_s) else []
+            came = self._arrival.wait_for(lambda: self._inbox, timeout_s)
+            return self._inbox.popleft() or None if came else None
 
 
 class Carrier:
