@@ -22,8 +22,8 @@ class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One board of the table.
 
     name: as `[power] board` takes it. title and note: for people. compatible: words of the device tree's property of
-    that name, boards by their number (p3310 stands for p3310-1000 too). with_rails: rails that it has and its like
-    without them has not. total: the rails whose sum is its total. parts: of a rail that has others in it, their names.
+    that name, boards by their number (p3310 stands for p3310-1000 too). total: the rails whose sum is its total.
+    parts: of a rail that has others in it, their names.
     """
 
     name: str
@@ -31,7 +31,6 @@ class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compatible: list[str]
     total: list[str]
     note: str
-    with_rails: list[str] = []
     parts: dict[str, list[str]] = {}
 
 
@@ -43,15 +42,10 @@ def boards() -> dict[str, Board]:
     return {board.name: board for board in read}
 
 
-def recognise(root: Path, rails: Collection[str]) -> Board | None:
-    """Return the board that a root of sysfs is of, None where it is none of the table.
-
-    rails: the names that its sensors show, by which a module on its developer kit is told from the module alone.
-    """
+def recognise(root: Path) -> Board | None:
+    """Return the board that a root of sysfs is of, None where it is none of the table."""
     words = set(re.split(r"[\0,+\s]+", sysfs.text(root / "firmware/devicetree/base/compatible").lower()))
-    alike = [board for board in boards().values() if any(_names(key, words) for key in board.compatible)]
-    fitting = [board for board in alike if set(board.with_rails) <= set(rails)]
-    return max(fitting, key=lambda board: len(board.with_rails), default=None)
+    return next((board for board in boards().values() if any(_names(key, words) for key in board.compatible)), None)
 
 
 def no_such_board(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,17 +51,23 @@ def find(power: Settings) -> Found:
     Never raises: what a sensor or a file says or lacks, and what `check` would refuse, become reasons.
     """
     root = root_of(power.sysfs)
+    recorded_on = None
     try:
-        sensed, recorded_on = _sense(power, root)
+        if power.replay is None:
+            found = _sensors(power, root)
+        else:
+            played, recorded_on = trace.sense(Path(power.replay))
+            found = [played]
     except RailError as error:
         return Found(None, (), (), (), f"power.replay: {error}")
-    rails, dropped = _each_once(sensed)
+    sensed = _together(found)
+    rails, dropped = sensed.rails, sensed.dropped
     if power.replay is not None:
         board = boards().get(power.board or recorded_on or "")
     elif power.board is not None:
         board = boards().get(power.board)
     else:
-        board = recognise(root, {rail.name for rail in rails} | {each.name for each in dropped})
+        board = recognise(root)
     names, reason = choose(power, board, sensed, [rail.name for rail in rails], dropped)
     total = tuple(rail for rail in rails if rail.name in names)
     return Found(board, rails, total, dropped, reason)
@@ -90,24 +96,16 @@ def check(power: Settings) -> None:
             raise ConfigError(f"power.replay: {error}") from None
 
 
-def _sense(power: Settings, root: Path) -> tuple[Sensed, str | None]:
-    """What the configured sensors give, and the board that a trace was recorded on; raises RailError for a trace."""
-    if power.replay is not None:
-        return trace.sense(Path(power.replay))
-    return _together(_sensors(power, root)), None
-
-
 def _sensors(power: Settings, root: Path) -> list[Sensed]:
-    monitors = {"ina3221": ina3221.sense, "ina238": ina238.sense}
-    if power.sensor in monitors:
-        return [monitors[power.sensor](root, power.labels)]
-    if power.sensor == "rapl":
-        return [rapl.sense(root)]
-    if power.sensor == "nvml":
-        return [nvml.sense()]
-    if power.sensor == "none":
-        return []
-    found = [sense(root, power.labels) for sense in monitors.values()]
+    kinds: dict[str, Callable[[], Sensed]] = {
+        "ina3221": lambda: ina3221.sense(root, power.labels),
+        "ina238": lambda: ina238.sense(root, power.labels),
+        "rapl": lambda: rapl.sense(root),
+        "nvml": nvml.sense,
+    }
+    if power.sensor != "auto":
+        return [kinds[power.sensor]()] if power.sensor in kinds else []
+    found = [kinds["ina3221"](), kinds["ina238"]()]
     if any(sensed.rails or sensed.dropped for sensed in found):
         return found
     found = [rapl.sense(root)]
@@ -118,23 +116,17 @@ def _sensors(power: Settings, root: Path) -> list[Sensed]:
 
 
 def _together(found: Iterable[Sensed]) -> Sensed:
-    found = tuple(found)
-    return Sensed(
-        tuple(rail for sensed in found for rail in sensed.rails),
-        tuple(dropped for sensed in found for dropped in sensed.dropped),
-        tuple(name for sensed in found for name in sensed.total),
-        {whole: parts for sensed in found for whole, parts in sensed.parts.items()},
-    )
-
-
-def _each_once(sensed: Sensed) -> tuple[tuple[Rail, ...], tuple[Dropped, ...]]:
-    """The rails with each name once: one that is reached by a second path is closed and dropped."""
+    """The rails of every sensor, with each name once: one that has the name of another is closed and dropped."""
     kept: dict[str, Rail] = {}
-    again: list[Dropped] = []
-    for rail in sensed.rails:
-        first = kept.setdefault(rail.name, rail)
-        if first is not rail:
-            rail.close()
-            why = f"{rail.where} has the name of {first.where}, which is read; another rail is named in [power] labels"
-            again.append(Dropped(rail.name, why))
-    return tuple(kept.values()), (*sensed.dropped, *again)
+    whole = Sensed()
+    for sensed in found:
+        again = []
+        for rail in sensed.rails:
+            first = kept.setdefault(rail.name, rail)
+            if first is not rail:
+                rail.close()
+                why = f"{rail.where} has the name of {first.where}, which is read; name it by [power] labels"
+                again.append(Dropped(rail.name, why))
+        total, parts = whole.total + sensed.total, {**whole.parts, **sensed.parts}
+        whole = Sensed(tuple(kept.values()), (*whole.dropped, *sensed.dropped, *again), total, parts)
+    return whole
