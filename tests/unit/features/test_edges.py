@@ -32,12 +32,6 @@ def test_a_keypoint_stands_out_by_more_than_thirty_grey_levels(step, keypoints):
     assert extract(image, ("n_keypoints",)).tolist() == [keypoints]
 
 
-def test_no_keypoint_lies_within_three_pixels_of_the_border():
-    image = np.zeros((20, 20, 3), np.uint8)
-    image[2, 10] = image[10, 17] = 255
-    assert extract(image, ("n_keypoints",)).tolist() == [0]
-
-
 @pytest.mark.parametrize(
     ("rows", "bin_number"), [(4, 1), (8, 1), (9, 2), (33, 4), (64, 4), (65, 5), (256, 6), (257, 7)]
 )

@@ -10,8 +10,7 @@ import pytest
 
 from jetsel.errors import CalibrationError
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.coding import save
-from jetsel.policies.installed import Installed, before, current, history, install, rollback, shipped
+from jetsel.policies.installed import Installed, current, history, install, rollback
 
 
 @pytest.fixture
@@ -27,33 +26,6 @@ def put(calibration: Calibration, folder: Path, created: str) -> Installed:
 def used(folder: Path) -> tuple[int, str] | None:
     found = current(folder, "animals")
     return None if found is None else (found.number, found.usable().created)
-
-
-def test_what_is_installed_is_in_use_and_listed_with_its_report(calibration: Calibration, tmp_path: Path) -> None:
-    first = install(calibration, tmp_path, "animals", "<!doctype html><p>gains</p>")
-    assert first.report is not None
-    assert first.report.read_text() == "<!doctype html><p>gains</p>"
-    put(calibration, tmp_path, "June")
-    assert used(tmp_path) == (2, "June")
-    assert [(one.number, one.is_current, one.called, one.report) for one in history(tmp_path, "animals")] == [
-        (2, True, "number 2, of June", None),
-        (1, False, "number 1, of 2026-11-20", first.report),
-    ]
-
-
-def test_the_way_back_leads_to_the_one_before_and_then_to_what_was_shipped(
-    calibration: Calibration, tmp_path: Path
-) -> None:
-    for created in ("May", "June"):
-        put(calibration, tmp_path, created)
-    assert before(tmp_path, "animals") == 1
-    back = rollback(tmp_path, "animals")
-    assert back is not None
-    assert back.called == "number 1, of May"
-    assert rollback(tmp_path, "animals") is None
-    assert used(tmp_path) is None
-    with pytest.raises(CalibrationError, match="no calibration of the owner's is in use"):
-        rollback(tmp_path, "animals")
 
 
 def test_what_is_damaged_is_listed_with_its_reason_and_never_gone_back_to(
@@ -88,15 +60,3 @@ def test_a_calibration_of_another_family_is_refused(calibration: Calibration, tm
     with pytest.raises(CalibrationError, match="of family animals, not plants: calibrate plants"):
         install(calibration, tmp_path, "plants")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_came_with_the_models_has_the_same_shape(calibration: Calibration, tmp_path: Path) -> None:
-    assert shipped(tmp_path / "calibration") is None
-    save(calibration, tmp_path / "calibration")
-    found = shipped(tmp_path / "calibration")
-    assert found is not None
-    assert (found.number, found.called) == (0, "shipped with the models, of 2026-11-20")
-    (tmp_path / "calibration" / "manifest.json").write_bytes(b"{}")
-    found = shipped(tmp_path / "calibration")
-    assert found is not None
-    assert "not a calibration's manifest" in str(found.reason)

@@ -13,46 +13,13 @@ from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import replay
 from jetsel.policies.cascade import AveragedCascade, Cascade, rungs_of
 from jetsel.premodel.cascades import PRICES, QUANTILES, Fitted, Voices, fit_cascades, judge
-from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, of_two_classes
+from tests.unit.calibrate.recorded import COSTS_MS, drawn
 
 EVEN = dict.fromkeys(COSTS_MS, 1.0)
 
 
-def of_four() -> Recording:
-    """Model s says class 0 of all, surest of the first; m says 1 of the first two and 0 of the others."""
-    sure = [margin(0.9), margin(0.6), margin(0.55), margin(0.7)]
-    return of_two_classes(sure, [-1.0, -1.0, 1.0, 1.0], classes=[0, 1, 0, 1])
-
-
 def voices(recording: Recording, *, averaged: bool = False) -> Voices:
     return recording.table("top1", EVEN).voices(averaged=averaged)
-
-
-@pytest.mark.parametrize(
-    ("rungs", "thresholds", "right", "costs"),
-    [
-        ((0,), (0.0,), [1, 0, 1, 0], [1, 1, 1, 1]),
-        ((1,), (0.0,), [0, 1, 1, 0], [3, 3, 3, 3]),
-        ((0, 1), (0.65, 0.0), [1, 1, 1, 0], [1, 4, 4, 1]),
-        ((0, 1), (1.0, 0.0), [0, 1, 1, 0], [4, 4, 4, 4]),
-        ((0, 1), (0.0, 0.0), [1, 0, 1, 0], [1, 1, 1, 1]),
-    ],
-)
-def test_a_cascade_judged_by_hand(
-    rungs: tuple[int, ...], thresholds: tuple[float, ...], right: list[int], costs: list[float]
-) -> None:
-    correct, ran = judge(Fitted(rungs, thresholds), voices(of_four()))
-    assert correct.tolist() == [bool(r) for r in right]
-    assert (ran @ [1.0, 3.0]).tolist() == costs
-
-
-def test_averaged_voices_by_hand() -> None:
-    # Margins of 1 and -3: the mean is -1, which says class 1 with a confidence of e / (1 + e).
-    heard = voices(of_two_classes([1.0], [-3.0], classes=[1]), averaged=True)
-    confidence, right = heard.of((0, 1))
-    assert confidence == pytest.approx([np.e / (1 + np.e)])
-    assert right.tolist() == [True]
-    assert heard.of((0,))[1].tolist() == [False]
 
 
 @pytest.mark.parametrize("averaged", [False, True])

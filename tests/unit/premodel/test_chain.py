@@ -31,16 +31,6 @@ def test_the_first_link_with_a_majority_is_chosen() -> None:
     assert chain.choose(at(2)) == Choice("middle", 2 / 3, (1, 2, 2))  # points 2, 1, 3: large has a majority as well
 
 
-def test_a_later_link_and_none() -> None:
-    chain = line([[1, 0, 0], [1, 0, 0], [0, 1, 1], [0, 1, 1], [0, 0, 0], [0, 0, 1], [0, 0, 0]], k=3)
-    assert chain.choose(at(4)) == Choice("large", 2 / 3, (0, 1, 2))  # points 4, 3, 5: one of three votes for middle
-    assert chain.choose(at(6)) == Choice(None, 1.0, (0, 0, 1))  # points 6, 5, 4
-
-
-def test_half_of_an_even_k_is_no_majority() -> None:
-    assert line([[1, 0, 0], [0, 0, 0]], k=2).choose(at(0)) == Choice(None, 0.5, (1, 0, 0))
-
-
 @pytest.mark.parametrize(
     ("costs", "optimum"),
     [
