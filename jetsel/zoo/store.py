@@ -99,7 +99,8 @@ def scan(directories: Iterable[Path]) -> Zoo:
     name twice in a family, one family name for two sets of labels, or two for one) the one read first stands: list the
     folders that you trust first.
     """
-    claims = _Claims()
+    labels: dict[str, Labels] = {}
+    models: dict[str, list[Model]] = {}
     broken: list[Broken] = []
     for directory in directories:
         try:
@@ -108,9 +109,13 @@ def scan(directories: Iterable[Path]) -> Zoo:
             reason = f"it cannot be read: {error.strerror}; make the folder, or take it out of models.paths"
             broken.append(Broken(directory, reason))
             continue
-        refused = (claims.refusal(path) for path in paths)
-        broken.extend(found for found in refused if found is not None)
-    return Zoo(claims.families(), tuple(broken))
+        for path in paths:
+            try:
+                _take_in(path, labels, models)
+            except ManifestError as error:  # noqa: PERF203  # what is wrong with one hides no other
+                broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
+    families = {name: Family(name, labels[name], tuple(sorted(models[name], key=_cost))) for name in models}
+    return Zoo(families, tuple(broken))
 
 
 def verify(model: Model) -> bytes:
@@ -131,58 +136,38 @@ def verify(model: Model) -> bytes:
     return content
 
 
-class _Claims:
-    """The models read so far, and which manifest was first to claim each family name and each set of labels."""
+def _take_in(path: Path, labels: dict[str, Labels], models: dict[str, list[Model]]) -> None:
+    """Add the model of one manifest to those of its family, the first of which brought the labels.
 
-    def __init__(self) -> None:
-        self._labels: dict[str, tuple[Labels, Path]] = {}  # by family
-        self._family: dict[str, str] = {}  # by the labels' sha256
-        self._models: dict[str, dict[str, Model]] = {}  # by family and name
-
-    def refusal(self, path: Path) -> Broken | None:
-        """Read one manifest and take its model in, or change nothing and say why not."""
-        try:
-            self._add(path)
-        except ManifestError as error:
-            return Broken(path, str(error).removeprefix(f"{path}: "))
-        return None
-
-    def _add(self, path: Path) -> None:
-        _refuse_a_way_out(path, "manifest", path.name)
-        manifest = read_manifest(path)
-        labels = Labels.read(_beside(path, "labels", manifest.labels))
-        model = Model(manifest, path)
-        _beside(path, "file", manifest.file)
-        self._check(path, manifest, labels)
-        self._labels.setdefault(manifest.family, (labels, path))
-        self._family.setdefault(labels.sha256, manifest.family)
-        self._models.setdefault(manifest.family, {})[manifest.name] = model
-
-    def _check(self, path: Path, manifest: Manifest, labels: Labels) -> None:
-        family = manifest.family
-        if family in self._labels and self._labels[family][0].sha256 != labels.sha256:
+    Raises ManifestError, and then nothing was added.
+    """
+    _refuse_a_way_out(path, "manifest", path.name)
+    manifest = read_manifest(path)
+    theirs = Labels.read(_beside(path, "labels", manifest.labels))
+    _beside(path, "file", manifest.file)
+    family, others = manifest.family, models.get(manifest.family, [])
+    if others and labels[family].sha256 != theirs.sha256:
+        raise ManifestError(
+            f"{path}: family: {family!r} has other labels in {others[0].manifest_path}; models of one family share "
+            "their labels file, byte for byte: give this one another family name, or the same labels"
+        )
+    known = next((name for name, found in labels.items() if found.sha256 == theirs.sha256), family)
+    if known != family:
+        raise ManifestError(
+            f"{path}: family: the same labels are called {known!r} in {models[known][0].manifest_path}; models of the "
+            f"same labels are one family: write {known!r} here"
+        )
+    for other in others:
+        if other.manifest.name == manifest.name:
             raise ManifestError(
-                f"{path}: family: {family!r} has other labels in {self._labels[family][1]}; models of one family share "
-                "their labels file, byte for byte: give this one another family name, or the same labels"
+                f"{path}: name: family {family!r} has {manifest.name!r} in {other.manifest_path}; choose another name"
             )
-        known = self._family.get(labels.sha256, family)
-        if known != family:
-            raise ManifestError(
-                f"{path}: family: the same labels are called {known!r} in {self._labels[known][1]}; models of the same "
-                f"labels are one family: write {known!r} here"
-            )
-        if manifest.name in self._models.get(family, {}):
-            first = self._models[family][manifest.name].manifest_path
-            raise ManifestError(
-                f"{path}: name: family {family!r} has {manifest.name!r} in {first}; choose another name"
-            )
+    labels.setdefault(family, theirs)
+    models.setdefault(family, []).append(Model(manifest, path))
 
-    def families(self) -> dict[str, Family]:
-        found = {}
-        for name, models in self._models.items():
-            ordered = sorted(models.values(), key=lambda m: (m.manifest.cost_ms, m.manifest.name))
-            found[name] = Family(name, self._labels[name][0], tuple(ordered))
-        return found
+
+def _cost(model: Model) -> tuple[float, str]:
+    return model.manifest.cost_ms, model.manifest.name
 
 
 def _beside(manifest: Path, key: str, name: str) -> Path:
