@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 from jetsel.engines.backends import BACKENDS, Backends
-from jetsel.engines.base import Backend, Engine, EngineFailedError, Output, Place, warm_up
-from jetsel.engines.report import HostReport
+from jetsel.engines.base import Backend, Engine, EngineFailedError, HostReport, Output, Place, warm_up
 
 # From 1.31 on ONNX Runtime reports to its maker over the network, unless this stands before it is imported.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from jetsel.engines.base import Backend, Engine
-from jetsel.engines.report import HostReport
+from jetsel.engines.base import Backend, Engine, HostReport
 from jetsel.errors import ConfigError
 from jetsel.host_settings import HostSettings
 from jetsel.weights import Weights

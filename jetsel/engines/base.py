@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.engines.report import HostReport
 from jetsel.errors import JetselError
 from jetsel.weights import Weights
 
@@ -81,6 +81,26 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Free what the model holds; it is not used after."""
+
+
+HostState = Literal["idle", "starting", "running", "restarting", "failed"]
+
+
+@dataclass(frozen=True)
+class HostReport:
+    """One engine host at a glance.
+
+    state: idle before any model asks for it; failed where its first start did, and the next model tries again.
+    reason: why it does not run, None where it does. restarts: how often one was running again after one that had ended.
+    last_end: how that was, None where none has.
+    """
+
+    state: HostState
+    reason: str | None
+    pid: int | None
+    restarts: int
+    last_end: str | None
+    last_end_ago_s: float | None
 
 
 class Backend(Protocol):

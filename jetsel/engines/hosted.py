@@ -6,28 +6,26 @@ import contextlib
 import functools
 import itertools
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.engines.base import EngineFailedError, Output, Place
+from jetsel.engines.base import EngineFailedError, HostReport, Output, Place
 from jetsel.engines.building import plans
 from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.process import HostProcess, Start
 from jetsel.engines.hosting.rules import RULES, Rules
 from jetsel.engines.hosting.running import Loaded
 from jetsel.engines.hosting.supervisor import AnotherHostError, Supervisor
-from jetsel.engines.report import HostReport
 from jetsel.errors import EngineDiedError, JetselError
 from jetsel.host_settings import HostSettings
 from jetsel.weights import Weights
 
 RUN_LIMIT_S = 2.0
-RUN_LIMIT_TIMES = 20  # of the 99th percentile: power modes and throttling make runs two to four times as long
-RECENT = 256  # runs from which that is told
+RUN_LIMIT_TIMES = 20  # of the usual time: power modes and throttling make runs two to four times as long
+RECENT = 32  # runs, about, whose average the usual time is
 UNLOAD_S = 10.0
 
 
@@ -111,11 +109,9 @@ class HostedEngine:
         self._home: tuple[HostProcess, Loaded] | None = None
         self._refused: str | None = None
         self._closed = False
-        self._times_s: deque[float] = deque(maxlen=RECENT)
-        self._runs = 0
-        self._limit_s = RUN_LIMIT_S
+        self._usual_s: float | None = None  # what a run takes
 
-    # What the supervisor calls; see residents.Resident.
+    # What the supervisor calls; see supervisor.Resident.
 
     def request(self) -> dict[str, Any]:
         """Return what the host is asked to load, as it stands now; see docs/engine-host.md."""
@@ -125,8 +121,8 @@ class HostedEngine:
     def loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
         """Take note that this host has loaded it."""
         self.max_batch, self.cost_bytes = reply["max_batch"], reply["cost_bytes"]
-        if not self._times_s:
-            self._took(reply["run_ms"] / 1e3)
+        if self._usual_s is None:
+            self._usual_s = reply["run_ms"] / 1e3
         self._home = process, Loaded.by(self._key, self._weights, reply)
 
     def unload(self) -> None:
@@ -176,12 +172,14 @@ class HostedEngine:
         if home is None or reason is not None:
             raise (EngineDiedError if self.is_returning else EngineFailedError)(f"{self.name}: {reason}")
         process, loaded = home
+        usual_s = self._usual_s or 0.0
+        limit_s = max(RUN_LIMIT_S, RUN_LIMIT_TIMES * usual_s)
 
         def ask(request: Mapping[str, Any]) -> dict[str, Any]:
-            return self._supervisor.ask(process, "infer", request, self._limit_s, f"running {self.name}")
+            return self._supervisor.ask(process, "infer", request, limit_s, f"running {self.name}")
 
         output, run_s = loaded.run(process.memory, ask, *parts)
-        self._took(run_s)  # without the time that it waited for others
+        self._usual_s = usual_s + (run_s - usual_s) / RECENT
         return output
 
     def close(self) -> None:
@@ -196,12 +194,3 @@ class HostedEngine:
     @property
     def _process(self) -> HostProcess | None:
         return None if self._home is None else self._home[0]
-
-    def _took(self, run_s: float) -> None:
-        """Count a run's time in, and now and then read from the recent ones how long a run may take."""
-        self._times_s.append(run_s)
-        if self._runs % (RECENT // 8) == 0:
-            recent = sorted(self._times_s)
-            p99_s = recent[min(int(0.99 * len(recent)), len(recent) - 1)]
-            self._limit_s = max(RUN_LIMIT_S, RUN_LIMIT_TIMES * p99_s)
-        self._runs += 1

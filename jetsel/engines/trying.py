@@ -1,4 +1,7 @@
-"""Run a model that is about to be added, or is verified: whether it answers as a classifier does, and how fast."""
+"""Run a model that is about to be added, or is verified: whether it answers as a classifier does, and how fast.
+
+Wherever it will be served, ONNX Runtime runs it here.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,10 @@ import time
 
 import numpy as np
 
-from jetsel.engines.backends import Backends
-from jetsel.engines.base import Engine, EngineFailedError, warm_up
+from jetsel.engines.base import EngineFailedError, warm_up
+from jetsel.engines.onnx import OnnxEngine
 from jetsel.weights import Tried, Weights
 
-BACKEND = "onnxruntime"  # wherever the model will be served, this one runs it
 RUNS, AT_MOST_S = 20, 2.0
 
 
@@ -20,17 +22,9 @@ def tried(weights: Weights, threads: int, before_softmax: str | None = None) -> 
 
     before_softmax: the tensor that may be served instead where the answers are probabilities.
     """
-    backends = Backends()
-    try:
-        engine = backends.open(BACKEND, weights, concurrency=1, threads=threads)
-        try:
-            warm_up(engine, weights)
-            width = _embedding_width(engine, weights, before_softmax)
-            return Tried(width, _median_ms(engine, weights))
-        finally:
-            engine.close()
-    finally:
-        backends.close()
+    engine = OnnxEngine(weights.name, weights.path, concurrency=1, threads=threads)
+    warm_up(engine, weights)
+    return Tried(_embedding_width(engine, weights, before_softmax), _median_ms(engine, weights))
 
 
 def largest_difference(weights: Weights, threads: int, batch: np.ndarray, logits: np.ndarray) -> float:
@@ -38,17 +32,11 @@ def largest_difference(weights: Weights, threads: int, batch: np.ndarray, logits
 
     batch: (n, 3, height, width) float32; logits: (n, classes) float32. Raises EngineFailedError.
     """
-    backends = Backends()
-    try:
-        engine = backends.open(BACKEND, weights, concurrency=1, threads=threads)
-        found = engine.infer(batch).logits
-        engine.close()
-    finally:
-        backends.close()
+    found = OnnxEngine(weights.name, weights.path, concurrency=1, threads=threads).infer(batch).logits
     return float(np.abs(found - logits).max() / np.abs(logits).max())
 
 
-def _embedding_width(engine: Engine, weights: Weights, before_softmax: str | None) -> int | None:
+def _embedding_width(engine: OnnxEngine, weights: Weights, before_softmax: str | None) -> int | None:
     """Return the numbers of the embedding, None where there is none; what it answers to noise must be logits."""
     noise = np.random.default_rng(0).standard_normal((1, 3, weights.height_px, weights.width_px), dtype=np.float32)
     output = engine.infer(noise)
@@ -69,7 +57,7 @@ def _embedding_width(engine: Engine, weights: Weights, before_softmax: str | Non
     return int(output.embedding.shape[1])
 
 
-def _median_ms(engine: Engine, weights: Weights) -> float:
+def _median_ms(engine: OnnxEngine, weights: Weights) -> float:
     photograph = np.zeros((1, 3, weights.height_px, weights.width_px), np.float32)
     taken: list[float] = []
     give_up = time.perf_counter() + AT_MOST_S

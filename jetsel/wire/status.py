@@ -57,7 +57,7 @@ class QueueStatus(Struct, frozen=True):
 
 
 class HostStatus(Struct, frozen=True):
-    """One engine host: `state` is idle, running, restarting, failed or given-up; `reason` says why it does not run.
+    """One engine host: `state` is idle, running, restarting or failed; `reason` says why it does not run.
 
     `last_end` says how the last one ended, `last_end_ago_s` when; null where none has.
     """

@@ -29,7 +29,7 @@ class Bench:
         self.folder = folder
         self.process = HostProcess(Start(str(interpreter), backend, hello_s=LIMIT_S))
         self.region = self.process.memory.take(SIZE_BYTES)
-        self.told: list[tuple[str, float | None]] = []
+        self.told: list[str] = []
         self.ends = "exit status 0"  # how it has to end
 
     def set_board(self, board: Mapping[str, Any]) -> None:
@@ -55,9 +55,7 @@ class Bench:
         }
         self.told.clear()
         feed = None if photographs is None else CalibrationFeed(Photographs(photographs), self.process.memory)
-        return self.process.exchange(
-            "build", {**request, **changes}, LIMIT_S, lambda stage, share: self.told.append((stage, share)), feed
-        )
+        return self.process.exchange("build", {**request, **changes}, LIMIT_S, self.told.append, feed)
 
     def load(self, key: int = 1, *, name: str = "m", **changes: Any) -> dict[str, Any]:
         """Ask for NAME.plan to be loaded, made for this very place."""

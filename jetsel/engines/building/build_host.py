@@ -55,7 +55,7 @@ class BuildHost:
         """Ask the host one thing and return its reply, whether it says ok or not."""
         name = self._weights.name
         try:
-            return self._process.exchange(kind, request, self._limits.silence_s, self._tell, feed, self._stopped)
+            return self._process.exchange(kind, request, self._limits.silence_s, self._progress, feed, self._stopped)
         except LinkTimeoutError as error:
             raise EngineFailedError(
                 f"{name}: its build gave no sign of life for {self._limits.silence_s:g} s and was killed ({error}): "
@@ -72,12 +72,11 @@ class BuildHost:
 
     def load(self, request: Mapping[str, Any]) -> tuple[Loaded, dict[str, Any]]:
         """Load the model; return it and the host's reply."""
-        reply = self.must("load", {"model": MODEL, **request})
+        reply = good(self._weights, self.ask("load", {"model": MODEL, **request}))
         return Loaded.by(MODEL, self._weights, reply), reply
 
-    def must(self, kind: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Ask, and return a reply that says ok."""
-        return good(self._weights, self.ask(kind, request))
+    def _progress(self, stage: str) -> None:
+        self._tell(stage, None)
 
     def _stopped(self) -> str | None:
         if self._stop.is_set():

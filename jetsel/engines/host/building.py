@@ -144,10 +144,7 @@ class EngineBuild:
 
     def _build(self, network: Any) -> bytes:
         """Return the plan; a build that fails without cuDNN and cuBLAS is tried again with them."""
-        if hasattr(self._config, "progress_monitor"):
-            self._kept = self._config.progress_monitor = self._monitor.tensorrt_monitor(self._trt)
-        else:
-            self._log.listen = lambda line: self._monitor.tell("building: " + line, None)
+        self._log.listen = lambda line: self._monitor.tell("building: " + line)
         everything = self._exclude_libraries() if self._request["lean_tactics"] else None
         try:
             plan = self._builder.build_serialized_network(network, self._config)

@@ -11,8 +11,7 @@ from typing import Any, Callable, Dict, Optional
 MAX_TEXT = 2000  # characters of a reason: enough for every line that a person reads
 HEADER = struct.Struct("!I")
 
-Progress = Callable[[str, Optional[float]], None]
-"""Takes the stage, and how much of it is done from 0 to 1, None where that is not known."""
+Progress = Callable[[str], None]  # takes the stage
 
 
 class Refusal(Exception):

@@ -1,4 +1,4 @@
-"""What TensorRT calls back during a build: progress, and batches of photographs for an INT8 calibration."""
+"""What TensorRT calls back during a build: its log, and an INT8 calibration that wants photographs."""
 
 import threading
 import time
@@ -21,16 +21,14 @@ class BuildMonitor:
         self._progress = progress
         self._thread = threading.get_ident()
         self._next = 0.0
-        self._outermost = ("", 1)  # the phase that the others are steps of, and how many steps it has
         self.failure: Optional[BaseException] = None
 
-    def tell(self, stage: str, share: Optional[float]) -> bool:
-        """Pass on a stage; return whether the build should go on."""
+    def tell(self, stage: str) -> None:
+        """Pass on a stage."""
         now = time.monotonic()
         if self.failure is None and now >= self._next and threading.get_ident() == self._thread:
             self._next = now + INTERVAL_S
-            self.guard(lambda: self._progress(stage[:100], share))
-        return self.failure is None
+            self.guard(lambda: self._progress(stage[:100]))
 
     def guard(self, call: Callable[[], Any]) -> Any:
         """Return what the call does; keep what it raises, and return None then."""
@@ -39,32 +37,6 @@ class BuildMonitor:
         except Exception as error:  # whatever it is, it may not pass through TensorRT
             self.failure = error
             return None
-
-    def begin(self, phase: str, parent: Optional[str], steps: int) -> None:
-        """Take note that a phase of the build begins; parent: the phase that it is a step of, or None."""
-        if parent is None:
-            self._outermost = (phase, max(steps, 1))
-
-    def step(self, phase: str, step: int) -> bool:
-        """Take note of a step, counted from 0; return whether the build should go on."""
-        outermost, steps = self._outermost
-        return self.tell("building: " + phase, min((step + 1) / steps, 1.0) if phase == outermost else None)
-
-    def tensorrt_monitor(self, trt: Any) -> Any:
-        """Return the monitor that TensorRT 10 and later reports to."""
-        begin, step = self.begin, self.step
-
-        class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
-            def phase_start(self, phase_name: str, parent_phase: Optional[str], num_steps: int) -> None:
-                begin(phase_name, parent_phase, num_steps)
-
-            def step_complete(self, phase_name: str, step_number: int) -> bool:
-                return step(phase_name, step_number)
-
-            def phase_finish(self, phase_name: str) -> None:
-                pass
-
-        return Monitor()
 
 
 class Calibration:
@@ -83,7 +55,7 @@ class Calibration:
         if batch is None:
             return None
         self._gpu.cuda.memcpy_htod(self._memory, batch)
-        self._monitor.tell("calibrating", None)
+        self._monitor.tell("calibrating")
         return [int(self._memory)]
 
     def calibrator(self, trt: Any) -> Any:

@@ -19,7 +19,7 @@ from .backend import Model, Runtime
 from .memory import Shared
 from .messages import Channel, DaemonGone, Poisoned, Refusal, one_line, say
 
-PROTOCOL = 2
+PROTOCOL = 3
 PR_SET_PDEATHSIG = 1  # prctl(2)
 RUNTIMES = {"onnxruntime": "onnx_runtime:OnnxRuntime", "tensorrt": "tensorrt_runtime:TensorRTRuntime"}
 NEEDED = {"onnxruntime": ("numpy", "onnxruntime"), "tensorrt": ("numpy", "tensorrt", "pycuda.driver")}
@@ -81,8 +81,8 @@ class Host:
         self._channel.send(reply)
         return status
 
-    def _progress(self, stage: str, share: Optional[float]) -> None:
-        self._channel.send({"id": self._request_id, "progress": {"stage": one_line(stage), "share": share}})
+    def _progress(self, stage: str) -> None:
+        self._channel.send({"id": self._request_id, "progress": one_line(stage)})
 
     def _hello(self, request: Dict[str, Any]) -> Dict[str, Any]:
         _check_modules(self._backend)
@@ -101,11 +101,11 @@ class Host:
         content = _read_file(request["path"], request["sha256"])
         self._check_reserve(max(len(content), int(request.get("expected_bytes") or 0)), "before it was loaded")
         before = self._runtime.held_bytes()
-        self._progress("loading", None)
+        self._progress("loading")
         model: Model = self._runtime.open(request, content)
         del content
         try:
-            self._progress("warming up", None)
+            self._progress("warming up")
             found = self._warm_up(model, request)
             after = self._runtime.held_bytes()
             self._check_reserve(0, "once it was loaded")

@@ -114,7 +114,7 @@ class TensorRTRuntime(Runtime):
     def build(self, request: Dict[str, Any], progress: Progress, next_batch: NextBatch) -> Dict[str, Any]:
         """See Runtime.build."""
         monitor = BuildMonitor(progress)
-        monitor.tell("reading the network", None)
+        monitor.tell("reading the network")
         cuda = self._gpu.cuda
         try:
             with warnings.catch_warnings():

@@ -17,7 +17,7 @@ MAX_MESSAGE_BYTES = 65_536
 HEADER = struct.Struct("!I")
 LOOK_S = 0.2  # how often `stopped` is asked
 
-Progress = Callable[[str, float | None], None]
+Progress = Callable[[str], None]
 Feed = Callable[[int], Mapping[str, Any]]
 Stopped = Callable[[], str | None]
 
@@ -36,7 +36,6 @@ class Link:
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
         self._number = 0
-        self._limit_s = 0.0
         self._unread = b""
 
     @property
@@ -70,7 +69,7 @@ class Link:
                 return reply
             if "progress" in reply:
                 if progress is not None:
-                    progress(reply["progress"]["stage"], reply["progress"]["share"])
+                    progress(reply["progress"])
             elif "need" in reply and feed is not None:
                 self._send({"id": number, **feed(reply["count"])}, limit_s)
             else:
@@ -83,9 +82,9 @@ class Link:
     def _send(self, message: Mapping[str, Any], limit_s: float) -> None:
         body = msgspec.json.encode(message)
         try:
-            self._limit(limit_s)
+            self._socket.settimeout(limit_s)
             self._socket.sendall(HEADER.pack(len(body)) + body)
-        except BlockingIOError:
+        except TimeoutError:
             raise LinkTimeoutError("it takes no messages any more") from None
         except OSError as error:
             raise LinkBrokenError(f"its socket broke: {error.strerror}") from None
@@ -108,9 +107,9 @@ class Link:
             if stopped is not None and (why := stopped()) is not None:
                 raise LinkBrokenError(why)
             try:
-                self._limit(left_s if stopped is None else min(left_s, LOOK_S))
+                self._socket.settimeout(left_s if stopped is None else min(left_s, LOOK_S))
                 part = self._socket.recv(MAX_MESSAGE_BYTES)  # a whole message, mostly, at once
-            except BlockingIOError:
+            except TimeoutError:
                 continue
             except OSError as error:
                 raise LinkBrokenError(f"its socket broke: {error.strerror}") from None
@@ -119,14 +118,3 @@ class Link:
             self._unread += part
         content, self._unread = self._unread[:length], self._unread[length:]
         return content
-
-    def _limit(self, limit_s: float) -> None:
-        """Have the kernel end a wait (socket(7), SO_RCVTIMEO): Python's own timeout would poll before every call.
-
-        A limit that is the same to a twentieth is left as it is: most requests have one and the same.
-        """
-        if not 0.95 <= self._limit_s / limit_s <= 1.05:
-            self._limit_s = max(limit_s, 1e-3)  # 0 would mean to wait for ever
-            value = struct.pack("ll", int(self._limit_s), int(self._limit_s % 1 * 1e6))
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, value)
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)

@@ -16,7 +16,7 @@ from jetsel.engines.hosting.link import Feed, Link, LinkBrokenError, Progress, S
 from jetsel.engines.hosting.memory import Memory
 
 HOST = Path(__file__).parents[1] / "host"
-PROTOCOL = 2
+PROTOCOL = 3
 LEAVE_S = 5.0
 
 

@@ -1,4 +1,4 @@
-"""When an engine host is asked whether it lives, and when one that ended is started again or given up."""
+"""When an engine host is asked whether it lives, and when one that ended is started again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ class Rules:
     first_pause_s: float = 0.1  # before the second start within the window; it doubles with every further one
     longest_pause_s: float = 30.0
     same_failure_s: float = 2.0  # that a failed first start is not tried again: the next model asks at once
-    most_deaths: int = 15  # within the window; one more and it is given up
     window_s: float = 300.0
     load_limit_s: float = 120.0  # without a report of progress
     most_strikes: int = 2  # deaths while loading one model: it is left out from then on
@@ -31,25 +30,14 @@ class Deaths:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._times_s: deque[float] = deque()
+        self.pause_s = 0.0  # before the next start
 
-    def __len__(self) -> int:
-        return len(self._times_s)
-
-    def count(self, now_s: float) -> bool:
-        """Count one more; return whether that is one too many."""
+    def count(self, now_s: float) -> None:
+        """Count one more: no pause follows the first, then one that is twice as long each time."""
         self._times_s.append(now_s)
         while now_s - self._times_s[0] > self._rules.window_s:
             self._times_s.popleft()
-        return len(self._times_s) > self._rules.most_deaths
-
-    def forget(self) -> None:
-        """Begin to count anew: somebody asked for a host."""
-        self._times_s.clear()
-
-    @property
-    def pause_s(self) -> float:
-        """How long to wait before the next start: not at all after the first, then twice as long each time."""
         earlier = len(self._times_s) - 1
-        return (
-            0.0 if earlier < 1 else min(self._rules.first_pause_s * 2.0 ** (earlier - 1), self._rules.longest_pause_s)
+        self.pause_s = (
+            min(self._rules.first_pause_s * 2.0 ** (earlier - 1), self._rules.longest_pause_s) if earlier else 0.0
         )

@@ -11,15 +11,13 @@ import select
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from jetsel.bell import Bell
-from jetsel.engines.base import EngineFailedError
+from jetsel.engines.base import EngineFailedError, HostReport, HostState
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Stopped
 from jetsel.engines.hosting.process import LEAVE_S, HostProcess, Start
-from jetsel.engines.hosting.residents import Resident
 from jetsel.engines.hosting.rules import RULES, Deaths, Rules
-from jetsel.engines.report import HostReport, HostState
 from jetsel.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.events import event
 
@@ -30,6 +28,24 @@ CLOSE_S = 4 * LEAVE_S  # a ping that is under way, the question to leave, its en
 
 class AnotherHostError(EngineDiedError):
     """The host that was meant is gone: nothing was asked of the one that has followed it."""
+
+
+class Resident(Protocol):
+    """A model that is to be loaded in every host that starts."""
+
+    name: str
+
+    def request(self) -> Mapping[str, Any]:
+        """Return what `load` is asked with."""
+
+    def loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
+        """Take note that this host has loaded it."""
+
+    def unload(self) -> None:
+        """Have the host unload it."""
+
+    def refused(self, reason: str) -> None:
+        """Take note that it is not loaded any more, for good."""
 
 
 class Supervisor:
@@ -45,7 +61,7 @@ class Supervisor:
         self._state: HostState = "idle"
         self.process: HostProcess | None = None  # the host that runs
         self.down: str | None = "the engine host is not started yet"  # why none runs
-        self._failure: tuple[Exception, float] | None = None  # why the first start failed, and when
+        self._failure: tuple[Exception, float] | None = None  # why the last start failed, and when
         self._closing = False
         self._restarts = 0
         self._last_end: tuple[str, float] | None = None
@@ -62,6 +78,10 @@ class Supervisor:
         """Whether a host that ended is being started again."""
         return self._state == "restarting"
 
+    @property
+    def _is_awaited(self) -> bool:
+        return self._state in ("starting", "restarting")
+
     def report(self) -> HostReport:
         """Return the state of the host, and how the last one before it ended."""
         with self._condition:
@@ -71,16 +91,18 @@ class Supervisor:
             return HostReport(self._state, self.down, pid, self._restarts, how, ago_s)
 
     def start(self) -> HostProcess:
-        """Return the running host, started where none runs; raises EngineFailedError or ConfigError with the reason."""
+        """Return the running host, started where none runs; one that is started again is waited for once.
+
+        Raises EngineFailedError or ConfigError with the reason.
+        """
         with self._condition:
             if self._failure is not None and time.monotonic() - self._failure[1] < self._rules.same_failure_s:
                 raise type(self._failure[0])(str(self._failure[0]))
-            if self._state in ("idle", "failed", "given-up"):
-                self._failure = None
-                self._deaths.forget()
+            if self._state in ("idle", "failed"):
                 self._state = "starting"
                 self._bell.ring()
-            self._condition.wait_for(lambda: self._closing or self._state not in ("starting", "restarting"))
+            before = self._failure
+            self._condition.wait_for(lambda: self._closing or not self._is_awaited or self._failure is not before)
             if self.process is None:
                 failure = self._failure[0] if self._failure else EngineFailedError(str(self.down))
                 raise type(failure)(str(failure))
@@ -160,12 +182,12 @@ class Supervisor:
 
     def _run(self) -> None:
         while not self._closing:
-            if self._state in ("starting", "restarting"):
+            if self._is_awaited:
                 with self._talking:  # who ends the host before holds it until that is done
                     over_s = time.monotonic() + self._deaths.pause_s
                 while not self._closing and (left_s := over_s - time.monotonic()) > 0:
                     self._sleep(left_s)
-                if not self._closing and self._state in ("starting", "restarting"):  # not given up meanwhile
+                if not self._closing:
                     self._start_one()
             else:
                 self._watch()
@@ -231,24 +253,12 @@ class Supervisor:
         self._count_death(f"the engine host ended while {what}: {how}")
 
     def _count_death(self, reason: str) -> None:
-        """Count the end of a host, and decide whether another one is started."""
-        gone: list[Resident] = []
+        """Count the end of a host, after which another one is started."""
         with self._condition:
             self._last_end = (reason, time.monotonic())
             self.down = f"{reason}; it is being started again"
-            if self._deaths.count(time.monotonic()):
-                self._state = "given-up"
-                self.down = (
-                    f"{reason}; it ended {len(self._deaths)} times in {self._rules.window_s:g} s and is not started "
-                    "again: look at the log for the cause, then run: jetsel reload"
-                )
-                gone = list(self._strikes)
-                self._strikes.clear()
-                told = event("host-given-up", count=len(self._deaths), model=[resident.name for resident in gone])
-                log.critical("the engine host is given up: it ended %d times", len(self._deaths), extra=told)
+            self._deaths.count(time.monotonic())
             self._condition.notify_all()
-        for resident in gone:
-            resident.refused(str(self.down))
         self._bell.ring()
         self._changed()
 
@@ -260,16 +270,17 @@ class Supervisor:
         try:
             process = HostProcess(self._prepare(), self._stopped)
         except (EngineFailedError, ConfigError) as error:
+            with self._condition:
+                self._failure = error, time.monotonic()
+                if not again:
+                    self._state, self.down = "failed", str(error)
+                self._condition.notify_all()
             if again and not self._closing:
                 log.error("the engine host does not start again: %s", error, extra=event("host-not-started"))
                 self._count_death(str(error))
-                return
-            with self._condition:
-                self._failure, self._state, self.down = (error, time.monotonic()), "failed", str(error)
-                self._condition.notify_all()
             return
         with self._condition:
-            self.process, self._state, self.down = process, "running", None
+            self.process, self._state, self.down, self._failure = process, "running", None, None
             self._restarts += again
             residents = list(self._strikes)
             self._last_word_s = time.monotonic()

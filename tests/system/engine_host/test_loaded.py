@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 def test_hosts_that_are_killed_while_they_load_leave_no_model_out_that_loads_in_between(
     make: Make, tmp_path: Path
 ) -> None:
-    backend = make(rules=Rules(first_pause_s=0.01, most_deaths=100))
+    backend = make(rules=Rules(first_pause_s=0.01))
     engines = [load(backend, tiny(tmp_path, name)) for name in ("a", "b", "c")]
 
     def kill_and_wait_for(some: list[HostedEngine]) -> None:

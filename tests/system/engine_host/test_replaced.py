@@ -88,26 +88,25 @@ def test_a_restart_for_which_there_is_no_socket_is_tried_again(
     assert sum("Too many open files" in record.getMessage() for record in caplog.records) == 2
 
 
-def test_a_host_that_keeps_dying_is_given_up_and_started_again_when_a_model_is_opened(
-    make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_a_model_that_is_opened_while_the_host_cannot_start_again_is_told_why_and_later_all_serve(
+    make: Make, tmp_path: Path
 ) -> None:
-    backend = make(rules=Rules(most_deaths=3, first_pause_s=0.01))
+    broken = tmp_path / "broken"
+    change = f"os.path.exists({str(broken)!r}) and sys.exit(9)"
+    backend = make(hosts.interpreter(tmp_path, change), Rules(first_pause_s=0.01, longest_pause_s=0.1))
     engine = load(backend, tiny(tmp_path))
-    for _ in range(4):
-        until(lambda: engine.unavailable is None)
-        pid = pid_of(backend)
-        os.kill(pid, signal.SIGKILL)
-        until(lambda pid=pid: is_gone(pid) and engine.unavailable is not None)  # type: ignore[misc]
-    until(lambda: "is not started again" in str(engine.unavailable))
-    assert not engine.is_returning
-    with pytest.raises(EngineFailedError, match="jetsel reload"):
-        engine.infer(images())
-    assert [record.levelno for record in caplog.records if "given up" in record.getMessage()] == [logging.CRITICAL]
-    assert is_right(load(backend, tiny(tmp_path)))
+    broken.touch()
+    os.kill(pid_of(backend), signal.SIGKILL)
+    until(lambda: engine.is_returning)
+    with pytest.raises(EngineFailedError, match="exit status 9"):
+        load(backend, tiny(tmp_path, "other"))
+    broken.unlink()
+    until(lambda: engine.unavailable is None)
+    assert is_right(engine)
 
 
 def test_many_threads_and_many_kills_give_no_wrong_answer(make: Make, tmp_path: Path) -> None:
-    backend = make(rules=Rules(most_deaths=100, first_pause_s=0.001))
+    backend = make(rules=Rules(first_pause_s=0.001, longest_pause_s=0.01))
     engine = load(backend, tiny(tmp_path))
     wrong: list[int] = []
     counts = {"right": 0, "died": 0}

@@ -12,8 +12,6 @@ from trt_double.config import IBuilderConfig, IOptimizationProfile
 from trt_double.network import INetworkDefinition
 from trt_double.values import IHostMemory, Severity, numpy_type
 
-PHASE = "Building Engine"
-
 
 class BuildError(Exception):
     """Why a build ends without an engine, in the words of the log."""
@@ -116,25 +114,15 @@ class Builder(Bound):
         return "int8" if int8 else "fp16" if fp16 else "fp32"
 
     def _time_layers(self, network, config, precision):
-        monitor = config._values.get("progress_monitor")
-        operators = network._model.operators
         known = config._cache._entries if config._cache is not None else {}
-        if monitor is not None:
-            monitor.phase_start(PHASE, None, len(operators))
-        try:
-            for index, operator in enumerate(operators):
-                key = f"{operator} {precision}"
-                if key in known:
-                    self._logger.log(Severity.VERBOSE, f"{operator}_{index}: found in the timing cache")
-                else:
-                    self._logger.log(Severity.VERBOSE, f"{operator}_{index}: timing tactics")
-                    time.sleep((board("build_ms_per_layer") or 0) / 1000.0)
-                    known[key] = 0.01
-                if monitor is not None and not monitor.step_complete(PHASE, index):
-                    raise BuildError("Build was cancelled by the progress monitor")
-        finally:
-            if monitor is not None:
-                monitor.phase_finish(PHASE)
+        for index, operator in enumerate(network._model.operators):
+            key = f"{operator} {precision}"
+            if key in known:
+                self._logger.log(Severity.VERBOSE, f"{operator}_{index}: found in the timing cache")
+            else:
+                self._logger.log(Severity.VERBOSE, f"{operator}_{index}: timing tactics")
+                time.sleep((board("build_ms_per_layer") or 0) / 1000.0)
+                known[key] = 0.01
 
 
 def _tensor(tensor):

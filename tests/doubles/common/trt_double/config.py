@@ -1,4 +1,4 @@
-"""How a network is to be built: flags, memory, profiles, the timing cache, calibrators and the progress monitor."""
+"""How a network is to be built: flags, memory, profiles, the timing cache, and calibrators."""
 
 import json
 
@@ -63,22 +63,6 @@ class IInt8EntropyCalibrator2(IInt8Calibrator):
     """The calibrator by entropy."""
 
 
-class IProgressMonitor(Bound, metaclass=Overridable):
-    """Is told how far a build is, and may end it; a subclass overrides the methods."""
-
-    def __init__(self):
-        self._initialized = True
-
-    def phase_start(self, phase_name, parent_phase, num_steps):
-        raise RuntimeError('Tried to call pure virtual function "IProgressMonitor::phaseStart"')
-
-    def step_complete(self, phase_name, step):
-        raise RuntimeError('Tried to call pure virtual function "IProgressMonitor::stepComplete"')
-
-    def phase_finish(self, phase_name):
-        raise RuntimeError('Tried to call pure virtual function "IProgressMonitor::phaseFinish"')
-
-
 def _plain(name, initial):
     """Return a property that keeps what it is given, and starts as `initial`."""
     return property(
@@ -90,7 +74,6 @@ class IBuilderConfig(Bound):
     """The configuration of one build."""
 
     int8_calibrator = _plain("int8_calibrator", None)
-    progress_monitor = _plain("progress_monitor", None)
     flags = _plain("flags", 0)
 
     def __init__(self, logger, header):
