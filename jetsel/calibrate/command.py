@@ -131,7 +131,7 @@ def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
 
     conditions: of the recording, in words. They may be of another machine, or of a day when it was set otherwise.
     """
-    now = gather({}, power.sysfs).described()
+    now = gather(power.sysfs).described()
     if any(conditions.get(what) != now[what] for what in ("board", "power mode", "CPU clock")):
         return {}
     return kept(look(power))

@@ -49,7 +49,7 @@ class Report:
 
     def machine(self, about: Mapping[str, Any]) -> None:
         """Note the machine's conditions, and what the host says of itself."""
-        self.facts |= gather({}).described()
+        self.facts |= gather().described()
         self.facts |= {"host's python": about["python"], "TensorRT": about["version"]}
         self.facts |= {f"host's {name}": version for name, version in sorted(about["libraries"].items())}
         self.facts |= {f"gpu {name}": str(value) for name, value in about["gpu"].items()}

@@ -1,4 +1,4 @@
-"""Under which conditions a recording was made: board, power mode, clocks, libraries, models, load."""
+"""Under which conditions a recording was made: board, power mode, clocks, libraries, load."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime")
 
 
 class Conditions(Struct, frozen=True, kw_only=True):
-    """One run's conditions at its start. versions: library -> version; models: name -> sha256; load: 1, 5, 15 min."""
+    """One run's conditions at its start. versions: library -> version; load: 1, 5, 15 min."""
 
     board: Fact
     power_mode: Fact
     cpu_clock: Fact
     gpu_clock: Fact
     versions: Mapping[str, Fact]
-    models: Mapping[str, str]
     load: tuple[float, float, float]
     started: str
 
@@ -51,8 +50,8 @@ class Conditions(Struct, frozen=True, kw_only=True):
         }
 
 
-def gather(models: Mapping[str, str], sysfs: Path | str = "/sys") -> Conditions:
-    """Read the machine's conditions. models: name -> sha256 of what will run. sysfs: as [power] has it."""
+def gather(sysfs: Path | str = "/sys") -> Conditions:
+    """Read the machine's conditions. sysfs: as [power] has it."""
     facts = Machine(sysfs).facts()
     versions = {"python": Fact(platform.python_version()), "jetsel": Fact(__version__)}
     return Conditions(
@@ -61,7 +60,6 @@ def gather(models: Mapping[str, str], sysfs: Path | str = "/sys") -> Conditions:
         cpu_clock=_cpu_clock(facts.cpu_clocks),
         gpu_clock=_gpu_clock(facts.gpu_clocks),
         versions=versions | {name: _version(name) for name in LIBRARIES},
-        models=dict(models),
         load=os.getloadavg(),
         started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
     )

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from statistics import fmean
 
 from jetsel.calibrate.record.noise import Watch
 from jetsel.calibrate.record.progress import Reporter, Stop, Tell
-from jetsel.calibrate.record.repeats import Repeats
+from jetsel.calibrate.record.repeats import half_width, is_settled
 from jetsel.calibrate.record.store import Store
 from jetsel.calibrate.record.timing import Bench, mark, some_photographs
 from jetsel.features import extract
@@ -43,20 +44,20 @@ class EnergyPlan:
 class Series:
     """The windows of repeated runs of one thing so far.
 
-    energies: mJ of one run above idle power, durations: its ms, both a window's mean. failures: windows in a row that
-    told no energy, the last of them for this reason.
+    energies_mj: of one run above idle power, durations_ms: of one run, both a window's mean. failures: windows in a row
+    that told no energy, the last of them for this reason.
     """
 
-    energies: Repeats = field(default_factory=Repeats)
-    durations: Repeats = field(default_factory=Repeats)
+    energies_mj: list[float] = field(default_factory=list)
+    durations_ms: list[float] = field(default_factory=list)
     runs: int = 0
     failures: int = 0
     reason: str | None = None
 
     def add(self, energy_mj: float, duration_ms: float, runs: int) -> None:
         """Take in a window of so many runs."""
-        self.energies.add(energy_mj / runs)
-        self.durations.add(duration_ms / runs)
+        self.energies_mj.append(energy_mj / runs)
+        self.durations_ms.append(duration_ms / runs)
         self.runs += runs
         self.failures = 0
 
@@ -69,7 +70,7 @@ class Series:
         """Why there is no energy, None where there is."""
         if self.failures:
             return self.reason
-        return None if self.energies.count >= 2 else "two windows are the least"
+        return None if len(self.energies_mj) >= 2 else "two windows are the least"
 
 
 def meter_models(
@@ -149,10 +150,10 @@ class Windows:
                     yield name, waiting.pop(name)
 
     def _is_done(self, series: Series) -> bool:
-        plan, energies = self._plan, series.energies
-        if series.failures >= plan.most_failures or energies.count >= plan.most_windows:
+        plan, energies_mj = self._plan, series.energies_mj
+        if series.failures >= plan.most_failures or len(energies_mj) >= plan.most_windows:
             return True
-        return energies.is_settled(plan.least_windows, self._half_width)
+        return is_settled(energies_mj, plan.least_windows, self._half_width)
 
     def _one(self, run_once: Callable[[], object], series: Series) -> None:
         """Meter one window. One in which the sensor had too few new values is not counted, and the next is longer."""
@@ -189,13 +190,13 @@ def _write(
 
     scatter_mj is what the windows' scatter gives; idle_mj the error of the idle power, the same in all windows.
     """
-    energies, mean_ms = series.energies, series.durations.mean
-    known = series.unknown is None
+    energies_mj, reason = series.energies_mj, series.unknown
+    mean_mj, scatter_mj = (fmean(energies_mj), half_width(energies_mj)) if reason is None else (None, 0.0)
+    mean_ms = fmean(series.durations_ms or [0.0])
     store.connection.execute(
         "INSERT INTO energies VALUES (?, (SELECT id FROM wanted WHERE name = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            *(photograph, name, conditions, energies.mean if known else None, energies.half_width if known else 0.0),
-            *(0.0, idle_half_w * mean_ms, mean_ms),  # 0: see energies.py
-            *(energies.count, series.runs, series.unknown),
+            *(photograph, name, conditions, mean_mj, scatter_mj, 0.0, idle_half_w * mean_ms, mean_ms),  # 0: energies.py
+            *(len(energies_mj), series.runs, reason),
         ),
     )

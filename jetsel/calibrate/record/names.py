@@ -11,37 +11,35 @@ from jetsel.errors import CalibrationError
 from jetsel.zoo import Labels
 
 
-class ClassNames:
-    """The classes of a family by the words for them; case, outer blanks and `_` for a blank do not matter."""
+def class_numbers(labels: Labels, label_map: Path | None) -> dict[str, int]:
+    """Return the classes of a family by the words for them, as `key` has them; a name that several have is left out.
 
-    def __init__(self, labels: Labels, label_map: Path | None) -> None:
-        """Read the label map, a CSV of `folder,label`; raises CalibrationError that names the line."""
-        by_name: dict[str, set[int]] = defaultdict(set)
-        for number, names in enumerate(zip(labels.names, labels.synonyms, strict=True)):
-            for name in names:
-                by_name[_key(name)].add(number)
-        self._numbers = {name: min(numbers) for name, numbers in by_name.items() if len(numbers) == 1}
-        self._numbers |= {_key(wnid): number for number, wnid in enumerate(labels.wnids)}
-        if label_map is not None:
-            self._numbers |= dict(self._mapped(label_map))
+    label_map: a CSV of `folder,label`. Raises CalibrationError that names its line.
+    """
+    by_name: dict[str, set[int]] = defaultdict(set)
+    for number, names in enumerate(zip(labels.names, labels.synonyms, strict=True)):
+        for name in names:
+            by_name[key(name)].add(number)
+    found = {name: min(numbers) for name, numbers in by_name.items() if len(numbers) == 1}
+    found |= {key(wnid): number for number, wnid in enumerate(labels.wnids)}
+    mapped = {}
+    for line, cells in csv_rows(label_map, ("folder", "label")) if label_map is not None else ():
+        if len(cells) != 2:
+            raise CalibrationError(
+                f"{label_map}, line {line}: {len(cells)} columns where folder,label are due, as in: my cats,tabby"
+            )
+        if key(cells[1]) not in found:
+            raise CalibrationError(
+                f"{label_map}, line {line}: {cells[1]!r} is no class of the family; write an identifier or an "
+                "English name of its labels file"
+            )
+        mapped[key(cells[0])] = found[key(cells[1])]
+    return found | mapped
 
-    def number(self, label: str) -> int | None:
-        """Return the class number, None where no class has this name or several have."""
-        return self._numbers.get(_key(label))
 
-    def _mapped(self, label_map: Path) -> Iterator[tuple[str, int]]:
-        for line, cells in csv_rows(label_map, ("folder", "label")):
-            if len(cells) != 2:
-                raise CalibrationError(
-                    f"{label_map}, line {line}: {len(cells)} columns where folder,label are due, as in: my cats,tabby"
-                )
-            number = self.number(cells[1])
-            if number is None:
-                raise CalibrationError(
-                    f"{label_map}, line {line}: {cells[1]!r} is no class of the family; write an identifier or an "
-                    "English name of its labels file"
-                )
-            yield _key(cells[0]), number
+def key(name: str) -> str:
+    """Return a name without what does not matter: case, outer blanks and `_` for a blank."""
+    return name.replace("_", " ").strip().casefold()
 
 
 def csv_rows(path: Path, header: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
@@ -64,7 +62,3 @@ def _cells(reader: Iterable[list[str]], header: tuple[str, ...]) -> Iterator[tup
         is_header = line == 1 and tuple(cell.casefold() for cell in cells) == header[: len(cells)]
         if any(cells) and not is_header:
             yield line, cells
-
-
-def _key(name: str) -> str:
-    return name.replace("_", " ").strip().casefold()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jetsel.calibrate.record.names import ClassNames, csv_rows
+from jetsel.calibrate.record.names import class_numbers, csv_rows, key
 from jetsel.errors import CalibrationError
 from jetsel.zoo import Labels
 
@@ -50,9 +50,9 @@ def find(source: Path, labels: Labels, label_map: Path | None, need_labels: bool
     Unknown labels and other files are listed and stop nothing. Raises CalibrationError where nothing can be used.
     """
     source = source.resolve()
-    names = ClassNames(labels, label_map)
+    numbers = class_numbers(labels, label_map)
     given = _in_folder(source) if source.is_dir() else _in_csv(source, need_labels)
-    judged = [_judge(path, label, names, need_labels) for path, label in dict.fromkeys(given)]
+    judged = [_judge(path, label, numbers, need_labels) for path, label in dict.fromkeys(given)]
     photographs = sorted((j for j in judged if isinstance(j, Labelled)), key=lambda p: (p.path, p.label or ""))
     skipped = sorted((j for j in judged if isinstance(j, Skipped)), key=lambda s: (s.path, s.reason))
     if not photographs:
@@ -65,7 +65,7 @@ def count_reasons(reasons: Sequence[str]) -> dict[str, int]:
     return dict(Counter(reason.partition(": ")[0] for reason in reasons).most_common())
 
 
-def _judge(path: Path, label: str | None, names: ClassNames, need_labels: bool) -> Labelled | Skipped:
+def _judge(path: Path, label: str | None, numbers: Mapping[str, int], need_labels: bool) -> Labelled | Skipped:
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -76,7 +76,7 @@ def _judge(path: Path, label: str | None, names: ClassNames, need_labels: bool) 
         return Labelled(path, None, None)
     if label is None:
         return Skipped(path, "no label: it lies in no class folder; move it into the folder of its class")
-    number = names.number(label)
+    number = numbers.get(key(label))
     if number is None:
         return Skipped(path, f"unknown label: {label!r} is no class of the family; rename it or add it to a label map")
     return Labelled(path, number, label)

@@ -114,7 +114,7 @@ def record(
     """
     halt = stop or threading.Event()
     models = [model for model in family.models if model.manifest.name in engines]
-    conditions = gather({model.manifest.name: model.manifest.sha256 for model in models}, options.sysfs)
+    conditions = gather(options.sysfs)
     bench = Bench(family, engines, options.plan, options.limits, options.doubt, options.idle_half_w)
     with faults(path), Store(path, family) as store, _one_opencv_thread():
         store.adopt(models, family.models[0])

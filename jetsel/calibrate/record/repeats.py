@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 # The 97.5 % quantiles of Student's t with 1 to 30 degrees of freedom.
@@ -31,36 +31,15 @@ class Plan:
     most_repeats: int = 50
 
 
-class Repeats:
-    """Durations of one thing in ms, or its energies in mJ."""
+def half_width(values: Sequence[float]) -> float:
+    """Return half the 95 % confidence interval of their mean (Student 1908); infinite below two values."""
+    count = len(values)
+    return t_quantile(count - 1) * statistics.stdev(values) / math.sqrt(count) if count > 1 else math.inf
 
-    def __init__(self) -> None:
-        self._values: list[float] = []
 
-    def add(self, value: float) -> None:
-        """Take in one more."""
-        self._values.append(value)
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self._values)
-
-    @property
-    def mean(self) -> float:
-        """Their mean; 0 where there are none."""
-        return statistics.fmean(self._values) if self._values else 0.0
-
-    @property
-    def half_width(self) -> float:
-        """Half the 95 % confidence interval of the mean (Student 1908); infinite below two repeats."""
-        if self.count < 2:
-            return math.inf
-        return t_quantile(self.count - 1) * statistics.stdev(self._values) / math.sqrt(self.count)
-
-    def is_settled(self, least: int, half_width: float) -> bool:
-        """Whether there are enough, and half of the interval is less than this share of the mean."""
-        return self.count >= least and self.half_width < half_width * self.mean
+def is_settled(values: Sequence[float], least: int, share: float) -> bool:
+    """Whether there are enough, and half of the interval is less than this share of their mean."""
+    return len(values) >= least and half_width(values) < share * statistics.fmean(values)
 
 
 def t_quantile(freedom: int) -> float:
@@ -70,18 +49,18 @@ def t_quantile(freedom: int) -> float:
 
 def repeat_by_turns(
     runs: Mapping[str, Callable[[], object]], plan: Plan, now: Callable[[], float] = time.perf_counter
-) -> dict[str, Repeats]:
-    """Time each of the runs until it is settled or has had its most repeats; by turns, so that all see one machine."""
-    found = {name: Repeats() for name in runs}
+) -> dict[str, list[float]]:
+    """Return durations in ms of each of the runs, until they are settled or have had their most repeats.
+
+    One run each by turns, so that all see one machine.
+    """
+    found: dict[str, list[float]] = {name: [] for name in runs}
     waiting = list(runs)
     while waiting:
-        for name in waiting:
+        for name in list(waiting):
             began = now()
             runs[name]()
-            found[name].add((now() - began) * 1e3)
-        waiting = [name for name in waiting if not _is_done(found[name], plan)]
+            found[name].append((now() - began) * 1e3)
+            if len(found[name]) >= plan.most_repeats or is_settled(found[name], plan.least_repeats, plan.half_width):
+                waiting.remove(name)
     return found
-
-
-def _is_done(repeats: Repeats, plan: Plan) -> bool:
-    return repeats.count >= plan.most_repeats or repeats.is_settled(plan.least_repeats, plan.half_width)

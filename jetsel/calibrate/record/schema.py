@@ -63,6 +63,13 @@ _REPAIRS = {
     "malformed": "is damaged; delete it and record again",
 }
 
+_OTHERS = {
+    "family": "for the family {recorded!r} and this one is {due!r}",
+    "labels_sha256": "with another labels file of the family",
+    "feature_table": "with other features than this jetsel computes",
+    "decode_px": "for inputs of at most {recorded} pixels where the family has {due}",
+}
+
 
 @contextmanager
 def faults(path: Path) -> Iterator[None]:
@@ -149,14 +156,6 @@ def _check(connection: sqlite3.Connection, path: Path, family: Family | None) ->
     if family is None:
         return
     for key, due in _bonds(family).items():
-        if meta[key] != due and key != "version":
-            raise CalibrationError(f"{path}: {_other(key, meta[key], due)}; record into another file")
-
-
-def _other(key: str, recorded: str, due: str) -> str:
-    return {
-        "family": f"holds a recording of the family {recorded!r} and this one is {due!r}",
-        "labels_sha256": "was recorded with another labels file of the family",
-        "feature_table": "was recorded with other features than this jetsel computes",
-        "decode_px": f"was recorded for inputs of at most {recorded} pixels where the family has {due}",
-    }[key]
+        if meta[key] != due:
+            other = _OTHERS[key].format(recorded=meta[key], due=due)
+            raise CalibrationError(f"{path}: was recorded {other}; record into another file")

@@ -51,7 +51,7 @@ class Store:
         self._began = time.monotonic()
 
     def adopt(self, models: Sequence[Model], cheapest: Model) -> None:
-        """Take the models in; what other weights of the same name said is dropped, and so are stray embeddings.
+        """Take the models in; what other weights of the same name said is dropped.
 
         cheapest: the one whose embeddings are kept; its predictions without one are dropped to be made again.
         """
@@ -65,16 +65,10 @@ class Store:
             "CREATE TEMP TABLE wanted AS SELECT id, name FROM models WHERE name IN (SELECT value FROM json_each(?))",
             (msgspec.json.encode(names).decode(),),
         )
-        name = cheapest.manifest.name
-        execute(
-            "UPDATE predictions SET embedding = NULL WHERE embedding IS NOT NULL"
-            " AND model IN (SELECT id FROM models WHERE name != ?)",
-            (name,),
-        )
         if cheapest.manifest.embedding_width is not None:
             execute(
                 "DELETE FROM predictions WHERE embedding IS NULL AND model IN (SELECT id FROM models WHERE name = ?)",
-                (name,),
+                (cheapest.manifest.name,),
             )
 
     def begin(self, conditions: Conditions) -> int:

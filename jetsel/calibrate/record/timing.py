@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 
 from jetsel import image
 from jetsel.calibrate.record.noise import Watch
 from jetsel.calibrate.record.progress import Reporter, Stop, Tell
-from jetsel.calibrate.record.repeats import Plan, repeat_by_turns
+from jetsel.calibrate.record.repeats import Plan, half_width, repeat_by_turns
 from jetsel.calibrate.record.store import Store
 from jetsel.engines import Engine, Output
 from jetsel.errors import BadImageError, ImageTooLargeError
@@ -100,12 +101,12 @@ def _time(
 ) -> None:
     """Time models, and the features by the same rule, in place of the one look at them while recording."""
     features = repeat_by_turns({"features": partial(extract, shown.bgr)}, bench.plan)["features"]
-    store.connection.execute("UPDATE photographs SET features_ms = ? WHERE id = ?", (features.mean, photograph))
+    store.connection.execute("UPDATE photographs SET features_ms = ? WHERE id = ?", (fmean(features), photograph))
     runs = {name: partial(bench.run, name, shown) for name in models}
-    for name, repeats in repeat_by_turns(runs, bench.plan).items():
+    for name, durations_ms in repeat_by_turns(runs, bench.plan).items():
         store.connection.execute(
             "INSERT INTO timings SELECT ?, id, ?, ?, ?, ? FROM wanted WHERE name = ?",
-            (photograph, conditions, repeats.mean, repeats.half_width, repeats.count, name),
+            (photograph, conditions, fmean(durations_ms), half_width(durations_ms), len(durations_ms), name),
         )
 
 

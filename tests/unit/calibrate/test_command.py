@@ -32,7 +32,7 @@ IDLE = Idle(
 
 def test_the_board_is_kept_where_times_were_measured_on_it_as_it_is_now(tmp_path: Path) -> None:
     power = Power(sysfs=str(tx2(tmp_path)))
-    measured = gather({}, power.sysfs).described()
+    measured = gather(power.sysfs).described()
     facts = Machine(power.sysfs).facts()
     assert facts.power_mode.value is not None
     assert machine_of(power, measured) == kept(facts)
@@ -40,7 +40,7 @@ def test_the_board_is_kept_where_times_were_measured_on_it_as_it_is_now(tmp_path
 
 def test_nothing_is_kept_where_times_come_from_another_board_or_power_mode(tmp_path: Path) -> None:
     power = Power(sysfs=str(tx2(tmp_path)))
-    measured = gather({}, power.sysfs).described()
+    measured = gather(power.sysfs).described()
     assert machine_of(power, {}) == {}
     for what in ("board", "power mode", "CPU clock"):
         assert machine_of(power, measured | {what: "another"}) == {}

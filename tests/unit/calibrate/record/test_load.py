@@ -75,7 +75,7 @@ def test_costs_are_means_over_the_photographs_timed_for_every_model(copy: Path) 
     assert times.costs_ms == {names[1]: pytest.approx(2 + mean), names[2]: 2.0}
     assert (times.features_ms, len(kept)) == (pytest.approx(2 * mean), 3)
     assert (times.energies, times.energy_reason) == (None, "no meter")
-    assert times.conditions["jetsel"] == gather({}).described()["jetsel"]
+    assert times.conditions["jetsel"] == gather().described()["jetsel"]
 
 
 def test_noise_of_every_run_that_timed_is_told(copy: Path) -> None:
@@ -138,18 +138,21 @@ def test_times_of_a_board_replace_those_of_the_recording(whole: Path, copy: Path
         times_from(loaded, copy)
 
 
-def test_times_of_two_machines_are_never_mixed(copy: Path, whole: Path, engines: Mapping[str, Engine]) -> None:
+def test_times_and_energies_of_two_machines_are_never_mixed(copy: Path, whole: Path, engines: Mapping[str, Engine]) -> None:
     photographs = found(whole.parent / "photos")
+    change(copy, "INSERT INTO energies (photograph, conditions, mean_mj, windows, runs) VALUES (1, 1, 1.0, 2, 2)")
     change(copy, "UPDATE timings SET mean_ms = 1000.0")
     change(copy, "DELETE FROM timings WHERE photograph = (SELECT MIN(photograph) FROM timings)")
     record(copy, BOTH, engines, photographs, QUICK)
     assert len(rows(copy, "SELECT 1 FROM timings WHERE mean_ms = 1000.0")) == 6  # this machine: only the rest is timed
+    assert len(rows(copy, "SELECT 1 FROM energies")) == 1
     ((text,),) = rows(copy, "SELECT found FROM conditions WHERE id = 1")
     elsewhere = msgspec.json.decode(text) | {"board": {"value": "Jetson TX2", "reason": None}}
     change(copy, "UPDATE conditions SET found = ? WHERE id = 1", msgspec.json.encode(elsewhere).decode())
     record(copy, BOTH, engines, photographs, QUICK)
     assert len(rows(copy, "SELECT 1 FROM timings WHERE mean_ms = 1000.0")) == 0
     assert len(rows(copy, "SELECT 1 FROM timings")) == 8
+    assert rows(copy, "SELECT 1 FROM energies") == []
 
 
 def test_photographs_that_are_elsewhere_by_now_stay_and_those_here_are_timed(

@@ -9,12 +9,14 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
 from jetsel.calibrate.record import EnergyPlan, Loaded, Options, Progress, load, record, times_from
 from jetsel.calibrate.record.energies import why_not_metered
 from jetsel.calibrate.record.metering import Series, Windows
+from jetsel.calibrate.record.repeats import half_width
 from jetsel.engines import Engine
 from jetsel.power.integration import FEWEST, Reading
 from tests.unit.calibrate.record.making import QUICK, family, found, put, rows
@@ -71,8 +73,8 @@ def test_the_energy_of_a_run_is_that_of_its_window_divided_by_the_runs() -> None
     bench = Bench()
     # 256 runs of 1/128 s at 4 W fill a window of 2 s: 8 J, 31.25 mJ each.
     one = metered(bench, EnergyPlan(), s=bench.work(7.8125, 4.0))["s"]
-    assert (one.energies.mean, one.energies.half_width) == (pytest.approx(31.25), pytest.approx(0.0, abs=1e-9))
-    assert (one.energies.count, one.durations.mean) == (5, pytest.approx(7.8125))
+    assert (fmean(one.energies_mj), half_width(one.energies_mj)) == (pytest.approx(31.25), pytest.approx(0.0, abs=1e-9))
+    assert (len(one.energies_mj), fmean(one.durations_ms)) == (5, pytest.approx(7.8125))
     assert (one.runs, one.unknown) == (1280, None)
     assert set(bench.lengths_s) == {2.0}
 
@@ -82,7 +84,7 @@ def test_windows_grow_until_a_slow_sensor_has_enough_new_values_and_stay_so_long
     bench = Bench(hz=2.0)
     one = metered(bench, EnergyPlan(), s=bench.work(125.0, 3.0))["s"]
     assert bench.lengths_s == [2.0, *[7.5] * 5]
-    assert (one.energies.count, one.runs, one.energies.mean) == (5, 300, pytest.approx(375.0))
+    assert (len(one.energies_mj), one.runs, fmean(one.energies_mj)) == (5, 300, pytest.approx(375.0))
 
 
 def test_a_sensor_that_is_too_slow_for_the_longest_window_is_given_up_with_its_reason() -> None:
@@ -233,18 +235,6 @@ def test_energy_that_cannot_be_told_from_nothing_is_unknown(
     times = load(path, BOTH).times
     assert times.energies is None
     assert "cannot be told from nothing" in (times.energy_reason or "")
-
-
-def test_energies_of_another_machine_and_of_other_weights_are_dropped(
-    photographs: Path, path: Path, engines: Mapping[str, Engine]
-) -> None:
-    record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES)))
-    rows_changed(path, "UPDATE models SET sha256 = 'other' WHERE name = 's'")
-    record(path, BOTH, engines, found(photographs), options(None))
-    assert [name for name, _ in rows(path, METERED)] == ["features", "features", "xs", "xs"]
-    rows_changed(path, "UPDATE conditions SET found = json_set(found, '$.board.value', 'Jetson TX2')")
-    record(path, BOTH, engines, found(photographs), options(None))
-    assert rows(path, METERED) == []
 
 
 def test_a_board_s_energies_replace_those_of_the_recording(

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from jetsel.calibrate.record import Plan
-from jetsel.calibrate.record.repeats import Repeats, repeat_by_turns, t_quantile
+from jetsel.calibrate.record.repeats import half_width, is_settled, repeat_by_turns, t_quantile
 
 
 class Clock:
@@ -30,28 +30,15 @@ class Clock:
         return self.now_s
 
 
-@pytest.mark.parametrize(
-    ("freedom", "quantile"),
-    [
-        (1, 12.70620),
-        (2, 4.30265),
-        (30, 2.04227),
-        (10**9, 1.95996),
-    ],
-)
+@pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.70620), (30, 2.04227), (10**9, 1.95996)])
 def test_quantiles_are_those_of_the_printed_table(freedom: int, quantile: float) -> None:
     assert t_quantile(freedom) == pytest.approx(quantile, abs=0.001)
 
 
 def test_the_interval_by_hand() -> None:
-    found = Repeats()
-    found.add(1.0)
-    assert found.half_width == math.inf
-    found.add(2.0)
-    found.add(3.0)
+    assert half_width([1.0]) == math.inf
     # Mean 2, variance 1, standard error 1 / sqrt(3), t of 2 degrees of freedom 4.3027.
-    assert (found.count, found.mean) == (3, 2.0)
-    assert found.half_width == pytest.approx(4.302653 / math.sqrt(3), rel=1e-3)
+    assert half_width([1.0, 2.0, 3.0]) == pytest.approx(4.302653 / math.sqrt(3), rel=1e-3)
 
 
 def test_restless_durations_are_repeated_until_the_interval_is_narrow() -> None:
@@ -60,20 +47,13 @@ def test_restless_durations_are_repeated_until_the_interval_is_narrow() -> None:
     # at n = 19 the mean is 9.947, the variance 1.053 and 2.101 * sqrt(1.053 / 19) = 0.4945 < 0.4974.
     clock = Clock()
     found = repeat_by_turns({"s": clock.run("s", 9.0, 11.0)}, Plan(most_repeats=50), clock)["s"]
-    assert found.count == 19
-    assert found.half_width == pytest.approx(0.4945, abs=0.0005)
+    assert len(found) == 19
+    assert half_width(found) == pytest.approx(0.4945, abs=0.0005)
 
 
-def test_the_cap_ends_what_never_settles() -> None:
-    clock = Clock()
-    plan = Plan(most_repeats=12)
-    found = repeat_by_turns({"s": clock.run("s", 1.0, 100.0)}, plan, clock)["s"]
-    assert found.count == 12
-    assert not found.is_settled(plan.least_repeats, plan.half_width)
-
-
-def test_models_are_timed_by_turns_and_leave_when_settled() -> None:
+def test_they_run_by_turns_and_leave_when_settled_or_at_the_cap() -> None:
     clock = Clock()
     runs = {"s": clock.run("s", 1.0), "l": clock.run("l", 1.0, 9.0)}
-    repeat_by_turns(runs, Plan(least_repeats=2, most_repeats=4), clock)
+    found = repeat_by_turns(runs, Plan(least_repeats=2, most_repeats=4), clock)
     assert clock.ran == ["s", "l", "s", "l", "l", "l"]
+    assert [is_settled(found[name], 2, 0.05) for name in "sl"] == [True, False]

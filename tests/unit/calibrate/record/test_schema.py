@@ -65,7 +65,7 @@ def test_a_foreign_file_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
     [
         ("version", "1", "is of format 1 and this jetsel reads 2; delete it"),
         ("version", "3", "is of format 3 and this jetsel reads 2; upgrade"),
-        ("family", "pets", "of the family 'pets' and this one is 'starter'"),
+        ("family", "pets", "for the family 'pets' and this one is 'starter'"),
         ("labels_sha256", "0", "with another labels file"),
         ("feature_table", "1", "with other features"),
         ("decode_px", "224", f"at most 224 pixels where the family has {OURS.decode_px}"),
