@@ -148,14 +148,7 @@ def _into(job: Job, found: Found, opened: Opened, output: Output) -> Recorded:
     # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
     asked = replace(job.family, models=tuple(job.served.values()))
     with output.interruptible() as stop, recording.loaded_models(asked, job.config) as engines:
-        options = recording.Options(
-            limits=job.limits,
-            meter=opened.meter,
-            unmetered=opened.reason,
-            doubt=opened.doubt,
-            idle_half_w=opened.idle_half_w,
-            sysfs=job.config.power.sysfs,
-        )
+        options = recording.Options(limits=job.limits, opened=opened, sysfs=job.config.power.sysfs)
         done = recording.record(job.path, job.family, engines, found, options, tell=output.recording, stop=stop)
     if not done.finished:
         raise KeyboardInterrupt

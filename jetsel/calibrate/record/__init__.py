@@ -1,11 +1,11 @@
 """Record once: every model of a family on every photograph, into one file that is resumed, added to and read back."""
 
+from jetsel.calibrate.record.bench import EnergyPlan, Options
 from jetsel.calibrate.record.energies import Energies, why_not_metered
 from jetsel.calibrate.record.load import Loaded, Times, load, times_from
-from jetsel.calibrate.record.metering import EnergyPlan
 from jetsel.calibrate.record.photographs import Found, Labelled, Skipped, count_reasons, find
 from jetsel.calibrate.record.progress import Progress
-from jetsel.calibrate.record.recorder import Options, Recorded, loaded_models, record
+from jetsel.calibrate.record.recorder import Recorded, loaded_models, record
 from jetsel.calibrate.record.repeats import Plan
 
 __all__ = [

@@ -8,36 +8,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from statistics import fmean
 
-from jetsel.calibrate.record.noise import Watch
-from jetsel.calibrate.record.progress import Reporter, Stop, Tell
+from jetsel.calibrate.record.bench import Bench, EnergyPlan
+from jetsel.calibrate.record.progress import Reporter, Stop
 from jetsel.calibrate.record.repeats import half_width, is_settled
 from jetsel.calibrate.record.store import Store
-from jetsel.calibrate.record.timing import Bench, mark, some_photographs
 from jetsel.features import extract
 from jetsel.power.integration import FEWEST
 from jetsel.power.meter import Meter
 
 FEATURES = None  # what stands in place of a model's name: extracting the whole table of features
 SPARE = 1.5  # times the new values that a window needs are aimed at
-
-
-@dataclass(frozen=True)
-class EnergyPlan:
-    """How energy is metered: each model on each photograph, until the mean of its windows is known to 5 %.
-
-    Taylor et al., section 4.2, did so for every input. Here a few photographs are enough: what a network takes does not
-    depend on what it sees, and making its input of a photograph hardly does. A run is too short for a sensor: a window
-    is runs one after the other for at least so long, and longer where the sensor has too few new values in that time.
-    most_windows: where power is too restless to settle; most_failures: windows in a row without an energy, until the
-    sensor is given up.
-    """
-
-    photographs: int = 2
-    window_s: float = 2.0
-    longest_window_s: float = 30.0
-    least_windows: int = 5
-    most_windows: int = 10
-    most_failures: int = 3
 
 
 @dataclass
@@ -73,49 +53,35 @@ class Series:
         return None if len(self.energies_mj) >= 2 else "two windows are the least"
 
 
-def meter_models(
-    store: Store,
-    bench: Bench,
-    meter: Meter,
-    plan: EnergyPlan,
-    conditions: int,
-    watch: Watch,
-    tell: Tell | None,
-    stop: Stop,
-) -> bool:
+def meter_models(bench: Bench, meter: Meter) -> bool:
     """Meter every model, and the features, on the plan's photographs; True unless stopped.
 
     What was metered before is left out, and what could not be is tried again. Each is written as soon as it is settled.
     A sensor that fails ends it: then energies are unknown, for its reason.
     """
-    store.connection.execute("DELETE FROM energies WHERE mean_mj IS NULL")
+    plan = bench.options.energy
+    bench.store.connection.execute("DELETE FROM energies WHERE mean_mj IS NULL")
     chosen = [
         (photograph, path, missing)
-        for photograph, path in some_photographs(store, plan.photographs, bench.plan.seed)
-        if (missing := _missing(store, photograph))
+        for photograph, path in bench.photographs(plan.photographs)
+        if (missing := _missing(bench.store, photograph))
     ]
-    reporter = Reporter("metering", sum(len(missing) for *_, missing in chosen), tell)
-    done, on_gpu = 0, None  # unknown until all models are warm
-    windows = Windows(meter, plan, bench.plan.half_width)
-    for photograph, path, missing in chosen:
-        shown = bench.read(path)
-        if shown is None:  # a file that is gone by now is metered by a later run
-            continue
-        on_gpu = bench.warm_up(shown) if on_gpu is None else on_gpu
+    reporter = Reporter("metering", sum(len(missing) for *_, missing in chosen), bench.tell)
+    done = 0
+    windows = Windows(meter, plan, bench.options.plan.half_width)
+    for photograph, decoded, missing, on_gpu in bench.shown(chosen):
         runs: dict[str | None, Callable[[], object]] = {
-            name: partial(extract, shown.bgr) if name is FEATURES else partial(bench.run, name, shown)
+            name: partial(extract, decoded.bgr) if name is FEATURES else partial(bench.run, name, decoded)
             for name in missing
         }
-        for name, series in windows.by_turns(runs, stop):
-            _write(store, photograph, name, conditions, series, bench.idle_half_w)
-            watch.look(gpu=on_gpu)
-            mark(store, conditions, watch, bench)
-            store.tick()
+        for name, series in windows.by_turns(runs, bench.stop):
+            _write(bench, photograph, name, series)
+            bench.look(on_gpu)
             done += 1
             reporter.reach(done)
             if series.unknown is not None:
                 return True
-        if stop.is_set():
+        if bench.stop.is_set():
             return False
     return True
 
@@ -183,9 +149,7 @@ def _missing(store: Store, photograph: int) -> list[str | None]:
     return [*store.missing("energies", photograph), *([] if metered else [FEATURES])]
 
 
-def _write(
-    store: Store, photograph: int, name: str | None, conditions: int, series: Series, idle_half_w: float
-) -> None:
+def _write(bench: Bench, photograph: int, name: str | None, series: Series) -> None:
     """Write what one run takes: a mean over windows, and two parts of half the 95 % interval of that mean.
 
     scatter_mj is what the windows' scatter gives; idle_mj the error of the idle power, the same in all windows.
@@ -193,10 +157,11 @@ def _write(
     energies_mj, reason = series.energies_mj, series.unknown
     mean_mj, scatter_mj = (fmean(energies_mj), half_width(energies_mj)) if reason is None else (None, 0.0)
     mean_ms = fmean(series.durations_ms or [0.0])
-    store.connection.execute(
+    idle_mj = bench.options.opened.idle_half_w * mean_ms
+    bench.store.connection.execute(
         "INSERT INTO energies VALUES (?, (SELECT id FROM wanted WHERE name = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            *(photograph, name, conditions, mean_mj, scatter_mj, 0.0, idle_half_w * mean_ms, mean_ms),  # 0: energies.py
+            *(photograph, name, bench.conditions, mean_mj, scatter_mj, 0.0, idle_mj, mean_ms),  # 0: see energies.py
             *(len(energies_mj), series.runs, reason),
         ),
     )

@@ -6,51 +6,29 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
 
-from jetsel import image
+from jetsel.calibrate.record.bench import Bench, Options
 from jetsel.calibrate.record.bounded import in_order
 from jetsel.calibrate.record.conditions import gather
 from jetsel.calibrate.record.contents import Task, claim
 from jetsel.calibrate.record.examine import Examiner, write
-from jetsel.calibrate.record.metering import EnergyPlan, meter_models
+from jetsel.calibrate.record.metering import meter_models
 from jetsel.calibrate.record.noise import Watch
 from jetsel.calibrate.record.photographs import Found, count_reasons
 from jetsel.calibrate.record.progress import Reporter, Stop, Tell
-from jetsel.calibrate.record.repeats import Plan
 from jetsel.calibrate.record.schema import faults
 from jetsel.calibrate.record.store import Store
-from jetsel.calibrate.record.timing import Bench, time_models
+from jetsel.calibrate.record.timing import time_models
 from jetsel.config import Config, host_settings
 from jetsel.engines import Backends, Engine, warm_up
 from jetsel.errors import CalibrationError
-from jetsel.power.integration import NO_METER
-from jetsel.power.meter import Meter
 from jetsel.zoo import Family, verify
 
 DEFAULTS = Config()
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to record. workers: threads that decode and infer.
-
-    meter: None where energy is not measured, and unmetered says why. doubt: why what is measured may not be right.
-    idle_half_w: half of the 95 % interval of the idle power that the meter deducts. sysfs: as [power] has it.
-    """
-
-    limits: image.Limits = field(default_factory=lambda: image.Limits(max_bytes=64_000_000, max_pixels=50_000_000))
-    workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
-    plan: Plan = field(default_factory=Plan)
-    meter: Meter | None = None
-    unmetered: str | None = NO_METER
-    doubt: str | None = None
-    idle_half_w: float = 0.0
-    energy: EnergyPlan = field(default_factory=EnergyPlan)
-    sysfs: str = "/sys"
 
 
 @dataclass(frozen=True)
@@ -112,12 +90,11 @@ def record(
     Raises CalibrationError where the file is refused or no photograph can be used, EngineFailedError where a model
     fails; what was done until then stays.
     """
+    cv2.setNumThreads(1)  # photographs are worked on beside each other, as in the daemon: none shall take every core
     halt = stop or threading.Event()
-    models = [model for model in family.models if model.manifest.name in engines]
-    conditions = gather(options.sysfs)
-    bench = Bench(family, engines, options.plan, options.limits, options.doubt, options.idle_half_w)
-    with faults(path), Store(path, family) as store, _one_opencv_thread():
-        store.adopt(models, family.models[0])
+    opened, conditions = options.opened, gather(options.sysfs)
+    with faults(path), Store(path, family) as store:
+        store.adopt([model for model in family.models if model.manifest.name in engines], family.models[0])
         number = store.begin(conditions)
         tasks = claim(store, found, options.workers, tell, halt)
         recorded, finished = 0, False
@@ -126,14 +103,12 @@ def record(
             recorded, finished = _examine_all(store, tasks, examiner, options.workers, tell, halt)
         if finished:
             _refuse_none(store, found)
-            watch = Watch(options.sysfs)
-            finished = time_models(store, bench, number, watch, tell, halt)
-            if options.meter is None:
-                store.connection.execute(
-                    "UPDATE conditions SET unmetered = ? WHERE id = ?", (options.unmetered, number)
-                )
+            bench = Bench(store, family, engines, options, number, Watch(options.sysfs), tell, halt)
+            finished = time_models(bench)
+            if opened.meter is None:
+                store.connection.execute("UPDATE conditions SET unmetered = ? WHERE id = ?", (opened.reason, number))
             elif finished:
-                finished = meter_models(store, bench, options.meter, options.energy, number, watch, tell, halt)
+                finished = meter_models(bench, opened.meter)
         return _summary(store, recorded, finished, number)
 
 
@@ -161,11 +136,9 @@ def _refuse_none(store: Store, found: Found) -> None:
     """Raise where not one of the photographs that were found is recorded."""
     execute = store.connection.execute
     if execute("SELECT 1 FROM chosen JOIN photographs USING (sha256) LIMIT 1").fetchone() is None:
-        tried = {str(photograph.path) for photograph in found.photographs}
-        listed = execute("SELECT path, reason FROM skipped ORDER BY path").fetchall()
-        path, reason = next((path, reason) for path, reason in listed if path in tried)
+        path, reason = execute("SELECT path, reason FROM skipped ORDER BY rowid DESC LIMIT 1").fetchone()
         raise CalibrationError(
-            f"{found.source}: none of {len(found.photographs)} photographs can be used, the first: {path}: {reason}; "
+            f"{found.source}: none of {len(found.photographs)} photographs can be used, the last: {path}: {reason}; "
             "name a folder with whole JPEG, PNG, WebP or BMP files"
         )
 
@@ -181,14 +154,3 @@ def _summary(store: Store, recorded: int, finished: bool, number: int) -> Record
     ).fetchone()
     noise = "; ".join(reason for (reason,) in noisy) or None
     return Recorded(photographs, recorded, count_reasons(reasons), noise, unmetered[0], finished)
-
-
-@contextmanager
-def _one_opencv_thread() -> Iterator[None]:
-    """Photographs are worked on beside each other, as in the daemon: none shall take every core."""
-    before = cv2.getNumThreads()
-    cv2.setNumThreads(1)
-    try:
-        yield
-    finally:
-        cv2.setNumThreads(before)

@@ -19,6 +19,7 @@ from jetsel.calibrate.record.metering import Series, Windows
 from jetsel.calibrate.record.repeats import half_width
 from jetsel.engines import Engine
 from jetsel.power.integration import FEWEST, Reading
+from jetsel.power.meter import Opened
 from tests.unit.calibrate.record.making import QUICK, family, found, put, rows
 
 BOTH = family("xs", "s")
@@ -118,8 +119,9 @@ ENERGY = EnergyPlan(photographs=2, window_s=0.0, least_windows=2, most_windows=2
 TEN_JOULES = Reading(10_000.0, None, 100)
 
 
-def options(meter: Steady | None, **more: object) -> Options:
-    return dataclasses.replace(QUICK, meter=meter, unmetered=None if meter else "no idle power", energy=ENERGY, **more)
+def options(meter: Steady | None) -> Options:
+    opened = Opened(reason="no idle power") if meter is None else Opened(meter, idle_half_w=0.01)
+    return dataclasses.replace(QUICK, opened=opened, energy=ENERGY)
 
 
 @pytest.fixture
@@ -141,8 +143,7 @@ def test_a_few_of_the_timed_photographs_are_metered_for_each_model_and_for_the_f
     photographs: Path, path: Path, engines: Mapping[str, Engine]
 ) -> None:
     told: list[Progress] = []
-    metered = options(Steady(TEN_JOULES), idle_half_w=0.01)
-    done = record(path, BOTH, engines, found(photographs), metered, told.append)
+    done = record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES)), told.append)
     assert done.unmetered is None
     for idle_mj, mean_ms in rows(path, "SELECT idle_mj, mean_ms FROM energies"):
         assert idle_mj == pytest.approx(0.01 * mean_ms)

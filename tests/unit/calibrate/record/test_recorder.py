@@ -198,9 +198,7 @@ def test_none_readable_is_an_error(tmp_path: Path, engines: Mapping[str, Engine]
     folder = tmp_path / "photos" / LABELS.wnids[0]
     folder.mkdir(parents=True)
     (folder / "text.jpg").write_text("no picture")
-    with pytest.raises(
-        CalibrationError, match=r"none of 1 photographs can be used, the first: .*text\.jpg: unreadable"
-    ):
+    with pytest.raises(CalibrationError, match=r"none of 1 photographs can be used, the last: .*text\.jpg: unreadable"):
         go(folder.parent, engines)
 
 

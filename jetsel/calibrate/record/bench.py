@@ -1,0 +1,125 @@
+"""What recording goes by, and the photographs and models that it times and meters."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from jetsel import image
+from jetsel.calibrate.record.noise import Watch
+from jetsel.calibrate.record.progress import Stop, Tell
+from jetsel.calibrate.record.repeats import Plan
+from jetsel.calibrate.record.store import Store
+from jetsel.engines import Engine, Output
+from jetsel.errors import BadImageError, ImageTooLargeError
+from jetsel.power.integration import NO_METER
+from jetsel.power.meter import Opened
+from jetsel.zoo import Family
+
+_WARM_UPS = 3  # the first runs allocate
+_UNSETTLED_SHARE = 0.1
+
+Missing = TypeVar("Missing")
+
+
+@dataclass(frozen=True)
+class EnergyPlan:
+    """How energy is metered: each model on each photograph, until the mean of its windows is known to 5 %.
+
+    Taylor et al., section 4.2, did so for every input. Here a few photographs are enough: what a network takes does not
+    depend on what it sees, and making its input of a photograph hardly does. A run is too short for a sensor: a window
+    is runs one after the other for at least so long, and longer where the sensor has too few new values in that time.
+    most_windows: where power is too restless to settle; most_failures: windows in a row without an energy, until the
+    sensor is given up.
+    """
+
+    photographs: int = 2
+    window_s: float = 2.0
+    longest_window_s: float = 30.0
+    least_windows: int = 5
+    most_windows: int = 10
+    most_failures: int = 3
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to record. workers: threads that decode and infer; opened: the meter, if any; sysfs: as [power] has it."""
+
+    limits: image.Limits = field(default_factory=lambda: image.Limits(max_bytes=64_000_000, max_pixels=50_000_000))
+    workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+    plan: Plan = field(default_factory=Plan)
+    opened: Opened = field(default_factory=lambda: Opened(reason=NO_METER))
+    energy: EnergyPlan = field(default_factory=EnergyPlan)
+    sysfs: str = "/sys"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What is timed or metered, how, and under which conditions, by their id in the recording."""
+
+    store: Store
+    family: Family
+    engines: Mapping[str, Engine]
+    options: Options
+    conditions: int
+    watch: Watch
+    tell: Tell | None
+    stop: Stop
+
+    def photographs(self, count: int) -> list[tuple[int, str]]:
+        """Return id and path of so many random photographs, of those that the run was given and every model has seen.
+
+        They are drawn by a hash of seed and content: so the same call chooses the same, a smaller count the first of
+        them, and most of them again when photographs are added.
+        """
+        rows = self.store.connection.execute(
+            "SELECT id, path, sha256 FROM photographs JOIN chosen USING (sha256)"
+            " WHERE (SELECT COUNT(*) FROM predictions WHERE photograph = id"
+            " AND model IN (SELECT id FROM wanted)) = (SELECT COUNT(*) FROM wanted)"
+        ).fetchall()
+        rows.sort(key=lambda row: hashlib.sha256(f"{self.options.plan.seed} {row[2]}".encode()).digest())
+        return [(photograph, path) for photograph, path, _ in rows[:count]]
+
+    def shown(
+        self, chosen: Sequence[tuple[int, str, Missing]]
+    ) -> Iterator[tuple[int, image.Photograph, Missing, bool]]:
+        """Yield those photographs that can be read by now, decoded, and whether a model runs on a GPU.
+
+        All models are warm then. What is gone or was damaged meanwhile is left to a later run.
+        """
+        on_gpu: bool | None = None
+        for photograph, path, missing in chosen:
+            try:
+                data = image.read_file(Path(path), self.options.limits)
+                decoded = image.decode(data, self.options.limits, self.family.decode_px)
+            except (OSError, BadImageError, ImageTooLargeError):
+                continue
+            if on_gpu is None:  # a device has a clock of its own
+                outputs = [self.run(name, decoded) for name in self.engines for _ in range(_WARM_UPS)]
+                on_gpu = any(output.device_ms is not None for output in outputs)
+            yield photograph, decoded, missing, on_gpu
+
+    def run(self, name: str, photograph: image.Photograph) -> Output:
+        """Let one model answer, its input made anew: that is part of what a request pays."""
+        spec = next(model.manifest.input for model in self.family.models if model.manifest.name == name)
+        return self.engines[name].infer(image.model_input(photograph, spec))
+
+    def look(self, on_gpu: bool) -> None:
+        """Look at the machine while it is busy, and note why this run's times and energies cannot be trusted."""
+        self.watch.look(gpu=on_gpu)
+        share, execute = self.options.plan.half_width, self.store.connection.execute
+        reasons = [reason for reason in (self.watch.reason(), self.options.opened.doubt) if reason]
+        for called, query in (
+            ("times", "SELECT COUNT(*), TOTAL(half_width_ms >= ? * mean_ms) FROM timings WHERE conditions = ?"),
+            ("energies", "SELECT COUNT(*), TOTAL(scatter_mj >= ? * mean_mj) FROM energies WHERE conditions = ?"),
+        ):
+            count, restless = execute(query, (share, self.conditions)).fetchone()
+            if restless > _UNSETTLED_SHARE * count:
+                settled = f"did not settle within {100 * share:g} %"
+                reasons.append(f"{100 * restless / count:.0f} % of the {called} {settled}")
+        execute("UPDATE conditions SET noisy = ? WHERE id = ?", ("; ".join(reasons) or None, self.conditions))
+        self.store.tick()
