@@ -79,7 +79,7 @@ def record(
     family: Family,
     engines: Mapping[str, Engine],
     found: Found,
-    options: Options = Options(),
+    options: Options | None = None,
     tell: Tell | None = None,
     stop: Stop | None = None,
 ) -> Recorded:
@@ -91,7 +91,7 @@ def record(
     fails; what was done until then stays.
     """
     cv2.setNumThreads(1)  # photographs are worked on beside each other, as in the daemon: none shall take every core
-    halt = stop or threading.Event()
+    halt, options = stop or threading.Event(), options or Options()
     opened, conditions = options.opened, gather(options.sysfs)
     with faults(path), Store(path, family) as store:
         store.adopt([model for model in family.models if model.manifest.name in engines], family.models[0])
