@@ -61,7 +61,7 @@ class Budget:
     def state(self) -> str:
         """What the budget does now, in words."""
         if self.limit_w is None or self.mean_w is None:
-            return "no power has been measured yet" if self.limit_w is not None else "there is no budget"
+            return "nothing is left out: there is no budget, or no power has been measured yet"
         where = "above" if self.mean_w > self.limit_w else "within"
         if not self.level:
             return f"nothing is left out: {where} the budget"

@@ -1,9 +1,8 @@
-"""Whether the board is still as it was when it was calibrated: reasons in words, and one warning for each."""
+"""Whether the board is still as it was when it was calibrated: reasons in words, and a warning."""
 
 from __future__ import annotations
 
 import logging
-import re
 from collections import deque
 from collections.abc import Mapping
 
@@ -13,11 +12,10 @@ from jetsel.power.machine import Facts, differences, throttled
 log = logging.getLogger("jetsel.power")
 
 SHORTLY_S = 10.0
-"""How long an alarm is told after it went off, a GPU must lag behind its clock to be told of, and a reason must be gone
-before that is logged: heat comes and goes at a trip point."""
+"""How long an alarm is told after it went off, and reasons must be gone before that is logged: heat comes and goes at a
+trip point."""
 
 BOARD = "the board"
-_FIGURE = re.compile(r"(?<![\w.-])\d+(\.\d+)?(?![\w-])")
 
 
 class Conditions:
@@ -28,7 +26,7 @@ class Conditions:
 
     def __init__(self) -> None:
         self._looks: deque[tuple[float, Facts]] = deque()
-        self._warned: dict[str, tuple[float, str]] = {}  # when last seen and in which words, by the reason's kind
+        self._seen_s: dict[str, float] = {}  # when a reason was last seen, by what it concerns
         self.reasons: dict[str, list[str]] = {}
         """What is wrong, by what it concerns: BOARD, or what was measured. Replaced as a whole, and never changed."""
 
@@ -48,16 +46,14 @@ class Conditions:
         return words({what: reasons[what] for what in (BOARD, *concerned) if what in reasons}) if reasons else []
 
     def _warn(self, now_s: float) -> None:
-        """Log each reason once while it lasts, and once that it is over."""
-        for sentence in words(self.reasons):
-            kind = _FIGURE.sub("#", sentence) if sentence.startswith(BOARD) else sentence
-            if kind not in self._warned:
-                log.warning("out of its conditions: %s", sentence, extra=event("out-of-conditions"))
-            self._warned[kind] = now_s, sentence
-        for kind, (seen_s, sentence) in list(self._warned.items()):
-            if now_s - seen_s >= SHORTLY_S:
-                log.warning("no longer out of its conditions: %s", sentence, extra=event("in-conditions"))
-                del self._warned[kind]
+        """Log once what is concerned and why while any reason lasts, and once that all are over."""
+        for what, why in self.reasons.items():
+            if what not in self._seen_s:
+                log.warning("out of its conditions: %s: %s", what, "; ".join(why), extra=event("out-of-conditions"))
+            self._seen_s[what] = now_s
+        for what in [what for what, seen_s in self._seen_s.items() if now_s - seen_s >= SHORTLY_S]:
+            log.warning("no longer out of its conditions: %s", what, extra=event("in-conditions"))
+            del self._seen_s[what]
 
 
 def words(reasons: Mapping[str, list[str]]) -> list[str]:

@@ -57,8 +57,9 @@ class Machine:
 
     def find(self, _settings: object) -> Found:
         self.looks += 1
-        rails = () if self.reason else tuple(self.rails)
-        return Found(None, rails, rails, (), self.reason)
+        reason = self.reason or next((rail.fault for rail in self.rails if rail.fault), None)
+        rails = () if reason else tuple(self.rails)
+        return Found(None, rails, rails, (), reason)
 
 
 @pytest.fixture

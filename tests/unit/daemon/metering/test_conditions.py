@@ -56,7 +56,7 @@ def test_back_in_its_conditions_is_told_once_after_a_while(board: Board, caplog:
     assert board.look() == []
     assert len(caplog.messages) == 1
     board.look(int(SHORTLY_S))
-    assert caplog.messages[1:] == [f"no longer out of its conditions: {told}"]
+    assert caplog.messages[1:] == [f"no longer out of its conditions: {IDLE}"]
     assert all(record.levelno == logging.WARNING for record in caplog.records)
 
 
