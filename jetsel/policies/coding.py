@@ -107,12 +107,11 @@ def decode(manifest: bytes, arrays: bytes, folder: Path) -> Calibration:
         raise CalibrationError(f"{folder}: altered or damaged since it was written; {RESTORE}")
     try:
         calibration = _put_together(msgspec.json.decode(envelope.body, type=Body), unpack(arrays))
-    except _UNREADABLE as fault:
-        raise CalibrationError(f"{folder}: cannot be understood ({fault}); {RESTORE}") from fault
-    try:
         verify(calibration)
     except CalibrationError as fault:
         raise CalibrationError(f"{folder}: {fault}") from fault
+    except _UNREADABLE as fault:
+        raise CalibrationError(f"{folder}: cannot be understood ({fault}); {RESTORE}") from fault
     return calibration
 
 

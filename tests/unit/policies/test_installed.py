@@ -13,12 +13,6 @@ from jetsel.policies.calibration import Calibration
 from jetsel.policies.installed import Installed, current, history, install, rollback
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """The folder of one family, `animals`, in the folder tmp_path."""
-    return tmp_path / "animals"
-
-
 def put(calibration: Calibration, folder: Path, created: str) -> Installed:
     return install(msgspec.structs.replace(calibration, created=created), folder, "animals")
 
@@ -29,8 +23,9 @@ def used(folder: Path) -> tuple[int, str] | None:
 
 
 def test_what_is_damaged_is_listed_with_its_reason_and_never_gone_back_to(
-    calibration: Calibration, tmp_path: Path, place: Path
+    calibration: Calibration, tmp_path: Path
 ) -> None:
+    place = tmp_path / "animals"
     for created in ("April", "May"):
         put(calibration, tmp_path, created)
     (place / "1" / "arrays.npz").write_bytes(b"")

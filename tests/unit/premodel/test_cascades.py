@@ -1,4 +1,4 @@
-"""Fitted cascades: judged by hand and by replay, and none better left out where all can be tried."""
+"""Fitted cascades: judged by replay, and none better left out where all can be tried."""
 
 from __future__ import annotations
 
