@@ -13,8 +13,8 @@ LEVELS = (
     ("runtime",),
     ("policies",),
     ("features", "premodel", "engines", "power", "zoo"),
-    ("wire", "image", "config", "endpoint", "bell", "weights", "recent", "logs"),
-    ("store",),
+    ("image", "config", "endpoint", "bell", "weights", "recent", "logs"),
+    ("store", "wire"),
     ("errors", "host_settings", "events", "state"),
 )
 """What stands directly under jetsel/, from the top down. A part imports itself and the levels below it, no other.

@@ -5,14 +5,13 @@ from jetsel.image.header import Measured, measure
 from jetsel.image.limits import Limits, read_file
 from jetsel.image.model_input import InputSpec, model_input
 from jetsel.image.photograph import Photograph
-from jetsel.image.pixels import Pixels, from_pixels
+from jetsel.image.pixels import from_pixels
 
 __all__ = [
     "InputSpec",
     "Limits",
     "Measured",
     "Photograph",
-    "Pixels",
     "decode",
     "from_pixels",
     "measure",

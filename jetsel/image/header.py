@@ -18,7 +18,8 @@ from jetsel.errors import BadImageError, ImageTooLargeError
 from jetsel.image.exif import PREFIX as EXIF_PREFIX
 from jetsel.image.exif import UPRIGHT, orientation_of
 from jetsel.image.limits import Limits, check_bytes, check_pixels, damaged
-from jetsel.image.pixels import Pixels, check_layout
+from jetsel.image.pixels import check_layout
+from jetsel.wire import Pixels
 
 JPEG, PNG, WEBP, BMP = "JPEG", "PNG", "WebP", "BMP"
 

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
-
 import cv2
 import numpy as np
 
 from jetsel.errors import BadImageError
 from jetsel.image.limits import Limits, check_bytes, check_pixels
 from jetsel.image.photograph import Photograph
+from jetsel.wire import Pixels
 
 _BYTES_PER_PIXEL = {"bgr8": 3, "rgb8": 3, "gray8": 1, "nv12": 1}  # of one row; nv12's second plane is counted apart
 
 
-class Pixels(Protocol):
-    """How raw pixels lie in memory; the wire's message of this name is one. `stride`: bytes from one row to the next.
-
-    nv12 is a plane of luma, `height` rows, and below it one of interleaved U and V, `height` / 2 rows as long.
-    """
-
-    @property
-    def format(self) -> Literal["bgr8", "rgb8", "gray8", "nv12"]: ...  # noqa: D102
-
-    @property
-    def width(self) -> int: ...  # noqa: D102
-
-    @property
-    def height(self) -> int: ...  # noqa: D102
-
-    @property
-    def stride(self) -> int: ...  # noqa: D102
-
-
 def from_pixels(data: bytes | memoryview, pixels: Pixels, limits: Limits) -> Photograph:
-    """Return the photograph that raw pixels are; nv12 is read as BT.601 in video range, as OpenCV does.
+    """Return the photograph that raw pixels are, which lie in `data` as `pixels` says.
 
-    The length must be exactly that of all rows, the last one's padding included. bgr8 without padding is not copied:
-    the photograph is then a read-only view of `data`, which must stay unchanged for as long as that is used.
+    nv12 is a plane of luma, `height` rows, and below it one of interleaved U and V, `height` / 2 rows as long; it is
+    read as BT.601 in video range, as OpenCV does. The length must be exactly that of all rows, the last one's padding
+    included. bgr8 without padding is not copied: the photograph is then a read-only view of `data`, which must stay
+    unchanged for as long as that is used.
     Raises BadImageError naming the field that is wrong, or ImageTooLargeError.
     """
     view = memoryview(data).cast("B")

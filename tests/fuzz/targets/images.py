@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 
 from jetsel.errors import JetselError
-from jetsel.image import Limits, Pixels, decode, from_pixels, measure
-from jetsel.wire import Pixels as Layout
+from jetsel.image import Limits, decode, from_pixels, measure
+from jetsel.wire import Pixels
 from tests.fuzz.mutations import image_mutation as mutation
 from tests.unit.image.files import (
     animation,
@@ -58,7 +58,7 @@ def run(data: bytes) -> None:
 
 def _layout(data: bytes) -> Pixels:
     start = data[:4].ljust(4, b"\0")
-    return Layout(FORMATS[start[0] % 4], start[1], start[2], start[3])
+    return Pixels(FORMATS[start[0] % 4], start[1], start[2], start[3])
 
 
 def seeds() -> Iterator[bytes]:
