@@ -17,16 +17,10 @@ def photographs(folder: Path, count: int = 3) -> list[tuple[Path, str | None]]:
     return [(path, "tabby") for path in paths]
 
 
-def test_the_same_photographs_models_and_options_are_the_same(tmp_path: Path) -> None:
+def test_each_kind_of_change_is_one_and_an_order_is_none(tmp_path: Path) -> None:
     shown = photographs(tmp_path)
-    assert fingerprint(shown, MODELS, ("time", 0.5)) == fingerprint(
-        shown, dict(reversed(MODELS.items())), ("time", 0.5)
-    )
-
-
-def test_each_kind_of_change_is_one(tmp_path: Path) -> None:
-    shown = photographs(tmp_path)
-    seen = {fingerprint(shown, MODELS, "options")}
+    seen = {fingerprint(shown, models, "options") for models in (MODELS, dict(reversed(MODELS.items())))}
+    assert len(seen) == 1
     seen.add(fingerprint(shown[1:], MODELS, "options"))
     seen.add(fingerprint([(shown[0][0], "dog"), *shown[1:]], MODELS, "options"))
     seen.add(fingerprint(shown, {**MODELS, "xl": "2" * 64}, "options"))

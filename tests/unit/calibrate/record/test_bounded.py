@@ -20,10 +20,3 @@ def test_outcomes_come_in_order_and_no_more_than_a_page_is_begun(monkeypatch: py
     assert next(outcomes) == (0, 0)
     assert set(begun) <= set(range(6))
     assert list(outcomes) == [(item, item * item) for item in range(1, 20)]
-
-
-def test_an_exception_of_the_work_is_raised_in_its_turn() -> None:
-    outcomes = in_order(lambda item: 6 // item, [3, 2, 0, 1], workers=2)
-    assert [next(outcomes), next(outcomes)] == [(3, 2), (2, 3)]
-    with pytest.raises(ZeroDivisionError):
-        next(outcomes)

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 
-from jetsel.calibrate.record import EnergyPlan, Loaded, Options, Progress, load, record, times_from
+from jetsel.calibrate.record import EnergyPlan, Progress, Recorded, load, record, times_from
 from jetsel.calibrate.record.energies import why_not_metered
 from jetsel.calibrate.record.metering import Series, Windows
 from jetsel.calibrate.record.repeats import half_width
@@ -119,19 +120,25 @@ ENERGY = EnergyPlan(photographs=2, window_s=0.0, least_windows=2, most_windows=2
 TEN_JOULES = Reading(10_000.0, None, 100)
 
 
-def options(meter: Steady | None) -> Options:
-    opened = Opened(reason="no idle power") if meter is None else Opened(meter, idle_half_w=0.01)
-    return dataclasses.replace(QUICK, opened=opened, energy=ENERGY)
-
-
-@pytest.fixture
-def photographs(tmp_path: Path) -> Path:
-    return put(tmp_path / "photos", 6)
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "recording.db"
+
+
+Go = Callable[..., Recorded]
+
+
+@pytest.fixture
+def go(path: Path, engines: Mapping[str, Engine]) -> Go:
+    """Record six photographs with a meter, or none."""
+    photographs = found(put(path.with_name("photos"), 6))
+
+    def go(meter: Steady | None, *told_and_stopped: Any) -> Recorded:
+        opened = Opened(reason="no idle power") if meter is None else Opened(meter, idle_half_w=0.01)
+        options = dataclasses.replace(QUICK, opened=opened, energy=ENERGY)
+        return record(path, BOTH, engines, photographs, options, *told_and_stopped)
+
+    return go
 
 
 METERED = (
@@ -139,11 +146,9 @@ METERED = (
 )
 
 
-def test_a_few_of_the_timed_photographs_are_metered_for_each_model_and_for_the_features(
-    photographs: Path, path: Path, engines: Mapping[str, Engine]
-) -> None:
+def test_a_few_of_the_timed_photographs_are_metered_for_each_model_and_for_the_features(path: Path, go: Go) -> None:
     told: list[Progress] = []
-    done = record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES)), told.append)
+    done = go(Steady(TEN_JOULES), told.append)
     assert done.unmetered is None
     for idle_mj, mean_ms in rows(path, "SELECT idle_mj, mean_ms FROM energies"):
         assert idle_mj == pytest.approx(0.01 * mean_ms)
@@ -154,10 +159,8 @@ def test_a_few_of_the_timed_photographs_are_metered_for_each_model_and_for_the_f
     assert {first, second} <= {number for (number,) in rows(path, "SELECT photograph FROM timings")}
 
 
-def test_energies_are_means_over_photographs_with_their_scatter_and_the_meter_s_own_error(
-    photographs: Path, path: Path, engines: Mapping[str, Engine]
-) -> None:
-    record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES)))
+def test_energies_are_means_over_photographs_with_their_scatter_and_the_meter_s_own_error(path: Path, go: Go) -> None:
+    go(Steady(TEN_JOULES))
     change = "UPDATE energies SET mean_mj = {}, scatter_mj = {}, sensor_mj = {}, idle_mj = {}, mean_ms = {} WHERE {}"
     low = "photograph = (SELECT MIN(photograph) FROM energies)"
     for statement in (
@@ -173,8 +176,11 @@ def test_energies_are_means_over_photographs_with_their_scatter_and_the_meter_s_
     # Scatter and sensor: sqrt(0.36 + 0.64) / 2 = 0.5; idle power, the same in both: 0.4; together sqrt(0.25 + 0.16).
     assert energies.half_width_mj["s"] == pytest.approx(math.sqrt(0.41))
     assert energies.chooser_w == pytest.approx(3.0)  # 3 mJ in 1 ms
-    recording = load(path, BOTH).recording
-    assert (recording.energies_mj, recording.chooser_w) == ({"xs": 21.0, "s": 21.0}, pytest.approx(3.0))
+    loaded = load(path, BOTH)
+    assert (loaded.recording.energies_mj, loaded.recording.chooser_w) == ({"xs": 21.0, "s": 21.0}, pytest.approx(3.0))
+    rows_changed(path, "UPDATE energies SET mean_mj = 2 * mean_mj")
+    board = times_from(loaded, path)  # as if it were another's
+    assert (board.recording.energies_mj, board.recording.chooser_w) == ({"xs": 42.0, "s": 42.0}, pytest.approx(6.0))
 
 
 def rows_changed(path: Path, statement: str) -> None:
@@ -182,9 +188,7 @@ def rows_changed(path: Path, statement: str) -> None:
         file.execute(statement)
 
 
-def test_what_is_metered_is_not_metered_again_and_what_was_stopped_goes_on(
-    photographs: Path, path: Path, engines: Mapping[str, Engine]
-) -> None:
+def test_what_is_metered_is_not_metered_again_and_what_was_stopped_goes_on(path: Path, go: Go) -> None:
     stop, meter = threading.Event(), Steady(TEN_JOULES)
 
     class Stopping(Steady):
@@ -193,58 +197,40 @@ def test_what_is_metered_is_not_metered_again_and_what_was_stopped_goes_on(
                 stop.set()
             return super().since(begin_ns)
 
-    halted = record(path, BOTH, engines, found(photographs), options(Stopping(TEN_JOULES)), None, stop)
+    halted = go(Stopping(TEN_JOULES), None, stop)
     assert not halted.finished
     assert len(rows(path, METERED)) == 1
-    done, windows = record(path, BOTH, engines, found(photographs), options(meter)), meter.windows
+    done, windows = go(meter), meter.windows
     assert (done.finished, len(rows(path, METERED))) == (True, 6)
-    record(path, BOTH, engines, found(photographs), options(meter))
+    go(meter)
     assert meter.windows == windows
 
 
-def test_without_a_meter_the_reason_is_kept_and_a_later_run_with_one_adds_the_energies(
-    photographs: Path, path: Path, engines: Mapping[str, Engine]
-) -> None:
-    assert record(path, BOTH, engines, found(photographs), options(None)).unmetered == "no idle power"
+def test_without_a_meter_the_reason_is_kept_and_a_later_run_with_one_adds_the_energies(path: Path, go: Go) -> None:
+    assert go(None).unmetered == "no idle power"
     times = load(path, BOTH).times
     assert (times.energies, times.energy_reason) == (None, "no idle power")
     assert why_not_metered(path, ("xs", "s")) == "no idle power"
-    record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES)))
+    go(Steady(TEN_JOULES))
     assert load(path, BOTH).times.energy_reason is None
-    record(path, BOTH, engines, found(photographs), options(None))  # and one without does not take them away
+    go(None)  # and one without does not take them away
     assert load(path, BOTH).times.energies is not None
     assert why_not_metered(path, ("xs", "s")) is None
 
 
-def test_a_sensor_that_fails_ends_the_metering_with_its_reason_and_is_tried_again(
-    photographs: Path, path: Path, engines: Mapping[str, Engine]
-) -> None:
+def test_a_sensor_that_fails_ends_the_metering_with_its_reason_and_is_tried_again(path: Path, go: Go) -> None:
     broken = Steady(Reading(None, "the sensor vanished"))
-    done = record(path, BOTH, engines, found(photographs), options(broken))
+    done = go(broken)
     assert (done.finished, done.unmetered) == (True, "the sensor vanished")
     assert load(path, BOTH).times.energy_reason == "the sensor vanished"
     assert broken.windows <= 3 * 3  # each of a photograph's three at most three times
-    assert record(path, BOTH, engines, found(photographs), options(Steady(TEN_JOULES))).unmetered is None
+    assert go(Steady(TEN_JOULES)).unmetered is None
     assert load(path, BOTH).times.energies is not None
 
 
-def test_energy_that_cannot_be_told_from_nothing_is_unknown(
-    photographs: Path, path: Path, engines: Mapping[str, Engine]
-) -> None:
+def test_energy_that_cannot_be_told_from_nothing_is_unknown(path: Path, go: Go) -> None:
     lost = Steady(Reading(100.0, None, 100), Reading(-90.0, None, 100))
-    record(path, BOTH, engines, found(photographs), options(lost))
+    go(lost)
     times = load(path, BOTH).times
     assert times.energies is None
     assert "cannot be told from nothing" in (times.energy_reason or "")
-
-
-def test_a_board_s_energies_replace_those_of_the_recording(
-    photographs: Path, path: Path, engines: Mapping[str, Engine]
-) -> None:
-    board = path.with_name("board.db")
-    record(board, BOTH, engines, found(photographs), options(Steady(TEN_JOULES)))
-    rows_changed(board, "UPDATE energies SET mean_mj = 40.0, scatter_mj = 1.0, sensor_mj = 1.0, mean_ms = 8.0")
-    record(path, BOTH, engines, found(photographs), options(None))
-    loaded: Loaded = times_from(load(path, BOTH), board)
-    assert loaded.recording.energies_mj == {"xs": 40.0, "s": 40.0}
-    assert loaded.recording.chooser_w == 5.0

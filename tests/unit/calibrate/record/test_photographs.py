@@ -27,14 +27,8 @@ def touch(folder: Path, *names: str) -> Path:
 
 
 def seen(found: Found) -> list[tuple[str, int | None, str | None]]:
-    return [
-        (
-            str(p.path.relative_to(found.source if found.source.is_dir() else found.source.parent)),
-            p.class_number,
-            p.label,
-        )
-        for p in found.photographs
-    ]
+    below = found.source if found.source.is_dir() else found.source.parent
+    return [(str(p.path.relative_to(below)), p.class_number, p.label) for p in found.photographs]
 
 
 def test_folders_are_named_by_identifier_or_english_name(tmp_path: Path) -> None:
@@ -69,12 +63,6 @@ def test_a_name_that_is_not_utf_8_is_listed(tmp_path: Path) -> None:
     str(found.skipped[0].path).encode()
 
 
-def test_without_labels_every_image_at_any_depth_counts(tmp_path: Path) -> None:
-    touch(tmp_path, "a.jpg", "lynx/b.jpg", "n1/c.jpg", "readme.md")
-    found = find(tmp_path, LABELS, None, False)
-    assert seen(found) == [("a.jpg", None, None), ("lynx/b.jpg", None, None), ("n1/c.jpg", None, None)]
-
-
 def test_a_label_map_gives_folders_of_other_names_their_classes(tmp_path: Path) -> None:
     photographs = touch(tmp_path / "photos", "my cats/a.jpg", "n2/b.jpg", "birds/c.jpg")
     label_map = tmp_path / "map.csv"
@@ -101,8 +89,10 @@ def test_a_csv_names_paths_relative_to_itself_and_labels(tmp_path: Path, header:
     assert [(s.path.name, s.reason.partition(":")[0]) for s in found.skipped] == [("c.jpg", "unknown label")]
 
 
-def test_a_csv_without_labels_may_have_one_column(tmp_path: Path) -> None:
-    source = tmp_path / "list.csv"
+def test_without_labels_a_csv_may_have_one_column_and_every_image_at_any_depth_counts(tmp_path: Path) -> None:
+    source = touch(tmp_path, "a.jpg", "lynx/b.jpg", "n1/c.jpg", "readme.md") / "list.csv"
+    found = find(tmp_path, LABELS, None, False)
+    assert seen(found) == [("a.jpg", None, None), ("lynx/b.jpg", None, None), ("n1/c.jpg", None, None)]
     source.write_text("path\na.jpg\nb.jpg\n")
     assert [p.path.name for p in find(source, LABELS, None, False).photographs] == ["a.jpg", "b.jpg"]
     with pytest.raises(CalibrationError, match="line 2: 1 columns where path,label are due"):
@@ -111,11 +101,11 @@ def test_a_csv_without_labels_may_have_one_column(tmp_path: Path) -> None:
 
 def test_a_csv_that_is_none_is_refused(tmp_path: Path) -> None:
     source = tmp_path / "list.csv"
+    with pytest.raises(CalibrationError, match="No such file or directory; name a CSV of path,label"):
+        find(source, LABELS, None, True)
     source.write_bytes(b"\xff\xfe\x00,n1\n")
     with pytest.raises(CalibrationError, match="no CSV in UTF-8"):
         find(source, LABELS, None, True)
-    with pytest.raises(CalibrationError, match="No such file or directory; name a CSV of path,label"):
-        find(tmp_path / "absent", LABELS, None, True)
 
 
 def test_nothing_usable_names_the_repair(tmp_path: Path) -> None:
