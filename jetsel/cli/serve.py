@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 
 from jetsel.cli.options import ConfigFile
 from jetsel.errors import ConfigError
@@ -33,5 +35,11 @@ def serve(config: ConfigFile = None) -> None:
     except ConfigError as error:
         begin("error")  # whoever looks for it looks in the journal
         raise SystemExit(cannot_start(error)) from None
-    # Located anew for a reload: the system's file may come while the daemon runs.
-    raise SystemExit(run(found, lambda: settings.read(settings.locate(config)), Own, signals))
+    status = 1
+    try:
+        # Located anew for a reload: the system's file may come while the daemon runs.
+        status = run(found, lambda: settings.read(settings.locate(config)), Own, signals)
+    except Exception:  # a defect
+        sys.excepthook(*sys.exc_info())
+    logging.shutdown()
+    os._exit(status)

@@ -110,6 +110,12 @@ class Dispatcher:
         """Whether every message that came has been answered, as far as can be seen now."""
         return self._admission.in_queue == 0 and self._port.is_quiet
 
-    def end(self, patience_s: float) -> bool:
-        """Once the workers have stopped: end the reload that is under way; return whether it has ended."""
-        return self._reloads.give_up(patience_s)
+    def give_up(self, patience_s: float) -> int:
+        """Let each thread end what it has at hand, if it can in that time, then tell who is not answered to ask again.
+
+        Return how many those are.
+        """
+        self.workers.stop(patience_s)
+        given_up = self.pipeline.give_up()
+        self._reloads.give_up(patience_s)
+        return given_up

@@ -23,8 +23,8 @@ log = logging.getLogger("jetsel.daemon")
 
 QUIET_LOOKS = 3  # what the kernel still has of peers comes between two looks
 LOOK_S = 0.01
-PATIENCE_S = 2.0  # for a thread that is in the middle of something when everybody has been answered
-END_S = 30.0  # after the drain: those threads, an engine host that does not leave by itself, and the power sensor
+PATIENCE_S = 2.0  # for a thread that is in the middle of something, before the process ends
+END_S = 10.0  # after the drain
 
 
 class Life:
@@ -41,28 +41,21 @@ class Life:
         self._is_passed = is_passed
         snapshot = dispatcher.current.snapshot
         self._drain_s = snapshot.config.server.drain_s
-        self._stop_loading = threading.Event()
-        self._loading = concurrent.futures.ThreadPoolExecutor(1, "loading")
-        self._loaded: concurrent.futures.Future[None] | None = None
-        self.has_ended = True  # False from the first thread on, for good where one does not come back
 
     def live(self, backends: Backends, samples: Samples) -> None:
-        """Load and serve until a signal says to stop; `has_ended` then tells whether every thread has ended.
-
-        Raises what loading raises.
-        """
-        self.has_ended = False
+        """Load and serve until a signal says to stop, and answer everybody. Raises what loading raises."""
         self._dispatcher.workers.start()
         try:
             if self._load(backends, samples):
                 self._serve()
             self._drain()
         finally:
-            self.has_ended = self._end()
+            given_up = self._dispatcher.give_up(PATIENCE_S)
+            log.info("stopped; %d requests were given up", given_up, extra=event("stopped", given_up=given_up))
 
     def _load(self, backends: Backends, samples: Samples) -> bool:
         """Load every model beside this thread; return whether that is done, and no signal came before it was."""
-        began_s, snapshot, stop = time.monotonic(), self._dispatcher.current.snapshot, self._stop_loading
+        began_s, snapshot, stop = time.monotonic(), self._dispatcher.current.snapshot, threading.Event()
 
         def work() -> None:
             build_engines(snapshot, samples, self._dispatcher.progress, stop)
@@ -70,11 +63,13 @@ class Life:
 
         if self._signals.stops:
             return False
-        loaded = self._loaded = self._loading.submit(work)
+        loaded = concurrent.futures.ThreadPoolExecutor(1, "loading").submit(work)
         loaded.add_done_callback(lambda _: self._signals.wake())
         while not loaded.done() and not self._signals.stops:
             self._signals.wait()
         if self._signals.stops:
+            stop.set()
+            concurrent.futures.wait([loaded], PATIENCE_S)  # an engine that is being built leaves nothing half done
             return False
         loaded.result()
         self._dispatcher.begin_serving()
@@ -92,7 +87,6 @@ class Life:
 
     def _drain(self) -> None:
         """Answer what was accepted, within the limit, and not at all once a second signal came."""
-        self._stop_loading.set()
         if self._is_passed:
             self._port.shut()
         left, began_s = self._dispatcher.refuse_new(), time.monotonic()
@@ -105,15 +99,3 @@ class Life:
         if quiet == QUIET_LOOKS:
             told = event("drained", count=left, took_s=time.monotonic() - began_s)
             log.info("all that was accepted is answered", extra=told)
-
-    def _end(self) -> bool:
-        """See every thread off, and tell who is not answered yet; return whether each has ended."""
-        self._stop_loading.set()
-        has_ended = self._dispatcher.workers.stop(PATIENCE_S)
-        given_up = self._dispatcher.pipeline.give_up()
-        has_ended &= self._dispatcher.end(PATIENCE_S)
-        self._loading.shutdown(wait=False)
-        if self._loaded is not None:
-            has_ended &= bool(concurrent.futures.wait([self._loaded], PATIENCE_S).done)
-        log.info("stopped; %d requests were given up", given_up, extra=event("stopped", given_up=given_up))
-        return has_ended

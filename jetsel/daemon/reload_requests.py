@@ -49,12 +49,11 @@ class ReloadRequests:
         self._is_closed = True
         self.ask()
 
-    def give_up(self, patience_s: float) -> bool:
-        """Once closed: wait so long for the one under way, then tell who waits for it; return whether it has ended."""
+    def give_up(self, patience_s: float) -> None:
+        """Once closed: wait so long for the one under way, then tell who waits for it."""
         self._thread.join(patience_s)
         self._take_waiting()
         self._answer(_stopping())
-        return not self._thread.is_alive()
 
     def _serve(self) -> None:
         while not self._is_closed:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Callable
 
 import cv2
@@ -14,7 +13,7 @@ from jetsel.config import Config, host_settings
 from jetsel.daemon import descriptors
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.life import Life
-from jetsel.daemon.listener import Listener, listen
+from jetsel.daemon.listener import listen
 from jetsel.daemon.loading import Samples
 from jetsel.daemon.memory import return_large_blocks
 from jetsel.daemon.metering.metering import Metering
@@ -32,7 +31,10 @@ log = logging.getLogger("jetsel.daemon")
 
 
 def run(config: Config, reread: Callable[[], Config], samples: Samples, signals: Signals) -> int:
-    """Serve until a signal says to stop; return the exit status.
+    """Serve until a signal says to stop; return the exit status, for `os._exit`.
+
+    Threads may be at work still, and everybody has been answered: the interpreter, and what we loaded, would wait for
+    them, or crash. The kernel ends the engine host with this process, as it does where the process is killed.
 
     reread: gives the configuration for a reload. samples: the photographs that engines are compared on, where any are
     built at the start.
@@ -52,46 +54,15 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples, signals:
         backends = Backends(host_settings(config.host))
         backends.listen(port.wake)
         metering = Metering(config.power)
-        life = None
-        try:
-            metering.serve(snapshot.families, config.power)
-            metering.start()
-            dispatcher = Dispatcher(snapshot, port, backends, metering, reread, notifier)
-            life = Life(dispatcher, port, signals, notifier, is_passed=listener.is_passed)
-            life.live(backends, samples)
-            return 0
-        finally:
-            if life is not None and not life.has_ended:
-                _leave(port, listener, _told(sys.exc_info()[1], notifier))
-            metering.stop()
-            backends.close()
-            port.close()
+        metering.serve(snapshot.families, config.power)
+        metering.start()
+        dispatcher = Dispatcher(snapshot, port, backends, metering, reread, notifier)
+        Life(dispatcher, port, signals, notifier, is_passed=listener.is_passed).live(backends, samples)
+        return 0
     except JetselError as error:
-        return _told(error, notifier)
+        notifier.status(str(error))
+        return cannot_start(error)
     finally:
         notifier.close()
         if listener is not None:
             listener.close()
-
-
-def _told(error: BaseException | None, notifier: Notifier) -> int:
-    """Tell what ends the daemon, where that is an error; return the exit status."""
-    if error is None:
-        return 0
-    if not isinstance(error, JetselError):
-        sys.excepthook(type(error), error, error.__traceback__)
-        return 1
-    notifier.status(str(error))
-    return cannot_start(error)
-
-
-def _leave(port: Port, listener: Listener, status: int) -> None:
-    """End the process although a thread is at work: the interpreter and what we loaded would wait for it, or crash.
-
-    Everybody has been answered by now. The kernel ends the engine host with this process.
-    """
-    log.warning("a thread did not come back and is left behind", extra=event("left-behind"))
-    port.close()
-    listener.close()
-    logging.shutdown()
-    os._exit(status)
