@@ -1,4 +1,4 @@
-"""`jetsel calibration`: the calibrations of a family, what each says, what differs, and the way back."""
+"""`jetsel calibration`: the calibrations of a family, what each says, and the way back."""
 
 from __future__ import annotations
 
@@ -61,8 +61,9 @@ def show(
     json: Json = False,
 ) -> None:
     """Show all that one calibration says; left out, the number is that of the one in use."""
+    import msgspec
+
     from jetsel.cli import shelf as shelves
-    from jetsel.cli.calibration_facts import facts
     from jetsel.policies.calibration import as_plain
 
     shelf = shelves.find(config, family)
@@ -78,47 +79,13 @@ def show(
     out = console()
     shown = table("fact", "value")
     shown.title = f"family {escape(shelf.family)}: {escape(entry.called)}" + (", in use" if entry.is_current else "")
-    for name, value in facts(plain).items():
-        shown.add_row(escape(name), escape(value))
+    for name, value in plain.items():
+        shown.add_row(escape(name), escape(msgspec.json.encode(value).decode()))
     out.print(shown)
     out.print(f"its folder: {entry.directory}", markup=False)
     out.print(f"its report: {entry.report or 'none is there'}", markup=False)
     if entry.reason is not None:
         out.print(f"it is refused: {entry.reason}", markup=False, style="red")
-
-
-@calibration.command()
-def diff(
-    before: Annotated[int | None, typer.Argument(min=0, help="Left out: what rollback would go back to.")] = None,
-    after: Annotated[int | None, typer.Argument(min=0, help="Left out: the one in use.")] = None,
-    family: FamilyName = None,
-    config: ConfigFile = None,
-    json: Json = False,
-) -> None:
-    """Show what differs between two calibrations, side by side."""
-    from jetsel.cli import shelf as shelves
-    from jetsel.cli.calibration_facts import differences
-    from jetsel.policies import installed
-    from jetsel.policies.calibration import as_plain
-
-    shelf = shelves.find(config, family)
-    one = shelf.entry(installed.before(shelf.folder, shelf.family) if before is None else before)
-    other = shelf.entry(after)
-    found = differences(as_plain(one.usable()), as_plain(other.usable()))
-    if json:
-        rows = [difference._asdict() for difference in found]
-        _print_json({"family": shelf.family, "before": one.number, "after": other.number, "differences": rows})
-        return
-    from rich.markup import escape
-
-    from jetsel.cli.terminal import console, table
-
-    shown = table("fact", escape(one.called), escape(other.called))
-    shown.title = f"family {escape(shelf.family)}"
-    for fact, was, now in found:
-        shown.add_row(escape(fact), escape(was or "-"), escape(now or "-"))
-    out = console()
-    out.print(shown if found else f"{one.called} and {other.called} say the same", markup=False)
 
 
 @calibration.command()

@@ -1,4 +1,4 @@
-"""`jetsel calibration` in process: the history, one of it, two side by side, and the way back, with no daemon there."""
+"""`jetsel calibration` in process: the history, one of it, and the way back, with no daemon there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from jetsel.cli.app import app
-from jetsel.cli.calibration_facts import Difference, differences
 from jetsel.policies.installed import current, install
 from tests.unit.daemon.families import calibrate, calibration_of, put_family
 
@@ -89,7 +88,7 @@ def test_one_is_shown_with_all_it_says(config: Path) -> None:
     printed = run(config, "show")
     for words in (
         "number 1, of June, in use",
-        "temperatures.s",
+        "temperatures",
         "[bold]June did best",
         "report.html",
         "float32 (6, 2)",
@@ -97,21 +96,6 @@ def test_one_is_shown_with_all_it_says(config: Path) -> None:
         assert words in printed
     assert "shipped with the models, of May" in run(config, "show", "0")
     assert "its report: none is there" in run(config, "show", "0")
-
-
-def test_two_are_told_apart_the_one_before_and_the_current_by_default(config: Path) -> None:
-    put(config, "June", costs_ms={"s": 1.0, "l": 2.0})
-    put(config, "July", costs_ms={"s": 1.0, "l": 3.25})
-    found = as_json(config, "diff")
-    assert (found["before"], found["after"]) == (1, 2)
-    assert found["differences"] == [
-        {"fact": "costs_ms.l", "before": "2", "after": "3.25"},
-        {"fact": "created", "before": "June", "after": "July"},
-    ]
-    assert as_json(config, "diff", "2", "1")["differences"][0] == {"fact": "costs_ms.l", "before": "3.25", "after": "2"}
-    row = next(line for line in run(config, "diff").splitlines() if "costs_ms.l" in line)
-    assert row.split() == ["costs_ms.l", "2", "3.25"]
-    assert "say the same" in run(config, "diff", "1", "1")
 
 
 def test_the_way_back_says_what_is_used_now_and_that_no_daemon_listens(config: Path) -> None:
@@ -128,7 +112,6 @@ def test_the_way_back_says_what_is_used_now_and_that_no_daemon_listens(config: P
 
 def test_where_there_is_nothing_to_show_or_to_go_back_to_one_line_says_so(config: Path) -> None:
     assert "no calibration of the owner's is in use" in run(config, "rollback", status=1)
-    assert "no calibration of the owner's is in use" in run(config, "diff", status=1)
     assert "has no number 7" in run(config, "show", "7", status=1)
     assert "there is no family dogs; found: cats" in run(config, "list", "--family", "dogs", status=1)
     for file in (config.parent / "cats" / "calibration").iterdir():
@@ -146,11 +129,3 @@ def test_calibrations_of_models_that_are_gone_can_still_be_seen(config: Path) ->
     config.write_text(config.read_text().replace("starter = false", "starter = true").replace("/cats", "/dogs"))
     found = as_json(config, "list", "--family", "cats")
     assert [row["number"] for row in found["calibrations"]] == [1]
-
-
-def test_a_fact_that_one_has_not_got_differs() -> None:
-    assert differences({"a": 1, "b": {"x": 1.0}}, {"b": {"x": 1.0, "y": 0.0}, "c": None}) == [
-        Difference("a", "1", None),
-        Difference("b.y", None, "0"),
-        Difference("c", None, "none"),
-    ]
