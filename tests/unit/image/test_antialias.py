@@ -39,11 +39,6 @@ def test_bicubic_weighs_eight_by_keys_kernel() -> None:
     assert got[0, 2, 0] == pytest.approx((128 * 2 * (111 + 29) + 255 * 2 * (-9 - 3)) / 256)
 
 
-def test_enlarging_reads_two_pixels_as_bilinear_does_everywhere() -> None:
-    got = antialiased(grey([[0, 100]]), whole(1, 1), whole(2, 4), "bilinear")
-    np.testing.assert_allclose(got[0, :, 0], [0, 25, 75, 100], atol=1e-4)
-
-
 def test_a_part_is_what_stands_there_in_the_whole() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (37, 53, 3), dtype=np.uint8)
     for kernel in ("bilinear", "bicubic"):
