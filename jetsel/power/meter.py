@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from jetsel.errors import CalibrationError
 from jetsel.power.finding import find
@@ -17,22 +16,8 @@ from jetsel.power.sampler import READY_S, Sampler
 from jetsel.power.settings import Settings
 
 
-class Meter(Protocol):
-    """Measures the energy of all that runs on the board in a window of time."""
-
-    @property
-    def name(self) -> str:
-        """Return the rails that are read."""
-
-    def begin(self) -> int:
-        """Return the time at which a window begins now."""
-
-    def since(self, begin_ns: int) -> Reading:
-        """Return what a window that ends now took above idle power (Taylor et al., section 4.2)."""
-
-
-class SensorMeter:
-    """The meter of a sampler: a window begins and ends with a sample of its own."""
+class Meter:
+    """Measures the energy of all that runs on the board in a window, which begins and ends with a sample of its own."""
 
     def __init__(self, sampler: Sampler, idle_w: float) -> None:
         """idle_w: the power that is deducted."""
@@ -41,15 +26,15 @@ class SensorMeter:
 
     @property
     def name(self) -> str:
-        """Return the rails that make the total."""
+        """Return the rails that are read."""
         return " + ".join(self._sampler.total_of)
 
     def begin(self) -> int:
-        """See Meter."""
+        """Return the time at which a window begins now."""
         return self._sampler.now()
 
     def since(self, begin_ns: int) -> Reading:
-        """See Meter."""
+        """Return what a window that ends now took above idle power (Taylor et al., section 4.2)."""
         samples = self._sampler.between(begin_ns, self._sampler.now())
         if self._sampler.reason is not None:
             return Reading(None, self._sampler.reason)
@@ -84,7 +69,7 @@ def open_meter(settings: Settings, folder: Path) -> Iterator[Opened]:
         if reason is not None:
             yield Opened(reason=reason)
         else:
-            yield Opened(SensorMeter(sampler, kept.mean_w), doubt=doubt, idle_half_w=kept.half_width_w)
+            yield Opened(Meter(sampler, kept.mean_w), doubt=doubt, idle_half_w=kept.half_width_w)
     finally:
         sampler.stop()
 

@@ -13,21 +13,21 @@ NO_CALIBRATION = "the family has no calibration: make one with `jetsel calibrate
 NOT_SAVED = "no answer's energy is known, or no calibration says which model is best"
 
 
-def estimated_mj(ran: Sequence[Ran], chose: bool, calibration: Calibration | None) -> float | str:
-    """Return the calibrated energy of what ran, in mJ, or the reason why it is not known.
+def estimated_mj(ran: Sequence[Ran], chose: bool, calibration: Calibration | None) -> tuple[float | None, str | None]:
+    """Return the calibrated energy of what ran, in mJ, or None and the reason why it is not known.
 
     chose: whether features were read, whose energy is added.
     """
     if calibration is None:
-        return NO_CALIBRATION
+        return None, NO_CALIBRATION
     if not calibration.energies_mj:
         why = f" ({calibration.energy_reason})" if calibration.energy_reason else ""
-        return f"the calibration was made without energies{why}: calibrate again where power is measured"
+        return None, f"the calibration was made without energies{why}: calibrate again where power is measured"
     unknown = [run.model for run in ran if run.model not in calibration.energies_mj]
     if unknown:
-        return f"the calibration has no energy of {', '.join(unknown)}"
+        return None, f"the calibration has no energy of {', '.join(unknown)}"
     models_mj = sum(calibration.energies_mj[run.model] for run in ran)
-    return models_mj + (calibration.chooser_energy_mj or 0.0 if chose else 0.0)
+    return models_mj + (calibration.chooser_energy_mj or 0.0 if chose else 0.0), None
 
 
 @dataclass

@@ -89,8 +89,7 @@ class Metering:
         differing = self.out_of_conditions(family.name)
         if differing:
             return None, f"the board is not as it was calibrated: {'; '.join(differing)}"
-        found = estimated_mj(run.ran, bool(policy.features), family.in_use.calibration)
-        return (None, found) if isinstance(found, str) else (found, None)
+        return estimated_mj(run.ran, bool(policy.features), family.in_use.calibration)
 
     def answered(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:
         """Add up the energy of an answer that is given."""

@@ -11,7 +11,7 @@ import pytest
 from jetsel.config import Power
 from jetsel.power import sampler as sampling
 from jetsel.power.finding import Found
-from jetsel.power.meter import SensorMeter
+from jetsel.power.meter import Meter
 from jetsel.power.sampler import PATIENCE, Sampler
 from jetsel.power.sensors.rail import Measured, RailError
 from tests.waiting import until
@@ -104,7 +104,7 @@ def test_a_window_takes_power_above_idle_from_a_sample_at_its_begin_to_one_at_it
     machine: Machine, sampler: Sampler
 ) -> None:
     machine.rails[0].rising = 1
-    meter = SensorMeter(sampler, 3.0)
+    meter = Meter(sampler, 3.0)
     window, begin_ns = meter.begin(), time.monotonic_ns()
     until(lambda: time.monotonic_ns() - begin_ns > 300_000_000)
     least_mj = 5.0 * (time.monotonic_ns() - begin_ns) * 1e-6
@@ -131,7 +131,7 @@ def test_rails_that_fail_are_looked_for_again_and_the_time_between_has_no_energy
     machine: Machine, sampler: Sampler, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="jetsel.power")
-    meter = SensorMeter(sampler, 3.0)
+    meter = Meter(sampler, 3.0)
     begin_ns = meter.begin()
     before = machine.rails[0]
     before.fault = "VDD_IN: Input/output error"

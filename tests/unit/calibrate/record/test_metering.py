@@ -20,7 +20,7 @@ from jetsel.calibrate.record.metering import Series, Windows
 from jetsel.calibrate.record.repeats import half_width
 from jetsel.engines import Engine
 from jetsel.power.integration import FEWEST, Reading
-from jetsel.power.meter import Opened
+from jetsel.power.meter import Meter, Opened
 from tests.unit.calibrate.record.making import QUICK, family, found, put, rows
 
 BOTH = family("xs", "s")
@@ -99,7 +99,7 @@ def test_a_sensor_that_is_too_slow_for_the_longest_window_is_given_up_with_its_r
 # Recordings, with real models, and a meter that reads what it is told.
 
 
-class Steady:
+class Steady(Meter):
     """Reads the same in every window, as if it had lasted long enough."""
 
     name = "VDD_IN"

@@ -29,12 +29,12 @@ def answer(policy: str, energy_mj: float | None, *models: str, criterion: Criter
 
 def test_an_estimate_is_the_sum_of_what_ran_and_of_choosing_where_features_were_read(tmp_path: Path) -> None:
     made = calibration(tmp_path, **ENERGIES)
-    assert estimated_mj(ran("s", "l"), False, made) == 50.0
-    assert estimated_mj(ran("s"), True, made) == 12.0
+    assert estimated_mj(ran("s", "l"), False, made) == (50.0, None)
+    assert estimated_mj(ran("s"), True, made) == (12.0, None)
 
 
 def test_why_there_is_no_estimate_is_said(tmp_path: Path) -> None:
-    assert estimated_mj(ran("s"), False, None) == NO_CALIBRATION
+    assert estimated_mj(ran("s"), False, None) == (None, NO_CALIBRATION)
     assert "(no sensor)" in str(estimated_mj(ran("s"), False, calibration(tmp_path, energy_reason="no sensor")))
     made = calibration(tmp_path, **ENERGIES)
     assert "no energy of xl" in str(estimated_mj(ran("s", "xl"), False, made))
