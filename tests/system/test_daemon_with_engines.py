@@ -40,7 +40,7 @@ def models(peer: Peer) -> dict[str, dict[str, Any]]:
 def test_while_it_builds_it_says_how_far_that_is_and_then_it_serves(
     start: Start, connect: Connect, python: Path, tmp_path: Path
 ) -> None:
-    board = {"build_ms_per_layer": 20}
+    board = {"build_ms": 1000}
     daemon = start(config(python, tmp_path), ready=False, env={"JETSEL_DOUBLE": json.dumps(board)})
     peer = connected(connect, daemon.path)
     said: list[str | None] = []

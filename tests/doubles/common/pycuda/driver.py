@@ -93,7 +93,7 @@ class Context:
     """The primary context."""
 
     def push(self):
-        GPU.stack.append(GPU.primary)
+        GPU.stack.append(self)
 
     @staticmethod
     def pop():

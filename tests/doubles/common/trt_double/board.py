@@ -8,9 +8,9 @@ version: the exact TensorRT version that the double says it is, where it is not 
 engine_bytes: what one deserialised engine takes of the GPU's memory, where it is not the size of its ONNX file.
 scratch_bytes: an engine's device_memory_size, where it is not four times its largest inputs and outputs.
 used_bytes: GPU memory that others hold.
-build_ms_per_layer: how long a build takes for a layer that its timing cache does not know (0).
-unsupported_operators: the ONNX operators that the parser refuses.
-faults: {name: true, or a value, or {"after": N, "times": M, "value": V}: only from the N-th chance on, M times}.
+build_ms: how long a build takes that its timing cache does not know (0).
+unsupported_operator: an ONNX operator that the parser refuses.
+faults: {name: true, or a value, or {"times": M}: at the first M chances}.
 
 Faults: import_tensorrt and import_pycuda (the message of an ImportError), cuda_initialization (a build or a runtime
 cannot begin), deserialize_none, context_none, enqueue_false, enqueue_error (a CUDA error, which every later call
@@ -29,8 +29,6 @@ PROFILES = {
         "integrated": True,
         "fast_fp16": True,
         "fast_int8": False,
-        "tf32": False,
-        "host_register": False,
         "total_bytes": 8235577344,
         "cuda": [10, 2, 0],
     },
@@ -40,8 +38,6 @@ PROFILES = {
         "integrated": True,
         "fast_fp16": True,
         "fast_int8": True,
-        "tf32": True,
-        "host_register": True,
         "total_bytes": 32895782912,
         "cuda": [12, 6, 0],
     },
@@ -51,8 +47,6 @@ PROFILES = {
         "integrated": False,
         "fast_fp16": True,
         "fast_int8": True,
-        "tf32": True,
-        "host_register": True,
         "total_bytes": 12636192768,
         "cuda": [12, 6, 0],
     },
@@ -93,11 +87,8 @@ def fault(name):
         return None
     if not isinstance(wanted, dict):
         return wanted
-    chance = _chances[name] = _chances.get(name, 0) + 1
-    first = wanted.get("after", 0)
-    if first < chance <= first + wanted.get("times", chance):
-        return wanted.get("value", True)
-    return None
+    _chances[name] = _chances.get(name, 0) + 1
+    return _chances[name] <= wanted["times"] or None
 
 
 def capability():

@@ -21,8 +21,6 @@ class IExecutionContext(Bound):
 
     def __init__(self, engine, with_memory):
         self._engine = engine
-        self._home = GPU.current()
-        self._profile = 0
         self._addresses = {}
         self._shapes = {}
         for tensor in self._inputs():
@@ -86,7 +84,7 @@ class IExecutionContext(Bound):
                 raise RefusedError(f"Cuda Runtime ({GPU.broken})")
             if fault("enqueue_false"):
                 raise RefusedError("Cuda Runtime (invalid argument)")
-            if GPU.current() is not self._home:
+            if not GPU.stack:
                 raise RefusedError("Cuda Runtime (invalid resource handle): the engine's context is not current")
             if self._unspecified():
                 raise RefusedError(f"All input shapes must be specified: {self._unspecified()}")
@@ -102,8 +100,7 @@ class IExecutionContext(Bound):
         names = self._engine._names
         if len(bindings) != len(names) * len(self._engine._profiles):
             raise RefusedError(f"Expected as many bindings as the engine has, got {len(bindings)}")
-        first = self._profile * len(names)
-        return {name: _integer(address) for name, address in zip(names, bindings[first:])}  # noqa: B905 - Python 3.6
+        return {name: _integer(address) for name, address in zip(names, bindings)}  # noqa: B905 - Python 3.6
 
     def _by_name(self):
         for name in self._engine._names:
@@ -120,7 +117,7 @@ class IExecutionContext(Bound):
 
     def _set_shape(self, tensor, shape):
         shape = tuple(int(extent) for extent in shape)
-        low, _, high = self._engine._profiles[self._profile].get(tensor["name"], (None, None, None))
+        low, _, high = self._engine._profiles[0].get(tensor["name"], (None, None, None))
         if not tensor["input"] or len(shape) != len(tensor["shape"]):
             return self._refuse("{}: a shape of {} extents cannot be set".format(tensor["name"], len(shape)))
         if not all(least <= extent <= most for least, extent, most in zip(low, shape, high)):  # noqa: B905 - Python 3.6

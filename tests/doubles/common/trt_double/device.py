@@ -33,19 +33,13 @@ class Device:
         self._blocks = {}  # first address -> uint8 array
         self._next_address = FIRST_ADDRESS
         self._next_handle = 0x5000
-        self._thread = threading.local()
-        self.primary = Context()
+        self._thread = threading.get_ident()  # the engine host has one
+        self._stack = []
 
     @property
     def stack(self):
-        """This thread's stack of contexts, the current one last."""
-        if not hasattr(self._thread, "stack"):
-            self._thread.stack = []
-        return self._thread.stack
-
-    def current(self):
-        """Return this thread's current context; as the CUDA runtime does, the primary one where there is none."""
-        return self.stack[-1] if self.stack else self.primary
+        """The contexts that are current, the last one first in turn; none is in another thread."""
+        return self._stack if threading.get_ident() == self._thread else []
 
     def check(self):
         """Raise the error that broke the GPU, if one did."""
@@ -53,7 +47,7 @@ class Device:
             raise CudaError(self.broken)
 
     def check_context(self):
-        """Raise unless this thread has a current context and the GPU works."""
+        """Raise unless this thread has the context and the GPU works."""
         self.check()
         if not self.stack:
             raise CudaError("invalid device context")
@@ -107,10 +101,6 @@ class Device:
         """Run all that is queued on any stream."""
         for stream in list(self.streams.values()):
             stream.drain()
-
-
-class Context:
-    """What a CUDA context is here: an identity that memory of engines and streams belongs to."""
 
 
 class Stream:

@@ -5,8 +5,6 @@ from trt_double.bound import Bound
 from trt_double.plan import Model, UnreadableModelError
 from trt_double.values import Dims, Severity, data_type
 
-QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")
-
 
 class ITensor(Bound):
     """What goes in or out of a network."""
@@ -40,7 +38,7 @@ class INetworkDefinition(Bound):
         return any(-1 in tensor._shape for tensor in self._inputs)
 
     def _is_quantized(self):
-        return any(operator in QUANTIZERS for operator in self._model.operators)
+        return b"QuantizeLinear" in self._model.onnx
 
     def get_input(self, index):
         return self._inputs[index] if 0 <= index < len(self._inputs) else None
@@ -82,10 +80,9 @@ class OnnxParser(Bound):
                 "This version of the ONNX parser only supports TensorRT INetworkDefinitions with an "
                 "explicit batch dimension."
             )
-        refused = board("unsupported_operators") or ()
-        for operator in found.operators:
-            if operator in refused:
-                return self._refuse(f"No importer registered for op: {operator}")
+        operator = board("unsupported_operator")
+        if operator and operator.encode() in found.onnx:
+            return self._refuse(f"No importer registered for op: {operator}")
         kinds = [described["dtype"] for described in found.inputs + found.outputs]
         if any(data_type(kind) is None for kind in kinds):
             return self._refuse(f"Unsupported data type: {kinds}")

@@ -9,9 +9,7 @@ from trt_double.board import RULES, board, fault
 TABLES = Path(__file__).resolve().parent.parent.parent / "tables"
 OPERATORS = ("__getitem__", "__len__")  # that a version may lack
 MODULES = (builder, config, context, engine, network, values)
-TYPES = ("FLOAT float32", "HALF float16", "INT8 int8", "INT32 int32", "INT64 int64", "BOOL bool", "UINT8 uint8")
-TYPES += ("FP8 fp8", "BF16 bfloat16", "INT4 int4", "FP4 fp4")
-ABBREVIATIONS = dict(reversed(pair.split()) for pair in TYPES)
+ABBREVIATIONS = {"float32": "FLOAT", "float16": "HALF", "int8": "INT8", "int32": "INT32"}
 
 
 def implemented():

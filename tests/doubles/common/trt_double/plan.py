@@ -6,8 +6,6 @@ import struct
 
 import numpy as np
 
-from trt_double import protobuf
-
 MAGIC = b"ftrtDOUBLE"
 
 
@@ -16,7 +14,7 @@ class UnreadableModelError(Exception):
 
 
 class Model:
-    """An ONNX file: the names, shapes and types of what goes in and out, its operators, and its computation."""
+    """An ONNX file: the names, shapes and types of what goes in and out, and its computation."""
 
     def __init__(self, onnx):
         import onnxruntime  # on demand: a process that only asks for names does not need it
@@ -27,12 +25,10 @@ class Model:
         options.log_severity_level = 3
         try:
             self.session = onnxruntime.InferenceSession(onnx, options, providers=["CPUExecutionProvider"])
-            self.operators = protobuf.operators(onnx)
         except Exception as error:  # ONNX Runtime's exceptions share no base but this one
             raise UnreadableModelError(str(error).splitlines()[0]) from error
         self.inputs = [_described(value) for value in self.session.get_inputs()]
         self.outputs = [_described(value) for value in self.session.get_outputs()]
-        self._shapes = {}  # of outputs, by those of the inputs
 
     def run(self, feeds, precision, scales):
         """Return the outputs of `feeds`, {name: array}, as a network of this precision computes them.

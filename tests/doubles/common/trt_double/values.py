@@ -40,20 +40,15 @@ class Enumeration:
         return f"<{type(self).__name__}.{self.name}: {self._value}>"
 
 
-# Enumerations, with their members in the order of their values. Which of them a version offers, its table says.
+# Enumerations, with those members that the engine host may name, in the order of their values. Which of them a version
+# offers, its table says.
 MEMBERS = {
-    "BuilderFlag": (
-        "FP16 INT8 DEBUG GPU_FALLBACK STRICT_TYPES REFIT DISABLE_TIMING_CACHE TF32 SPARSE_WEIGHTS SAFETY_SCOPE "
-        "OBEY_PRECISION_CONSTRAINTS PREFER_PRECISION_CONSTRAINTS DIRECT_IO REJECT_EMPTY_ALGORITHMS "
-        "ENABLE_TACTIC_HEURISTIC VERSION_COMPATIBLE EXCLUDE_LEAN_RUNTIME FP8 ERROR_ON_TIMING_CACHE_MISS BF16 "
-        "DISABLE_COMPILATION_CACHE STRIP_PLAN WEIGHTLESS REFIT_IDENTICAL WEIGHT_STREAMING INT4 REFIT_INDIVIDUAL "
-        "STRICT_NANS MONITOR_MEMORY EDITABLE_TIMING_CACHE"
-    ),
-    "DataType": "FLOAT HALF INT8 INT32 BOOL UINT8 FP8 BF16 INT64 INT4 FP4",
+    "BuilderFlag": "FP16 INT8",
+    "DataType": "FLOAT HALF INT8 INT32",
     "ExecutionContextAllocationStrategy": "STATIC ON_PROFILE_CHANGE USER_MANAGED",
-    "MemoryPoolType": ("WORKSPACE DLA_MANAGED_SRAM DLA_LOCAL_DRAM DLA_GLOBAL_DRAM TACTIC_DRAM TACTIC_SHARED_MEMORY"),
-    "NetworkDefinitionCreationFlag": "EXPLICIT_BATCH STRONGLY_TYPED EXPLICIT_PRECISION",
-    "TacticSource": "CUBLAS CUBLAS_LT CUDNN EDGE_MASK_CONVOLUTIONS JIT_CONVOLUTIONS",
+    "MemoryPoolType": "WORKSPACE",
+    "NetworkDefinitionCreationFlag": "EXPLICIT_BATCH STRONGLY_TYPED",
+    "TacticSource": "CUBLAS CUBLAS_LT CUDNN",
     "TensorIOMode": "NONE INPUT OUTPUT",
 }
 SEVERITIES = "INTERNAL_ERROR ERROR WARNING INFO VERBOSE"
@@ -71,15 +66,11 @@ def enumeration(name, members):
 ENUMERATIONS = {name: enumeration(name, members) for name, members in MEMBERS.items()}
 Severity = enumeration("Severity", SEVERITIES)
 DataType = ENUMERATIONS["DataType"]
-NUMPY_TYPES = {"FLOAT": np.float32, "HALF": np.float16, "INT8": np.int8, "INT32": np.int32, "INT64": np.int64}
-NUMPY_TYPES.update(BOOL=np.bool_, UINT8=np.uint8)
-DataType.itemsize = property(lambda self: np.dtype(numpy_type(self)).itemsize)
+NUMPY_TYPES = {"FLOAT": np.float32, "HALF": np.float16, "INT8": np.int8, "INT32": np.int32}
 
 
 def numpy_type(trt_type):
     """Return the numpy type of a DataType."""
-    if trt_type.name not in NUMPY_TYPES:
-        raise TypeError("Could not resolve TensorRT datatype to an equivalent numpy datatype.")
     return NUMPY_TYPES[trt_type.name]
 
 

@@ -167,7 +167,7 @@ def test_a_build_that_fails_says_why_and_leaves_nothing(
 def test_a_build_without_a_word_is_killed(host: Prepare, board: Callable[..., object]) -> None:
     settings = host()
     builder = Builder(settings, BuildLimits(hello_s=60, silence_s=1, total_s=60))
-    board(build_ms_per_layer=60_000)
+    board(build_ms=600_000)
     assert "no sign of life for 1 s" in refusal(builder)
     assert left_in(settings) == []
 
@@ -175,8 +175,8 @@ def test_a_build_without_a_word_is_killed(host: Prepare, board: Callable[..., ob
 @pytest.mark.slow
 def test_a_build_that_takes_too_long_is_killed_whatever_it_says(host: Prepare, board: Callable[..., object]) -> None:
     settings = host("10")
-    builder = Builder(settings, BuildLimits(hello_s=60, silence_s=60, total_s=1))
-    board(build_ms_per_layer=300)
+    builder = Builder(settings, BuildLimits(hello_s=60, silence_s=600, total_s=1))
+    board(build_ms=600_000)
     assert "--limit-s" in refusal(builder)
     assert left_in(settings) == []
 
