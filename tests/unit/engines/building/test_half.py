@@ -2,64 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
 from jetsel.engines import EngineFailedError
 from jetsel.engines.building.builder import Builder, Order
 from jetsel.engines.building.preparing import fold, halve
-from jetsel.engines.building.trial import Inputs, compare, in_process
+from jetsel.engines.building.trial import compare, in_process
 from jetsel.host_settings import HostSettings
 from jetsel.weights import Weights
 from jetsel.zoo import STARTER, scan
+from tests.contract.opening import Noise, weights_of
+from tests.contract.tiny import CLASSES, PIXELS, matrix_model
 from tests.doubles.interpreter import make_interpreter
 
 FAMILY = scan([STARTER]).families["starter"]
 XS = FAMILY.models[0].weights(len(FAMILY.labels.names))
 
 
-class Noise:
-    """Photographs of noise, the same at each pass."""
-
-    source = "noise"
-
-    def __init__(self, weights: Weights) -> None:
-        self._shape = (1, 3, weights.height_px, weights.width_px)
-
-    def __len__(self) -> int:
-        return 5
-
-    def __iter__(self) -> Iterator[NDArray[np.float32]]:
-        random = np.random.default_rng(3)
-        for _ in range(len(self)):
-            yield random.normal(size=self._shape).astype(np.float32)
-
-
 def quiet(_stage: str, _share: float | None) -> None:
     pass
 
 
-def large(path: Path, weight: float) -> Weights:
-    """Write a model of one matrix of this weight: over 65504 it is more than float16 has."""
-    matrix = numpy_helper.from_array(np.full((12, 2), weight, np.float32), "matrix")
-    graph = helper.make_graph(
-        [
-            helper.make_node("Flatten", ["image"], ["flat"]),
-            helper.make_node("MatMul", ["flat", "matrix"], ["logits"]),
-        ],
-        "large",
-        [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["n", 3, 2, 2])],
-        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", 2])],
-        [matrix],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), str(path))
-    return Weights("large", path, "a" * 64, 2, 2, 2)
+def large(path: Path) -> Weights:
+    """Write a model of a weight that float16 does not have, which ends at 65,504."""
+    path.write_bytes(matrix_model(np.full((PIXELS, CLASSES), 1e6, np.float32)))
+    return weights_of(path)
 
 
 def kinds(path: Path) -> set[int]:
@@ -76,8 +49,7 @@ def test_weights_that_are_stored_in_half_become_constants_and_then_half_again(tm
     onnx.checker.check_model(onnx.load(str(half)))
     graph = onnx.load(str(half)).graph
     assert {value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)} == {TensorProto.FLOAT}
-    noise: Inputs = Noise(XS)
-    check = compare(in_process("xs", half), None, XS, noise, quiet)
+    check = compare(in_process("xs", half), None, XS, Noise(XS), quiet)
     assert check.agreement == 1.0
     assert 0 < check.largest_difference < 0.01 * check.spread
 
@@ -104,7 +76,7 @@ def test_tensorrt_11_builds_fp16_from_a_file_in_half_precision(host: Callable[..
 def test_a_model_that_half_precision_breaks_is_refused_with_the_figures(
     host: Callable[..., HostSettings], tmp_path: Path
 ) -> None:
-    weights = large(tmp_path / "large.onnx", 1e6)
+    weights = large(tmp_path / "large.onnx")
     with pytest.raises(EngineFailedError) as raised:
         Builder(host()).build(Order(weights, False, Noise(weights)), quiet)
     assert "not the same model" in str(raised.value)
