@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -109,20 +110,10 @@ def test_the_caller_owns_what_is_returned(subject: Subject, tiny: Engine) -> Non
 def test_several_threads_get_what_one_gets(subject: Subject, starter: Engine) -> None:
     batches = [photographs(1 + seed % 3, seed) for seed in range(12)]
     expected = [starter.infer(batch).logits for batch in batches]
-    found: dict[int, NDArray[np.float32]] = {}
-
-    def infer(numbers: range) -> None:
-        for number in numbers:
-            found[number] = starter.infer(batches[number]).logits
-
-    threads = [threading.Thread(target=infer, args=(range(start, 12, 4),)) for start in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 12
-    for number, logits in enumerate(expected):
-        assert found[number] == pytest.approx(logits, abs=subject.tolerance)
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(lambda batch: starter.infer(batch).logits, batches)
+    for logits, alone in zip(found, expected, strict=True):
+        assert logits == pytest.approx(alone, abs=subject.tolerance)
 
 
 def test_two_models_at_once_do_not_mix(subject: Subject, tmp_path: Path, open_model: Open) -> None:
@@ -137,10 +128,6 @@ def test_two_models_at_once_do_not_mix(subject: Subject, tmp_path: Path, open_mo
     assert (one.name, other.name) == ("first", "second")
 
 
-def test_it_says_how_many_callers_it_serves(subject: Subject, tiny: Engine, starter: Engine) -> None:
-    assert (tiny.concurrency, starter.concurrency) == subject.callers
-
-
 def test_a_model_without_an_embedding_has_none(tmp_path: Path, open_model: Open) -> None:
     engine = open_model(tiny_file(tmp_path, embedding=False))
     output = engine.infer(images(1))
@@ -149,21 +136,20 @@ def test_a_model_without_an_embedding_has_none(tmp_path: Path, open_model: Open)
 
 
 @pytest.mark.parametrize(
-    "shape",
-    [(1, 3, HEIGHT_PX, WIDTH_PX + 1), (1, 1, HEIGHT_PX, WIDTH_PX), (3, HEIGHT_PX, WIDTH_PX), (PIXELS,)],
-    ids=["wider", "one channel", "no batch", "flat"],
+    ("shape", "kind"),
+    [
+        ((1, 3, HEIGHT_PX, WIDTH_PX + 1), np.float32),
+        ((1, 1, HEIGHT_PX, WIDTH_PX), np.float32),
+        ((3, HEIGHT_PX, WIDTH_PX), np.float32),
+        ((1, 3, HEIGHT_PX, WIDTH_PX), np.float64),
+    ],
 )
-def test_a_batch_of_another_shape_is_an_error_of_ours_and_the_next_is_served(
-    tiny: Engine, shape: tuple[int, ...]
+def test_a_batch_of_another_kind_is_an_error_of_ours_and_the_next_is_served(
+    tiny: Engine, shape: tuple[int, ...], kind: type[np.float32]
 ) -> None:
     with pytest.raises(JetselError, match="tiny: "):
-        tiny.infer(np.zeros(shape, np.float32))
+        tiny.infer(np.zeros(shape, kind))
     assert tiny.infer(images(1)).logits.shape == (1, CLASSES)
-
-
-def test_a_batch_of_another_kind_of_number_is_an_error_of_ours(tiny: Engine) -> None:
-    with pytest.raises(JetselError, match="tiny: "):
-        tiny.infer(images(1).astype(np.float64))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -239,7 +225,8 @@ def test_a_batch_that_is_fixed_at_one_is_told(tmp_path: Path, open_model: Open) 
     assert engine.infer(images(1)).logits.shape == (1, CLASSES)
 
 
-def test_it_serves_from_when_it_is_open(subject: Subject, tiny: Engine) -> None:
+def test_it_serves_from_when_it_is_open_and_says_how_many(subject: Subject, tiny: Engine, starter: Engine) -> None:
+    assert (tiny.concurrency, starter.concurrency) == subject.callers
     assert tiny.unavailable is None
     assert not tiny.is_returning
     assert tiny.max_batch == subject.max_batch

@@ -11,7 +11,7 @@ import pytest
 from jetsel.engines.base import EngineFailedError
 from tests.contract.tiny import matrix_model
 from tests.doubles.interpreter import GENERATIONS
-from tests.host.bench import COUNTING, SIZE_BYTES, Begin, benches, pixels
+from tests.host.bench import COUNTING, Begin, benches, pixels
 
 
 @pytest.fixture
@@ -38,16 +38,6 @@ def test_an_engine_answers_for_each_image_of_a_batch(
         assert reply["embedding"].tolist() == batch.reshape(-1, 18).tolist()
         assert 0 <= reply["device_ms"] <= reply["wall_ms"]
     assert capfd.readouterr().err == ""  # nothing of this is worth a warning
-
-
-@pytest.mark.parametrize(("generation", "profile"), [("8.2", "tx2"), ("8.6", "orin"), ("11", "orin")])
-def test_inputs_are_read_from_memory_that_was_added_later(start: Begin, generation: str, profile: str) -> None:
-    bench = start(generation, profile=profile)
-    bench.build(matrix_model(COUNTING))
-    bench.load()
-    former, bench.region = bench.region, bench.process.memory.take(SIZE_BYTES)
-    assert bench.region.offset > former.offset
-    assert bench.infer(pixels(2))["logits"].tolist() == [[1224, 1260, 1296, 1332]]
 
 
 def test_hello_describes_a_tx2(start: Begin) -> None:

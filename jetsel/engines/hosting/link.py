@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from jetsel.engines.hosting.memory import Memory
+
 MAX_MESSAGE_BYTES = 65_536
 HEADER = struct.Struct("!I")
 LOOK_S = 0.2  # how often `stopped` is asked
@@ -33,8 +35,10 @@ class LinkTimeoutError(LinkBrokenError):
 class Link:
     """One end of a socketpair. Used by one thread at a time."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, memory: Memory) -> None:
+        """memory: shared with the host, which is told its size with each message, and maps what has been added."""
         self._socket = connection
+        self._memory = memory
         self._number = 0
         self._unread = b""
 
@@ -80,7 +84,7 @@ class Link:
         self._socket.close()
 
     def _send(self, message: Mapping[str, Any], limit_s: float) -> None:
-        body = msgspec.json.encode(message)
+        body = msgspec.json.encode({**message, "memory_bytes": self._memory.size})
         try:
             self._socket.settimeout(limit_s)
             self._socket.sendall(HEADER.pack(len(body)) + body)

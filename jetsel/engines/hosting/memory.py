@@ -16,7 +16,7 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.engines.hosting.link import LinkBrokenError
+from jetsel.errors import EngineDiedError
 
 SMALLEST_BYTES = 1 << 16
 F_SEAL_SHRINK = 0x0002  # fcntl(2): so that a host that went mad cannot take mapped pages away
@@ -55,13 +55,13 @@ class Memory:
             raise
 
     def take(self, size: int) -> Region:
-        """Return a region of at least `size` bytes; raises LinkBrokenError once the memory is closed."""
+        """Return a region of at least `size` bytes; raises EngineDiedError once the memory is closed."""
         rounded = max(SMALLEST_BYTES, 1 << (size - 1).bit_length())  # few sizes, so that regions fit again
         with self._lock:
             if self._free[rounded]:
                 return self._free[rounded].pop()
             if self.fd < 0:
-                raise LinkBrokenError("it has ended")
+                raise EngineDiedError("the engine host died: send again")
             offset = self.size
             os.ftruncate(self.fd, offset + rounded)
             self.size = offset + rounded

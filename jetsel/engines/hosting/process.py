@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.child import STANDARD_ERROR, Child
-from jetsel.engines.hosting.link import Feed, Link, LinkBrokenError, Progress, Stopped
+from jetsel.engines.hosting.link import Link, LinkBrokenError, Stopped
 from jetsel.engines.hosting.memory import Memory
 
 HOST = Path(__file__).parents[1] / "host"
@@ -48,7 +47,8 @@ class HostProcess:
                 self.memory = Memory()
                 undo.callback(self.memory.close)
                 ours, theirs = socket.socketpair()
-                self.link = Link(ours)
+                self.link = Link(ours, self.memory)
+                self.exchange = self.link.exchange
                 undo.callback(self.link.close)
                 undo.callback(theirs.close)
                 self._child = Child(
@@ -72,20 +72,6 @@ class HostProcess:
     def pid(self) -> int:
         """The process's number."""
         return self._child.pid
-
-    def exchange(
-        self,
-        kind: str,
-        request: Mapping[str, Any],
-        limit_s: float,
-        progress: Progress | None = None,
-        feed: Feed | None = None,
-        stopped: Stopped | None = None,
-    ) -> dict[str, Any]:
-        """Ask it one thing; see Link.exchange. `memory_bytes` is added: the host maps what has been added meanwhile."""
-        fed = None if feed is None else lambda count: {**feed(count), "memory_bytes": self.memory.size}
-        request = {**request, "memory_bytes": self.memory.size}
-        return self.link.exchange(kind, request, limit_s, progress, fed, stopped)
 
     def leave(self) -> None:
         """Ask it to leave, and see that it does."""

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.engines.base import EngineFailedError, Output
-from jetsel.engines.hosting.link import LinkBrokenError
 from jetsel.engines.hosting.memory import Memory, Region
-from jetsel.errors import EngineDiedError
 from jetsel.weights import Weights
 
 Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -44,8 +42,6 @@ class Loaded:
         output_bytes = 4 * shape[0] * (self.weights.classes + (self.embedding_width or 0))
         try:
             region = memory.take(input_bytes + output_bytes)
-        except LinkBrokenError:
-            raise EngineDiedError(f"{name}: the engine host died: send again") from None
         except OSError as error:
             raise EngineFailedError(f"{name}: no memory to share with the engine host: {error.strerror}") from None
         try:
