@@ -17,7 +17,7 @@ from jetsel.calibrate.record.conditions import Conditions
 from jetsel.calibrate.record.energies import Energies, read_energies
 from jetsel.calibrate.record.near import groups
 from jetsel.calibrate.record.photographs import count_reasons
-from jetsel.calibrate.record.schema import opened_to_read, read_meta
+from jetsel.calibrate.record.schema import opened_to_read
 from jetsel.calibrate.recording import Recording
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
@@ -66,9 +66,11 @@ def load(path: Path, family: Family, models: Sequence[str] | None = None, labels
     CalibrationError where the file is refused, a model was not recorded or has other weights by now, or nothing is
     complete, labelled and timed.
     """
+    known = {model.manifest.name: model.manifest.sha256 for model in family.models}
+    wanted = {name: sha256 for name, sha256 in known.items() if models is None or name in models}
+    names = tuple(wanted)
     with opened_to_read(path, family) as file:
-        wanted = _wanted(file, path, family, models)
-        names = tuple(wanted)
+        _refuse_others(file, path, wanted)
         rows = _complete(file, path, names, labels_from is None)
         logits, embeddings = _said(file, names, [row[0] for row in rows], len(family.labels.wnids))
         classes = np.array([-1 if row[2] is None else row[2] for row in rows], np.int64)
@@ -94,34 +96,22 @@ def load(path: Path, family: Family, models: Sequence[str] | None = None, labels
 def times_from(loaded: Loaded, board: Path) -> Loaded:
     """Replace times and energies by those of a recording made on the board (section 3.3: relative runtimes are stable).
 
-    Raises CalibrationError where the board's recording is of another family or of other weights, or has no times.
+    Raises CalibrationError where the board's recording is of other models or weights, or has no times.
     """
     with opened_to_read(board, None) as file:
-        meta = read_meta(file)
-        if meta["family"] != loaded.family:
-            raise CalibrationError(
-                f"{board}: holds times of the family {meta['family']!r} and {loaded.family!r} is due; name another file"
-            )
-        there = dict(file.execute("SELECT name, sha256 FROM models").fetchall())
-        for name, sha256 in loaded.models_sha256.items():
-            if there.get(name) != sha256:
-                what = "has other weights there" if name in there else "was not recorded there"
-                raise CalibrationError(f"{board}: {name} {what}; record on the board with the models of this recording")
+        _refuse_others(file, board, loaded.models_sha256)
         times = _times(file, board, loaded.recording.models)
     recording = dataclasses.replace(loaded.recording, costs_ms=times.costs_ms, **_of_energy(times.energies))
     return dataclasses.replace(loaded, recording=recording, times=times)
 
 
-def _wanted(file: sqlite3.Connection, path: Path, family: Family, models: Sequence[str] | None) -> dict[str, str]:
-    """The models asked for, cheapest first: name -> sha256."""
+def _refuse_others(file: sqlite3.Connection, path: Path, models: Mapping[str, str]) -> None:
+    """Raise where one of the models is not recorded, or with other weights. models: name -> sha256."""
     recorded = dict(file.execute("SELECT name, sha256 FROM models").fetchall())
-    known = {model.manifest.name: model.manifest.sha256 for model in family.models}
-    wanted = {name: sha256 for name, sha256 in known.items() if models is None or name in models}
-    for name, sha256 in wanted.items():
+    for name, sha256 in models.items():
         if recorded.get(name) != sha256:
             what = "was recorded with other weights" if name in recorded else "was not recorded"
-            raise CalibrationError(f"{path}: {name} {what}; record again, only that model will run")
-    return wanted
+            raise CalibrationError(f"{path}: {name} {what}; record into it again, only that model will run")
 
 
 def _complete(

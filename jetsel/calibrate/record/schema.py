@@ -127,12 +127,6 @@ def opened_to_read(path: Path, family: Family | None) -> Iterator[sqlite3.Connec
             raise CalibrationError(f"{path}: holds what jetsel does not write ({fault}); {repair}") from fault
 
 
-def read_meta(connection: sqlite3.Connection) -> dict[str, str]:
-    """Return what the recording says of itself; empty where the file is of another make."""
-    columns = connection.execute("SELECT name FROM pragma_table_info('meta')").fetchall()
-    return dict(connection.execute("SELECT * FROM meta")) if columns == [("key",), ("value",)] else {}
-
-
 def _bonds(family: Family) -> dict[str, str]:
     return {
         "format": FORMAT,
@@ -145,7 +139,8 @@ def _bonds(family: Family) -> dict[str, str]:
 
 
 def _check(connection: sqlite3.Connection, path: Path, family: Family | None) -> None:
-    meta = read_meta(connection)
+    columns = connection.execute("SELECT name FROM pragma_table_info('meta')").fetchall()
+    meta = dict(connection.execute("SELECT * FROM meta")) if columns == [("key",), ("value",)] else {}
     if meta.get("format") != FORMAT:
         raise CalibrationError(f"{path}: is no recording of jetsel; name another file")
     if meta["version"] != str(VERSION):

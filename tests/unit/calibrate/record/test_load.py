@@ -95,10 +95,10 @@ def test_only_complete_photographs_count(copy: Path) -> None:
 def test_some_models_may_be_named_and_what_was_not_recorded_is_refused(copy: Path) -> None:
     only = load(copy, BOTH, models=["s"]).recording
     assert (only.models, only.embeddings, only.logits.shape[0]) == (("s",), None, 1)
-    with pytest.raises(CalibrationError, match="m was not recorded; record again, only that model will run"):
+    with pytest.raises(CalibrationError, match="m was not recorded; record into it again, only that model"):
         load(copy, family("xs", "s", "m"))
     change(copy, "UPDATE models SET sha256 = 'other' WHERE name = 's'")
-    with pytest.raises(CalibrationError, match="s was recorded with other weights; record again"):
+    with pytest.raises(CalibrationError, match="s was recorded with other weights; record into it again"):
         load(copy, BOTH)
 
 
@@ -127,13 +127,10 @@ def test_times_of_a_board_replace_those_of_the_recording(whole: Path, copy: Path
     assert on_board.times.features_ms == 9.0
     assert np.array_equal(on_board.recording.logits, loaded.recording.logits)
     change(copy, "UPDATE models SET sha256 = 'other' WHERE name = 's'")
-    with pytest.raises(CalibrationError, match="s has other weights there; record on the board with the models of"):
+    with pytest.raises(CalibrationError, match="s was recorded with other weights; record into it again"):
         times_from(loaded, copy)
     change(copy, "DELETE FROM models WHERE name = 's'")
-    with pytest.raises(CalibrationError, match="s was not recorded there"):
-        times_from(loaded, copy)
-    change(copy, "UPDATE meta SET value = 'pets' WHERE key = 'family'")
-    with pytest.raises(CalibrationError, match="times of the family 'pets' and 'starter' is due"):
+    with pytest.raises(CalibrationError, match="s was not recorded"):
         times_from(loaded, copy)
 
 

@@ -195,11 +195,11 @@ def test_unreadable_files_are_listed_and_stop_nothing(
 
 
 def test_none_readable_is_an_error(tmp_path: Path, engines: Mapping[str, Engine]) -> None:
-    folder = tmp_path / "photos" / LABELS.wnids[0]
-    folder.mkdir(parents=True)
-    (folder / "text.jpg").write_text("no picture")
-    with pytest.raises(CalibrationError, match=r"none of 1 photographs can be used, the last: .*text\.jpg: unreadable"):
-        go(folder.parent, engines)
+    folder = put(tmp_path / "photos", 1)
+    (photograph,) = folder.rglob("*.jpg")
+    photograph.write_text("no picture")
+    with pytest.raises(CalibrationError, match=r"none of 1 photographs can be used, the last: .*unreadable"):
+        go(folder, engines)
 
 
 def test_a_file_that_changes_between_reading_and_recording_is_not_mistaken(
