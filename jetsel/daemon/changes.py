@@ -16,12 +16,13 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
     if was.power.budget_w != now.power.budget_w:  # the rest of [power] waits for the next start
         changed.append("[power] budget_w")
     for name, family in following.families.items():
-        known = before.families.get(name)
-        changed += [f"family {name} added"] if known is None else _of_family(known, family)
+        was_served = before.families.get(name)
+        changed += [f"family {name} added"] if was_served is None else _of_family(was_served, family)
     changed += [f"family {name} removed" for name in before.families if name not in following.families]
-    changed += [f"left out: {line}" for line in following.broken if line not in before.broken]
-    for name, family in following.families.items():
-        changed += _out_of_service(before.families.get(name), family)
+    known = _out_of_service(before)
+    changed += [line for line in _out_of_service(following) if line not in known]
+    for family in following.families.values():  # told by each reload
+        changed += [f"weights of {name} are damaged, and it runs on: {why}" for name, why in family.damaged.items()]
     return changed
 
 
@@ -36,14 +37,14 @@ def _of_family(known: ServedFamily, family: ServedFamily) -> list[str]:
     return changed
 
 
-def _out_of_service(known: ServedFamily | None, family: ServedFamily) -> list[str]:
-    told = []
-    for name, queue in family.driver.queues.items():
-        was = None if known is None else known.driver.queues.get(name)
-        if queue.engine is None and (was is None or was.engine is not None or was.unavailable != queue.unavailable):
-            told.append(f"model {name} of {family.name} is unavailable: {queue.unavailable}")
-    told += [f"weights of {name} are damaged, and it runs on: {why}" for name, why in family.damaged.items()]
-    return told + [words for words in family.instead if known is None or words not in known.instead]
+def _out_of_service(snapshot: Snapshot) -> list[str]:
+    """What stands in the models' folders and does not serve, and what serves in its place."""
+    told = [f"left out: {line}" for line in snapshot.broken]
+    for family in snapshot.families.values():
+        queues = family.driver.queues.items()
+        told += [f"model {n} of {family.name} is unavailable: {q.unavailable}" for n, q in queues if q.engine is None]
+        told += family.instead
+    return told
 
 
 def for_next_start(started: Config, now: Config) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jetsel.config import Config
-from jetsel.daemon.family import ServedFamily, serve_family
+from jetsel.daemon.family import ServedFamily, serve_family, served_models
 from jetsel.engines import Engine
 from jetsel.errors import ConfigError, UnknownFamilyError
 from jetsel.events import event
@@ -83,14 +83,12 @@ def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
 
 def _served(zoo: Zoo, config: Config) -> dict[str, list[str]]:
     """The names of the models that the configuration has served, by family."""
-    names = {name: [model.manifest.name for model in family.models] for name, family in zoo.families.items()}
-    known = {model for models in names.values() for model in models}
+    known = {model.manifest.name for family in zoo.families.values() for model in family.models}
     for key, named in (("only", config.models.only), ("backends", config.models.backends)):
         unknown = sorted(set(named) - known)
         if unknown:
             raise ConfigError(f"models.{key}: no folder has {', '.join(unknown)}; see: jetsel models list")
-    wanted = set(config.models.only or known)
-    served = {name: kept for name, models in names.items() if (kept := [m for m in models if m in wanted])}
+    served = {name: list(models) for name, family in zoo.families.items() if (models := served_models(family, config))}
     check_own(config.policies, served)
     return served
 
