@@ -21,9 +21,8 @@ from jetsel import image
 from jetsel.calibrate.calibrating import FOLDS, SEED
 from jetsel.calibrate.folds import deal
 from jetsel.calibrate.from_files import FeatureClock
-from jetsel.calibrate.metrics import auc
 from jetsel.calibrate.neighbourhood import Neighbourhood, look_around
-from jetsel.calibrate.planning import make_plan
+from jetsel.calibrate.planning import Planned, make_plan
 from jetsel.calibrate.record import load
 from jetsel.calibrate.recording import Recording
 from jetsel.policies.kind import Plan
@@ -40,8 +39,9 @@ class Study:
         groups = np.arange(len(recording.classes)) if recording.groups is None else recording.groups
         self.recording = recording
         self.fold_of = deal(groups, FOLDS, SEED)
-        clock = FeatureClock(recording.paths, decode_px, LIMITS, features_ms)
-        self.plan: Plan = make_plan(recording, self.fold_of, "top1", 0.5, clock).plan
+        self.clock = FeatureClock(recording.paths, decode_px, LIMITS, features_ms)
+        self.planned: Planned = make_plan(recording, self.fold_of, "top1", 0.5, self.clock)
+        self.plan: Plan = self.planned.plan
         columns = [recording.feature_names.index(name) for name in self.plan.features]
         self.features = recording.features[:, columns]
         self.near: Neighbourhood = look_around(self.features, self.fold_of, self.plan.k)
@@ -83,10 +83,11 @@ class Study:
             rows.append((number, float(chosen.right.mean()), time_ms))
         return rows
 
-    def told_by_features(self) -> dict[str, float | None]:
+    def told_by_features(self) -> dict[str, float]:
         """The area under the curve by which all features tell where the cheapest model is right: reader -> AUC."""
         from sklearn.ensemble import RandomForestClassifier
         from sklearn.linear_model import LogisticRegression
+        from sklearn.metrics import roc_auc_score
         from sklearn.model_selection import PredefinedSplit, cross_val_predict
         from sklearn.neighbors import KNeighborsClassifier
 
@@ -99,7 +100,11 @@ class Study:
         cheapest = self.right[:, 0]
         folds = PredefinedSplit(self.fold_of)
         return {
-            name: auc(cross_val_predict(reader, scaled, cheapest, cv=folds, method="predict_proba")[:, 1], cheapest)
+            name: float(
+                roc_auc_score(
+                    cheapest, cross_val_predict(reader, scaled, cheapest, cv=folds, method="predict_proba")[:, 1]
+                )
+            )
             for name, reader in readers.items()
         }
 
@@ -129,7 +134,7 @@ def main() -> None:
         print(f"| {number} | {100 * share:.1f} | {time_ms:.2f} |")
     print("\nWhere the cheapest model is right, told by all features\n\n| reader | AUC |\n|---|---:|")
     for name, area in study.told_by_features().items():
-        print(f"| {name} | {'-' if area is None else f'{area:.3f}'} |")
+        print(f"| {name} | {area:.3f} |")
 
 
 if __name__ == "__main__":

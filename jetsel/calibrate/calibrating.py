@@ -8,25 +8,24 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from jetsel.calibrate.assemble import Identity, assemble
 from jetsel.calibrate.comparing import compared, differing
 from jetsel.calibrate.cross_validation import CrossValidated, best_single, cross_validate
-from jetsel.calibrate.findings import Comparison, Findings
+from jetsel.calibrate.findings import Comparison, Differing, Findings
 from jetsel.calibrate.folds import deal
 from jetsel.calibrate.goal import SURE, Goal, Outcomes, accuracy_gain
 from jetsel.calibrate.held_out import fit_temperatures, learn
 from jetsel.calibrate.neighbourhood import look_around
-from jetsel.calibrate.planning import Planned, make_plan
+from jetsel.calibrate.planning import make_plan
 from jetsel.calibrate.record import Loaded
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import TimeFeatures, replay_all
 from jetsel.calibrate.results import Judge
-from jetsel.calibrate.studies import Scene
 from jetsel.errors import CalibrationError
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import CRITERIA, catalogue
+from jetsel.policies.kind import Plan
 from jetsel.wire import Criterion
 
 FOLDS = 10  # section 4.2
@@ -83,43 +82,35 @@ def calibrate(
     groups = np.arange(len(recording.classes)) if recording.groups is None else recording.groups
     fold_of = deal(groups, FOLDS, SEED)
     progress("choosing features", 0, 1)
-    planned = make_plan(recording, fold_of, order.decides, order.theta_points, features_ms)
-    columns = [recording.feature_names.index(name) for name in planned.plan.features]
-    near = look_around(recording.features[:, columns], fold_of, planned.plan.k)
+    plan = make_plan(recording, fold_of, order.decides, order.theta_points, features_ms).plan
+    columns = [recording.feature_names.index(name) for name in plan.features]
+    near = look_around(recording.features[:, columns], fold_of, plan.k)
     # Limits are meant for the criterion that decides: 60 % may be much under top1, and little under top5.
     anything = Goal(order.goal.objective)
     goals = {criterion: order.goal if criterion == order.decides else anything for criterion in CRITERIA}
-    tried = cross_validate(recording, fold_of, near, planned.plan, goals, identity, progress)
-    judges = {criterion: _judge(order, loaded, recording, criterion, fold_of, features_ms) for criterion in CRITERIA}
+    tried = cross_validate(recording, fold_of, near, plan, goals, identity, progress)
     progress("fitting on all photographs", 0, 1)
-    draft = _on_all(recording, planned, tried, identity)
+    draft = _on_all(recording, plan, tried, identity, order.labels_from)
+    judges = {criterion: _judge(order, loaded, recording, criterion, features_ms) for criterion in CRITERIA}
+    comparisons: dict[str, Comparison] = {
+        criterion: compared(judge, tried[criterion], draft, plan.theta_points) for criterion, judge in judges.items()
+    }
     winners = {criterion: _winner(tried[criterion], judges[criterion], goals[criterion]) for criterion in CRITERIA}
     rival, rival_outcomes = _rival(order, judges[order.decides], tried[order.decides])
     is_better, verdict = _verdict(order, winners[order.decides], rival, rival_outcomes)
-    plan, factor = planned.plan, order.choice_factor
-    scenes = {
-        criterion: Scene(recording, criterion, near, fold_of, plan, one.runs["chain"].choice_ms * factor)
-        for criterion, one in tried.items()
-    }
     calibration = msgspec.structs.replace(
         draft,
         default_policy={criterion: one.name for criterion, one in winners.items()},
         because=verdict,
-        figures=_figures(tried, judges),
-        labels_from=order.labels_from,
+        figures={criterion: _figures(comparison) for criterion, comparison in comparisons.items()},
         rival=rival,
-        energies_half_mj=_half_widths(loaded),
+        energies_half_mj={} if loaded.times.energies is None else dict(loaded.times.energies.half_width_mj),
         energy_reason=loaded.times.energy_reason,
-        chooser_energy_mj=scenes[order.decides].chooser_mj or None,
+        chooser_energy_mj=comparisons[order.decides].chain.chooser_mj or None,
         machine=dict(order.machine),
     )
-    comparisons: dict[str, Comparison] = {}
-    for criterion, scene in scenes.items():
-        progress(f"studying {criterion}", 0, 1)
-        comparisons[criterion] = compared(scene, judges[criterion], tried[criterion], calibration, planned.k_accuracy)
-    findings = _findings(loaded, order, calibration, planned, comparisons)
-    findings = msgspec.structs.replace(findings, differing=differing(recording, tried["top1"].runs, order.names))
-    return Calibrated(calibration, findings, is_better)
+    others = differing(recording, tried["top1"].runs, order.names)
+    return Calibrated(calibration, _findings(loaded, order, calibration, comparisons, others), is_better)
 
 
 def _judge(
@@ -127,17 +118,20 @@ def _judge(
     loaded: Loaded,
     recording: Recording,
     criterion: Criterion,
-    fold_of: NDArray[np.int64],
     features_ms: TimeFeatures,
 ) -> Judge:
     single, _ = best_single(recording, criterion)
-    return Judge(recording, criterion, fold_of, features_ms, single, order.choice_factor, loaded.times.energy_reason)
+    return Judge(recording, criterion, features_ms, single, order.choice_factor, loaded.times.energy_reason)
 
 
 def _findings(
-    loaded: Loaded, order: Order, calibration: Calibration, planned: Planned, comparisons: dict[str, Comparison]
+    loaded: Loaded,
+    order: Order,
+    calibration: Calibration,
+    comparisons: dict[str, Comparison],
+    others: list[Differing],
 ) -> Findings:
-    """What the report shows of a calibration that is not installed yet; the photographs that differ are left out."""
+    """What the report shows of a calibration that is not installed yet. others: where policies differ."""
     return Findings(
         family=loaded.family,
         created=calibration.created,
@@ -159,19 +153,24 @@ def _findings(
         rival=calibration.rival or "",
         installed=False,
         verdict=calibration.because,
-        features=planned.study,
+        features=list(calibration.features),
         comparisons=comparisons,
-        differing=[],
+        differing=others,
     )
 
 
 def _on_all(
-    recording: Recording, planned: Planned, tried: Mapping[Criterion, CrossValidated], identity: Identity
+    recording: Recording,
+    plan: Plan,
+    tried: Mapping[Criterion, CrossValidated],
+    identity: Identity,
+    labels_from: str | None,
 ) -> Calibration:
     """Learn once more, from every photograph, at the operating points that cross-validation chose."""
     temperatures = fit_temperatures(recording)
-    learned = {criterion: learn(recording, criterion, planned.plan, temperatures) for criterion in CRITERIA}
-    return assemble(identity, learned, {criterion: tried[criterion].chosen for criterion in CRITERIA})
+    learned = {criterion: learn(recording, criterion, plan, temperatures) for criterion in CRITERIA}
+    fitted = assemble(identity, learned, {criterion: tried[criterion].chosen for criterion in CRITERIA})
+    return msgspec.structs.replace(fitted, labels_from=labels_from)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,23 +233,15 @@ def _compared(goal: Goal, candidate: Outcomes, rival: Outcomes) -> tuple[bool, s
     return is_better, said
 
 
-def _half_widths(loaded: Loaded) -> dict[str, float]:
-    return {} if loaded.times.energies is None else dict(loaded.times.energies.half_width_mj)
-
-
-def _figures(tried: Mapping[Criterion, CrossValidated], judges: Mapping[Criterion, Judge]) -> dict[str, object]:
+def _figures(comparison: Comparison) -> dict[str, object]:
     """The gist of the comparison, for the artefact: accuracy, time, energy and share of each model by policy."""
-    figures: dict[str, object] = {}
-    for criterion, one in tried.items():
-        results = {name: judges[criterion].result(name, run) for name, run in one.runs.items()}
-        figures[criterion] = {
-            name: {
-                "top1": result.top1,
-                "top5": result.top5,
-                "mean_ms": result.time_ms.mean,
-                "mean_mj": None if result.energy_mj is None else result.energy_mj.mean,
-                "runs": result.runs,
-            }
-            for name, result in results.items()
+    return {
+        name: {
+            "top1": result.top1,
+            "top5": result.top5,
+            "mean_ms": result.time_ms.mean,
+            "mean_mj": None if result.energy_mj is None else result.energy_mj.mean,
+            "runs": result.runs,
         }
-    return figures
+        for name, result in comparison.policies.items()
+    }

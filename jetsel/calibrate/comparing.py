@@ -1,4 +1,4 @@
-"""Puts one criterion's comparison together for the report: results, bounds, the paper's figures, sentences."""
+"""Puts one criterion's comparison together for the report: results, bounds, the models and the chain, sentences."""
 
 from __future__ import annotations
 
@@ -8,35 +8,27 @@ from collections.abc import Mapping
 import numpy as np
 
 from jetsel.calibrate.cross_validation import CrossValidated
-from jetsel.calibrate.findings import Comparison, Differing
+from jetsel.calibrate.findings import Chain, Comparison, Differing
 from jetsel.calibrate.goal import Outcomes
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.reliability import reliability
 from jetsel.calibrate.replay import Run
 from jetsel.calibrate.results import Judge
 from jetsel.calibrate.sentences import sentences
-from jetsel.calibrate.studies import Scene, study_chain
 from jetsel.policies.calibration import Calibration
-from jetsel.premodel import optimum_votes
+from jetsel.premodel import optimum_votes, select_models
 
 MOST_DIFFERING = 200  # photographs listed in the report
 
 
-def compared(
-    scene: Scene,
-    judge: Judge,
-    tried: CrossValidated,
-    calibration: Calibration,
-    k_accuracy: dict[int, float],
-) -> Comparison:
-    """Return everything about one criterion. calibration: the one on all photographs, for temperatures and labels."""
-    recording, criterion = scene.recording, scene.criterion
+def compared(judge: Judge, tried: CrossValidated, draft: Calibration, theta_points: float) -> Comparison:
+    """Return everything about one criterion. draft: what was fitted on all photographs, not decided on yet."""
+    recording, criterion = judge.recording, judge.criterion
     results = {name: judge.result(name, run) for name, run in tried.runs.items()}
     bounds = judge.bounds()
-    optimal = optimum_votes(scene.right, recording.costs()).mean(axis=0)
-    _, steps = scene.links()
-    limit_ms = _pays_below_ms(scene, calibration)
-    chain = study_chain(scene, tried.soundness, k_accuracy, dict(calibration.temperatures), limit_ms)
+    optimal = optimum_votes(judge.right, recording.costs()).mean(axis=0)
+    _, steps = select_models(judge.right, recording.costs(), recording.models, theta_points)
+    chain = _chain(judge, tried, draft)
     return Comparison(
         criterion=criterion,
         best_single=judge.best_single,
@@ -46,22 +38,28 @@ def compared(
         steps=steps,
         chain=chain,
         front=_front(tried),
-        reliability=reliability(recording, criterion, calibration.temperatures),
-        sentences=sentences(results, bounds, judge.best_single, chain, criterion, calibration.labels_from),
+        reliability=reliability(recording, criterion, draft.temperatures),
+        sentences=sentences(results, bounds, judge.best_single, chain, criterion, draft.labels_from),
     )
 
 
-def _pays_below_ms(scene: Scene, calibration: Calibration) -> float:
-    """What a chooser may cost at most that would know when to skip the first rung of the fitted cascade.
+def _chain(judge: Judge, tried: CrossValidated, draft: Calibration) -> Chain:
+    """What the premodel was fitted to, what it costs, and below what cost one can pay.
 
-    It saves that rung's time on the photographs that go on from it, and on no other.
+    One that knew when to skip the first rung of the fitted cascade would save that rung's time on the photographs that
+    go on from it, and on no other.
     """
-    first, *later = calibration.parts["cascade"].facts[scene.criterion]
-    if not later:
-        return 0.0
-    column = scene.recording.models.index(first.model)
-    confidence = scene.recording.confidences(scene.criterion, calibration.temperatures)[:, column]
-    return float((confidence < first.threshold).mean()) * scene.recording.costs_ms[first.model]
+    recording, spent_ms = judge.recording, judge.chooser_ms(tried.runs["chain"])
+    first, *later = draft.parts["cascade"].facts[judge.criterion]
+    confidence = recording.confidences(judge.criterion, draft.temperatures)[:, recording.models.index(first.model)]
+    goes_on = float((confidence < first.threshold).mean()) if later else 0.0
+    return Chain(
+        k=draft.k,
+        links=list(draft.parts["chain"].facts[judge.criterion].models),
+        chooser_ms=spent_ms,
+        chooser_mj=recording.chooser_mj(spent_ms) if recording.knows_energy else None,
+        pays_below_ms=goes_on * recording.costs_ms[first.model],
+    )
 
 
 def _front(tried: CrossValidated) -> list[tuple[float, float, str]]:

@@ -22,7 +22,6 @@ from jetsel.policies.catalogue import CRITERIA, calibrated
 from jetsel.policies.kind import Plan
 from jetsel.policies.registry import KINDS
 from jetsel.policies.single import Single
-from jetsel.premodel import Soundness
 from jetsel.wire import Criterion
 
 Points = dict[str, list[Outcomes]]  # policy -> its operating points, each on the held-out photographs
@@ -34,13 +33,12 @@ class CrossValidated:
     """What cross-validation gave for one criterion.
 
     runs: policy -> its outcome on every photograph, each under a calibration that had not seen it. points: the same
-    for every operating point that was tried. chosen: what all photographs decide. soundness: the chain's, of `chosen`.
+    for every operating point that was tried. chosen: what all photographs decide.
     """
 
     runs: dict[str, Run]
     points: Points
     chosen: Chosen
-    soundness: Soundness
 
 
 def cross_validate(
@@ -113,7 +111,7 @@ def _one_criterion(
             runs.setdefault(name, []).append(run)
     everywhere = chosen(np.ones(len(fold_of), bool))
     joined = {name: _joined(parts, fold_of, folds) for name, parts in runs.items()}
-    return CrossValidated(joined, points, everywhere, everywhere["chain"])
+    return CrossValidated(joined, points, everywhere)
 
 
 def _points(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from jetsel.calibrate.cross_validation import best_single
 from jetsel.calibrate.findings import Result
 from jetsel.calibrate.recording import Recording
@@ -40,8 +38,7 @@ def evaluate(
     recording = replace(recording, objective=calibration.objective if recording.knows_energy else "time")
     single, _ = best_single(recording, criterion)
     rows = range(len(recording.classes))
-    one_fold = np.zeros(len(rows), np.int64)
-    judge = Judge(recording, criterion, one_fold, features_ms, single, energy_reason=energy_reason)
+    judge = Judge(recording, criterion, features_ms, single, energy_reason=energy_reason)
     temperatures = {model: calibration.temperatures.get(model, 1.0) for model in recording.models}
     results = {}
     for name, policy in policies.items():

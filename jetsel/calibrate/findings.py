@@ -35,11 +35,9 @@ class Against(Struct, frozen=True):
 class Result(Struct, frozen=True, kw_only=True):
     """One policy on photographs that nothing of it was fitted on. Shares are from 0 to 1; times include the chooser's.
 
-    precision, recall, f1: macro averages over the classes (section 4.2). agreement: share of the photographs, among
-    those that some model gets right, on which it answered with their optimum. missed: share of all on which it was
-    wrong although some model is right. geometric_mean: over the folds, of top1 (top5 under that criterion). coin: what
-    the best mix of two single models would be right on (by the same criterion) in the same mean time, None where no
-    model is as fast: whoever does not beat it knows nothing of the photographs.
+    precision, recall, f1: macro averages over the classes (section 4.2). coin: what the best mix of two single models
+    would be right on (by the same criterion) in the same mean time, None where no model is as fast: whoever does not
+    beat it knows nothing of the photographs.
     """
 
     name: str
@@ -56,9 +54,6 @@ class Result(Struct, frozen=True, kw_only=True):
     energy_reason: str | None = None
     runs: dict[str, float]  # model -> share of the photographs that it ran on
     in_doubt: float
-    agreement: float
-    missed: float
-    geometric_mean: float
     coin: float | None
     vs_best_single: Against
     vs_oracle: Against
@@ -75,43 +70,12 @@ class Reliability(Struct, frozen=True):
     after: list[tuple[float, float, int]]
 
 
-class FeatureStudy(Struct, frozen=True):
-    """How the premodel's features were chosen (sections 3.4.1 to 3.4.3; Figures 7, 12 and 13).
-
-    removed: kept feature -> those dropped beside it and their absolute correlation, None for one that never changes.
-    importance: feature -> points of accuracy lost without it, of those that the correlation left. counts: (features,
-    accuracy of the premodel, time_ms of extracting and choosing) along the greedy removal. chosen: what stayed.
-    """
-
-    removed: dict[str, list[tuple[str, float | None]]]
-    importance: dict[str, float]
-    counts: list[tuple[int, float, float]]
-    chosen: list[str]
-
-
-class Link(Struct, frozen=True):
-    """One link of the chain: how often its own yes or no is right (theirs: 95.8, 80.1 and 72.3 %)."""
-
-    model: str
-    accuracy: float
-    base_rate: float  # what always answering the commoner of the two would give
-
-
-class ChainStudy(Struct, frozen=True):
-    """The premodel as it was fitted.
-
-    k_accuracy: each k that was tried, and the share of the photographs on which the premodel then names the optimum.
-    """
+class Chain(Struct, frozen=True):
+    """The premodel as it was fitted, and what it costs. links: the models that it names, in the order of asking."""
 
     k: int
-    k_accuracy: dict[int, float]
-    links: list[Link]
-    distance_limit: float | None  # beyond it the choice is in doubt
-    distance_confidence: list[tuple[float, float]]  # distance up to which, share of choices that were right there
-    auc_cheapest: float | None  # how well neighbours tell the cheapest model's right from its wrong answers
-    auc_confidence: float | None  # the same by that model's own confidence; None where it is always right, or never
+    links: list[str]
     chooser_ms: float  # features and choice
-    chooser_bytes: int
     pays_below_ms: float  # how often the cascade goes on from its first rung, times that rung's time
     chooser_mj: float | None = None  # features and choice, above idle power
 
@@ -133,7 +97,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     bounds: dict[str, Result]
     optimal: dict[str, float]  # model -> how often it is the optimum, of all photographs (Figure 5)
     steps: list[Step]
-    chain: ChainStudy
+    chain: Chain
     front: list[tuple[float, float, str]]  # mean time_ms, accuracy, policy: cascades of every budget, undominated
     reliability: list[Reliability]
     sentences: list[str]  # for people: 'on your photographs, chain saves 12 % of the time and loses 0.3 points'
@@ -162,6 +126,6 @@ class Findings(Struct, frozen=True, kw_only=True):
     rival: str
     installed: bool
     verdict: str  # why it was installed or not, one sentence
-    features: FeatureStudy
+    features: list[str]  # of the premodel
     comparisons: dict[str, Comparison]  # by criterion
     differing: list[Differing]

@@ -55,12 +55,6 @@ def mean_interval(values: NDArray[np.float64]) -> Interval:
     return Interval(mean - half, mean + half)
 
 
-def geometric_mean_over_folds(correct: NDArray[np.bool_], fold_of: NDArray[np.int64]) -> float:
-    """Return the geometric mean of the folds' shares of right answers (section 4.2); 0 where a fold has none right."""
-    shares = np.array([correct[fold_of == fold].mean() for fold in np.unique(fold_of)])
-    return float(np.exp(np.log(shares).mean())) if (shares > 0).all() else 0.0
-
-
 def best_mix(times_ms: NDArray[np.float64], shares: NDArray[np.float64], mean_ms: float) -> float | None:
     """Return what the best mix of two models, dealt at random, is right on in this mean time; None: none is as fast.
 
@@ -74,13 +68,3 @@ def best_mix(times_ms: NDArray[np.float64], shares: NDArray[np.float64], mean_ms
         part = (mean_ms - fast_ms) / (times_ms[~fits] - fast_ms)
         best = max([best, *(low + part * (shares[~fits] - low)).tolist()])
     return best
-
-
-def auc(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> float | None:
-    """Return how often a right answer has the higher score than a wrong one, ties halved; None without both kinds."""
-    wrong_scores, right_scores = np.sort(scores[~right]), scores[right]
-    if len(wrong_scores) == 0 or len(right_scores) == 0:
-        return None
-    below = np.searchsorted(wrong_scores, right_scores, "left")
-    up_to = np.searchsorted(wrong_scores, right_scores, "right")
-    return float((below + up_to).sum() / 2 / len(right_scores) / len(wrong_scores))

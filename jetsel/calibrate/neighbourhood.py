@@ -47,11 +47,6 @@ class Neighbourhood:
         column = columns[np.where(yes.any(axis=1), yes.argmax(axis=1), len(links))]
         return Choices(yes, column, right[np.arange(len(right)), column])
 
-    def shares(self, table: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """The share of yes in a column (n,) among all the neighbours that are kept: (n,)."""
-        share: NDArray[np.float64] = table[self.near].mean(axis=1)
-        return share
-
 
 def look_around(features: NDArray[np.float32], fold_of: NDArray[np.int64], k: int) -> Neighbourhood:
     """Find the neighbours; features: (n, f), not scaled: the range is that of the other folds, as when one is new."""

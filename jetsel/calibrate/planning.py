@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.findings import FeatureStudy
 from jetsel.calibrate.fit.features import Removal, drop_correlated, remove_greedily, sample
 from jetsel.calibrate.fit.neighbour_count import accuracy_by_k, best_k
 from jetsel.calibrate.recording import Recording
@@ -22,10 +21,16 @@ SEED = 2018
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """The plan, and the studies behind it. k_accuracy: k -> how often the optimum is named, a share."""
+    """The plan, and how it was found.
+
+    kept: the features that the correlation left. dropped: kept feature -> those dropped beside it and their absolute
+    correlation, None for one that never changes. k_accuracy: k -> how often the optimum is named, in percent.
+    """
 
     plan: Plan
-    study: FeatureStudy
+    kept: tuple[str, ...]
+    dropped: dict[str, list[tuple[str, float | None]]]
+    removal: Removal
     k_accuracy: dict[int, float]
 
 
@@ -51,7 +56,7 @@ def make_plan(
     votes = optimum_votes(right[:, chain], costs[chain])
     table = np.zeros((len(rows), len(columns)), bool)
     table[:, : len(chain)] = votes
-    kept, removed = drop_correlated(recording.features, recording.feature_names)
+    kept, dropped = drop_correlated(recording.features, recording.feature_names)
     wanted = seen.features[:, [seen.feature_names.index(name) for name in kept]]
     fallback = columns.index(last)
     removal = remove_greedily(wanted, kept, table, right[:, columns], folds, PAPER_K, fallback)
@@ -60,19 +65,4 @@ def make_plan(
     # more often right because it is expensive.
     k_accuracy = accuracy_by_k(chosen, table, table, folds, fallback)
     plan = Plan(removal.chosen, best_k(k_accuracy), theta_points, features_ms(removal.chosen))
-    shares = {k: accuracy / 100 for k, accuracy in k_accuracy.items()}
-    return Planned(plan, _study(kept, removed, removal, features_ms), shares)
-
-
-def _study(
-    kept: tuple[str, ...],
-    removed: dict[str, list[tuple[str, float | None]]],
-    removal: Removal,
-    features_ms: TimeFeatures,
-) -> FeatureStudy:
-    counts = []
-    for number, accuracy in removal.counts:
-        gone = set(removal.order[: len(kept) - number])
-        names = tuple(name for name in kept if name not in gone)
-        counts.append((number, accuracy / 100, features_ms(names)))
-    return FeatureStudy(removed, removal.importance, counts, list(removal.chosen))
+    return Planned(plan, kept, dropped, removal, k_accuracy)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.calibrate.findings import Against, Result, Spread
 from jetsel.calibrate.goal import Outcomes
-from jetsel.calibrate.metrics import best_mix, geometric_mean_over_folds, macro, mean_interval, share_interval
+from jetsel.calibrate.metrics import best_mix, macro, mean_interval, share_interval
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, TimeFeatures
 from jetsel.wire import Criterion
@@ -21,18 +22,22 @@ RANDOM_SEED = 2018
 class Judge:
     """What every result is judged against: one recording, one criterion.
 
-    fold_of: (n,); where nothing was cross-validated, one fold. features_ms: of extracting the features of these names.
-    best_single: the name of the most accurate model on these photographs. choice_factor: how much slower than here a
-    choice is on the machine that the times are of. energy_reason: why energies are unknown, where they are.
+    features_ms: of extracting the features of these names. best_single: the name of the most accurate model on
+    these photographs. choice_factor: how much slower than here a choice is on the machine that the times are of.
+    energy_reason: why energies are unknown, where they are.
     """
 
     recording: Recording
     criterion: Criterion
-    fold_of: NDArray[np.int64]
     features_ms: TimeFeatures
     best_single: str
     choice_factor: float = 1.0
     energy_reason: str | None = None
+
+    @cached_property
+    def right(self) -> NDArray[np.bool_]:
+        """Which model is right on which photograph, (n, m)."""
+        return self.recording.right(self.criterion)
 
     def outcomes(self, run: Run) -> Outcomes:
         """Right or wrong by the criterion, and the whole time and energy: models, choice and features."""
@@ -40,29 +45,25 @@ class Judge:
 
     def time_ms(self, run: Run) -> NDArray[np.float64]:
         """The whole time of each photograph, (n,)."""
-        return run.models_ms + self._chooser_ms(run)
+        return run.models_ms + self.chooser_ms(run)
 
     def energy_mj(self, run: Run) -> NDArray[np.float64] | None:
         """The whole energy of each photograph above idle power, (n,); None where it was not measured."""
         if not self.recording.knows_energy:
             return None
         models_mj: NDArray[np.float64] = run.ran @ self.recording.costs("energy")
-        return models_mj + self.recording.chooser_mj(self._chooser_ms(run))
+        return models_mj + self.recording.chooser_mj(self.chooser_ms(run))
 
-    def _chooser_ms(self, run: Run) -> float:
+    def chooser_ms(self, run: Run) -> float:
         """The time of choosing for one photograph, features included."""
         return run.choice_ms * self.choice_factor + (self.features_ms(run.features) if run.features else 0.0)
 
     def result(self, name: str, run: Run) -> Result:
         """Describe one policy."""
         top1, top5 = self._correct(run, "top1"), self._correct(run, "top5")
-        groups = self.recording.groups
-        correct, time_ms = self._correct(run, self.criterion), self.time_ms(run)
-        right = self.recording.right(self.criterion)
+        groups, time_ms = self.recording.groups, self.time_ms(run)
         precision, recall, f1 = macro(self.recording.classes, run.answered)
-        some_right = right.any(axis=1)
         energy_mj = self.energy_mj(run)
-        chosen = self._deciding_model(run)
         return Result(
             name=name,
             top1=float(top1.mean()),
@@ -78,42 +79,38 @@ class Judge:
             energy_reason=self.energy_reason if energy_mj is None else None,
             runs={model: float(run.ran[:, i].mean()) for i, model in enumerate(self.recording.models)},
             in_doubt=float(run.in_doubt.mean()),
-            agreement=float((chosen == self._optimum())[some_right].mean()) if some_right.any() else 0.0,
-            missed=float((some_right & ~correct).mean()),
-            geometric_mean=geometric_mean_over_folds(correct, self.fold_of),
-            coin=best_mix(self.recording.costs("time"), right.mean(axis=0), float(time_ms.mean())),
-            vs_best_single=self._against(run, self.single(self.best_single)),
-            vs_oracle=self._against(run, self.oracle()),
+            coin=best_mix(self.recording.costs("time"), self.right.mean(axis=0), float(time_ms.mean())),
+            vs_best_single=self._against(run, self._single),
+            vs_oracle=self._against(run, self._oracle),
         )
 
     def bounds(self) -> dict[str, Result]:
         """Cheapest, best single, random and oracle: what any policy lies between."""
         return {
             "cheapest": self.result("cheapest", self.single(self.recording.models[0])),
-            "best single": self.result("best single", self.single(self.best_single)),
+            "best single": self.result("best single", self._single),
             "random": self.result("random", self.random()),
-            "oracle": self.result("oracle", self.oracle()),
+            "oracle": self.result("oracle", self._oracle),
         }
 
     def single(self, model: str) -> Run:
         """One model, always, without a chooser."""
-        return self._of_columns(np.full(len(self.fold_of), self.recording.models.index(model)))
+        return self._of_columns(np.full(len(self.recording.classes), self.recording.models.index(model)))
 
     def random(self) -> Run:
         """A model drawn evenly for each photograph."""
         draw = np.random.default_rng(RANDOM_SEED)
-        return self._of_columns(draw.integers(0, len(self.recording.models), len(self.fold_of)))
+        return self._of_columns(draw.integers(0, len(self.recording.models), len(self.recording.classes)))
 
-    def oracle(self) -> Run:
-        """The cheapest model that is right, the cheapest of all where none is, chosen at no cost."""
-        return self._of_columns(np.maximum(self._optimum(), 0))
+    @cached_property
+    def _single(self) -> Run:
+        return self.single(self.best_single)
 
-    def _optimum(self) -> NDArray[np.int64]:
-        """The column of each photograph's optimum (section 3.3), -1 where no model is right."""
-        right = self.recording.right(self.criterion)
-        priced = np.where(right, self.recording.costs(), np.inf)
-        optimum: NDArray[np.int64] = np.where(right.any(axis=1), priced.argmin(axis=1), -1)
-        return optimum
+    @cached_property
+    def _oracle(self) -> Run:
+        """The cheapest model that is right (section 3.3), the cheapest of all where none is, chosen at no cost."""
+        priced = np.where(self.right, self.recording.costs(), np.inf)
+        return self._of_columns(np.where(self.right.any(axis=1), priced.argmin(axis=1), 0))
 
     def _of_columns(self, columns: NDArray[np.int64]) -> Run:
         logits = self.recording.logits[columns, np.arange(len(columns))]
@@ -123,12 +120,6 @@ class Judge:
         ran[np.arange(len(columns)), columns] = True
         doubt = np.zeros(len(columns), bool)
         return Run(logits.argmax(axis=1), top5, costs[columns], ran, doubt, choice_ms=0.0, features=())
-
-    def _deciding_model(self, run: Run) -> NDArray[np.int64]:
-        """The most expensive model that ran, which is the one that answered, -1 where none did."""
-        columns = np.arange(run.ran.shape[1])
-        deciding: NDArray[np.int64] = np.where(run.ran, columns, -1).max(axis=1)
-        return deciding
 
     def _correct(self, run: Run, criterion: Criterion) -> NDArray[np.bool_]:
         correct: NDArray[np.bool_] = run.is_top5 if criterion == "top5" else run.answered == self.recording.classes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jetsel.calibrate.findings import ChainStudy, Result
+from jetsel.calibrate.findings import Chain, Result
 from jetsel.policies.registry import KINDS
 
 LEARNED = tuple(kind.name for kind in KINDS)
@@ -14,7 +14,7 @@ def sentences(
     policies: Mapping[str, Result],
     bounds: Mapping[str, Result],
     best_single: str,
-    chain: ChainStudy,
+    chain: Chain,
     criterion: str,
     labels_from: str | None,
 ) -> list[str]:
@@ -74,7 +74,7 @@ def _costs(result: Result) -> str:
     return f"{result.time_ms.mean:.2f} ms{energy}"
 
 
-def _break_even(chain: ChainStudy) -> str:
+def _break_even(chain: Chain) -> str:
     """Whether a premodel can pay at all: it saves no more than the runs of the first rung that were in vain."""
     could = "a perfect one could pay" if chain.chooser_ms < chain.pays_below_ms else "not even a perfect one could pay"
     energy = "" if chain.chooser_mj is None else f" and {chain.chooser_mj:.3f} mJ"

@@ -24,8 +24,8 @@ def comparison_table(comparison: Comparison) -> Table:
 def in_words(findings: Findings) -> list[str]:
     """Return the sentences of the criterion that decides, and what the chain was fitted to."""
     comparison = findings.comparisons[findings.decides]
-    links = " -> ".join(link.model for link in comparison.chain.links)
-    fitted = f"chain: {links}; k = {comparison.chain.k}; features: {', '.join(findings.features.chosen)}."
+    links = " -> ".join(comparison.chain.links)
+    fitted = f"chain: {links}; k = {comparison.chain.k}; features: {', '.join(findings.features)}."
     return [*comparison.sentences, fitted]
 
 

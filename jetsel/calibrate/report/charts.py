@@ -1,4 +1,4 @@
-"""Charts as SVG that matplotlib draws: bars, dots in rows, and lines. Colours are the page's, texts stay texts."""
+"""Charts as SVG that matplotlib draws: bars, points and lines. Colours are the page's, texts stay texts."""
 
 from __future__ import annotations
 
@@ -81,39 +81,20 @@ def bars(quantity: str, rows: Sequence[Bar]) -> Drawing:
     return _drawn(44 + ROW_PT * len(rows), draw)
 
 
-def dots(quantity: str, rows: Sequence[str], series: Mapping[str, Sequence[tuple[float, float, float]]]) -> Drawing:
-    """Draw a row of dots for each name. series: name -> each row's value and the ends of its interval."""
-
-    def draw(axes: Axes) -> None:
-        for number, (name, values) in enumerate(series.items()):
-            beside = (number - (len(series) - 1) / 2) / (len(series) + 1)  # so that equal values both show
-            places = [row + beside for row in range(len(rows))]
-            for (_, low, high), place in zip(values, places, strict=True):
-                axes.plot([low, high], [place, place], color=INK, linewidth=1.0)
-            look: Any = {"marker": MARKERS[number], "color": SERIES[number], "linestyle": ""}
-            axes.plot([value for value, *_ in values], places, label=clean(name), markersize=5, **look)
-        axes.grid(axis="x")
-        _name_rows(axes, rows)
-        axes.set_xlabel(short(quantity, ACROSS), loc="right")
-
-    return _drawn(64 + (ROW_PT - 4 + 5 * len(series)) * len(rows), draw)
-
-
 def lines(
     x: str,
     y: str,
     series: Mapping[str, Sequence[tuple[float, float]]],
     *,
-    height: float = 190.0,
+    height: float,
     log: bool = False,
     marks: Collection[str] = (),
-    rules: Mapping[str, float] | None = None,
     diagonal: bool = False,
     labels: Mapping[str, tuple[float, float]] | None = None,
 ) -> Drawing:
     """Draw points that lines join. marks: the series that no line joins. log: of the horizontal axis.
 
-    rules: name -> x of a dashed vertical line. labels: text -> the point that it stands beside.
+    labels: text -> the point that it stands beside.
     """
 
     def draw(axes: Axes) -> None:
@@ -130,8 +111,6 @@ def lines(
             across, up = [point[0] for point in points], [point[1] for point in points]
             label = clean(name) or "_"  # matplotlib leaves what begins so out of the legend
             axes.plot(across, up, color=SERIES[number], markersize=4.5, linewidth=1.5, label=label, **look)
-        for name, place in (rules or {}).items():
-            axes.axvline(place, color=SOFT, linestyle=":", linewidth=1.2, label=clean(name))
         for text, point in (labels or {}).items():
             axes.annotate(text, point, (5, 3), textcoords="offset points", fontweight="bold")
         axes.grid()

@@ -1,15 +1,15 @@
-"""Accuracy against time, and Figure 8: time, energy, accuracy, precision, recall and F1 of every policy and bound."""
+"""Accuracy against time, and the energy of every policy and bound."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 
-from jetsel.calibrate.findings import Comparison, Interval, Result
+from jetsel.calibrate.findings import Comparison
 from jetsel.calibrate.report.charts import Bar, lines
-from jetsel.calibrate.report.parts import Figure, Table, bar_figure, behind, dot_figure
+from jetsel.calibrate.report.parts import Figure, Table, bar_figure, behind
 from jetsel.calibrate.report.policies import ordered, score, unmeasured
-from jetsel.calibrate.report.words import SPACE, Words, in_percent, joined, percent, significant
+from jetsel.calibrate.report.words import SPACE, Words, joined, percent, significant
 
 Point = tuple[float, float]  # mean time in ms, score in hundredths
 
@@ -79,32 +79,9 @@ def _labels(points: Mapping[str, Point]) -> dict[str, Point]:
     return {text: point for point, text in heaps.items()}
 
 
-def figure_8(comparison: Comparison, words: Words, winner: str) -> list[Figure]:
-    """Figure 8 of the paper, a to d; nothing where nothing was compared."""
+def figure_8b(comparison: Comparison, winner: str) -> Figure:
+    """The mean energy of every policy and bound (Figure 8b); where it is unknown, why. Something was compared."""
     results = ordered(comparison)
-    if not results:
-        return []
-    return [
-        _times(comparison, results, words, winner),
-        _energies(comparison, results, winner),
-        _scores(comparison, results, words),
-        _averages(comparison, results),
-    ]
-
-
-def _times(comparison: Comparison, results: dict[str, Result], words: Words, winner: str) -> Figure:
-    rows = [
-        Bar(n, r.time_ms.mean, significant(r.time_ms.mean), r.time_interval.low, r.time_interval.high, n == winner)
-        for n, r in results.items()
-    ]
-    first, last = rows[0], rows[-1]
-    finding = f"The fastest is {first.name} with {words.ms(first.value)}, "
-    finding += f"the slowest {last.name} with {words.ms(last.value)}."
-    key, quantity = f"{comparison.criterion}-figure-8a", words.time("Mean time")
-    return bar_figure(key, "Figure 8a: mean time", finding, "Policy", quantity, rows)
-
-
-def _energies(comparison: Comparison, results: dict[str, Result], winner: str) -> Figure:
     key, title = f"{comparison.criterion}-figure-8b", "Figure 8b: mean energy"
     reason = unmeasured(results)
     if reason is not None:
@@ -116,31 +93,3 @@ def _energies(comparison: Comparison, results: dict[str, Result], winner: str) -
     unknown = [name for name in results if name not in known]
     finding += f" Unknown: {', '.join(unknown)}." if unknown else ""
     return bar_figure(key, title, finding, "Policy", "Mean energy, mJ", rows)
-
-
-def _scores(comparison: Comparison, results: dict[str, Result], words: Words) -> Figure:
-    def dot(share: float, interval: Interval) -> tuple[float, float, float]:
-        return 100 * share, 100 * interval.low, 100 * interval.high
-
-    first = max(comparison.policies or results, key=lambda name: score(results[name], comparison.criterion))
-    value = in_percent(score(results[first], comparison.criterion))
-    finding = f"Of the policies, {first} {words.is_right} most often: {words.score(comparison.criterion)} {value}."
-    series = {
-        "Top-1": [dot(r.top1, r.top1_interval) for r in results.values()],
-        "Top-5": [dot(r.top5, r.top5_interval) for r in results.values()],
-    }
-    key, title = f"{comparison.criterion}-figure-8c", f"Figure 8c: {words.accuracy[0].lower()}{words.accuracy[1:]}"
-    return dot_figure(key, title, finding, "Policy", f"{words.accuracy}, %", list(results), series)
-
-
-def _averages(comparison: Comparison, results: dict[str, Result]) -> Figure:
-    first = max(comparison.policies or results, key=lambda name: results[name].f1)
-    finding = f"Averaged over the classes, {first} has the best F1 of the policies: {in_percent(results[first].f1)}."
-    shares = {
-        "Precision": [r.precision for r in results.values()],
-        "Recall": [r.recall for r in results.values()],
-        "F1": [r.f1 for r in results.values()],
-    }
-    series = {name: [(100 * share,) * 3 for share in found] for name, found in shares.items()}
-    key, title = f"{comparison.criterion}-figure-8d", "Figure 8d: precision, recall and F1"
-    return dot_figure(key, title, finding, "Policy", "Average over the classes, %", list(results), series)

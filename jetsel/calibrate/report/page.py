@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from jetsel import __version__
 from jetsel.calibrate.findings import Comparison, Differing, Findings
-from jetsel.calibrate.report import features, figures, policies, premodel, words
+from jetsel.calibrate.report import figures, policies, premodel, words
 from jetsel.calibrate.report.parts import Cell, Table
 from jetsel.calibrate.report.words import Words, significant
 
@@ -30,14 +30,6 @@ def page(findings: Findings) -> str:
         words=spoken,
         say=words,
         comparisons=[_comparison(one, findings, spoken) for one in findings.comparisons.values()],
-        features=features.feature_figures(findings.features, spoken),
-        removed=_table(
-            "removed",
-            "Features dropped because another tells the same",
-            ["Kept", "Dropped beside it", "Absolute correlation"],
-            [(kept, name, words.ratio(r)) for kept, gone in findings.features.removed.items() for name, r in gone],
-            (1,),
-        ),
         differing=_differing(findings.differing, spoken),
         conditions=_table("conditions", "Conditions", ["What", "Value"], findings.conditions.items(), (1,)),
         skipped=_table(
@@ -69,11 +61,10 @@ def _comparison(comparison: Comparison, findings: Findings, spoken: Words) -> di
         "tables": policies.policy_tables(comparison, spoken),
         "terms": policies.terms(spoken),
         "unmeasured": policies.unmeasured(results) if results else None,
-        "figure_8": figures.figure_8(comparison, spoken, winner),
+        "figure_8b": figures.figure_8b(comparison, winner) if results else None,
         "figure_5": premodel.figure_5(comparison, spoken),
         "figure_6": premodel.figure_6(comparison, spoken),
         "chooser": premodel.chooser(comparison, spoken),
-        "premodel": [part(comparison) for part in (premodel.links, premodel.neighbours, premodel.distance)],
         "reliability": premodel.reliability(comparison, spoken),
     }
 

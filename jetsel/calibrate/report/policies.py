@@ -14,13 +14,9 @@ from jetsel.wire import Criterion
 Columns: TypeAlias = "dict[str, Callable[[Result], Cell]]"  # a column's name -> a result's cell in it
 
 TERMS = {
-    "Optimum": "the cheapest model that {right} on a photograph.",
-    "Agreement with the optimum": "of the photographs on which some model {right}, how many the optimum answered.",
-    "Missed": "the policy {wrong} although some model {right}; a share of all photographs.",
     "In doubt": "the photograph is unlike those that the chooser was fitted on, so the fallback model answered.",
-    "Geometric mean": "of the scores in the folds; one bad fold pulls it down.",
     "Best single": "the one model that {right} most often, run on every photograph.",
-    "Oracle": "the optimum of every photograph, known beforehand: no choice of one model can be better.",
+    "Oracle": "the cheapest model that {right} on each photograph, known before: no choice can be better.",
     "A coin": "the best mix of two single models, dealt to the photographs at random, in the policy's own mean time. "
     "A policy that does not beat it knows nothing of the photographs.",
     "Points": "right answers in a hundred, more (+) or fewer (\u2212) than the other's.",
@@ -51,7 +47,7 @@ def unmeasured(results: dict[str, Result]) -> str | None:
 
 def terms(words: Words) -> dict[str, str]:
     """What the columns mean."""
-    return {name: text.format(right=words.is_right, wrong=words.is_wrong) for name, text in TERMS.items()}
+    return {name: text.format(right=words.is_right) for name, text in TERMS.items()}
 
 
 def policy_tables(comparison: Comparison, words: Words) -> list[Table]:
@@ -100,10 +96,7 @@ def _answers() -> Columns:
         "Precision, %": lambda r: percent(r.precision),
         "Recall, %": lambda r: percent(r.recall),
         "F1, %": lambda r: percent(r.f1),
-        "Agreement with the optimum, %": lambda r: percent(r.agreement),
-        "Missed, %": lambda r: percent(r.missed),
         "In doubt, %": lambda r: percent(r.in_doubt),
-        "Geometric mean, %": lambda r: percent(r.geometric_mean),
     }
 
 

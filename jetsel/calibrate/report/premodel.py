@@ -1,17 +1,13 @@
-"""The models and the premodel: who is the optimum, what each adds, links, neighbours, doubt, and confidence."""
+"""The models and the premodel: who is the optimum, what each adds, what choosing costs, and confidence."""
 
 from __future__ import annotations
 
-import math
-
-from jetsel.calibrate.findings import ChainStudy, Comparison, Reliability
+from jetsel.calibrate.findings import Chain, Comparison, Reliability
 from jetsel.calibrate.report.charts import Bar, lines
-from jetsel.calibrate.report.parts import Figure, Table, bar_figure, dot_figure, line_figure
-from jetsel.calibrate.report.words import SPACE, Words, in_percent, joined, percent, ratio, signed, significant
+from jetsel.calibrate.report.parts import Figure, Table, bar_figure
+from jetsel.calibrate.report.words import SPACE, Words, in_percent, percent, signed, significant
 from jetsel.premodel import Step
 
-PAPER_K = 5  # Taylor et al., section 3.3
-PAPER_LINKS = (0.958, 0.801, 0.723)  # section 5.2
 NONE_RIGHT = "none of them"
 
 
@@ -50,57 +46,8 @@ def _step(number: int, step: Step) -> list[str]:
     return [name, f"{step.failing:,}", share, signed(step.gain_points), percent(step.total)]
 
 
-def links(comparison: Comparison) -> Figure:
-    """How often each link's own yes or no is right, beside the paper's."""
-    key, title = f"{comparison.criterion}-links", "How often each link of the chain is right"
-    found = comparison.chain.links
-    if not found:
-        return Figure(key, title, "The chain has no links.")
-    paper = [PAPER_LINKS[i] if i < len(PAPER_LINKS) else math.nan for i in range(len(found))]
-    shares = {
-        "This link": [link.accuracy for link in found],
-        "Always the commoner answer": [link.base_rate for link in found],
-        "The paper's": paper,
-    }
-    better = [link.model for link in found if link.accuracy > link.base_rate]
-    finding = "No link is right more often than always giving the commoner answer."
-    if better:
-        finding = f"The yes or no of {joined(better)} is right more often than always giving the commoner answer."
-    series = {name: [(100 * share,) * 3 for share in of_links] for name, of_links in shares.items()}
-    return dot_figure(key, title, finding, "Link", "Right yes or no, %", [link.model for link in found], series)
-
-
-def neighbours(comparison: Comparison) -> Figure:
-    """What each number of neighbours gives."""
-    chain, key, title = comparison.chain, f"{comparison.criterion}-k", "How many neighbours"
-    points = sorted((float(k), 100 * share) for k, share in chain.k_accuracy.items())
-    if not points:
-        return Figure(key, title, f"k is {chain.k}; no other was tried.")
-    paper = chain.k_accuracy.get(PAPER_K)
-    finding = f"Cross-validation chose k = {chain.k}, with which the optimum is named most often"
-    finding += f" ({in_percent(chain.k_accuracy.get(chain.k))}); the paper's {PAPER_K} gives {in_percent(paper)}."
-    rules = {f"the paper: {PAPER_K}": float(PAPER_K), f"chosen: {chain.k}": float(chain.k)}
-    return line_figure(key, title, finding, "Neighbours (k)", "The optimum is named, %", points, rules)
-
-
-def distance(comparison: Comparison) -> Figure:
-    """How often a choice is right at each distance from the neighbours, and where doubt begins (section 6)."""
-    chain, key, title = comparison.chain, f"{comparison.criterion}-distance", "How far the neighbours may be"
-    points = [(far, 100 * share) for far, share in chain.distance_confidence]
-    limit = chain.distance_limit
-    doubt = "There is no limit: no choice is in doubt for its distance."
-    if limit is not None:
-        doubt = f"Beyond {significant(limit)} the choice is in doubt."
-    if not points:
-        return Figure(key, title, f"It was not measured. {doubt}")
-    nearest, farthest = (in_percent(chain.distance_confidence[i][1]) for i in (0, -1))
-    finding = f"{nearest} of the choices are right where the neighbours are nearest, {farthest} where farthest. {doubt}"
-    rules = {} if limit is None else {f"in doubt beyond {significant(limit)}": limit}
-    return line_figure(key, title, finding, "Distance up to which", "Choices that are right, %", points, rules)
-
-
 def chooser(comparison: Comparison, words: Words) -> Table:
-    """What the chooser costs, when it pays, and how well it tells easy from hard."""
+    """What the chooser costs, and when it pays."""
     chain, spent = comparison.chain, comparison.policies.get("chain")
     rows = [[name, value] for name, value in _chooser(chain, words).items()]
     if spent is not None:
@@ -113,16 +60,13 @@ def chooser(comparison: Comparison, words: Words) -> Table:
     return Table(f"{comparison.criterion}-chooser", "The chooser", ["What", "Value"], {"": rows}, (1,))
 
 
-def _chooser(chain: ChainStudy, words: Words) -> dict[str, str]:
+def _chooser(chain: Chain, words: Words) -> dict[str, str]:
     could = "it could" if chain.chooser_ms < chain.pays_below_ms else "it could not"
     return {
         "Neighbours (k)": str(chain.k),
-        "Links": " \u2192 ".join(link.model for link in chain.links) or "none",
+        "Links": " \u2192 ".join(chain.links) or "none",
         "Features and choice": words.ms(chain.chooser_ms),
         "A perfect one pays below": f"{words.ms(chain.pays_below_ms)}: {could}",
-        "Memory": f"{chain.chooser_bytes:,}{SPACE}bytes",
-        f"The cheapest model {words.is_right}: told by the neighbours (AUC)": ratio(chain.auc_cheapest),
-        f"The cheapest model {words.is_right}: told by its own confidence (AUC)": ratio(chain.auc_confidence),
     }
 
 

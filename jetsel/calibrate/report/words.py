@@ -92,16 +92,6 @@ class Words(Struct, frozen=True):
         """The verb: 'is right', or 'agrees with m'."""
         return "is right" if self.labels_from is None else f"agrees with {self.labels_from}"
 
-    @property
-    def is_wrong(self) -> str:
-        """The opposite: 'is wrong', or 'disagrees with m'."""
-        return "is wrong" if self.labels_from is None else f"disagrees with {self.labels_from}"
-
-    @property
-    def accuracy(self) -> str:
-        """The noun: 'Accuracy', or 'Agreement with m'."""
-        return "Accuracy" if self.labels_from is None else f"Agreement with {self.labels_from}"
-
     def score(self, criterion: Criterion) -> str:
         """What is counted under a criterion: 'Top-1', or 'Top-1 agreement with m'."""
         name = "Top-1" if criterion == "top1" else "Top-5"

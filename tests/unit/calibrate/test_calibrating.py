@@ -89,7 +89,7 @@ def test_what_was_found_is_complete(found: Calibrated) -> None:
     assert findings.costs_ms == COSTS_MS
     assert findings.conditions == {"board": "drawn"}
     assert set(findings.comparisons) == set(CRITERIA)
-    assert NAMES[0] in findings.features.chosen
+    assert NAMES[0] in findings.features
     for comparison in findings.comparisons.values():
         assert set(comparison.policies) == {f"single:{model}" for model in COSTS_MS} | {kind.name for kind in KINDS} - {
             "chain-paper"
@@ -112,7 +112,7 @@ def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibr
         assert found_again.default_policy[criterion] in policies[criterion]
         assert set(policies[criterion]) == set(found.findings.comparisons[criterion].policies)
     assert (found_again.because, found_again.rival) == (found.findings.verdict, "single:l")
-    assert found_again.parts["chain"].arrays["points"].shape == (500, len(found.findings.features.chosen))
+    assert found_again.parts["chain"].arrays["points"].shape == (500, len(found.findings.features))
     chosen = found_again.figures["top1"][found.findings.winner]
     assert chosen["mean_ms"] == found.findings.comparisons["top1"].policies[found.findings.winner].time_ms.mean
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,9 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
 from jetsel.calibrate.metrics import (
-    auc,
     best_mix,
-    geometric_mean_over_folds,
     macro,
     mean_interval,
     share_interval,
@@ -66,22 +62,6 @@ def test_the_interval_of_a_mean_by_hand() -> None:
     found = mean_interval(np.array([1.0, 2.0, 3.0, 4.0]))
     half = 1.959964 * (5 / 3) ** 0.5 / 2
     assert (found.low, found.high) == pytest.approx((2.5 - half, 2.5 + half))
-
-
-def test_the_geometric_mean_over_folds_by_hand() -> None:
-    # Shares of 1/4 and of 1 in folds of four and of two: sqrt(1/4), whatever their sizes.
-    correct, fold_of = np.array([1, 0, 0, 0, 1, 1], bool), np.array([3, 3, 3, 3, 7, 7])
-    assert geometric_mean_over_folds(correct, fold_of) == pytest.approx(0.5)
-    assert geometric_mean_over_folds(correct & (fold_of == 3), fold_of) == 0.0
-
-
-@given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=20))
-def test_the_area_is_the_share_of_pairs_in_order(pairs: list[tuple[int, bool]]) -> None:
-    above = [score for score, is_right in pairs if is_right]
-    below = [score for score, is_right in pairs if not is_right]
-    found = auc(np.array([score for score, _ in pairs], np.float32), np.array([is_right for _, is_right in pairs]))
-    won = [(a > b) + (a == b) / 2 for a, b in itertools.product(above, below)]
-    assert found == (pytest.approx(np.mean(won)) if won else None)
 
 
 def test_the_best_mix_of_two_models_in_a_mean_time() -> None:

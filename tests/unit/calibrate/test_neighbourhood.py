@@ -36,11 +36,6 @@ def test_a_chain_of_one_link_by_hand() -> None:
     assert of_three.column.tolist() == [1] * 6
 
 
-def test_shares_are_of_all_neighbours_that_are_kept() -> None:
-    table = np.array([1, 1, 0, 1, 0, 0], bool)
-    assert look_around(LINE, ODD, 1).shares(table) == pytest.approx([2 / 3, 1 / 3] * 3)
-
-
 @settings(max_examples=25)
 @given(
     seed=st.integers(0, 2**31),

@@ -9,13 +9,11 @@ import msgspec
 
 from jetsel.calibrate.findings import (
     Against,
-    ChainStudy,
+    Chain,
     Comparison,
     Differing,
-    FeatureStudy,
     Findings,
     Interval,
-    Link,
     Reliability,
     Result,
     Spread,
@@ -63,9 +61,6 @@ def result(name: str, top1: float, top5: float, ms: float, *, energy: bool = Tru
         energy_reason=None if energy else "no meter",
         runs={model: 0.98 - 0.23 * i for i, model in enumerate(MODELS)},
         in_doubt=0.031,
-        agreement=0.55 + top1 / 10,
-        missed=0.748 - top1 + 0.0004,
-        geometric_mean=top1 - 0.0007,
         coin=None if ms < 0.21 else top1 - 0.01,
         vs_best_single=Against(100 * (top1 - 0.633), 100 * (top5 - 0.853), ms / 3.87, ms / 3.87 if energy else None),
         vs_oracle=Against(100 * (top1 - 0.748), 100 * (top5 - 0.912), ms / 0.88, ms / 0.88 if energy else None),
@@ -82,7 +77,7 @@ def comparison(criterion: Criterion, *, energy: bool = True) -> Comparison:
         bounds={name: result(name, *figures, energy=energy) for name, figures in BOUNDS.items()},
         optimal={"xs": 0.452, "s": 0.137, "m": 0.083, "l": 0.049, "xl": 0.027},
         steps=_steps(),
-        chain=_chain(),
+        chain=Chain(k=9, links=["xs", "xl", "m"], chooser_ms=0.148, pays_below_ms=0.115),
         front=[(0.3 + 0.12 * i, best - 0.19 * math.exp(-i / 5), f"cascade of budget {i}") for i in range(30)],
         reliability=[_reliability(model, 1.1 + 0.2 * i) for i, model in enumerate(MODELS)],
         sentences=[
@@ -116,7 +111,7 @@ def findings(*, labels_from: str | None = None, noisy: str | None = None, energy
         rival="single:xl",
         installed=True,
         verdict="cascade-averaged was installed: 0.8 points above single:xl (0.2 to 1.4) in 0.39 times its time.",
-        features=_features(),
+        features=["n_keypoints", "avg_brightness", "contrast"],
         comparisons={"top1": comparison("top1", energy=energy), "top5": comparison("top5", energy=energy)},
         differing=[
             Differing(
@@ -131,7 +126,7 @@ def findings(*, labels_from: str | None = None, noisy: str | None = None, energy
 
 def hostile() -> Findings:
     """The first sample with a model, a policy, a label, paths and reasons that would rather be markup."""
-    whole = {"cascade-averaged", "xl", "no meter", "locked, 1300 MHz", "n_keypoints", "KNN", "knn.knn.knn"}
+    whole = {"cascade-averaged", "xl", "no meter", "locked, 1300 MHz", "n_keypoints"}
 
     def walk(part: object) -> object:
         if isinstance(part, str):
@@ -146,11 +141,9 @@ def hostile() -> Findings:
 
 def empty() -> Findings:
     """Findings with nothing in them: every list empty, everything that may be unknown unknown."""
-    chain = msgspec.structs.replace(
-        _emptied(_chain()), distance_limit=None, auc_cheapest=math.nan, auc_confidence=math.nan
+    return msgspec.structs.replace(
+        _emptied(findings()), comparisons={"top1": _emptied(comparison("top1"))}, installed=False
     )
-    nothing = msgspec.structs.replace(_emptied(comparison("top1")), chain=chain)
-    return msgspec.structs.replace(_emptied(findings()), comparisons={"top1": nothing}, installed=False)
 
 
 def _emptied(part: Part) -> Part:
@@ -175,21 +168,6 @@ def _steps() -> list[Step]:
     ]
 
 
-def _chain() -> ChainStudy:
-    return ChainStudy(
-        k=9,
-        k_accuracy={1: 0.551, 3: 0.574, 5: 0.583, 7: 0.588, 9: 0.591, 15: 0.590, 25: 0.588},
-        links=[Link("xs", 0.572, 0.548), Link("xl", 0.631, 0.607), Link("m", 0.849, 0.853)],
-        distance_limit=0.83,
-        distance_confidence=[(0.1, 0.667), (0.2, 0.641), (0.35, 0.612), (0.5, 0.571), (0.8, 0.533), (1.2, 0.412)],
-        auc_cheapest=0.564,
-        auc_confidence=0.761,
-        chooser_ms=0.148,
-        chooser_bytes=412_160,
-        pays_below_ms=0.115,
-    )
-
-
 def _reliability(model: str, temperature: float) -> Reliability:
     means = [0.15 + 0.1 * i for i in range(9)]
     return Reliability(
@@ -199,25 +177,4 @@ def _reliability(model: str, temperature: float) -> Reliability:
         error_after=0.014,
         before=[(mean, mean**1.4, 900 - 80 * i) for i, mean in enumerate(means)],
         after=[(mean, mean + 0.015 * (-1) ** i, 850 - 75 * i) for i, mean in enumerate(means)],
-    )
-
-
-def _features() -> FeatureStudy:
-    names = (
-        "n_keypoints",
-        "avg_brightness",
-        "contrast",
-        "hue1",
-        "hue7",
-        "edge_length1",
-        "area",
-        "edge_length3",
-        "hue4",
-    )
-    points = (1.83, 1.61, 1.22, 0.94, 0.71, 0.52, 0.33, 0.0, -0.21)
-    return FeatureStudy(
-        removed={"n_keypoints": [("edge_length2", 0.912), ("perimeter_area", 0.834)], "contrast": [("std", 0.779)]},
-        importance=dict(zip(names, points, strict=True)),
-        counts=[(n, 0.591 - 0.004 * abs(n - 7), 0.05 + 0.014 * n) for n in range(1, 10)],
-        chosen=list(names[:7]),
     )

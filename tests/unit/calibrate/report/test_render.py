@@ -13,7 +13,7 @@ import pytest
 
 from jetsel.calibrate.findings import Comparison, Differing, Findings
 from jetsel.calibrate.report import render
-from jetsel.calibrate.report.charts import Bar, bars, lines
+from jetsel.calibrate.report.charts import Bar, bars
 from jetsel.calibrate.report.figures import undominated
 from jetsel.calibrate.report.policies import ordered
 from jetsel.calibrate.report.words import clean, percent, ratio, signed, significant
@@ -97,7 +97,7 @@ def test_identifiers_are_unique_and_links_lead_somewhere(page: str) -> None:
 def numbers(comparison: Comparison) -> list[str]:
     found = []
     for r in ordered(comparison).values():
-        shares = (r.top1, r.top5, r.precision, r.recall, r.f1, r.in_doubt, r.agreement, r.missed, r.geometric_mean)
+        shares = (r.top1, r.top5, r.precision, r.recall, r.f1, r.in_doubt)
         ends = (r.top1_interval.low, r.top1_interval.high, r.top5_interval.low, r.top5_interval.high)
         found += [percent(share) for share in (*shares, *ends, *r.runs.values())]
         times = (r.time_ms.mean, r.time_ms.p50, r.time_ms.p95, r.time_interval.low, r.time_interval.high)
@@ -129,7 +129,7 @@ def test_what_was_found_is_said() -> None:
 
 def test_agreement_and_noise_are_said_in_every_section_and_agreement_is_never_called_accuracy() -> None:
     text = Reader(made("agreement")).text
-    sections = 6  # verdict, two criteria, features, photographs, measured
+    sections = 5  # verdict, two criteria, photographs, measured
     assert text.count("agrees with xl. The labels are") == sections
     assert text.count("The times are noisy: the processor was throttled.") == sections
     assert "Accuracy" not in text
@@ -138,7 +138,7 @@ def test_agreement_and_noise_are_said_in_every_section_and_agreement_is_never_ca
     for sentence in FINDINGS["agreement"].comparisons["top1"].sentences:
         text = text.replace(sentence, "")
     times = re.findall(r"(?:, |\u00a0)ms\b.{0,8}", text)
-    assert len(times) > 20
+    assert len(times) > 10
     assert all(re.match(r"(?:, |\u00a0)ms \(noisy\)", time) for time in times)
 
 
@@ -165,7 +165,7 @@ def test_one_policy_without_energy_does_not_hide_the_others() -> None:
 
 def test_what_is_missing_is_said_rather_than_drawn() -> None:
     text = Reader(made("empty")).text
-    for said in ("No policy was compared", "Algorithm 1 was not run", "No model's confidence", "no other was tried"):
+    for said in ("No policy was compared", "Algorithm 1 was not run", "No model's confidence"):
         assert said in text
     nothing = msgspec.structs.replace(FINDINGS["empty"], comparisons={})
     assert "No policy was compared." in Reader(rendered(nothing)).text
@@ -194,7 +194,6 @@ def test_names_of_any_script_and_dollars_are_drawn_as_they_are() -> None:
     drawn = bars("Time, ms", [Bar("$x^2$", 1.0, "1"), Bar("\u732b", float("nan"), "unknown"), Bar("<b>", -1.0, "-1")])
     assert all(name in drawn.content for name in ("$x^2$", "\u732b", "&lt;b&gt;", "unknown"))
     assert "#111111" not in drawn.content  # colours are the page's, light or dark
-    assert "chosen" in lines("k", "%", {"": [(1.0, 2.0), (3.0, 4.0)]}, rules={"chosen": 1.0}).content
 
 
 @pytest.mark.parametrize("library", ["matplotlib", "jinja2"])
