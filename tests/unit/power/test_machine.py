@@ -76,23 +76,8 @@ def test_a_clock_that_does_not_tell_its_lowest_leaves_jetson_clocks_unknown(tmp_
     assert (found.value, bool(found.reason)) == (None, True)
 
 
-# What comes and goes.
-
-
-def test_a_cluster_that_is_brought_up_is_seen(tmp_path: Path) -> None:
-    machine = Machine(tx2(tmp_path))
-    assert machine.facts().cores == Fact("0,3-5")
-    folder = f"{CPUS}/cpufreq/policy1"
-    put(tmp_path, {f"{folder}/scaling_cur_freq": "1000000", f"{folder}/scaling_max_freq": "2035200"})
-    put(tmp_path, {f"{CPUS}/online": "0-5\n"})
-    found = machine.facts()
-    assert [clock.name for clock in found.cpu_clocks.value or ()] == ["cpu0", "cpu1"]
-    assert found.cores == Fact("0-5")
-
-
 def test_files_that_vanish_or_hold_nothing_leave_what_else_there_is(tmp_path: Path) -> None:
     machine = Machine(tx2(tmp_path))
-    machine.facts()
     put(tmp_path, {f"{GPU}/cur_freq": ""})
     (tmp_path / GPU / "device/load").unlink()
     found = machine.facts()
