@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -105,7 +104,6 @@ class HostedEngine:
         self._supervisor = supervisor
         self._find = find
         self._file: Mapping[str, Any] = {}
-        self._lock = threading.Lock()
         self._home: tuple[HostProcess, Loaded] | None = None
         self._refused: str | None = None
         self._closed = False
@@ -123,7 +121,7 @@ class HostedEngine:
         self.max_batch, self.cost_bytes = reply["max_batch"], reply["cost_bytes"]
         if self._usual_s is None:
             self._usual_s = reply["run_ms"] / 1e3
-        self._home = process, Loaded.by(self._key, self._weights, reply)
+        self._home = process, Loaded(self._key, self._weights, reply["max_batch"], reply["embedding_width"])
 
     def unload(self) -> None:
         """Have the host unload it, if it is there still."""
@@ -184,10 +182,7 @@ class HostedEngine:
 
     def close(self) -> None:
         """Free it in the host too, once the run that is under way has ended."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
+        self._closed = True
         self._supervisor.forget(self)
         self.unload()
 

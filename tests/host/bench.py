@@ -30,6 +30,7 @@ class Bench:
         self.process = HostProcess(Start(str(interpreter), backend, hello_s=LIMIT_S))
         self.region = self.process.memory.take(SIZE_BYTES)
         self.told: list[str] = []
+        self.widths: dict[int, dict[str, int]] = {}  # of each model's outputs
         self.ends = "exit status 0"  # how it has to end
 
     def set_board(self, board: Mapping[str, Any]) -> None:
@@ -78,7 +79,10 @@ class Bench:
             "input_px": [HEIGHT_PX, WIDTH_PX],
             "threads": 1,
         }
-        return self.process.exchange("load", {**request, **changes}, LIMIT_S)
+        reply = self.process.exchange("load", {**request, **changes}, LIMIT_S)
+        if reply["ok"]:
+            self.widths[key] = {"logits": reply["classes"], "embedding": reply["embedding_width"] or 0}
+        return reply
 
     def leave(self, how: str = "exit status 0") -> None:
         """Have it leave, and see how it ended."""
@@ -87,7 +91,7 @@ class Bench:
         assert self.process.kill(patience_s=LIMIT_S) == how
 
     def infer(self, batch: NDArray[np.float32], key: int = 1) -> dict[str, Any]:
-        """Ask for one run; the reply's arrays are replaced by what they hold."""
+        """Ask for one run; return the reply with the arrays that it wrote."""
         self._write(batch)
         middle = SIZE_BYTES // 2
         request = {
@@ -96,9 +100,10 @@ class Bench:
             "output": {"offset": self.region.offset + middle, "bytes": middle},
         }
         reply = self.process.exchange("infer", request, LIMIT_S)
-        for role in ("logits", "embedding"):
-            if reply.get(role):
-                reply[role] = self.region.view(reply[role]["offset"], tuple(reply[role]["shape"])).copy()
+        offset = self.region.offset + middle
+        for role, width in self.widths[key].items() if reply["ok"] else ():
+            reply[role] = self.region.view(offset, (len(batch), width)).copy()
+            offset += reply[role].nbytes
         return reply
 
     def unload(self, key: int) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class BuildHost:
     def load(self, request: Mapping[str, Any]) -> tuple[Loaded, dict[str, Any]]:
         """Load the model; return it and the host's reply."""
         reply = good(self._weights, self.ask("load", {"model": MODEL, **request}))
-        return Loaded.by(MODEL, self._weights, reply), reply
+        return Loaded(MODEL, self._weights, reply["max_batch"], reply["embedding_width"]), reply
 
     def _progress(self, stage: str) -> None:
         self._tell(stage, None)

@@ -170,17 +170,14 @@ class Host:
         batch = self._shared.view(given["offset"], tuple(given["shape"]))
         logits, embedding, device_ms = model.run(batch)
         offset, end = out["offset"], out["offset"] + out["bytes"]
-        written: Dict[str, Any] = {"logits": None, "embedding": None}
         for name, array in (("logits", logits), ("embedding", embedding)):
             if array is None:
                 continue
             if array.ndim != 2 or len(array) != len(batch) or offset + 4 * array.size > end:
                 raise Refusal("bad-output", f"{name} of shape {array.shape} for {len(batch)} images")
             self._shared.view(offset, array.shape)[:] = array
-            written[name] = {"offset": offset, "shape": list(array.shape)}
             offset += 4 * array.size
-        wall_ms = (time.perf_counter() - began) * 1e3
-        return dict(written, device_ms=device_ms, wall_ms=wall_ms)
+        return {"device_ms": device_ms, "wall_ms": (time.perf_counter() - began) * 1e3}
 
     def _build(self, request: Dict[str, Any]) -> Dict[str, Any]:
         return dict(self._runtime.build(request, self._progress, self._next_batch))

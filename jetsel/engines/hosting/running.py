@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.engines.base import EngineFailedError, Output
-from jetsel.engines.hosting.memory import Memory, Region
+from jetsel.engines.hosting.memory import Memory
 from jetsel.weights import Weights
 
 Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-
-_ALIGNED_BYTES = 256
 
 
 @dataclass(frozen=True)
@@ -27,19 +25,14 @@ class Loaded:
     max_batch: int | None
     embedding_width: int | None
 
-    @classmethod
-    def by(cls, key: int, weights: Weights, reply: Mapping[str, Any]) -> Loaded:
-        """Return what the host's reply to `load` says."""
-        return cls(key, weights, reply["max_batch"], reply["embedding_width"])
-
     def run(self, memory: Memory, ask: Ask, *parts: NDArray[np.float32]) -> tuple[Output, float]:
         """Run the model on all parts; return what it gave, the caller's own, and the seconds that the host took.
 
         memory, ask: of the host. Raises EngineFailedError, EngineDiedError, and what `ask` does.
         """
         name, shape = self.weights.name, self._shape(parts)
-        input_bytes = -(-4 * int(np.prod(shape)) // _ALIGNED_BYTES) * _ALIGNED_BYTES
-        output_bytes = 4 * shape[0] * (self.weights.classes + (self.embedding_width or 0))
+        rows, classes, width = shape[0], self.weights.classes, self.embedding_width
+        input_bytes, output_bytes = 4 * int(np.prod(shape)), 4 * rows * (classes + (width or 0))
         try:
             region = memory.take(input_bytes + output_bytes)
         except OSError as error:
@@ -47,8 +40,8 @@ class Loaded:
         try:
             np.concatenate(parts, out=region.view(region.offset, shape))
             output_at = region.offset + input_bytes
-            # What the host does not write must never look like an answer.
-            region.view(output_at, (output_bytes // 4,)).fill(np.nan)
+            results = region.view(output_at, (output_bytes // 4,))
+            results.fill(np.nan)  # what the host does not write must never look like an answer
             reply = ask(
                 {
                     "model": self.key,
@@ -58,13 +51,11 @@ class Loaded:
             )
             if not reply["ok"]:
                 raise EngineFailedError(f"{name}: {reply.get('message')}")
-            logits = self._copy(region, reply["logits"], shape[0], self.weights.classes)
-            embedding = None
-            if self.embedding_width is not None:
-                embedding = self._copy(region, reply["embedding"], shape[0], self.embedding_width)
+            logits, rest = np.split(results.copy(), [rows * classes])
         finally:
             memory.give_back(region)
-        return Output(logits, embedding, reply["device_ms"]), reply["wall_ms"] / 1e3
+        embedding = None if width is None else rest.reshape(rows, width)
+        return Output(logits.reshape(rows, classes), embedding, reply["device_ms"]), reply["wall_ms"] / 1e3
 
     def _shape(self, parts: tuple[NDArray[np.float32], ...]) -> tuple[int, int, int, int]:
         """Return the shape of all parts together; raises EngineFailedError where they are no such images."""
@@ -78,11 +69,3 @@ class Loaded:
         if self.max_batch is not None and count > self.max_batch:
             raise EngineFailedError(f"{name}: {count} images at once; it takes {self.max_batch}")
         return count, *expected
-
-    def _copy(self, region: Region, said: Any, rows: int, width: int) -> NDArray[np.float32]:
-        try:
-            if said["shape"] != [rows, width]:
-                raise ValueError
-            return np.array(region.view(said["offset"], (rows, width)))
-        except (KeyError, TypeError, ValueError):
-            raise EngineFailedError(f"{self.weights.name}: the engine host's answer is no output: {said!r}") from None
