@@ -3,7 +3,6 @@
 from jetsel.wire.codec import (
     MAX_JSON_BYTES,
     PROTOCOL_VERSION,
-    Header,
     decode_reply,
     decode_request,
     encode,
@@ -49,7 +48,6 @@ __all__ = [
     "Explanation",
     "Failure",
     "FamilyStatus",
-    "Header",
     "HostStatus",
     "ModelEnergy",
     "ModelStatus",
