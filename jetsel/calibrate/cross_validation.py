@@ -68,11 +68,6 @@ def cross_validate(
     return found
 
 
-def choose_places(points: Points, rival: Outcomes, goal: Goal) -> dict[str, int]:
-    """The operating point of each policy that serves the goal best."""
-    return {policy: goal.best(tried, rival) for policy, tried in points.items()}
-
-
 def best_single(recording: Recording, criterion: Criterion) -> tuple[str, Outcomes]:
     """The most accurate model, of equals the cheapest, and what it gives."""
     right = recording.right(criterion)
@@ -100,9 +95,11 @@ def _one_criterion(
 
     def chosen(rows: NDArray[np.bool_]) -> dict[str, Any]:
         """What these photographs decide."""
-        tried = {policy: [point.of(rows) for point in each] for policy, each in points.items()}
         soundness = fit_soundness(near.mean_distance[rows], chain_right[rows], right[rows, -1])
-        return {"chain": soundness, **choose_places(tried, rival.of(rows), goal)}
+        places = {
+            policy: goal.best([point.of(rows) for point in tried], rival.of(rows)) for policy, tried in points.items()
+        }
+        return {"chain": soundness, **places}
 
     runs: dict[str, list[Run]] = {}
     for fold, one in zip(folds, learned, strict=True):

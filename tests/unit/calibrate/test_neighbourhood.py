@@ -12,8 +12,6 @@ from tests.unit.premodel.fitted import fit_chain
 
 LINE = np.array([[0], [1], [2.4], [3], [4.2], [10]], np.float32)
 ODD = np.arange(6) % 2  # the folds: 0, 2.4 and 4.2 against 1, 3 and 10
-COSTS_MS = np.array([1.0, 3.0])
-RIGHT = np.array([[1, 1], [0, 1], [0, 0], [1, 1], [0, 1], [0, 0]], bool)  # s is right on rows 0 and 3
 
 
 def test_the_neighbours_by_hand_scaled_by_the_other_folds() -> None:
@@ -24,16 +22,6 @@ def test_the_neighbours_by_hand_scaled_by_the_other_folds() -> None:
     assert found.distances[1] == pytest.approx(np.array([1, 1.4, 3.2]) / 4.2)
     assert found.distances[5] == pytest.approx(np.array([5.8, 7.6, 10]) / 4.2)
     assert found.mean_distance[:2] == pytest.approx([1 / 9, 1 / 4.2])
-
-
-def test_a_chain_of_one_link_by_hand() -> None:
-    found = look_around(LINE, ODD, 1).choices(RIGHT, [0], COSTS_MS)
-    # s where the nearest is row 0 or 3: for rows 1, 2 and 4. Else no link says yes, and the last column answers.
-    assert found.yes.tolist() == [[False], [True], [True], [False], [True], [False]]
-    assert found.column.tolist() == [1, 0, 0, 1, 0, 1]
-    assert found.right.tolist() == [True, False, False, True, False, False]
-    of_three = look_around(LINE, ODD, 3).choices(RIGHT, [0], COSTS_MS)  # one vote of three is no majority
-    assert of_three.column.tolist() == [1] * 6
 
 
 @settings(max_examples=25)

@@ -16,10 +16,6 @@ def test_the_calibration_error_by_hand() -> None:
     assert calibration_error(confidences, right, number=2) == pytest.approx((3 * (1 / 3 - 0.2) + 0.1) / 4)
 
 
-def test_full_confidence_falls_into_the_last_bin() -> None:
-    assert calibration_error(np.ones(4, np.float32), np.array([True, True, True, False])) == pytest.approx(0.25)
-
-
 def test_bins_by_hand_leave_out_the_empty_ones() -> None:
     confidences = np.array([0.1, 0.3, 0.9, 1.0], np.float32)
     right = np.array([False, True, True, False])
