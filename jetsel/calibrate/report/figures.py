@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from jetsel.calibrate.findings import Comparison
 from jetsel.calibrate.report.charts import Bar, lines
 from jetsel.calibrate.report.parts import Figure, Table, bar_figure, behind
-from jetsel.calibrate.report.policies import ordered, score, unmeasured
+from jetsel.calibrate.report.policies import ordered, score
 from jetsel.calibrate.report.words import SPACE, Words, joined, percent, significant
 
 Point = tuple[float, float]  # mean time in ms, score in hundredths
@@ -80,12 +80,9 @@ def _labels(points: Mapping[str, Point]) -> dict[str, Point]:
 
 
 def figure_8b(comparison: Comparison, winner: str) -> Figure:
-    """The mean energy of every policy and bound (Figure 8b); where it is unknown, why. Something was compared."""
+    """The mean energy of every policy and bound (Figure 8b), of which some are known."""
     results = ordered(comparison)
     key, title = f"{comparison.criterion}-figure-8b", "Figure 8b: mean energy"
-    reason = unmeasured(results)
-    if reason is not None:
-        return Figure(key, title, f"Unknown: {reason}.")
     known = {name: r.energy_mj.mean for name, r in results.items() if r.energy_mj is not None}
     rows = [Bar(name, energy, significant(energy), strong=name == winner) for name, energy in known.items()]
     least = min(rows, key=lambda row: row.value)

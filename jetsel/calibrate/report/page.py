@@ -52,6 +52,7 @@ def _comparison(comparison: Comparison, findings: Findings, spoken: Words) -> di
     """What the template shows of one criterion."""
     winner = findings.defaults.get(comparison.criterion, findings.winner)
     results = policies.ordered(comparison)
+    unmeasured = policies.unmeasured(results) if results else None
     return {
         "found": comparison,
         "winner": winner,
@@ -60,8 +61,8 @@ def _comparison(comparison: Comparison, findings: Findings, spoken: Words) -> di
         "places": figures.places(comparison, spoken),
         "tables": policies.policy_tables(comparison, spoken),
         "terms": policies.terms(spoken),
-        "unmeasured": policies.unmeasured(results) if results else None,
-        "figure_8b": figures.figure_8b(comparison, winner) if results else None,
+        "unmeasured": unmeasured,
+        "figure_8b": figures.figure_8b(comparison, winner) if results and unmeasured is None else None,
         "figure_5": premodel.figure_5(comparison, spoken),
         "figure_6": premodel.figure_6(comparison, spoken),
         "chooser": premodel.chooser(comparison, spoken),
