@@ -11,21 +11,15 @@ from jetsel import image
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.metering.telling import budget_status
-from jetsel.errors import JetselError
 from jetsel.policies import Decision
 from jetsel.runtime import RequestRun
 from jetsel.wire import PROTOCOL_VERSION, Answer, Explanation, Ranked, Stages
 
 
-def answer(job: Job, metering: Metering) -> Answer:
-    """Put the decision of the job's policy into words; raises the JetselError that it ended with."""
-    run, photograph = job.run, job.photograph
-    assert run is not None
+def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) -> Answer:
+    """Put the decision of the job's policy into words."""
+    photograph = job.photograph
     assert photograph is not None
-    decision = run.outcome
-    if isinstance(decision, JetselError):
-        raise decision
-    assert isinstance(decision, Decision)
     top = _ranked(job, decision.seen.probabilities)
     energy_mj, energy_reason = metering.estimate(job.family, job.policy, run)
     return Answer(

@@ -20,7 +20,7 @@ from jetsel.daemon.tally import Tally
 from jetsel.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
 from jetsel.events import run_about
 from jetsel.features import extract
-from jetsel.policies import Evidence
+from jetsel.policies import Decision, Evidence
 from jetsel.runtime import Driver, RequestRun
 from jetsel.wire import (
     MAX_JSON_BYTES,
@@ -171,16 +171,21 @@ class Pipeline:
         if self._current.snapshot.config.log.requests:
             log_reply(job, reply)
         self.reply(job.route, reply)
+        job.run = None  # which names the job: a circle would keep the photograph until the next garbage collection
 
     def _reply(self, job: Job, error: Exception | None) -> Answer | Failure:
+        """Return the answer, or what the error says, which ended the job or was its policy's outcome."""
         try:
-            if error is not None:
-                raise error
-            return answer(job, self._metering)
-        except JetselError as refused:
-            return failure(job.request.id, refused)
-        except Exception as defect:
-            return failure(job.request.id, unexpected(defect, job.request.id))
+            if error is None:
+                assert job.run is not None
+                assert job.run.outcome is not None
+                if isinstance(job.run.outcome, Decision):
+                    return answer(job, job.run, job.run.outcome, self._metering)
+                error = job.run.outcome  # not raised: its traceback and the run would keep each other
+        except Exception as defect:  # the net of the answer's own making
+            error = defect
+        refused = error if isinstance(error, JetselError) else unexpected(error, job.request.id)
+        return failure(job.request.id, refused)
 
     def _refuse(self, message: Message, frame: bytes, error: JetselError) -> None:
         """Answer a message that does not become a job."""

@@ -54,7 +54,7 @@ def warn_of_limit(error: JetselError, client: str) -> None:
 
 
 def unexpected(error: Exception, request_id: str | None) -> JetselError:
-    """Log an exception that is none of ours, and return the error that answers the request; for an `except` block."""
+    """Log an exception that is none of ours, and return the error that answers the request."""
     if isinstance(error, MemoryError) or (isinstance(error, cv2.error) and error.code == NO_MEMORY):
         shortage = NoMemoryError(
             "memory ran out while this photograph was worked on: send again later or a smaller one; or raise the "
@@ -62,5 +62,6 @@ def unexpected(error: Exception, request_id: str | None) -> JetselError:
         )
         log.error("%s", shortage, extra=event("no-memory", request_id=request_id, code=shortage.code))
         return shortage
-    log.exception("a request failed for a defect of jetsel's", extra=event("request-failed", request_id=request_id))
+    told = event("request-failed", request_id=request_id)
+    log.error("a request failed for a defect of jetsel's", exc_info=error, extra=told)
     return InternalError(f"jetsel failed on this request: its log has the reason under id {request_id}")

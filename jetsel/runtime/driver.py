@@ -265,10 +265,11 @@ class Driver:
                 asked = move(*given)
             except StopIteration as stop:
                 run.outcome = stop.value
-            except OutOfTime:
+            except OutOfTime as signal:
+                signal.with_traceback(None)  # its frames name the run and the signal: a circle would keep both
                 self._cut_short(run)
             except JetselError as error:
-                run.outcome = error
+                run.outcome = error.with_traceback(None)  # likewise
             run.choice_ms += (time.perf_counter() - began) * 1e3
             if run.outcome is not None:
                 return

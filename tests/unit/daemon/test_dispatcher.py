@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import socket
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from jetsel import image
 from jetsel.config import Config, Models, Power, host_settings
+from jetsel.daemon import pipeline
 from jetsel.daemon.dispatcher import Dispatcher
+from jetsel.daemon.identity import Identity
 from jetsel.daemon.loading import load
+from jetsel.daemon.message import Message, Route
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
 from jetsel.daemon.snapshot import read_snapshot
+from jetsel.daemon.zmtp.connection import Connection
 from jetsel.engines import Backends
 from jetsel.wire import PROTOCOL_VERSION
 from tests.unit.daemon.families import put_family
@@ -42,10 +53,10 @@ def dispatcher(tmp_path: Path, port: Port) -> Iterator[Dispatcher]:
     backends.close()
 
 
-def photograph(request_id: str) -> list[bytes]:
+def photograph(request_id: str, **fields: float) -> list[bytes]:
     """A request to classify one of a few pixels."""
-    image = cv2.imencode(".png", np.zeros((4, 4, 3), np.uint8))[1].tobytes()
-    return [json.dumps({"v": PROTOCOL_VERSION, "type": "classify", "id": request_id}).encode(), image]
+    file = cv2.imencode(".png", np.zeros((4, 4, 3), np.uint8))[1].tobytes()
+    return [json.dumps({"v": PROTOCOL_VERSION, "type": "classify", "id": request_id, **fields}).encode(), file]
 
 
 def test_the_daemon_s_own_request_is_answered_and_counted_nowhere(dispatcher: Dispatcher, connect: Connect) -> None:
@@ -60,3 +71,31 @@ def test_the_daemon_s_own_request_is_answered_and_counted_nowhere(dispatcher: Di
     status = json.loads(peer.recv_multipart()[-1])
     assert (status["requests"], status["families"][0]["models"][0]["runs"]) == ({"ok": 1}, 1)
     assert dispatcher.workers.stop(LIMIT_S)
+
+
+@pytest.mark.parametrize("fields", [{}, {"deadline_ms": 1e-6}])
+def test_a_photograph_is_freed_with_its_reply_and_no_garbage_collection(
+    dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch, fields: dict[str, float]
+) -> None:
+    decoded: list[weakref.ref[NDArray[np.uint8]]] = []
+
+    def decode(*arguments: Any) -> image.Photograph:
+        found = image.decode(*arguments)
+        decoded.append(weakref.ref(found.bgr))
+        return found
+
+    monkeypatch.setattr(pipeline, "image", SimpleNamespace(**{**vars(image), "decode": decode}))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        route = Route(Connection(ours, Identity(0, 0), 1_000_000))
+        frames = [memoryview(frame) for frame in photograph("t", **fields)]
+        gc.disable()
+        try:
+            job = dispatcher.pipeline.take_in(Message(route, frames, Identity(0, 0)))
+            assert job is not None
+            dispatcher.pipeline.carry(job)
+            assert theirs.recv(1), "it is answered"
+            del job
+            assert [photo() is None for photo in decoded] == [True]
+        finally:
+            gc.enable()
