@@ -17,7 +17,7 @@ from jetsel.errors import JetselError
 from jetsel.zoo import STARTER, scan
 
 MOST_DIFFERENT = 0.001
-IMAGE_SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".webp"}
+IMAGE_SUFFIXES = {".jpeg", ".jpg", ".png", ".webp"}
 FILES_PER_COMMAND = 5000  # the kernel bounds a command line
 
 

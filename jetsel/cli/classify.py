@@ -36,7 +36,7 @@ class OnDoubt(str, Enum):
 
 
 def classify(
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="Image files: JPEG, PNG, WebP or BMP.")],
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="Image files: JPEG, PNG or WebP.")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, in the order given.")] = False,
     family: Annotated[str | None, typer.Option(help="The family of models to ask.")] = None,
     model: Annotated[str | None, typer.Option(help="Run this model and no other.")] = None,

@@ -23,7 +23,7 @@ class ArrayLike(Protocol):
 
 
 Photograph = str | os.PathLike[str] | bytes | bytearray | memoryview | ArrayLike
-"""A path; a whole JPEG, PNG, WebP or BMP; or pixels, (height, width, 3) or gray (height, width), uint8."""
+"""A path; a whole JPEG, PNG or WebP; or pixels, (height, width, 3) or gray (height, width), uint8."""
 
 
 class Payload(NamedTuple):

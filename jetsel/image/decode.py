@@ -1,16 +1,14 @@
-"""Decode a JPEG, PNG, WebP or BMP file into a photograph, once its header has been read and it is seen to be whole."""
+"""Decode a JPEG, PNG or WebP file into a photograph, once its header has been read and it is seen to be whole."""
 
 from __future__ import annotations
 
-import io
 import re
 
 import cv2
 import numpy as np
-from PIL import WebPImagePlugin
 
 from jetsel.errors import BadImageError
-from jetsel.image.exif import swaps_sides, upright
+from jetsel.image.exif import UPRIGHT, swaps_sides, upright
 from jetsel.image.header import JPEG, PNG, Header, Measured, measure, reduction
 from jetsel.image.limits import Limits, damaged, truncated
 from jetsel.image.photograph import Photograph
@@ -37,21 +35,19 @@ _EOI, _SOS = re.compile(rb"\xff\xd9"), re.compile(rb"\xff\xda")  # inside a scan
 
 
 def decode(data: bytes | memoryview, limits: Limits, needed_px: int, measured: Measured | None = None) -> Photograph:
-    """Return the photograph in `data`, a whole JPEG, PNG, WebP or BMP file, upright, in 8-bit BGR.
+    """Return the photograph in `data`, a whole JPEG, PNG or WebP file, upright, in 8-bit BGR.
 
     A JPEG is decoded at 1/8, 1/4 or 1/2 of its size where its shorter side then still has `needed_px` pixels; that is
     the largest input side of the family, never of one request, so that a photograph has the same pixels each time.
     Other formats are always decoded whole: OpenCV would only shrink them afterwards. Grey becomes BGR, 16 bits become 8
     (the upper ones), an alpha channel is dropped, not blended, and an embedded colour profile is ignored. Of an
-    animation the first frame is decoded (WebP; the canvas around it is black) or the default image (PNG).
+    animated PNG the default image is decoded.
     measured: what `measure` returned for the same data, limits and `needed_px`; None: it is asked here.
     Raises BadImageError (another format, empty, truncated, damaged) or ImageTooLargeError.
     """
     view = memoryview(data).cast("B")
     header = (measured or measure(view, None, limits, needed_px)).header
     assert header is not None, "raw pixels are from_pixels' to read"
-    if header.pixels_end > len(view):
-        raise truncated(header.kind, "inside its pixels")
     n, orientation = 1, header.orientation
     if header.kind == JPEG:
         n = reduction(header.width, header.height, needed_px)
@@ -61,9 +57,11 @@ def decode(data: bytes | memoryview, limits: Limits, needed_px: int, measured: M
         picture, orientation = picture_of(view)
         bgr = _decoded(picture, n, header)
     else:
-        bgr = _first_frame(view, header) if header.is_animated else _decoded(view, n, header)
+        bgr = _decoded(view, n, header)
     if bgr.shape != (-(-header.height // n), -(-header.width // n), 3):
         raise damaged(header.kind, f"its header says {header.width} x {header.height} pixels, its content another size")
+    if orientation == UPRIGHT:
+        return Photograph(bgr, header.width, header.height)
     width, height = (header.height, header.width) if swaps_sides(orientation) else (header.width, header.height)
     return Photograph(upright(bgr, orientation), width, height)
 
@@ -96,15 +94,6 @@ def _decoded(data: bytes | memoryview, n: int, header: Header) -> np.ndarray:
     if bgr is None:  # what the stubs of OpenCV leave out
         raise _undecodable(header)
     return bgr
-
-
-def _first_frame(data: memoryview, header: Header) -> np.ndarray:
-    """Return (height, width, 3) uint8, the canvas of a WebP's first frame: OpenCV reads animations since 4.11 alone."""
-    try:
-        frame = np.asarray(WebPImagePlugin.WebPImageFile(io.BytesIO(data)))
-    except (SyntaxError, OSError, ValueError, EOFError) as error:
-        raise _undecodable(header) from error
-    return cv2.cvtColor(frame, cv2.COLOR_RGB2BGR if frame.shape[2] == 3 else cv2.COLOR_RGBA2BGR)
 
 
 def _undecodable(header: Header) -> BadImageError:

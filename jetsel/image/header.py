@@ -1,6 +1,6 @@
 """Read what an image file says of itself, and how many pixels decoding it will take.
 
-Cheap enough for every request: no pixel is decoded. Pillow reads WebP and BMP. Of PNG and EXIF it would copy or unpack
+Cheap enough for every request: no pixel is decoded. Pillow reads WebP. Of PNG and EXIF it would copy or unpack
 whatever a file says (see jetsel/image/png.py, exif.py), and of JPEG it reads 15 MB of FF byte by byte and takes other
 15 MB apart that no picture needs (tests/unit/image/test_bombs.py has the files): here those are passed over.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-from PIL import BmpImagePlugin, Image, WebPImagePlugin
+from PIL import Image, WebPImagePlugin
 
 from jetsel.errors import BadImageError, ImageTooLargeError
 from jetsel.image.exif import PREFIX as EXIF_PREFIX
@@ -21,24 +21,21 @@ from jetsel.image.limits import Limits, check_bytes, check_pixels, damaged
 from jetsel.image.pixels import check_layout
 from jetsel.wire import Pixels
 
-JPEG, PNG, WEBP, BMP = "JPEG", "PNG", "WebP", "BMP"
+JPEG, PNG, WEBP = "JPEG", "PNG", "WebP"
 
 _MAX_SEGMENTS = 5_000
 """Before a JPEG's picture: 10 MB of EXIF are 160, and a colour profile has 255 at most."""
 _EXIF, _SCAN, _FILLING = 0xFFE1, 0xFFDA, 0xFFFF
 _FRAMES = frozenset(range(0xFFC0, 0xFFD0)) - {0xFFC4, 0xFFC8, 0xFFCC}  # ITU-T T.81, table B.1: SOF0 to SOF15
 _SEQUENTIAL = (0xFFC0, 0xFFC1)  # of these: neither progressive, nor without loss, nor of arithmetic coding
-_BMP_HEADER_BYTES = 300_000  # with the largest palette that Pillow reads
-_UNCOMPRESSED = (0, 3)  # BI_RGB, BI_BITFIELDS (Microsoft: BITMAPINFOHEADER)
 _ANIMATED = 0x02  # a flag of a WebP's first chunk, VP8X (RFC 9649, 2.7.1)
-_ANIMATION_COPIES = 4  # of the canvas: Pillow holds two of 4 bytes a pixel, and copies the first frame
 
 
 class Header(NamedTuple):
     """What a file says of itself: its format, and its stored size in pixels, EXIF orientation (1 to 8) not applied.
 
     scan_at: where the data of a JPEG's first scan begins. is_streamed: that scan holds the whole picture, so that it is
-    decoded row by row, at a reduced size too. is_animated: of a WebP. pixels_end: of a BMP, which must be as long.
+    decoded row by row, at a reduced size too.
     """
 
     kind: str
@@ -47,8 +44,6 @@ class Header(NamedTuple):
     orientation: int = UPRIGHT
     scan_at: int = 0
     is_streamed: bool = False
-    is_animated: bool = False
-    pixels_end: int = 0
 
 
 class Measured(NamedTuple):
@@ -63,7 +58,7 @@ def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: 
 
     data: an image file, or raw pixels, which lie as `pixels` says. A JPEG that is decoded straight to 1/n of its size
     counts as that many; one whose coefficients libjpeg must hold whole (ITU-T T.81: progressive, or a scan for each
-    component) counts in full, as other formats do, and an animation four times.
+    component) counts in full, as other formats do.
     Raises BadImageError (no header of a kind that is read, or a damaged one) and ImageTooLargeError.
     """
     check_bytes(len(data), limits)
@@ -72,8 +67,7 @@ def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: 
         return Measured(pixels.width * pixels.height)
     header = read_header(data, limits)
     n = reduction(header.width, header.height, needed_px) if header.is_streamed else 1
-    copies = _ANIMATION_COPIES if header.is_animated else 1
-    return Measured(copies * -(-header.width // n) * -(-header.height // n), header)
+    return Measured(-(-header.width // n) * -(-header.height // n), header)
 
 
 def read_header(data: memoryview, limits: Limits) -> Header:
@@ -85,8 +79,6 @@ def read_header(data: memoryview, limits: Limits) -> Header:
         raise ImageTooLargeError(f"the {kind} has too many pixels: {error}; send a smaller one") from None
     except (SyntaxError, OSError, ValueError, struct.error) as error:
         raise damaged(kind, f"its header is truncated or cannot be read ({error})") from None
-    if header.is_animated:
-        limits = Limits(limits.max_bytes, limits.max_pixels // _ANIMATION_COPIES)
     check_pixels(header.width, header.height, limits)
     return header
 
@@ -137,23 +129,15 @@ def _png(data: memoryview) -> Header:
 
 def _webp(data: memoryview) -> Header:
     image = WebPImagePlugin.WebPImageFile(io.BytesIO(data))
-    is_animated = bytes(data[12:16]) == b"VP8X" and bool(data[20] & _ANIMATED)
-    return Header(WEBP, *image.size, orientation_of(image.info.get("exif", b"")), is_animated=is_animated)
-
-
-def _bmp(data: memoryview) -> Header:
-    image = BmpImagePlugin.BmpImageFile(io.BytesIO(data[:_BMP_HEADER_BYTES]))
-    if image.info["compression"] not in _UNCOMPRESSED:
-        raise ValueError("its pixels are compressed, which is not read: save it uncompressed, or as PNG")
-    _, _, offset, (_, row_bytes, _) = cast(tuple[str, object, int, tuple[str, int, int]], image.tile[0])
-    return Header(BMP, *image.size, pixels_end=offset + row_bytes * image.height)
+    if bytes(data[12:16]) == b"VP8X" and data[20] & _ANIMATED:
+        raise ValueError("an animation is not read: send one of its frames")
+    return Header(WEBP, *image.size, orientation_of(image.info.get("exif", b"")))
 
 
 _READERS: dict[bytes, tuple[str, Callable[[memoryview], Header]]] = {
     b"\xff\xd8\xff": (JPEG, _jpeg),
     b"\x89PNG\r\n\x1a\n": (PNG, _png),
     b"RIFF": (WEBP, _webp),
-    b"BM": (BMP, _bmp),
 }
 """By the first bytes of a file: its format's name, and what reads its header."""
 
@@ -164,5 +148,5 @@ def _reader_of(data: memoryview) -> tuple[str, Callable[[memoryview], Header]]:
         if start.startswith(magic) and (magic != b"RIFF" or start.endswith(b"WEBP")):
             return reader
     raise BadImageError(
-        f"the image begins with {start[:4]!r}: it is no JPEG, PNG, WebP or BMP file, which are what is read"
+        f"the image begins with {start[:4]!r}: it is no JPEG, PNG or WebP file; save it as one, or send raw pixels"
     )

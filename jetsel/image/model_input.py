@@ -98,12 +98,21 @@ def _covering(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
     The photograph is cropped to the fewest whole pixels that cover the input, then resized, then cropped to the input.
     """
     height, width = bgr.shape[:2]
+    before, (scaled_width, scaled_height), after = _cover(height, width, spec)
+    return _resized(bgr[before], scaled_width, scaled_height, spec.interpolation)[after]
+
+
+@lru_cache(maxsize=64)  # a camera's photographs are all of one size
+def _cover(
+    height: int, width: int, spec: InputSpec
+) -> tuple[tuple[slice, slice], tuple[int, int], tuple[slice, slice]]:
+    """Return the part that is resized, the (width, height) that it is given, and the part of that which is kept."""
     to, of = _factor(height, width, spec)
-    scale = to / of
-    region = _centre(bgr, min(width, -(-spec.width_px * of // to)), min(height, -(-spec.height_px * of // to)))
-    scaled_width, scaled_height = (round(side * scale) for side in (region.shape[1], region.shape[0]))
-    resized = _resized(region, scaled_width, scaled_height, spec.interpolation)
-    return _centre(resized, spec.width_px, spec.height_px)
+    taken_width, taken_height = min(width, -(-spec.width_px * of // to)), min(height, -(-spec.height_px * of // to))
+    scaled_width, scaled_height = round(taken_width * to / of), round(taken_height * to / of)
+    before = _centre(height, taken_height), _centre(width, taken_width)
+    after = _centre(scaled_height, spec.height_px), _centre(scaled_width, spec.width_px)
+    return before, (scaled_width, scaled_height), after
 
 
 def _factor(height: int, width: int, spec: InputSpec) -> tuple[int, int]:
@@ -131,10 +140,10 @@ def _antialiased(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
     return antialiased(bgr, rows, columns, "bicubic" if spec.interpolation == "antialiased-bicubic" else "bilinear")
 
 
-def _centre(pixels: np.ndarray, width: int, height: int) -> np.ndarray:
-    """Return a view of the middle; where the margin is odd, the spare pixel is left over at the right or the bottom."""
-    left, top = (pixels.shape[1] - width) // 2, (pixels.shape[0] - height) // 2
-    return pixels[top : top + height, left : left + width]
+def _centre(side_px: int, kept_px: int) -> slice:
+    """Return the middle of a side; where the margin is odd, the spare pixel is left over at the right or the bottom."""
+    first = (side_px - kept_px) // 2
+    return slice(first, first + kept_px)
 
 
 def _resized(pixels: np.ndarray, width: int, height: int, interpolation: str) -> np.ndarray:

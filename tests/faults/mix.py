@@ -52,7 +52,7 @@ def mix() -> list[Kind]:
         _kind("noise", 2, '"model":"xs"', random.Random(0).randbytes(2000), "bad-image"),
         _kind("a bomb", 1, '"model":"xs"', png(100_000, 100_000, 8, 2, b""), "image-too-large"),
         _kind("12 megapixels", 0.2, '"model":"xs"', encoded(drawn(7, 3000, 4000))),
-        _kind("3 MB uncompressed", 0.2, '"model":"xs"', encoded(drawn(8, 1000, 1000), ".bmp")),
+        _kind("3 MB of PNG", 0.2, '"model":"xs"', encoded(drawn(8, 1000, 1000), ".png")),
         _kind("past the limit in bytes", 0.02, '"model":"xs"', bytes(16_030_000), "image-too-large"),
     ]
 

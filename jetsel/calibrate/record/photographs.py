@@ -12,7 +12,7 @@ from jetsel.calibrate.record.names import class_numbers, csv_rows, key
 from jetsel.errors import CalibrationError
 from jetsel.zoo import Labels
 
-SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib"})
+SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp"})
 """How the files end that jetsel.image reads."""
 
 
@@ -71,7 +71,7 @@ def _judge(path: Path, label: str | None, numbers: Mapping[str, int], need_label
     except UnicodeEncodeError:
         return Skipped(Path(os.fsencode(path).decode(errors="replace")), "unreadable: its name is not UTF-8; rename it")
     if path.suffix.lower() not in SUFFIXES:
-        return Skipped(path, "not an image: its name does not end as JPEG, PNG, WebP and BMP files do")
+        return Skipped(path, "not an image: its name does not end as JPEG, PNG and WebP files do")
     if not need_labels:
         return Labelled(path, None, None)
     if label is None:
@@ -116,6 +116,6 @@ def _nothing(source: Path, skipped: list[Skipped], labels: Labels, need_labels: 
         f"name one folder per class as the labels file does, as in {labels.wnids[0]} or {labels.names[0]}, "
         "or map your own names with a CSV of folder,label"
         if need_labels
-        else "name a folder with JPEG, PNG, WebP or BMP files"
+        else "name a folder with JPEG, PNG or WebP files"
     )
     return f"{source}: {what}{first}; {repair}"

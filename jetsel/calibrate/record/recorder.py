@@ -139,7 +139,7 @@ def _refuse_none(store: Store, found: Found) -> None:
         path, reason = execute("SELECT path, reason FROM skipped ORDER BY rowid DESC LIMIT 1").fetchone()
         raise CalibrationError(
             f"{found.source}: none of {len(found.photographs)} photographs can be used, the last: {path}: {reason}; "
-            "name a folder with whole JPEG, PNG, WebP or BMP files"
+            "name a folder with whole JPEG, PNG or WebP files"
         )
 
 

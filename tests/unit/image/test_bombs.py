@@ -15,15 +15,11 @@ import pytest
 from jetsel.errors import BadImageError, ImageTooLargeError
 from jetsel.image import Limits, decode
 from tests.unit.image.files import (
-    ANIMATED,
     EXIF,
-    animation,
-    bmp,
     canvas,
     drawing,
     encoded,
     flat_jpeg,
-    frame,
     jpeg_segment,
     noise,
     png,
@@ -129,25 +125,8 @@ def test_a_jpeg_has_as_many_scans_as_its_size_allows():
 SMALL = encoded(".jpg", drawing(24, 17))
 
 
-def test_a_bmp_of_impossible_or_packed_pixels_is_refused():
-    for data, error in (
-        (bmp(3, 2**31 - 1, 24, bytes(12)), ImageTooLargeError),
-        (bmp(3, -60_000, 24, bytes(12)), BadImageError),  # truncated
-        (bmp(0, 9, 24, bytes(12)), BadImageError),
-        (bmp(7000, 7000, 8, bytes(12), compression=1), BadImageError),  # run lengths: 49 MB from 12 bytes
-    ):
-        with little(), pytest.raises(error):
-            decode(data, DEFAULTS, NEEDED)
-
-
 def test_a_webp_of_a_canvas_that_is_too_large_or_hidden_behind_a_small_one_costs_nothing():
-    still, picture = encoded(".webp", drawing(2, 2))[12:], frame(drawing(2, 2))
-    large, small = canvas(7000, 7000, ANIMATED), canvas(2, 2, ANIMATED)
-    for data in (
-        riff(canvas(1 << 24, 1 << 24) + still),
-        animation(1 << 14, 1 << 14, frame(noise(8, 8))),
-        riff(small + large + picture),
-        riff(small + picture + large),
-    ):
+    still = encoded(".webp", drawing(2, 2))[12:]
+    for data in (riff(canvas(1 << 24, 1 << 24) + still), riff(canvas(2, 2) + canvas(7000, 7000) + still)):
         with little(), suppress(BadImageError, ImageTooLargeError):
             assert decode(data, DEFAULTS, NEEDED).bgr.shape == (2, 2, 3)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import struct
 
 import cv2
 import numpy as np
 import pytest
+from PIL import Image
 
 from jetsel.image import Photograph, decode
 from tests.unit.image.files import (
     LIMITS,
-    bmp,
     canvas,
     drawing,
     encoded,
@@ -34,7 +35,7 @@ def assert_is(photograph: Photograph, bgr: np.ndarray) -> None:
     np.testing.assert_array_equal(photograph.bgr, bgr)
 
 
-@pytest.mark.parametrize("extension", [".png", ".webp", ".bmp"])
+@pytest.mark.parametrize("extension", [".png", ".webp"])
 def test_lossless_formats_give_back_every_pixel(extension):
     bgr = noise(37, 23)
     assert_is(decode(encoded(extension, bgr), LIMITS, WHOLE), bgr)
@@ -72,19 +73,14 @@ def test_every_png_becomes_8_bit_bgr(data, pixels):
     assert decode(data, LIMITS, WHOLE).bgr[0].tolist() == pixels
 
 
-@pytest.mark.parametrize(
-    ("data", "rows"),
-    [
-        (bmp(1, 2, 24, b"\1\2\3\0\4\5\6\0"), [[[4, 5, 6]], [[1, 2, 3]]]),
-        (bmp(1, -2, 24, b"\1\2\3\0\4\5\6\0"), [[[1, 2, 3]], [[4, 5, 6]]]),
-        (bmp(2, 1, 8, b"\1\0\0\0", palette=bytes((1, 2, 3, 0, 4, 5, 6, 0))), [[[4, 5, 6], [1, 2, 3]]]),
-        (bmp(1, 1, 32, b"\1\2\3\0"), [[[1, 2, 3]]]),
-        (b"BM" + struct.pack("<IHHIIHHHH", 30, 0, 0, 26, 12, 1, 1, 1, 24) + b"\1\2\3\0", [[[1, 2, 3]]]),
-    ],
-    ids=["bottom row first", "top row first", "palette", "32 bits", "OS/2"],
-)
-def test_every_bmp_becomes_8_bit_bgr(data, rows):
-    assert decode(data, LIMITS, WHOLE).bgr.tolist() == rows
+@pytest.mark.parametrize("is_first_frame", [True, False])
+def test_the_default_image_of_an_animated_png_is_the_photograph(is_first_frame):
+    frames = [Image.fromarray(noise(40, 30)[:, :, ::-1]), Image.fromarray(255 - noise(40, 30))]
+    file = io.BytesIO()
+    options = {"save_all": True, "default_image": not is_first_frame, "duration": 100}
+    frames[0].save(file, "PNG", append_images=[frames[1], frames[0]], **options)
+    assert b"acTL" in file.getvalue()
+    np.testing.assert_array_equal(decode(file.getvalue(), LIMITS, WHOLE).bgr, noise(40, 30))
 
 
 ORIENTED = {

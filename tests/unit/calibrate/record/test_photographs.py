@@ -32,13 +32,13 @@ def seen(found: Found) -> list[tuple[str, int | None, str | None]]:
 
 
 def test_folders_are_named_by_identifier_or_english_name(tmp_path: Path) -> None:
-    touch(tmp_path, "n2/b.JPEG", "n2/a.png", "Tabby/deep/er/c.webp", "tabby, tabby cat/d.bmp", "fire_salamander/e.jpg")
+    touch(tmp_path, "n2/b.JPEG", "n2/a.png", "Tabby/deep/er/c.webp", "tabby, tabby cat/d.png", "fire_salamander/e.jpg")
     assert seen(find(tmp_path, LABELS, None, True)) == [
         ("Tabby/deep/er/c.webp", 0, "Tabby"),
         ("fire_salamander/e.jpg", 1, "fire_salamander"),
         ("n2/a.png", 1, "n2"),
         ("n2/b.JPEG", 1, "n2"),
-        ("tabby, tabby cat/d.bmp", 0, "tabby, tabby cat"),
+        ("tabby, tabby cat/d.png", 0, "tabby, tabby cat"),
     ]
 
 
