@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -86,12 +87,15 @@ def main() -> None:
     profile = _profile(str(Path(jetsel.__file__).parent))
     threading.setprofile(profile)
     sys.setprofile(profile)
-    try:
-        jetsel_main()
-    finally:
+    end = os._exit
+
+    def write_and_end(status: int) -> None:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
         out.write_text(json.dumps(requests_of(sorted(notes.copy()))), encoding="utf-8")
+        end(status)
+
+    os._exit = write_and_end  # type: ignore[assignment]  # how the daemon ends
+    jetsel_main()
 
 
 if __name__ == "__main__":

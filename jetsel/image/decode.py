@@ -9,7 +9,7 @@ import numpy as np
 
 from jetsel.errors import BadImageError
 from jetsel.image.exif import UPRIGHT, swaps_sides, upright
-from jetsel.image.header import JPEG, PNG, Header, Measured, measure, reduction
+from jetsel.image.header import JPEG, PNG, Header, Measured, measure
 from jetsel.image.limits import Limits, damaged, truncated
 from jetsel.image.photograph import Photograph
 from jetsel.image.png import picture_of
@@ -46,11 +46,10 @@ def decode(data: bytes | memoryview, limits: Limits, needed_px: int, measured: M
     Raises BadImageError (another format, empty, truncated, damaged) or ImageTooLargeError.
     """
     view = memoryview(data).cast("B")
-    header = (measured or measure(view, None, limits, needed_px)).header
+    _, header, n = measured or measure(view, None, limits, needed_px)
     assert header is not None, "raw pixels are from_pixels' to read"
-    n, orientation = 1, header.orientation
+    orientation = header.orientation
     if header.kind == JPEG:
-        n = reduction(header.width, header.height, needed_px)
         _check_end(view, header, limits)
         bgr = _decoded(view, n, header)
     elif header.kind == PNG:

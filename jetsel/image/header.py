@@ -47,10 +47,14 @@ class Header(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """The pixels that decoding takes in memory, of 3 bytes each or about as much; `header`: None for raw pixels."""
+    """The pixels that decoding takes in memory, of 3 bytes each or about as much; `header`: None for raw pixels.
+
+    reduction: a JPEG is decoded at 1 / this of its size.
+    """
 
     pixels: int
     header: Header | None = None
+    reduction: int = 1
 
 
 def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: int) -> Measured:
@@ -66,8 +70,9 @@ def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: 
         check_layout(pixels, len(data), limits)
         return Measured(pixels.width * pixels.height)
     header = read_header(data, limits)
-    n = reduction(header.width, header.height, needed_px) if header.is_streamed else 1
-    return Measured(-(-header.width // n) * -(-header.height // n), header)
+    n = _reduction(header.width, header.height, needed_px) if header.kind == JPEG else 1
+    held = n if header.is_streamed else 1
+    return Measured(-(-header.width // held) * -(-header.height // held), header, n)
 
 
 def read_header(data: memoryview, limits: Limits) -> Header:
@@ -83,7 +88,7 @@ def read_header(data: memoryview, limits: Limits) -> Header:
     return header
 
 
-def reduction(width: int, height: int, needed_px: int) -> int:
+def _reduction(width: int, height: int, needed_px: int) -> int:
     """Return the largest of 8, 4, 2 and 1 that leaves the shorter side `needed_px` pixels (libjpeg rounds sides up)."""
     shorter = min(width, height)
     for n in (8, 4, 2):  # for every request: no generator
