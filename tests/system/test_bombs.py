@@ -34,7 +34,7 @@ def resident_mb(daemon: Daemon) -> float:
 
 @pytest.mark.slow
 def test_bombs_are_refused_and_cost_no_memory(start: Start, connect: Connect, jpeg: bytes) -> None:
-    daemon = start("[server]\nworkers = 2\n")
+    daemon = start("[server]\nworkers = 2\nqueue_megapixels = 0.2\n")  # a place in the queue would be refused as busy
     peer = connect(daemon)
     for _ in range(5):
         assert peer.classify(jpeg)["type"] == "answer"

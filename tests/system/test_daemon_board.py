@@ -7,31 +7,11 @@ from pathlib import Path
 import pytest
 
 from jetsel.power.machine import kept
-from tests.system.boards import IDLE_W, Board, power_of
+from tests.system.boards import Board, power_of
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Start
 from tests.unit.daemon.families import calibrate, put_family
 from tests.waiting import LIMIT_S, until
-
-
-@pytest.mark.slow
-def test_another_power_mode_under_the_daemon_has_no_idle_power_and_is_warned_of_once(
-    board: Board, start: Start, connect: Connect
-) -> None:
-    board.calibrate()
-    daemon = start(board.config())
-    peer = connect(daemon)
-    until(lambda: power_of(peer)["idle_w"] == IDLE_W)
-    assert power_of(peer)["out_of_conditions"] == []
-    board.mode(1)
-    told = until(lambda: power_of(peer)["idle_reason"])
-    assert "1 MAXQ" in told
-    assert "jetsel power calibrate" in told
-    assert (power_of(peer)["idle_w"], power_of(peer)["power_mode"]) == (None, "1 MAXQ")
-    board.mode(0)
-    until(lambda: power_of(peer)["idle_w"] == IDLE_W)
-    warned = [line for line in daemon.log.read_text().splitlines() if "energies are not measured" in line]
-    assert len(warned) == 1
 
 
 def test_a_calibration_is_compared_with_what_it_was_made_under_and_not_with_the_daemon_s_start(

@@ -60,20 +60,6 @@ def test_answers_have_calibrated_energies_and_the_sensor_says_what_they_add_up_t
     assert power_of(peer)["judged"]["unestimated"] == 1
 
 
-@pytest.mark.slow
-def test_without_an_idle_measurement_the_reason_says_what_to_do_and_a_new_one_is_taken_up(
-    board: Board, start: Start, connect: Connect
-) -> None:
-    daemon = start(board.config())
-    peer = connect(daemon)
-    reason = until(lambda: "jetsel power calibrate" in (said := power_of(peer)["idle_reason"] or "") and said)
-    assert "jetson-tx2 in power mode 0 MAXN" in reason
-    assert str(board.root / "idle" / "idle-") in daemon.log.read_text(), "where it was looked for is in the log"
-    reads(peer, IDLE_W)
-    board.calibrate()
-    until(lambda: power_of(peer)["idle_w"] == IDLE_W)
-
-
 def test_without_a_sensor_answers_have_their_calibrated_energies(
     start: Start, connect: Connect, tmp_path: Path, jpeg: bytes
 ) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pytest
-import zmq
 
 from jetsel.policies.registry import KIND
-from tests.system.daemons import Connect, Daemon, Peer, drawn, encoded
+from tests.system.daemons import Peer, drawn, encoded
 
 
 def test_an_answer_has_every_field_and_they_agree(peer: Peer, jpeg: bytes) -> None:
@@ -34,11 +32,6 @@ def test_an_answer_has_every_field_and_they_agree(peer: Peer, jpeg: bytes) -> No
     assert answer["explanation"]["steps"]
 
 
-@pytest.mark.parametrize("kind", [".jpg", ".png", ".webp"])
-def test_each_kind_of_file_is_read(peer: Peer, kind: str) -> None:
-    assert peer.classify(encoded(drawn(), kind))["type"] == "answer"
-
-
 def test_raw_pixels_give_what_the_same_pixels_in_a_file_give(peer: Peer) -> None:
     picture = drawn(3)
     wanted = peer.classify(encoded(picture, ".png"), model="xs")
@@ -51,13 +44,6 @@ def test_raw_pixels_give_what_the_same_pixels_in_a_file_give(peer: Peer) -> None
         picture[:, :, ::-1].tobytes(), model="xs", pixels={"format": "rgb8", "stride": width * 3, **layout}
     )
     assert bgr["top_k"] == rgb["top_k"] == wanted["top_k"]
-
-
-def test_a_pinned_model_runs_alone(peer: Peer, jpeg: bytes) -> None:
-    for model in peer.status()["families"][0]["models"]:
-        answer = peer.classify(jpeg, model=model["name"])
-        assert [run["model"] for run in answer["ran"]] == [model["name"]]
-        assert answer["policy"] == f"single:{model['name']}"
 
 
 def test_every_policy_answers_under_both_criteria(peer: Peer, jpeg: bytes) -> None:
@@ -80,12 +66,6 @@ def test_doubt_is_refused_where_the_request_says_so(peer: Peer) -> None:
         refused += peer.classify(picture, policy="chain", on_doubt="refuse").get("code") == "in-doubt"
     assert refused == used
     assert used > 0, "no drawn picture is far from what the chain knows: the test shows nothing"
-
-
-def test_a_req_socket_is_answered(shared_daemon: Daemon, connect: Connect, jpeg: bytes) -> None:
-    peer = connect(shared_daemon, zmq.REQ)
-    for number in range(3):
-        assert peer.classify(jpeg, id=str(number))["id"] == str(number)
 
 
 GOOD = {"v": 1, "type": "classify", "id": "x"}

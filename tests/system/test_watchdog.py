@@ -32,22 +32,6 @@ def manager(tmp_path: Path) -> Iterator[Manager]:
 
 
 @pytest.mark.slow
-def test_an_idle_daemon_is_fed_and_its_own_request_is_counted_nowhere(
-    start: Start, connect: Connect, manager: Manager
-) -> None:
-    daemon = start(env=manager.environment)
-    manager.wait_for_feedings(4)
-    status = connect(daemon).status()
-    assert status["requests"] == {}
-    assert status["in_queue"] == status["queued_bytes"] == 0
-    models = [model for family in status["families"] for model in family["models"]]
-    assert {model["runs"] for model in models} == {0}
-    assert {model["p50_ms"] for model in models} == {None}
-    assert daemon.stop() == 0
-    assert "not fed" not in daemon.log.read_text()
-
-
-@pytest.mark.slow
 def test_a_host_that_hangs_or_is_started_again_is_no_reason_to_starve(
     start: Start, connect: Connect, manager: Manager, tmp_path: Path
 ) -> None:
