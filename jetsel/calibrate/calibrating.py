@@ -14,7 +14,7 @@ from jetsel.calibrate.comparing import compared, differing
 from jetsel.calibrate.cross_validation import CrossValidated, best_single, cross_validate
 from jetsel.calibrate.findings import Comparison, Differing, Findings
 from jetsel.calibrate.folds import deal
-from jetsel.calibrate.goal import SURE, Goal, Outcomes, accuracy_gain
+from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.held_out import fit_temperatures, learn
 from jetsel.calibrate.neighbourhood import look_around
 from jetsel.calibrate.planning import make_plan
@@ -31,7 +31,6 @@ from jetsel.wire import Criterion
 FOLDS = 10  # section 4.2
 SEED = 2018
 MOST_LEFT_OUT = 200  # photographs that are listed with the reason why they are left out
-LEAST_SAVING = 0.05  # of time or energy: clocks, meters and folds make a policy seem to save a little over itself
 
 Progress = Callable[[str, int, int], None]
 
@@ -192,7 +191,7 @@ def _winner(tried: CrossValidated, judge: Judge, goal: Goal) -> _Winner:
     single = f"single:{judge.best_single}"
     rival = judge.outcomes(tried.runs[single])
     place = goal.best(outcomes, rival)
-    wins, said = _compared(goal, outcomes[place], rival)
+    wins, said = goal.compare(outcomes[place], rival)
     if wins:
         return _Winner(names[place], outcomes[place], None)
     return _Winner(single, rival, None if names[place] == single else f"{names[place]} gives {said}")
@@ -218,19 +217,8 @@ def _verdict(order: Order, winner: _Winner, rival: str, outcomes: Outcomes) -> t
         under += f", where right means agreement with {order.labels_from}"
     if winner.name == rival:
         return False, f"nothing is better than {rival}, {under}{'' if winner.said is None else f': {winner.said}'}"
-    is_better, said = _compared(order.goal, winner.outcomes, outcomes)
+    is_better, said = order.goal.compare(winner.outcomes, outcomes)
     return is_better, f"{winner.name} beside {rival}, {under}: {said}"
-
-
-def _compared(goal: Goal, candidate: Outcomes, rival: Outcomes) -> tuple[bool, str]:
-    """The goal's comparison, but that no more accurate one must save more than the noise of clocks and folds."""
-    is_better, said = goal.compare(candidate, rival)
-    gain, error = accuracy_gain(candidate, rival)
-    least = (1 - LEAST_SAVING) * rival.cost(goal.objective).mean()
-    if is_better and goal.keeps(rival) and gain <= SURE * error and candidate.cost(goal.objective).mean() > least:
-        meters = "clocks" if goal.objective == "time" else "meters"
-        return False, f"{said}, and a saving below {100 * LEAST_SAVING:.0f} % may be the noise of {meters} and folds"
-    return is_better, said
 
 
 def _figures(comparison: Comparison) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from jetsel import premodel
 from jetsel.calibrate.assemble import Chosen, Identity, assemble
+from jetsel.calibrate.fit.features import chosen_right
 from jetsel.calibrate.fit.soundness import fit_soundness
 from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.held_out import Learned, fit_temperatures, learn, try_out
 from jetsel.calibrate.neighbourhood import Neighbourhood
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, replay_all
-from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import CRITERIA, calibrated
 from jetsel.policies.kind import Plan
 from jetsel.policies.registry import KINDS
@@ -85,89 +85,67 @@ def _one_criterion(
     goal: Goal,
     identity: Identity,
 ) -> CrossValidated:
-    criterion, folds = learned[0].criterion, np.unique(fold_of)
-    held = [recording.take(np.flatnonzero(fold_of == fold)) for fold in folds]
-    points = _points(learned, held, fold_of, folds)
+    criterion = learned[0].criterion
+    rows_of = [np.flatnonzero(fold_of == fold) for fold in np.unique(fold_of)]
+    order = np.argsort(np.concatenate(rows_of))  # where each photograph stands in the folds put one after the other
+    points = _points(learned, [recording.take(rows) for rows in rows_of], order)
     _, rival = best_single(recording, criterion)
-    right, costs = recording.right(criterion), recording.costs()
-    links, _ = premodel.select_models(right, costs, recording.models, learned[0].plan.theta_points)
-    chain_right = near.choices(right, [recording.models.index(model) for model in links], costs).right
+    chain_right = _chain_right(recording, criterion, near, learned[0].plan.theta_points)
+    last_right = recording.right(criterion)[:, -1]
 
     def chosen(rows: NDArray[np.bool_]) -> dict[str, Any]:
         """What these photographs decide."""
-        soundness = fit_soundness(near.mean_distance[rows], chain_right[rows], right[rows, -1])
+        soundness = fit_soundness(near.distance[rows], chain_right[rows], last_right[rows])
         places = {
             policy: goal.best([point.of(rows) for point in tried], rival.of(rows)) for policy, tried in points.items()
         }
         return {"chain": soundness, **places}
 
     runs: dict[str, list[Run]] = {}
-    for fold, one in zip(folds, learned, strict=True):
-        calibration = assemble(identity, {criterion: one}, {criterion: chosen(fold_of != fold)})
-        for name, run in _replayed(calibration, recording, np.flatnonzero(fold_of == fold), criterion):
-            runs.setdefault(name, []).append(run)
+    for rows, one in zip(rows_of, learned, strict=True):
+        held_out = np.zeros(len(fold_of), bool)
+        held_out[rows] = True
+        calibration = assemble(identity, {criterion: one}, {criterion: chosen(~held_out)})
+        for policy in (*map(Single, recording.models), *calibrated(calibration)[criterion].values()):
+            run = replay_all(policy, recording, rows, criterion, calibration.temperatures, recording.models[-1])
+            runs.setdefault(policy.name, []).append(run)
     everywhere = chosen(np.ones(len(fold_of), bool))
-    joined = {name: _joined(parts, fold_of, folds) for name, parts in runs.items()}
-    return CrossValidated(joined, points, everywhere)
+    return CrossValidated({name: _joined(parts, order) for name, parts in runs.items()}, points, everywhere)
 
 
-def _points(
-    learned: Sequence[Learned], held: Sequence[Recording], fold_of: NDArray[np.int64], folds: NDArray[np.int64]
-) -> Points:
-    """The operating points of each policy that has several."""
+def _chain_right(
+    recording: Recording, criterion: Criterion, near: Neighbourhood, theta_points: float
+) -> NDArray[np.bool_]:
+    """Whether what the chain chooses by these neighbours is right, (n,); in doubt the last model of all answers."""
+    right, costs = recording.right(criterion), recording.costs()
+    links, _ = premodel.select_models(right, costs, recording.models, theta_points)
+    columns = [recording.models.index(model) for model in links]
+    votes = premodel.optimum_votes(right[:, columns], costs[columns])
+    return chosen_right(near.near, votes, right[:, [*columns, -1]], len(columns))
+
+
+def _points(learned: Sequence[Learned], held: Sequence[Recording], order: NDArray[np.int64]) -> Points:
+    """The operating points of each policy that has several, at the places of their photographs."""
     points: Points = {}
     for kind in KINDS:
         tried = [try_out(kind, one, photographs) for one, photographs in zip(learned, held, strict=True)]
         if all(tried):
-            points[kind.name] = _scattered(tried, fold_of, folds)
+            points[kind.name] = [_scattered(parts, order) for parts in zip(*tried, strict=True)]
     return points
 
 
-def _scattered(parts: Sequence[list[Outcomes]], fold_of: NDArray[np.int64], folds: NDArray[np.int64]) -> list[Outcomes]:
-    """Each operating point's outcomes of all folds, at the places of their photographs."""
-    order = _order(fold_of, folds)
-
-    def joined(each: Sequence[NDArray[Any] | None]) -> Any:
-        known = [one for one in each if one is not None]
-        return np.concatenate(known)[order] if len(known) == len(each) else None
-
-    return [
-        Outcomes(
-            joined([part[place].correct for part in parts]),
-            joined([part[place].time_ms for part in parts]),
-            joined([part[place].energy_mj for part in parts]),
-        )
-        for place in range(len(parts[0]))
-    ]
+def _scattered(parts: Sequence[Outcomes], order: NDArray[np.int64]) -> Outcomes:
+    """One operating point's outcomes of all folds."""
+    energies = [part.energy_mj for part in parts if part.energy_mj is not None]
+    return Outcomes(
+        np.concatenate([part.correct for part in parts])[order],
+        np.concatenate([part.time_ms for part in parts])[order],
+        np.concatenate(energies)[order] if energies else None,
+    )
 
 
-def _order(fold_of: NDArray[np.int64], folds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each photograph stands in its folds put one after the other, (n,)."""
-    order: NDArray[np.int64] = np.argsort(np.concatenate([np.flatnonzero(fold_of == fold) for fold in folds]))
-    return order
-
-
-def _replayed(
-    calibration: Calibration, recording: Recording, rows: NDArray[np.int64], criterion: Criterion
-) -> Iterator[tuple[str, Run]]:
-    """Each policy of the calibration, and each single model, on some photographs."""
-    policies = [*(Single(model) for model in recording.models), *calibrated(calibration)[criterion].values()]
-    for policy in policies:
-        yield (
-            policy.name,
-            replay_all(policy, recording, rows.tolist(), criterion, calibration.temperatures, recording.models[-1]),
-        )
-
-
-def _joined(parts: Sequence[Run], fold_of: NDArray[np.int64], folds: NDArray[np.int64]) -> Run:
+def _joined(parts: Sequence[Run], order: NDArray[np.int64]) -> Run:
     """One run of the folds' runs, at the places of their photographs."""
-    order = _order(fold_of, folds)
-
-    def joined(name: str) -> NDArray[np.generic]:
-        whole: NDArray[np.generic] = np.concatenate([getattr(part, name) for part in parts])[order]
-        return whole
-
     names = ("answered", "is_top5", "models_ms", "ran", "in_doubt")
-    arrays: Mapping[str, NDArray[np.generic]] = {name: joined(name) for name in names}
-    choice_ms = float(np.median([part.choice_ms for part in parts]))
-    return Run(**arrays, choice_ms=choice_ms, features=parts[0].features)  # type: ignore[arg-type]
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts])[order] for name in names}
+    return Run(**arrays, choice_ms=float(np.median([part.choice_ms for part in parts])), features=parts[0].features)

@@ -107,13 +107,14 @@ def nearest_columns(squared: NDArray[np.floating], k: int) -> NDArray[np.int64]:
 
 
 def chosen_right(
-    squared: NDArray[np.floating], k: int, votes: NDArray[np.bool_], right: NDArray[np.bool_], fallback: int
+    near: NDArray[np.int64], votes: NDArray[np.bool_], right: NDArray[np.bool_], fallback: int
 ) -> NDArray[np.bool_]:
-    """Whether the model that the chain would choose is right, (n,): squared distances (n, n), votes and right (n, m).
+    """Whether the model that the chain would choose is right, (n,); near: (n, k) rows of each one's neighbours.
 
-    The columns stand in the chain's order; in doubt the column `fallback` answers.
+    votes: (n, links), right: (n, m), whose first columns are the links in the chain's order; in doubt the column
+    `fallback` answers.
     """
-    yes = votes[nearest_columns(squared, k)].sum(axis=1) * 2 > k
+    yes = votes[near].sum(axis=1) * 2 > near.shape[1]
     chosen = np.where(yes.any(axis=1), yes.argmax(axis=1), fallback)
     found: NDArray[np.bool_] = right[np.arange(len(right)), chosen]
     return found
@@ -139,7 +140,7 @@ def remove_greedily(
     whole = distances.total(left)
 
     def accuracy(squared: NDArray[np.float64]) -> float:
-        return 100 * float(chosen_right(squared, k, votes, right, fallback).mean())
+        return 100 * float(chosen_right(nearest_columns(squared, k), votes, right, fallback).mean())
 
     best = accuracy(whole)
     counts, order, standing = [(len(left), best)], [], [(best, tuple(left))]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.fit.features import Distances, chosen_right
+from jetsel.calibrate.fit.features import Distances, chosen_right, nearest_columns
 
 TRIED = (1, 3, 5, 7, 9, 15, 21, 31, 51)
 
@@ -28,7 +28,11 @@ def accuracy_by_k(
     squared = Distances(features, fold_of).total(range(features.shape[1]))
     _, sizes = np.unique(fold_of, return_counts=True)
     most = len(features) - int(sizes.max())
-    return {k: 100 * float(chosen_right(squared, k, votes, right, fallback).mean()) for k in tried if k <= most}
+    return {
+        k: 100 * float(chosen_right(nearest_columns(squared, k), votes, right, fallback).mean())
+        for k in tried
+        if k <= most
+    }
 
 
 def best_k(accuracy: dict[int, float]) -> int:

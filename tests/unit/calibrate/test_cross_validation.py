@@ -150,7 +150,7 @@ def test_near_duplicates_are_never_on_both_sides() -> None:
     found = cross_validate(doubled, fold_of, near, PLAN, GOALS, IDENTITY, lambda *_: None)["top1"]
     for run in found.runs.values():
         np.testing.assert_array_equal(run.answered[::2], run.answered[1::2])  # both held out by the same fold
-    assert (near.mean_distance > 0).all(), "a twin on the other side would be at no distance"
+    assert (near.distance > 0).all(), "a twin on the other side would be at no distance"
 
 
 def test_every_policy_is_replayed_on_every_photograph_once() -> None:

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jetsel.calibrate.fit.features import chosen_right
 from jetsel.calibrate.neighbourhood import look_around
+from jetsel.premodel import optimum_votes
 from tests.unit.premodel.fitted import fit_chain
 
 LINE = np.array([[0], [1], [2.4], [3], [4.2], [10]], np.float32)
@@ -15,13 +17,10 @@ ODD = np.arange(6) % 2  # the folds: 0, 2.4 and 4.2 against 1, 3 and 10
 
 
 def test_the_neighbours_by_hand_scaled_by_the_other_folds() -> None:
-    found = look_around(LINE, ODD, 1)
+    found = look_around(LINE, ODD, 5)  # the other folds hold three
     # From 0: 1, 3, 10, which are 1 to 10, a range of 9. From 1: 0, 2.4, 4.2, a range of 4.2. And so on.
     assert found.near.tolist() == [[1, 3, 5], [0, 2, 4], [3, 1, 5], [2, 4, 0], [3, 1, 5], [4, 2, 0]]
-    assert found.distances[0] == pytest.approx(np.array([1, 3, 10]) / 9)
-    assert found.distances[1] == pytest.approx(np.array([1, 1.4, 3.2]) / 4.2)
-    assert found.distances[5] == pytest.approx(np.array([5.8, 7.6, 10]) / 4.2)
-    assert found.mean_distance[:2] == pytest.approx([1 / 9, 1 / 4.2])
+    assert found.distance[[0, 1, 5]] == pytest.approx([14 / 3 / 9, 5.6 / 3 / 4.2, 23.4 / 3 / 4.2])
 
 
 @settings(max_examples=25)
@@ -41,15 +40,14 @@ def test_the_choices_are_the_premodel_s_fold_by_fold(
     right = draw.random((photographs, models)) < 0.6
     costs = draw.permutation(models) + 1.0
     links = draw.permutation(models)[: draw.integers(1, models + 1)].tolist()
-    near = look_around(features, fold_of, k)
-    found = near.choices(right, links, costs)
+    found = look_around(features, fold_of, k)
+    k = found.near.shape[1]
+    votes = optimum_votes(right[:, links], costs[links])
+    chosen = chosen_right(found.near, votes, right[:, [*links, -1]], len(links))
     for fold in range(folds):
         rest = fold_of != fold
-        assert near.k <= rest.sum()
-        chain = fit_chain([str(i) for i in links], features[rest], right[rest][:, links], costs[links].tolist(), near.k)
+        chain = fit_chain([str(i) for i in links], features[rest], right[rest][:, links], costs[links].tolist(), k)
         for row in np.flatnonzero(~rest):
             choice = chain.choose(features[row])
-            assert near.mean_distance[row] == pytest.approx(choice.distance)
-            assert found.yes[row].tolist() == [votes * 2 > near.k for votes in choice.votes]
-            assert found.column[row] == (models - 1 if choice.model is None else int(choice.model))
-            assert found.right[row] == right[row, found.column[row]]
+            assert found.distance[row] == pytest.approx(choice.distance)
+            assert chosen[row] == right[row, models - 1 if choice.model is None else int(choice.model)]

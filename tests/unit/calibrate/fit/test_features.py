@@ -68,11 +68,11 @@ def test_the_first_majority_chooses_and_in_doubt_the_fallback() -> None:
     squared = np.array([[inf, 1, 2, 9], [1, inf, 2, 9], [1, 9, inf, 2], [9, 9, 1, inf]], np.float32)
     # Two neighbours each. Photograph 0 asks 1 and 2: both vote for column 1, one for 0. Photograph 1 asks 0 and 2: one
     # each, no majority; photograph 2 asks 0 and 3: one; photograph 3 asks 2 and one of the others.
-    chosen = chosen_right(squared, 2, votes, right, fallback=0)
+    chosen = chosen_right(nearest_columns(squared, 2), votes, right, fallback=0)
     assert chosen[:3].tolist() == [False, False, True]
-    assert chosen_right(squared, 2, votes, right, fallback=1)[:3].tolist() == [False, True, False]
+    assert chosen_right(nearest_columns(squared, 2), votes, right, fallback=1)[:3].tolist() == [False, True, False]
     # One neighbour: 1 says column 0 first, though it votes for both.
-    assert chosen_right(squared, 1, votes, right, fallback=1).tolist() == [True, False, True, False]
+    assert chosen_right(nearest_columns(squared, 1), votes, right, fallback=1).tolist() == [True, False, True, False]
 
 
 def test_features_that_only_tell_together_both_stay() -> None:
@@ -121,9 +121,7 @@ def test_what_removed_features_leave_behind_does_not_hide_the_near() -> None:
     # loses of a sum of 30 is more than the squared step, 1e-8.
     draw = np.random.default_rng(5)
     line = np.append(np.arange(99) * 1e-4, 1.0)
-    is_s = np.arange(100) // 2 % 2 == 0
     features = np.column_stack([line, draw.random((100, 30))]).astype(np.float32)
-    votes = np.column_stack([is_s, ~is_s])
     fold_of = np.arange(100) % 2  # the twin of each pair is in the other fold
     distances = Distances(features, fold_of)
     left = distances.total(range(31))
@@ -131,4 +129,3 @@ def test_what_removed_features_leave_behind_does_not_hide_the_near() -> None:
         left -= distances.of(column)
     alone = distances.total([0])
     assert nearest_columns(left, 2).tolist() == nearest_columns(alone, 2).tolist()
-    assert chosen_right(left, 1, votes, votes, 1).tolist() == chosen_right(alone, 1, votes, votes, 1).tolist()
