@@ -18,7 +18,7 @@ import msgspec
 from jetsel import image
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, Order, calibrate
-from jetsel.calibrate.evaluating import evaluate
+from jetsel.calibrate.evaluating import asked, evaluate
 from jetsel.calibrate.from_files import FeatureClock
 from jetsel.calibrate.record import Loaded, find, load, loaded_models, record
 from jetsel.features import table_hash
@@ -144,7 +144,10 @@ def main() -> None:
 
     other = recorded(family, options.test, options.work / "test.sqlite")
     clock = FeatureClock(other.recording.paths, family.decode_px, LIMITS, other.times.features_ms)
-    judged = {criterion: evaluate(other.recording, found.calibration, criterion, [], clock) for criterion in CRITERIA}
+    judged = {}
+    for criterion in CRITERIA:
+        policies = asked(other.recording.models, found.calibration, criterion, [], {})
+        judged[criterion] = evaluate(other.recording, found.calibration, criterion, policies, clock)
     front = front_on(other, loaded, found)
     kept: dict[str, Any] = {criterion: {"policies": p, "bounds": b} for criterion, (p, b) in judged.items()}
     keep("test.json", kept | {"front": front})

@@ -23,18 +23,15 @@ def evaluate(
     recording: Recording,
     calibration: Calibration,
     criterion: Criterion,
-    wanted: Sequence[str],
+    policies: Mapping[str, Policy],
     features_ms: TimeFeatures,
-    own: Mapping[str, OwnPolicy] | None = None,
     energy_reason: str | None = None,
 ) -> tuple[dict[str, Result], dict[str, Result]]:
-    """Replay the calibration's policies on a recording; return each policy's result, and the bounds.
+    """Replay policies of the calibration on a recording; return each policy's result, and the bounds.
 
-    wanted: names of policies, none for all. own: the owner's, as configured. A model that the calibration does not know
-    has the temperature 1, as in the daemon. energy_reason: why the recording knows no energy, where it does not.
-    Raises UnknownPolicyError for one that there is not.
+    A model that the calibration does not know has the temperature 1, as in the daemon. energy_reason: why the recording
+    knows no energy, where it does not.
     """
-    policies = asked(recording.models, calibration, criterion, wanted, own or {})
     recording = replace(recording, objective=calibration.objective if recording.knows_energy else "time")
     single, _ = best_single(recording, criterion)
     rows = range(len(recording.classes))
@@ -54,7 +51,10 @@ def asked(
     wanted: Sequence[str],
     own: Mapping[str, OwnPolicy],
 ) -> dict[str, Policy]:
-    """Return the policies with these names, all for none; raises UnknownPolicyError for one that there is not."""
+    """Return the policies with these names, all for none. own: the owner's, as configured.
+
+    Raises UnknownPolicyError for one that is not.
+    """
     policies = catalogue(models, calibration, own)[criterion]
     unknown = [name for name in wanted if name not in policies]
     if unknown:

@@ -31,6 +31,10 @@ class Against(Struct, frozen=True):
     time_ratio: float
     energy_ratio: float | None = None
 
+    def points(self, criterion: Criterion) -> float:
+        """Those under the criterion."""
+        return self.top1_points if criterion == "top1" else self.top5_points
+
 
 class Result(Struct, frozen=True, kw_only=True):
     """One policy on photographs that nothing of it was fitted on. Shares are from 0 to 1; times include the chooser's.
@@ -57,6 +61,14 @@ class Result(Struct, frozen=True, kw_only=True):
     coin: float | None
     vs_best_single: Against
     vs_oracle: Against
+
+    def share(self, criterion: Criterion) -> float:
+        """The share that is right under the criterion."""
+        return self.top1 if criterion == "top1" else self.top5
+
+    def points_over_coin(self, criterion: Criterion) -> float | None:
+        """The points over the best mix of two single models in the same mean time; None where none is as fast."""
+        return None if self.coin is None else 100 * (self.share(criterion) - self.coin)
 
 
 class Reliability(Struct, frozen=True):

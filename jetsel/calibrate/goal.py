@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.recording import CALIBRATE_POWER, Objective
-from jetsel.errors import CalibrationError
+from jetsel.calibrate.recording import Objective
 
 TOLERATED_POINTS = 0.5  # of accuracy: to lose less than this counts as no less accurate (theta of section 3.2)
 LEAST_SAVING = 0.05  # of time or energy: clocks, meters and folds make a policy seem to save a little over itself
@@ -35,22 +34,16 @@ class Outcomes:
         )
 
     def cost(self, objective: Objective) -> NDArray[np.float64]:
-        """What is to be saved, (n,). Raises CalibrationError where that is energy and it was not measured."""
-        return self.time_ms if objective == "time" else self._energy_mj()
+        """What is to be saved, (n,); energy, where that is wanted, was measured: `calibrate` sees to it."""
+        if objective == "time":
+            return self.time_ms
+        assert self.energy_mj is not None
+        return self.energy_mj
 
     def excess(self, goal: Goal) -> float:
         """The mean over what the goal allows, the larger of time's and energy's: at most 1 keeps it; 0 without one."""
-        over = [0.0]
-        if goal.max_time_ms is not None:
-            over.append(float(self.time_ms.mean()) / goal.max_time_ms)
-        if goal.max_energy_mj is not None:
-            over.append(float(self._energy_mj().mean()) / goal.max_energy_mj)
-        return max(over)
-
-    def _energy_mj(self) -> NDArray[np.float64]:
-        if self.energy_mj is None:
-            raise CalibrationError(f"no energy was measured: {CALIBRATE_POWER}")
-        return self.energy_mj
+        limits: tuple[tuple[Objective, float | None], ...] = ("time", goal.max_time_ms), ("energy", goal.max_energy_mj)
+        return max((float(self.cost(what).mean()) / most for what, most in limits if most is not None), default=0.0)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jetsel.calibrate.findings import Chain, Result
+from jetsel.calibrate.report.words import joined
 from jetsel.policies.registry import KINDS
+from jetsel.wire import Criterion
 
 LEARNED = tuple(kind.name for kind in KINDS)
 
@@ -15,7 +17,7 @@ def sentences(
     bounds: Mapping[str, Result],
     best_single: str,
     chain: Chain,
-    criterion: str,
+    criterion: Criterion,
     labels_from: str | None,
 ) -> list[str]:
     """Return the findings of one criterion, the most useful first.
@@ -25,14 +27,12 @@ def sentences(
     said = [_beside_single(policies[name], best_single, criterion) for name in LEARNED if name in policies]
     better = [name for name in LEARNED if name in policies and _dominates(policies[name], policies["chain"], criterion)]
     if better:
-        said.append(
-            f"{_listed(better)} {'is' if len(better) == 1 else 'are'} both faster and more accurate than chain."
-        )
+        said.append(f"{joined(better)} {'is' if len(better) == 1 else 'are'} both faster and more accurate than chain.")
     said += _beside_coin([policies[name] for name in LEARNED if name in policies], criterion)
     single, oracle = bounds["best single"], bounds["oracle"]
     said.append(
-        f"If the cheapest model that is right were known each time, {_accuracy(oracle, criterion):.1f} % would be "
-        f"right in {_costs(oracle)}; {best_single} alone is right on {_accuracy(single, criterion):.1f} % "
+        f"If the cheapest model that is right were known each time, {100 * oracle.share(criterion):.1f} % would be "
+        f"right in {_costs(oracle)}; {best_single} alone is right on {100 * single.share(criterion):.1f} % "
         f"in {_costs(single)}."
     )
     said.append(_break_even(chain))
@@ -41,32 +41,38 @@ def sentences(
     return said
 
 
-def points_over_coin(result: Result, criterion: str) -> float | None:
-    """Return the points over the best mix of two single models in the same mean time; None where none is as fast."""
-    return None if result.coin is None else _accuracy(result, criterion) - 100 * result.coin
-
-
-def _beside_coin(results: list[Result], criterion: str) -> list[str]:
+def _beside_coin(results: list[Result], criterion: Criterion) -> list[str]:
     """Which policies know anything of a photograph: those that beat models dealt at random in the same mean time."""
-    gains = [(result.name, points_over_coin(result, criterion)) for result in results]
+    gains = [(result.name, result.points_over_coin(criterion)) for result in results]
     listed = [f"{name} {points:+.1f}" for name, points in gains if points is not None]
     beside = "Beside the best mix of two single models that a coin deals in the same mean time, in points"
-    return [f"{beside}: {_listed(listed)}."] if listed else []
+    return [f"{beside}: {joined(listed)}."] if listed else []
 
 
-def _beside_single(result: Result, best_single: str, criterion: str) -> str:
+def _beside_single(result: Result, best_single: str, criterion: Criterion) -> str:
     against = result.vs_best_single
-    gained = against.top1_points if criterion == "top1" else against.top5_points
-    time = 100 * (1 - against.time_ratio)
+    gained = against.points(criterion)
     said = [
-        f"saves {time:.0f} % of {best_single}'s time" if time >= 0 else f"costs {-time:.0f} % more than {best_single}"
+        _saving(
+            against.time_ratio,
+            f"of {best_single}'s time",
+            f"more time than {best_single}",
+            f"as much time as {best_single}",
+        )
     ]
     if against.energy_ratio is not None:
-        energy = 100 * (1 - against.energy_ratio)
-        said.append(f"saves {energy:.0f} % of its energy" if energy >= 0 else f"takes {-energy:.0f} % more energy")
+        said.append(_saving(against.energy_ratio, "of its energy", "more energy", "as much energy"))
     points = f"{'gains' if gained > 0 else 'loses'} {abs(gained):.1f} points"
     said.append("is as accurate" if abs(gained) < 0.05 else points)
-    return f"On your photographs, {result.name} {_listed(said)}."
+    return f"On your photographs, {result.name} {joined(said)}."
+
+
+def _saving(ratio: float, of: str, more: str, same: str) -> str:
+    """What a ratio to the best single model says, in whole hundredths."""
+    saved = round(100 * (1 - ratio))
+    if saved == 0:
+        return f"takes {same}"
+    return f"saves {saved} % {of}" if saved > 0 else f"takes {-saved} % {more}"
 
 
 def _costs(result: Result) -> str:
@@ -86,14 +92,6 @@ def _break_even(chain: Chain) -> str:
     )
 
 
-def _dominates(result: Result, other: Result, criterion: str) -> bool:
+def _dominates(result: Result, other: Result, criterion: Criterion) -> bool:
     faster = result.time_ms.mean < other.time_ms.mean
-    return result.name != other.name and faster and _accuracy(result, criterion) > _accuracy(other, criterion)
-
-
-def _accuracy(result: Result, criterion: str) -> float:
-    return 100 * (result.top1 if criterion == "top1" else result.top5)
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return result.name != other.name and faster and result.share(criterion) > other.share(criterion)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from jetsel.calibrate.sentences import points_over_coin
 from jetsel.cli.terminal import milliseconds, table
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from jetsel.calibrate.findings import Comparison, Findings, Result
+    from jetsel.wire import Criterion
+
+OF_ENERGY = (">mean mJ", ">times the best's")  # the columns that stand where energy is known
 
 
 def comparison_table(comparison: Comparison) -> Table:
@@ -29,51 +31,39 @@ def in_words(findings: Findings) -> list[str]:
     return [*comparison.sentences, fitted]
 
 
-def results_table(criterion: str, results: Iterable[Result]) -> Table:
+def results_table(criterion: Criterion, results: Iterable[Result]) -> Table:
     """Return a row for each: accuracy, time, energy where it is known, and on how many photographs each model ran.
 
     'beside a coin': the points over the best mix of two single models in the same mean time.
     """
     found = list(results)
-    metered = any(result.energy_mj is not None for result in found)
-    energy = (">mean mJ", ">times the best's") if metered else ()
-    columns = (
-        ">top-1 %",
-        ">top-5 %",
-        ">F1 %",
-        ">mean ms",
-        ">p95 ms",
-        ">times the best",
-        ">beside a coin",
-        *energy,
-        "runs",
-    )
-    shown = table(criterion, *columns)
+    columns = _columns(criterion)
+    if all(result.energy_mj is None for result in found):
+        columns = {name: cell for name, cell in columns.items() if name not in OF_ENERGY}
+    shown = table(*columns)
     for result in found:
-        shown.add_row(*_row(result, criterion, metered=metered))
+        shown.add_row(*(cell(result) for cell in columns.values()))
     return shown
 
 
-def _row(result: Result, criterion: str, *, metered: bool) -> tuple[str, ...]:
-    runs = ", ".join(f"{model} {100 * share:.0f} %" for model, share in result.runs.items() if share >= 0.005)
-    coin = points_over_coin(result, criterion)
-    half = 100 * (result.top1_interval.high - result.top1_interval.low) / 2
-    return (
-        escape(result.name),
-        f"{100 * result.top1:.2f} ± {half:.2f}",
-        f"{100 * result.top5:.2f}",
-        f"{100 * result.f1:.1f}",
-        milliseconds(result.time_ms.mean),
-        milliseconds(result.time_ms.p95),
-        f"{result.vs_best_single.time_ratio:.2f}",
-        "-" if coin is None else f"{coin:+.2f}",
-        *(_energy(result) if metered else ()),
-        escape(runs),
-    )
+def _columns(criterion: Criterion) -> dict[str, Callable[[Result], str]]:
+    """A column's name -> a result's cell in it."""
+    return {
+        criterion: lambda r: escape(r.name),
+        ">top-1 %": lambda r: f"{100 * r.top1:.2f} ± {50 * (r.top1_interval.high - r.top1_interval.low):.2f}",
+        ">top-5 %": lambda r: f"{100 * r.top5:.2f}",
+        ">F1 %": lambda r: f"{100 * r.f1:.1f}",
+        ">mean ms": lambda r: milliseconds(r.time_ms.mean),
+        ">p95 ms": lambda r: milliseconds(r.time_ms.p95),
+        ">times the best": lambda r: f"{r.vs_best_single.time_ratio:.2f}",
+        ">beside a coin": lambda r: _known(r.points_over_coin(criterion), "+.2f", "-"),
+        OF_ENERGY[0]: lambda r: _known(r.energy_mj and r.energy_mj.mean, ".3g"),
+        OF_ENERGY[1]: lambda r: _known(r.vs_best_single.energy_ratio, ".2f"),
+        "runs": lambda r: escape(
+            ", ".join(f"{m} {100 * share:.0f} %" for m, share in r.runs.items() if share >= 0.005)
+        ),
+    }
 
 
-def _energy(result: Result) -> tuple[str, str]:
-    """The mean, and what it is beside the best single model's."""
-    ratio = result.vs_best_single.energy_ratio
-    mean = "unknown" if result.energy_mj is None else f"{result.energy_mj.mean:.3g}"
-    return mean, "unknown" if ratio is None else f"{ratio:.2f}"
+def _known(value: float | None, form: str, otherwise: str = "unknown") -> str:
+    return otherwise if value is None else format(value, form)

@@ -49,11 +49,10 @@ def evaluate(
             raise CalibrationError(entry.reason)
         calibration = entry.usable()
         wanted = [] if ALL in (policy or [ALL]) else policy or []
-        own = shelf.config.policies
-        asked(tuple(job.served), calibration, criterion, wanted, own)
+        replayed = asked(tuple(job.served), calibration, criterion, wanted, shelf.config.policies)
         loaded = record(job, output)
         clock, reason = clock_of(job, loaded), loaded.times.energy_reason
-        policies, bounds = judged(loaded.recording, calibration, criterion, wanted, clock, own, reason)
+        policies, bounds = judged(loaded.recording, calibration, criterion, replayed, clock, reason)
     if json:
         typer.echo(_json(loaded, criterion, policies, bounds))
         return

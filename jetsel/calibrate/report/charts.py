@@ -52,13 +52,11 @@ class Drawing(Struct, frozen=True):
 
 
 class Bar(Struct, frozen=True):
-    """One bar. text: the number as it is written; low, high: an interval; strong: the one to look at."""
+    """One bar. text: the number as it is written; strong: the one to look at."""
 
     name: str
     value: float
     text: str
-    low: float | None = None
-    high: float | None = None
     strong: bool = False
 
 
@@ -70,12 +68,11 @@ def bars(quantity: str, rows: Sequence[Bar]) -> Drawing:
         colours = [SERIES[0] if row.strong else BAR for row in rows]
         axes.barh(range(len(rows)), values, 0.65, color=colours)
         for place, (row, value) in enumerate(zip(rows, values, strict=True)):
-            if row.low is not None and row.high is not None:
-                axes.plot([row.low, row.high], [place, place], color=INK, linewidth=1.2)
-            end = max(0.0, value, row.high or 0.0)
-            axes.annotate(row.text, (end, place), (4, 0), textcoords="offset points", va="center")
+            axes.annotate(row.text, (max(0.0, value), place), (4, 0), textcoords="offset points", va="center")
         axes.margins(x=0.2)
-        _name_rows(axes, [row.name for row in rows])
+        axes.set_yticks(range(len(rows)), [short(row.name) for row in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)  # the first on top
+        axes.tick_params(axis="y", length=0, labelcolor=INK)
         axes.set_xlabel(short(quantity, ACROSS), loc="right")
 
     return _drawn(44 + ROW_PT * len(rows), draw)
@@ -118,13 +115,6 @@ def lines(
         axes.set_ylabel(short(y, int(height / 7)))
 
     return _drawn(height, draw)
-
-
-def _name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Name the rows, the first on top."""
-    axes.set_yticks(range(len(names)), [short(name) for name in names])
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0, labelcolor=INK)
 
 
 def _drawn(height: float, draw: Callable[[Axes], None]) -> Drawing:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from jetsel.calibrate.findings import Comparison
 from jetsel.calibrate.report.charts import Bar, lines
 from jetsel.calibrate.report.parts import Figure, Table, bar_figure, behind
-from jetsel.calibrate.report.policies import ordered, score
+from jetsel.calibrate.report.policies import ordered
 from jetsel.calibrate.report.words import SPACE, Words, joined, percent, significant
 
 Point = tuple[float, float]  # mean time in ms, score in hundredths
@@ -20,7 +20,7 @@ FRONT = "Cascades of every budget"
 
 def points_of(comparison: Comparison) -> dict[str, Point]:
     """Every policy and bound, the fastest first."""
-    return {n: (r.time_ms.mean, 100 * score(r, comparison.criterion)) for n, r in ordered(comparison).items()}
+    return {n: (r.time_ms.mean, 100 * r.share(comparison.criterion)) for n, r in ordered(comparison).items()}
 
 
 def undominated(points: Mapping[str, Point]) -> list[str]:

@@ -8,7 +8,6 @@ from typing import TypeAlias
 from jetsel.calibrate.findings import Comparison, Interval, Result
 from jetsel.calibrate.report.parts import Cell, Table
 from jetsel.calibrate.report.words import UNKNOWN, Words, percent, percent_interval, ratio, signed, significant
-from jetsel.calibrate.sentences import points_over_coin
 from jetsel.wire import Criterion
 
 Columns: TypeAlias = "dict[str, Callable[[Result], Cell]]"  # a column's name -> a result's cell in it
@@ -22,11 +21,6 @@ TERMS = {
     "Points": "right answers in a hundred, more (+) or fewer (\u2212) than the other's.",
     "Ratio": "the policy's own time or energy over the other's: below 1 is less.",
 }
-
-
-def score(result: Result, criterion: Criterion) -> float:
-    """The share that counts under the criterion."""
-    return result.top1 if criterion == "top1" else result.top5
 
 
 def ordered(comparison: Comparison) -> dict[str, Result]:
@@ -84,7 +78,7 @@ def _gist(criterion: Criterion, words: Words) -> Columns:
         "Top-1 beside the best single, points": lambda r: signed(r.vs_best_single.top1_points),
         "Top-5 beside the best single, points": lambda r: signed(r.vs_best_single.top5_points),
         f"Time over the best single's{noisy}": lambda r: ratio(r.vs_best_single.time_ratio),
-        "Beside a coin, points": lambda r: signed(points_over_coin(r, criterion)),
+        "Beside a coin, points": lambda r: signed(r.points_over_coin(criterion)),
         "Top-1 beside the oracle, points": lambda r: signed(r.vs_oracle.top1_points),
         "Top-5 beside the oracle, points": lambda r: signed(r.vs_oracle.top5_points),
         f"Time over the oracle's{noisy}": lambda r: ratio(r.vs_oracle.time_ratio),

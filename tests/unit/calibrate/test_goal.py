@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from jetsel.calibrate.goal import Goal, Outcomes, difference
-from jetsel.errors import CalibrationError
 
 
 def of(
@@ -114,11 +113,3 @@ def test_better_by_energy(goal: Goal, candidate: Outcomes, is_better: bool, reas
     found, said = goal.compare(candidate, RIVAL_METERED)
     assert found is is_better
     assert re.search(reason, said), said
-
-
-def test_energy_that_was_not_measured_decides_nothing_and_names_the_repair() -> None:
-    for goal in (Goal("energy"), Goal(max_energy_mj=5)):
-        assert goal.needs_energy
-        with pytest.raises(CalibrationError, match=r"no energy was measured: .*`jetsel power calibrate`"):
-            goal.best([of(600, 5)], RIVAL)
-    assert not Goal(max_time_ms=5, min_accuracy=0.5).needs_energy

@@ -38,8 +38,14 @@ def test_every_policy_is_set_beside_the_best_single_model() -> None:
     chain, cascade, boosted, better, *_ = said()
     assert re.search("chain saves 12 % .* loses 2.0 points", chain)
     assert re.search("cascade saves 50 % .* as accurate", cascade)
-    assert re.search("boosted costs 25 % more .* gains 1.0 points", boosted)
+    assert re.search("boosted takes 25 % more .* gains 1.0 points", boosted)
     assert better.startswith("cascade is both faster and more accurate")
+
+
+def test_a_difference_that_is_not_there_is_no_saving() -> None:
+    close = {"chain": result("chain", 0.6, 0.8, 10.04)}
+    text = sentences(close, BOUNDS, "l", CHAIN, "top1", None)[0]
+    assert re.search("chain takes as much time as l and is as accurate", text)
 
 
 def test_every_policy_is_set_beside_a_coin() -> None:
