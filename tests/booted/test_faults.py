@@ -1,4 +1,4 @@
-"""The service when it dies, stands still, dies too often, or cannot be configured."""
+"""The service when it stands still, dies too often, or cannot be configured."""
 
 from __future__ import annotations
 
@@ -12,20 +12,9 @@ from tests.booted.operator import (
     main_pid,
     ready_again,
     setting,
-    started_clean,
 )
 from tests.booted.package import PICTURE
 from tests.waiting import until
-
-
-def test_a_daemon_that_is_killed_comes_back_and_its_clients_are_answered(machine: Machine) -> None:
-    started_clean(machine)
-    with clients(machine) as ended:
-        before = main_pid(machine)
-        kill(machine, "KILL", before)
-        ready_again(machine, before)
-    assert set(ended) == {"answered"}
-    assert machine.show(SERVICE, "NRestarts") == "1"
 
 
 def test_a_short_watchdog_ends_a_daemon_that_stands_still_and_none_that_works(machine: Machine) -> None:

@@ -1,4 +1,4 @@
-"""The service as an operator has it: start, status, reload, stop, restart under load, journal, sandbox, calibration."""
+"""The service as an operator has it: start, status, reload, stop, journal, sandbox, calibration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from tests.booted.machine import Machine
-from tests.booted.operator import SERVICE, SOCKET, clients, configuration, main_pid, ready_again, started_clean
+from tests.booted.operator import SERVICE, SOCKET, configuration, main_pid, started_clean
 from tests.booted.package import MEMBER, PICTURE, STRANGER, Package, install
 from tests.booted.release import Release
 from tests.unit.systemd.test_units import NEWER_THAN_237
@@ -63,14 +63,6 @@ def test_a_stop_ends_with_success_and_the_next_client_starts_it_again(machine: M
     assert "given_up=0" in machine.events("stopped")[-1]["MESSAGE"]
     assert json.loads(machine.run("jetsel", "classify", "--json", PICTURE, user=MEMBER))
     assert machine.show(SERVICE, "ActiveState") == "active"
-
-
-def test_a_restart_under_load_refuses_no_client(machine: Machine) -> None:
-    with clients(machine) as ended:
-        before = main_pid(machine)
-        machine.run("systemctl", "restart", SERVICE)
-        assert ready_again(machine, before)
-    assert set(ended) == {"answered"}
 
 
 def test_systemd_knows_all_that_the_units_say_but_what_is_newer_than_it(machine: Machine, release: Release) -> None:

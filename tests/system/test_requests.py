@@ -97,13 +97,6 @@ def test_a_bad_message_is_named_and_the_next_one_answered(peer: Peer, jpeg: byte
         assert peer.classify(jpeg)["type"] == "answer"
 
 
-def test_a_bad_image_is_named_and_the_next_one_answered(peer: Peer, jpeg: bytes) -> None:
-    too_long = (jpeg + b"\0" * 16_010_000)[:16_010_000]
-    for data, code in ((jpeg[: len(jpeg) // 2], "bad-image"), (too_long, "image-too-large")):
-        assert peer.classify(data)["code"] == code
-        assert peer.classify(jpeg)["type"] == "answer"
-
-
 def test_a_deadline_that_no_path_can_meet_is_answered_before_any_work(peer: Peer, jpeg: bytes) -> None:
     for _ in range(3):
         peer.classify(jpeg, model="xl")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import grp
 import os
-import socket
 import stat
 import subprocess
 import sys
@@ -49,26 +47,10 @@ def test_it_listens_with_its_mode_until_it_is_closed(path: Path) -> None:
     assert list(path.parent.iterdir()) == []
 
 
-def test_the_group_is_the_one_that_is_named(path: Path) -> None:
-    named = next((g for g in grp.getgrall() if g.gr_gid != os.getgid()), None) if os.getuid() == 0 else None
-    wanted = named or grp.getgrgid(os.getgid())  # only root may give a file to a group that it is not in
-    with listening(path, wanted.gr_name):
-        assert path.lstat().st_gid == wanted.gr_gid
-
-
 def test_an_unknown_group_is_refused_and_nothing_is_left(path: Path) -> None:
     said = refused(path, "no-such-group")
     assert said.startswith("server.group: there is no group 'no-such-group' here; example: ")
     assert list(path.parent.iterdir()) == []
-
-
-def test_a_stale_socket_is_replaced(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as gone:
-        gone.bind(str(path))
-    assert path.is_socket()
-    assert not somebody_answers(path)
-    with listening(path):
-        assert somebody_answers(path)
 
 
 def test_a_live_one_of_another_process_is_refused_by_that_process(path: Path) -> None:

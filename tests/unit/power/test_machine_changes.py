@@ -11,7 +11,6 @@ from jetsel.power.machine import Facts, Machine, differences, throttled
 from tests.unit.power.machines import CPUS, GPU, THERMAL, put, tx2
 
 MODE = "var/lib/nvpmodel/status"
-OC = "sys/class/hwmon/hwmon2"
 
 
 def after(root: Path, files: dict[str, str]) -> tuple[Facts, Facts]:
@@ -50,19 +49,15 @@ def test_a_board_that_is_set_otherwise_is_a_reason(tmp_path: Path, files: dict[s
     assert throttled(before, now) == []
 
 
+def test_heat_and_alarms_that_were_counted_since_are_throttling(tmp_path: Path) -> None:
+    alarms = {"sys/class/hwmon/hwmon2/oc1_irq_cnt": "7"}
+    before, now = after(tmp_path, alarms | {f"{THERMAL}/cooling_device0/cur_state": "1"})
+    assert throttled(before, now) == [
+        "bcpu-throttle-alert is cooled: step 1 of 1",
+        "OC1, an alarm of over-current or low voltage, counted 3 more",
+    ]
+    assert differences(before, now) == []
+
+
 def test_what_is_not_known_any_more_is_no_reason(tmp_path: Path) -> None:
     assert differences(*after(tmp_path, {MODE: "", f"{CPUS}/online": "", f"{GPU}/max_freq": ""})) == []
-
-
-@pytest.mark.parametrize(
-    ("files", "reason"),
-    [
-        ({f"{THERMAL}/thermal_zone0/temp": "96000"}, "BCPU-therm is at 96 °C, its passive trip point is 96"),
-        ({f"{THERMAL}/cooling_device0/cur_state": "1"}, "bcpu-throttle-alert is cooled: step 1 of 1"),
-        ({f"{OC}/oc1_irq_cnt": "7"}, "OC1, an alarm of over-current or low voltage, counted 3 more"),
-    ],
-)
-def test_throttling_is_a_reason(tmp_path: Path, files: dict[str, str], reason: str) -> None:
-    before, now = after(tmp_path, files)
-    assert throttled(before, now) == [reason]
-    assert differences(before, now) == []
