@@ -119,17 +119,19 @@ class Pipeline:
 
     # The thread that has a job carries it as far as it can, mostly to the reply.
 
-    def carry(self, job: Job) -> None:
-        """Decode the photograph, let the policy choose, run the models that it asks for, and reply."""
-        run_about((job.request.id,), self._carry, job)
+    def carry(self, *jobs: Job) -> None:
+        """Decode the photographs, let the policies choose, run the models that they ask for, and reply."""
+        begun = [run for job in jobs if (run := run_about((job.request.id,), self._begin, job)) is not None]
+        for driver in {id(run.owner.family): run.owner.family.driver for run in begun}.values():
+            self._run(driver, *[run for run in begun if run.owner.family.driver is driver])
 
-    def _carry(self, job: Job) -> None:
+    def _begin(self, job: Job) -> RequestRun | None:
+        """Begin one job; None where it has ended with that."""
         try:
-            run = begin(job)
+            return begin(job)
         except Exception as error:  # the request loop's net: whatever one photograph breaks, the next is served
             self._finish(job, error)
-            return
-        self._run(job.family.driver, run)
+            return None
 
     def _run(self, driver: Driver, *runs: RequestRun) -> None:
         """Let the driver run models for these policies, and for those that wait for an engine which is free now."""
@@ -231,7 +233,9 @@ def begin(job: Job) -> RequestRun:
         return inputs[spec]
 
     evidence = Evidence(features, job.fallback)
-    run = RequestRun(job.policy, evidence, request.criterion, model_input, job.deadline_s, job, job.route is not None)
+    run = RequestRun(
+        job.policy, evidence, request.criterion, model_input, job.deadline_s, request.id, job, job.route is not None
+    )
     job.run = run
     family.driver.start(run)
     return run

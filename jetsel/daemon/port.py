@@ -69,7 +69,10 @@ class Port:
             if descriptor == self._bell.fd:
                 self._bell.heard()
                 return None
-        self._accept()
+            self._accept()
+            return None
+        if timeout_s:
+            self._accept()  # perhaps a descriptor, or a place, has become free
         return None
 
     def _read(self, connection: Connection, events: int) -> list[Message]:

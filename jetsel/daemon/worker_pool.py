@@ -20,6 +20,8 @@ from jetsel.events import event
 log = logging.getLogger("jetsel.daemon")
 
 HEARTBEAT_S = 1.0  # no thread waits longer, whatever happens
+MOST_JOBS = 4  # that a thread takes at once
+MOMENT_S = 0.01  # without which none of the threads that compute has come round: the one that is left over reads
 PAUSE_S = 0.01  # after a defect, so that one that lasts does not take a core
 
 
@@ -35,6 +37,7 @@ class WorkerPool:
         self._jobs: deque[Job] = deque()
         self._lock = threading.Lock()
         self._working = 0
+        self._turns = 0  # of threads that have done what they took
         self._stopping = False
         self._threads = [
             threading.Thread(target=self._serve, name=f"worker-{i}", daemon=True) for i in range(workers + 1)
@@ -65,39 +68,56 @@ class WorkerPool:
         self._port.wake()
 
     def _serve(self) -> None:
-        job = None
+        jobs: list[Job] = []
         while not self._stopping:
             try:
                 self._watchdog.turned()
-                if job is None:
-                    self._take_in_news()
+                if jobs:
+                    self._pipeline.carry(*jobs)
                 else:
-                    self._pipeline.carry(job)
+                    self._take_in_news()
             except Exception:  # a defect of ours, or no memory: the thread must live to do the next
                 log.exception("a worker met a defect and goes on", extra=event("worker-failed"))
                 time.sleep(PAUSE_S)
-            job = self._next(has_worked=job is not None)
+            jobs = self._next(has_worked=bool(jobs))
         self._port.wake()  # one call ends one wait: each that leaves passes it on
 
     def _take_in_news(self) -> None:
-        """Wait for news of the socket, and take in what it brings."""
+        """Wait for news of the socket, and take in what it brings.
+
+        While as many threads compute as may, news are left to them: this one would only take their cores. It reads
+        where none of them has come round for a moment.
+        """
+        if self._working >= self._workers:
+            turns = self._turns
+            time.sleep(MOMENT_S)
+            if self._turns != turns:
+                return
         messages = self._port.receive(self._heartbeat_s)
         if messages is None:
             self._pipeline.carry_waiting()
             return
-        for message in messages:
-            job = self._pipeline.take_in(message)
-            if job is not None:
-                self._jobs.append(job)
+        while messages:
+            for message in messages:
+                job = self._pipeline.take_in(message)
+                if job is not None:
+                    self._jobs.append(job)
+            # While others compute, what else has come is taken along.
+            messages = self._port.receive(0.0) if self._working and len(self._jobs) < MOST_JOBS else None
 
-    def _next(self, *, has_worked: bool) -> Job | None:
-        """Return the next job for this thread; None where none waits, or as many compute as may."""
+    def _next(self, *, has_worked: bool) -> list[Job]:
+        """Return the next jobs for this thread; none where none wait, or as many threads compute as may.
+
+        Mostly one. Where many wait, this thread's share of them: together they cost less, and delay nobody more.
+        """
         with self._lock:
             self._working -= has_worked
+            self._turns += has_worked
             if not self._jobs or self._working >= self._workers:
-                return None
+                return []
             self._working += 1
-            job = self._jobs.popleft()
+            share = min(len(self._jobs) // (self._workers - self._working + 1), MOST_JOBS)
+            jobs = [self._jobs.popleft() for _ in range(max(1, share))]
             if self._jobs and self._working < self._workers:
                 self._port.wake()  # the thread that wakes takes the next
-            return job
+            return jobs

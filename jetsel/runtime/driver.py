@@ -12,7 +12,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from jetsel.engines import EngineFailedError, Place
 from jetsel.errors import DeadlineError, EngineDiedError, InternalError, JetselError, ModelUnavailableError
-from jetsel.events import event
+from jetsel.events import event, run_about
 from jetsel.policies.policy import Decision, OutOfTime, Policy, Prediction, Run, sum_of_five
 from jetsel.runtime.model_queue import ModelQueue
 from jetsel.runtime.request_run import RequestRun
@@ -36,6 +36,10 @@ class Batch(Struct, frozen=True, eq=False):
     queue: ModelQueue
     runs: list[RequestRun]
     place: Place | None
+
+    def ids(self) -> tuple[str, ...]:
+        """The requests whose runs these are."""
+        return tuple(run.request_id for run in self.runs)
 
 
 class Driver:
@@ -71,15 +75,16 @@ class Driver:
         Returns those that have ended; the others wait for engines whose callers take them along.
         """
         ended: list[RequestRun] = []
-        going: list[RequestRun] | tuple[RequestRun, ...] = runs
+        going: Sequence[RequestRun] = runs
         while True:
             batch = None
+            asking: list[RequestRun] = []
             for run in going:
-                if run.outcome is not None:
-                    ended.append(run)
-                elif batch is None:
-                    batch = self._at_once(run)
-                else:
+                (asking if run.outcome is None else ended).append(run)
+            if len(asking) == 1:
+                batch = self._at_once(asking[0])
+            else:
+                for run in asking:
                     self.wait(run)
             batch = batch or self.take()
             if batch is None:
@@ -164,7 +169,7 @@ class Driver:
         """Run the batch; return those of its runs that have ended, or ask for other models now."""
         queue, runs = batch.queue, batch.runs
         try:
-            results: list[Prediction] = self._infer(queue, runs)
+            results = run_about(batch.ids, self._infer, queue, runs)
         except EngineDiedError as error:
             runs = self._run_again(queue, runs)
             return self._fail(queue, runs, EngineDiedError(f"{queue.model} failed: {error}"))

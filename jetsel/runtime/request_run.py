@@ -26,6 +26,7 @@ class RequestRun(Struct, eq=False):
     criterion: Criterion
     model_input: Callable[[str], NDArray[np.float32]]
     deadline_s: float | None = None
+    request_id: str = ""  # for the log
     owner: Any = None  # whoever started it finds it here again
     is_counted: bool = True  # in what is told of the models' runs and times
     outcome: Decision | JetselError | None = None

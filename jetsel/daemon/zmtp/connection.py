@@ -72,9 +72,13 @@ class Connection:
                 self.is_drained = True  # where the kernel has nothing
                 if self._body is None:
                     self._read_frames(found)
+                    is_begun = (
+                        self._body is not None
+                    )  # ZeroMQ writes a large frame in two parts: the other is there now
                 else:
                     self._read_body(self._body, found)
-                if found or self.is_drained:
+                    is_begun = False
+                if found or (self.is_drained and not is_begun):
                     break
         return found
 

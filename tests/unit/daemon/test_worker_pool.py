@@ -56,8 +56,9 @@ class Carrier:
     def take_in(self, piece: Piece) -> Piece:
         return piece
 
-    def carry(self, piece: Piece) -> None:
-        piece()
+    def carry(self, *pieces: Piece) -> None:
+        for piece in pieces:
+            piece()
 
     def carry_waiting(self) -> None:
         """Nothing waits for an engine."""
@@ -127,22 +128,27 @@ def test_as_many_pieces_as_workers_run_at_once(workers: int) -> None:
         done.piece("met")()
 
     with running(socket, workers):
-        for _ in range(20):
+        for times in range(1, 21):
             socket.post(*[meet] * workers)
-        done.wait_for(20 * workers)
+            done.wait_for(times * workers)
 
 
-def test_what_came_together_is_shared_out() -> None:
+def test_what_came_together_is_shared_out_and_no_more_run_at_once_than_may() -> None:
     socket, done = Socket(), Done()
+    running_now, most = Counter[str](), Counter[str]()
     together = threading.Barrier(3)
 
     def work() -> None:
+        running_now["now"] += 1
+        most["seen"] = max(most["seen"], running_now["now"])
         together.wait(LIMIT_S)
+        running_now["now"] -= 1
         done.piece("met")()
 
     with running(socket, 3):
         socket.post_together(*[work] * 12)
         done.wait_for(12)
+    assert most["seen"] == 3
 
 
 def test_what_is_put_in_front_comes_before_all_that_wait() -> None:
@@ -179,10 +185,14 @@ def test_a_defect_in_a_piece_is_logged_and_costs_no_thread(caplog: pytest.LogCap
         done.piece("failed")()
         raise RuntimeError("a defect of ours")
 
-    with caplog.at_level(logging.ERROR), running(socket, 2):
-        socket.post(*[fail] * 10)
-        done.wait_for(10)
-    assert done.seen == {"failed": 10}
+    with caplog.at_level(logging.ERROR), running(socket, 2) as pool:
+        for times in range(1, 11):
+            socket.post(fail)
+            done.wait_for(times)
+        assert all(thread.is_alive() for thread in pool._threads)
+        socket.post(done.piece("done"))
+        done.wait_for(11)
+    assert done.seen == {"failed": 10, "done": 1}
     assert caplog.text.count("RuntimeError: a defect of ours") == 10
 
 
