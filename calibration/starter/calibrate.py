@@ -20,6 +20,7 @@ from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, Order, calibrate
 from jetsel.calibrate.evaluating import asked, evaluate
 from jetsel.calibrate.from_files import FeatureClock
+from jetsel.calibrate.metrics import undominated
 from jetsel.calibrate.record import Loaded, find, load, loaded_models, record
 from jetsel.features import table_hash
 from jetsel.policies.catalogue import CRITERIA
@@ -81,11 +82,7 @@ def front_on(other: Loaded, fitted_on: Loaded, found: Calibrated) -> list[tuple[
             points.append(
                 (float((ran @ others.costs).mean()), float(right.mean()), "cascade-averaged" if averaged else "cascade")
             )
-    front: list[tuple[float, float, str]] = []
-    for point in sorted(points, key=lambda one: (one[0], -one[1])):
-        if not front or point[1] > front[-1][1]:
-            front.append(point)
-    return front
+    return undominated(points)
 
 
 def show(title: str, comparisons: dict[str, dict[str, Any]]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from jetsel.calibrate.cross_validation import CrossValidated
 from jetsel.calibrate.findings import Chain, Comparison, Differing
-from jetsel.calibrate.goal import Outcomes
+from jetsel.calibrate.metrics import undominated
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.reliability import reliability
 from jetsel.calibrate.replay import Run
@@ -37,7 +37,11 @@ def compared(judge: Judge, tried: CrossValidated, draft: Calibration, theta_poin
         optimal={model: float(share) for model, share in zip(recording.models, optimal, strict=True)},
         steps=steps,
         chain=chain,
-        front=_front(tried),
+        front=undominated(
+            (float(one.time_ms.mean()), float(one.correct.mean()), way)
+            for way, points in tried.points.items()
+            for one in points
+        ),
         reliability=reliability(recording, criterion, draft.temperatures),
         sentences=sentences(results, bounds, judge.best_single, chain, criterion, draft.labels_from),
     )
@@ -60,20 +64,6 @@ def _chain(judge: Judge, tried: CrossValidated, draft: Calibration) -> Chain:
         chooser_mj=recording.chooser_mj(spent_ms) if recording.knows_energy else None,
         pays_below_ms=goes_on * recording.costs_ms[first.model],
     )
-
-
-def _front(tried: CrossValidated) -> list[tuple[float, float, str]]:
-    """The operating points of every way to choose that no other beats in both time and accuracy, fastest first."""
-    points: list[tuple[Outcomes, str]] = [(one, way) for way, tried_ones in tried.points.items() for one in tried_ones]
-    judged = sorted(
-        ((float(one.time_ms.mean()), float(one.correct.mean()), way) for one, way in points),
-        key=lambda point: (point[0], -point[1]),
-    )
-    front: list[tuple[float, float, str]] = []
-    for point in judged:
-        if not front or point[1] > front[-1][1]:
-            front.append(point)
-    return front
 
 
 def differing(recording: Recording, runs: Mapping[str, Run], names: tuple[str, ...]) -> list[Differing]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -68,3 +70,12 @@ def best_mix(times_ms: NDArray[np.float64], shares: NDArray[np.float64], mean_ms
         part = (mean_ms - fast_ms) / (times_ms[~fits] - fast_ms)
         best = max([best, *(low + part * (shares[~fits] - low)).tolist()])
     return best
+
+
+def undominated(points: Iterable[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
+    """Return those (mean ms, share or percent right, name) that none beats in both, fastest first; of equals one."""
+    front: list[tuple[float, float, str]] = []
+    for point in sorted(points, key=lambda point: (point[0], -point[1])):
+        if not front or point[1] > front[-1][1]:
+            front.append(point)
+    return front

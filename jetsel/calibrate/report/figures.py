@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from jetsel.calibrate.findings import Comparison
+from jetsel.calibrate.metrics import undominated
 from jetsel.calibrate.report.charts import Bar, lines
 from jetsel.calibrate.report.parts import Figure, Table, bar_figure, behind
 from jetsel.calibrate.report.policies import ordered
@@ -23,23 +24,13 @@ def points_of(comparison: Comparison) -> dict[str, Point]:
     return {n: (r.time_ms.mean, 100 * r.share(comparison.criterion)) for n, r in ordered(comparison).items()}
 
 
-def undominated(points: Mapping[str, Point]) -> list[str]:
-    """The names of the points that no other is at least as good as in both and better in one; fastest first."""
-
-    def beaten(name: str) -> bool:
-        time, right = points[name]
-        return any(t <= time and r >= right and (t, r) != (time, right) for t, r in points.values())
-
-    return sorted((name for name in points if not beaten(name)), key=lambda name: points[name])
-
-
 def trade_off(comparison: Comparison, words: Words) -> Figure:
     """Accuracy against time: every policy and bound by its number, and the cascades that no other beats in both."""
     title = f"{words.score(comparison.criterion)} against time"
     key, points = f"{comparison.criterion}-front", points_of(comparison)
     if not points:
         return Figure(key, title, "No policy was compared under this criterion.")
-    best = undominated({name: points[name] for name in points if name in comparison.policies})
+    best = [name for *_, name in undominated((*points[name], name) for name in points if name in comparison.policies)]
     finding = f"Of the policies, none is both faster and better than these: {joined(best) or 'none was compared'}."
     series: dict[str, list[Point]] = {kind: [] for kind in KINDS}
     for name, point in points.items():

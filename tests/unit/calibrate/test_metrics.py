@@ -8,20 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
-from jetsel.calibrate.metrics import (
-    best_mix,
-    macro,
-    mean_interval,
-    share_interval,
-)
-
-
-def test_macro_averages_by_hand() -> None:
-    truth = np.array([0, 0, 0, 1, 1, 2])
-    answered = np.array([0, 0, 1, 1, -1, 1])
-    # Class 0: said twice, right twice, of three: precision 1, recall 2/3, F1 0.8. Class 1: said three times, right
-    # once, of two, one of which was refused: 1/3, 1/2, 0.4. Class 2: never said.
-    assert macro(truth, answered) == pytest.approx(((1 + 1 / 3) / 3, (2 / 3 + 1 / 2) / 3, (0.8 + 0.4) / 3))
+from jetsel.calibrate.metrics import best_mix, macro, mean_interval, share_interval, undominated
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 5)), min_size=1, max_size=30))
@@ -72,3 +59,8 @@ def test_the_best_mix_of_two_models_in_a_mean_time() -> None:
     assert best_mix(times_ms, shares, 6.5) == pytest.approx(0.75)  # the last one is never worth it
     assert best_mix(times_ms, shares, 20.0) == pytest.approx(0.9)
     assert best_mix(times_ms, np.array([0.6, 0.4, 0.3, 0.2]), 5.0) == pytest.approx(0.6)  # the fastest is the best
+
+
+def test_only_what_nothing_beats_is_on_the_front() -> None:
+    slow, good, fast = (4.0, 60.0, "slow"), (2.0, 63.0, "good"), (1.0, 50.0, "fast")
+    assert undominated([slow, good, fast, (2.0, 62.0, "worse")]) == [fast, good]

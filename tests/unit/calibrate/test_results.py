@@ -87,22 +87,6 @@ def test_who_reads_no_features_does_not_pay_for_them() -> None:
     assert more.time_ms.tolist() == [8.5, 10.5, 10.5, 8.5, 17.5, 17.5]
 
 
-def test_a_refusal_is_wrong_and_runs_nothing() -> None:
-    refused = Run(
-        np.full(6, -1),
-        np.zeros(6, bool),
-        np.zeros(6),
-        np.zeros((6, 3), bool),
-        np.ones(6, bool),
-        CHOICE_MS,
-        ("contrast",),
-    )
-    found = judge().result("refuse", refused)
-    assert (found.top1, found.top5, found.precision) == (0, 0, 0)
-    assert found.time_ms.mean == pytest.approx(2.5)
-    assert set(found.runs.values()) == {0.0}
-
-
 def test_the_bounds_by_hand() -> None:
     found = judge().bounds()
     assert list(found) == ["cheapest", "best single", "random", "oracle"]
@@ -139,12 +123,6 @@ def test_under_top5_the_first_five_count() -> None:
     assert five.bounds()["oracle"].time_ms.mean == 1.0
 
 
-def test_the_optimum_is_the_cheapest_in_time_whatever_the_column() -> None:
-    # m as dear as everything: where l is right as well, it is the optimum.
-    dear = dataclasses.replace(SIX, costs_ms={"s": 1.0, "m": 30.0, "l": 10.0})
-    assert judge(dear).bounds()["oracle"].runs == pytest.approx({"s": 4 / 6, "m": 0, "l": 2 / 6})
-
-
 METERED = dataclasses.replace(SIX, energies_mj=ENERGIES_MJ, chooser_w=CHOOSER_W)
 
 
@@ -161,14 +139,6 @@ def test_energies_by_hand() -> None:
     quick = judge(METERED).outcomes(of(CHOSEN, ())).energy_mj
     assert quick is not None
     assert quick.tolist() == [14.0, 8.0, 8.0, 14.0, 32.0, 32.0]  # 0.5 ms of choice alone
-
-
-def test_of_a_cascade_every_model_that_ran_is_paid_for() -> None:
-    climbed = of(["s", "s", "m", "s", "m", "l"], ())
-    climbed.ran[:, 0] = True
-    energy = judge(METERED).outcomes(climbed).energy_mj
-    assert energy is not None
-    assert energy.tolist() == [14.0, 14.0, 20.0, 14.0, 20.0, 44.0]
 
 
 def test_where_energy_is_saved_the_optimum_is_the_most_frugal_that_is_right() -> None:

@@ -14,7 +14,6 @@ import pytest
 from jetsel.calibrate.findings import Comparison, Differing, Findings
 from jetsel.calibrate.report import render
 from jetsel.calibrate.report.charts import Bar, bars
-from jetsel.calibrate.report.figures import undominated
 from jetsel.calibrate.report.policies import ordered
 from jetsel.calibrate.report.words import clean, percent, ratio, signed, significant
 from tests.unit.calibrate.report import sample
@@ -183,11 +182,6 @@ def test_an_answer_that_a_policy_did_not_give_is_none() -> None:
     page = rendered(msgspec.structs.replace(FINDINGS["empty"], differing=odd))
     row = page[page.index("b.jpg") :]
     assert re.findall(r"<td>([^<]*)", row[: row.index("</tr>")]) == ["dog", "none", "cat"]
-
-
-def test_only_what_nothing_beats_is_on_the_front() -> None:
-    points = {"slow": (4.0, 60.0), "good": (2.0, 63.0), "fast": (1.0, 50.0), "twin": (2.0, 63.0), "worse": (2.0, 62.0)}
-    assert undominated(points) == ["fast", "good", "twin"]
 
 
 def test_names_of_any_script_and_dollars_are_drawn_as_they_are() -> None:
