@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from jetsel.power.machine import kept
 from tests.system.boards import Board, power_of
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Start
-from tests.unit.daemon.families import calibrate, put_family
 from tests.waiting import LIMIT_S, until
-
-
-def test_a_calibration_is_compared_with_what_it_was_made_under_and_not_with_the_daemon_s_start(
-    board: Board, start: Start, connect: Connect, tmp_path: Path, jpeg: bytes
-) -> None:
-    folder = put_family(tmp_path / "cats", "cats", "cat-s", "cat-l")
-    calibrate(folder, "cats", machine=kept(board.facts()))
-    board.mode(1)
-    peer = connect(start(board.config("[models]", "starter = false", f'paths = ["{folder}"]')))
-    changed = ["calibration of cats: power mode changed from '0 MAXN' to '1 MAXQ'"]
-    until(lambda: power_of(peer)["out_of_conditions"] == changed)
-    assert peer.classify(jpeg)["out_of_conditions"] == changed
-    board.mode(0)
-    until(lambda: power_of(peer)["out_of_conditions"] == [])
 
 
 @pytest.mark.slow

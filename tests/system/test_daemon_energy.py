@@ -57,6 +57,7 @@ def test_answers_have_calibrated_energies_and_the_sensor_says_what_they_add_up_t
     answer = peer.classify(jpeg, model="cat-l")
     assert (answer["energy_mj"], answer["energy_estimated"]) == (None, False)
     assert "power mode changed" in answer["energy_reason"]
+    assert answer["out_of_conditions"] == ["calibration of cats: power mode changed from '0 MAXN' to '1 MAXQ'"]
     assert power_of(peer)["judged"]["unestimated"] == 1
 
 

@@ -121,6 +121,15 @@ def fail(seen: Seen, code: str, retry: bool) -> wire.Failure:
     return wire.Failure(1, seen.request.id, code, retry, f"this is {code}")
 
 
+def echo(seen: list[Seen]) -> Sequence[wire.Reply]:
+    """Answer with a label that is the image's bytes."""
+    return [answer(seen[-1], (seen[-1].image or b"").decode())]
+
+
+def silent(seen: list[Seen]) -> Sequence[wire.Reply]:
+    return []
+
+
 def daemon_like(seen: list[Seen]) -> Sequence[wire.Reply]:
     """Answer every kind of request as a daemon would; an image that begins with 'bad' is none."""
     newest = seen[-1]

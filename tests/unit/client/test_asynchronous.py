@@ -10,21 +10,8 @@ import pytest
 
 from jetsel import AsyncClient, wire
 from jetsel.errors import NoDaemonError, NoReplyError
-from tests.unit.client.peer import Peer, Seen, answer, daemon_like
+from tests.unit.client.peer import Peer, Seen, answer, daemon_like, echo, silent
 from tests.waiting import until
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "peer.sock"
-
-
-def echo(seen: list[Seen]) -> Sequence[wire.Reply]:
-    return [answer(seen[-1], (seen[-1].image or b"").decode())]
-
-
-def silent(seen: list[Seen]) -> Sequence[wire.Reply]:
-    return []
 
 
 async def until_seen(peer: Peer, count: int) -> None:

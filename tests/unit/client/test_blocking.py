@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import jetsel
-from jetsel import wire
 from jetsel.errors import NoReplyError
-from tests.unit.client.peer import Peer, Seen, answer, daemon_like
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "peer.sock"
-
-
-def echo(seen: list[Seen]) -> Sequence[wire.Reply]:
-    return [answer(seen[-1], (seen[-1].image or b"").decode())]
+from tests.unit.client.peer import Peer, daemon_like, echo, silent
+from tests.waiting import until
 
 
 def test_threads_that_share_a_client_get_their_own_answers(path: Path) -> None:
@@ -34,15 +23,9 @@ def test_threads_that_share_a_client_get_their_own_answers(path: Path) -> None:
 
 
 def test_a_thread_that_never_got_its_turn_says_so(path: Path) -> None:
-    begun = threading.Event()
-
-    def silent(seen: list[Seen]) -> Sequence[wire.Reply]:
-        begun.set()
-        return []
-
     with Peer(path, silent) as peer, jetsel.Client(peer.endpoint) as client, ThreadPoolExecutor(1) as threads:
         other = threads.submit(client.status, timeout_ms=1000)
-        assert begun.wait(10)
+        until(lambda: peer.seen)
         with pytest.raises(NoReplyError, match="another thread"):
             client.status(timeout_ms=50)
         with pytest.raises(NoReplyError, match="within 1000 ms"):
@@ -50,16 +33,10 @@ def test_a_thread_that_never_got_its_turn_says_so(path: Path) -> None:
 
 
 def test_the_peer_going_away_ends_the_wait(path: Path) -> None:
-    begun = threading.Event()
-
-    def silent(seen: list[Seen]) -> Sequence[wire.Reply]:
-        begun.set()
-        return []
-
     with jetsel.Client(f"ipc://{path}", retry=False) as client, ThreadPoolExecutor(1) as threads:
-        with Peer(path, silent):
+        with Peer(path, silent) as peer:
             call = threads.submit(client.status)
-            assert begun.wait(10)
+            until(lambda: peer.seen)
         with pytest.raises(NoReplyError, match="hung up"):
             call.result(20)
 

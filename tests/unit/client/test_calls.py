@@ -17,21 +17,12 @@ import pytest
 from jetsel import errors, wire
 from jetsel.client.patience import MOST_LOSSES
 from tests.unit.client.conftest import Connect
-from tests.unit.client.peer import Peer, Script, Seen, answer, daemon_like, fail
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "peer.sock"
+from tests.unit.client.peer import Peer, Script, Seen, answer, daemon_like, fail, silent
 
 
 def failing(times: int, code: str, retry: bool) -> Script:
     """Answer only after so many failures."""
     return lambda seen: [fail(seen[-1], code, retry) if len(seen) <= times else answer(seen[-1])]
-
-
-def silent(seen: list[Seen]) -> Sequence[wire.Reply]:
-    return []
 
 
 def test_every_setting_of_a_call_is_in_its_request(path: Path, connect: Connect) -> None:

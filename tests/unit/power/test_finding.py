@@ -61,16 +61,14 @@ def test_a_total_in_the_settings_is_before_the_table_and_counts_a_name_once() ->
 def test_a_total_rail_and_a_part_of_it_are_not_added() -> None:
     found = find(tree("jetson-tx2"), total=["VDD_SYS_GPU", "VDD_IN"])
     assert found.total == ()
-    assert found.reason is not None
-    assert "VDD_SYS_GPU is a part of VDD_IN" in found.reason
+    assert "VDD_SYS_GPU is a part of VDD_IN" in str(found.reason)
 
 
 def test_a_total_of_a_rail_that_is_not_there_is_none_and_lists_those_that_are() -> None:
     found = find(tree("jetson-nano"), total=["VDD_IN"])
     assert found.total == ()
-    assert found.reason is not None
-    assert "POM_5V_IN, POM_5V_GPU, POM_5V_CPU" in found.reason
-    assert "[power] total" in found.reason
+    assert "POM_5V_IN, POM_5V_GPU, POM_5V_CPU" in str(found.reason)
+    assert "[power] total" in str(found.reason)
 
 
 def test_a_rail_of_the_total_that_is_dropped_leaves_no_total_rather_than_a_smaller_one(tmp_path: Path) -> None:
@@ -79,9 +77,8 @@ def test_a_rail_of_the_total_that_is_dropped_leaves_no_total_rather_than_a_small
     found = find(sysfs)
     assert [rail.name for rail in found.rails] == ["GPU", "CPU", "SOC", "CV", "SYS5V"]
     assert found.total == ()
-    assert found.reason is not None
-    assert found.reason.startswith("VDDRQ makes the total")
-    assert "Input/output error" in found.reason
+    assert str(found.reason).startswith("VDDRQ makes the total")
+    assert "Input/output error" in str(found.reason)
 
 
 def test_an_unknown_board_with_a_known_input_has_it_for_a_total(tmp_path: Path) -> None:
@@ -95,8 +92,7 @@ def test_an_unknown_board_without_one_has_no_guessed_sum(tmp_path: Path) -> None
     found = find(tmp_path)
     assert len(found.rails) == 2
     assert found.total == ()
-    assert found.reason is not None
-    assert "VDD_LEFT, VDD_RIGHT" in found.reason
+    assert "VDD_LEFT, VDD_RIGHT" in str(found.reason)
     assert "[power] total" not in str(found.dropped)
 
 
@@ -114,16 +110,14 @@ def test_a_board_that_is_in_no_table_is_refused_with_those_that_are() -> None:
     found = finding.find(power)
     found.close()
     assert found.total == ()
-    assert found.reason is not None
-    assert "jetson-tx3" in found.reason
+    assert "jetson-tx3" in str(found.reason)
 
 
 def test_without_any_sensor_the_reason_says_what_was_looked_for(tmp_path: Path) -> None:
     found = find(tmp_path)
     assert (found.rails, found.total) == ((), ())
-    assert found.reason is not None
-    assert "INA3221, INA238, RAPL or NVML" in found.reason
-    assert str(tmp_path) in found.reason
+    assert "INA3221, INA238, RAPL or NVML" in str(found.reason)
+    assert str(tmp_path) in str(found.reason)
 
 
 def test_a_sensor_that_is_not_asked_for_is_not_looked_at() -> None:
@@ -131,8 +125,7 @@ def test_a_sensor_that_is_not_asked_for_is_not_looked_at() -> None:
     assert "VIN" not in [rail.name for rail in find(tree("jetson-agx-thor"), sensor="ina3221").rails]
     none = find(tree("jetson-agx-thor"), sensor="none")
     assert none.rails == ()
-    assert none.reason is not None
-    assert '"none"' in none.reason
+    assert '"none"' in str(none.reason)
 
 
 def test_a_development_machine_has_the_sum_of_its_packages(tmp_path: Path) -> None:
