@@ -38,8 +38,7 @@ class Output:
 
         self._as_json = as_json
         self._console = Console(stderr=True, highlight=False, quiet=quiet)
-        texts = (TextColumn("{task.description}"), TextColumn("{task.fields[rate]}"))
-        columns = (texts[0], BarColumn(), MofNCompleteColumn(), texts[1], TimeRemainingColumn())
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self._bars = Bars(*columns, console=self._console, disable=as_json)
         self._tasks: dict[str, TaskID] = {}
         self._began_s = time.monotonic()
@@ -65,11 +64,11 @@ class Output:
 
     def recording(self, progress: Progress) -> None:
         """Show where the recording stands."""
-        self._step(progress.phase, progress.done, progress.total, progress.rate_per_s, progress.seconds_left)
+        self._step(progress.phase, progress.done, progress.total)
 
     def fitting(self, what: str, done: int, total: int) -> None:
         """Show where fitting and comparing stand."""
-        self._step(what, done, total, None, None)
+        self._step(what, done, total)
 
     def recorded(self, path: Path, done: Recorded) -> None:
         """Say what recording came to."""
@@ -109,17 +108,16 @@ class Output:
         for line in (*lines, NO_PAGE if report is None else f"the report: {report}"):
             out.print(line, markup=False, soft_wrap=True)
 
-    def _step(self, what: str, done: int, total: int, per_s: float | None, seconds_left: float | None) -> None:
+    def _step(self, what: str, done: int, total: int) -> None:
         if self._as_json:
-            self._say([], phase=what, done=done, total=total, rate_per_s=per_s, seconds_left=seconds_left)
+            self._say([], phase=what, done=done, total=total)
             return
         if not self._tasks:
             self._bars.start()
         if what not in self._tasks:
             self._complete()
-            self._tasks[what] = self._bars.add_task(PHASES.get(what, what), total=total, rate="")
-        rate = "" if per_s is None else f"{per_s:.0f}/s"
-        self._bars.update(self._tasks[what], completed=done, total=total, rate=rate)
+            self._tasks[what] = self._bars.add_task(PHASES.get(what, what), total=total)
+        self._bars.update(self._tasks[what], completed=done, total=total)
 
     def _complete(self) -> None:
         """Fill the bars so far: one thing is done after the other."""

@@ -99,7 +99,7 @@ def test_a_program_reads_one_object_a_line_and_the_last_tells_the_outcome(home: 
     phases = list(dict.fromkeys(line["phase"] for line in said))
     assert phases[:4] == ["reading", "recording", "timing", "recorded"]
     for line in said[: [line["phase"] for line in said].index("recorded")]:
-        assert set(line) == {"phase", "done", "total", "rate_per_s", "seconds_left"}
+        assert set(line) == {"phase", "done", "total"}
     assert named(said, "recording")["done"] == named(said, "recording")["total"] == VIEWS
     recorded = named(said, "recorded")
     assert (recorded["file"], recorded["photographs"], recorded["skipped"]) == (str(home.recording), VIEWS, {})

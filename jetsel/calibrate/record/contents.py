@@ -9,10 +9,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from jetsel.calibrate.record.bounded import in_order
 from jetsel.calibrate.record.photographs import Found, Labelled
-from jetsel.calibrate.record.progress import Reporter, Stop, Tell
 from jetsel.calibrate.record.store import Store
+from jetsel.calibrate.record.working import Crew
 
 _CHUNK_BYTES = 1 << 20
 
@@ -31,7 +30,7 @@ class Task:
     missing: tuple[str, ...]
 
 
-def claim(store: Store, found: Found, workers: int, tell: Tell | None, stop: Stop) -> list[Task] | None:
+def claim(store: Store, found: Found, crew: Crew) -> list[Task] | None:
     """Hash the files and settle which are one photograph; return what lacks predictions, None where stopped.
 
     The same content counts once, under the first of its paths; under two labels it counts not at all. What is left out
@@ -41,9 +40,8 @@ def claim(store: Store, found: Found, workers: int, tell: Tell | None, stop: Sto
     unreadable: list[tuple[Path, str]] = []
     before = {path: tuple(content) for path, *content in store.connection.execute("SELECT * FROM files")}
     given = [(photograph, before.get(str(photograph.path))) for photograph in found.photographs]
-    reporter = Reporter("reading", len(given), tell)
-    with closing(in_order(_content, given, workers)) as contents:
-        for done, ((photograph, known), content) in enumerate(contents, 1):
+    with closing(crew.work("reading", _content, given)) as contents:
+        for (photograph, known), content in contents:
             if isinstance(content, str):
                 unreadable.append((photograph.path, content))
             else:
@@ -51,10 +49,8 @@ def claim(store: Store, found: Found, workers: int, tell: Tell | None, stop: Sto
                 if content != known:
                     row = (str(photograph.path), *content)
                     store.connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", row)
-            store.tick()
-            reporter.reach(done)
-            if stop.is_set():
-                return None
+    if crew.stop.is_set():
+        return None
     store.connection.execute("DELETE FROM skipped")
     store.skip((skipped.path, skipped.reason) for skipped in found.skipped)
     store.skip(unreadable)

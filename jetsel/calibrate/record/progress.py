@@ -15,13 +15,11 @@ EVERY_S = 0.25
 
 
 class Progress(Struct, frozen=True):
-    """Where one phase stands. rate_per_s, seconds_left: of this run, None until something was done in it."""
+    """Where one phase stands."""
 
     phase: Phase
     done: int
     total: int
-    rate_per_s: float | None
-    seconds_left: float | None
 
 
 Tell = Callable[[Progress], None]
@@ -37,8 +35,7 @@ class Reporter:
         self._total = total
         self._tell = tell
         self._now = now
-        self._began = now()
-        self._told = -EVERY_S
+        self._told = now() - EVERY_S
         self.reach(0)
 
     def reach(self, done: int) -> None:
@@ -47,7 +44,4 @@ class Reporter:
         if self._tell is None or (done != self._total and now - self._told < EVERY_S):
             return
         self._told = now
-        elapsed = now - self._began
-        rate = done / elapsed if elapsed > 0 and done > 0 else None
-        left = None if rate is None else (self._total - done) / rate
-        self._tell(Progress(self._phase, done, self._total, rate, left))
+        self._tell(Progress(self._phase, done, self._total))

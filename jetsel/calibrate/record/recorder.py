@@ -12,17 +12,17 @@ from pathlib import Path
 import cv2
 
 from jetsel.calibrate.record.bench import Bench, Options
-from jetsel.calibrate.record.bounded import in_order
 from jetsel.calibrate.record.conditions import gather
 from jetsel.calibrate.record.contents import Task, claim
 from jetsel.calibrate.record.examine import Examiner, write
 from jetsel.calibrate.record.metering import meter_models
 from jetsel.calibrate.record.noise import Watch
 from jetsel.calibrate.record.photographs import Found, count_reasons
-from jetsel.calibrate.record.progress import Reporter, Stop, Tell
+from jetsel.calibrate.record.progress import Stop, Tell
 from jetsel.calibrate.record.schema import faults
 from jetsel.calibrate.record.store import Store
 from jetsel.calibrate.record.timing import time_models
+from jetsel.calibrate.record.working import Crew
 from jetsel.config import Config, host_settings
 from jetsel.engines import Backends, Engine, warm_up
 from jetsel.errors import CalibrationError
@@ -96,11 +96,12 @@ def record(
     with faults(path), Store(path, family) as store:
         store.adopt([model for model in family.models if model.manifest.name in engines], family.models[0])
         number = store.begin(conditions)
-        tasks = claim(store, found, options.workers, tell, halt)
+        crew = Crew(store, options.workers, tell, halt)
+        tasks = claim(store, found, crew)
         recorded, finished = 0, False
         if tasks is not None:
-            examiner = Examiner(family, engines, options.limits)
-            recorded, finished = _examine_all(store, tasks, examiner, options.workers, tell, halt)
+            recorded = _examine_all(store, tasks, Examiner(family, engines, options.limits), crew)
+            finished = not halt.is_set()
         if finished:
             _refuse_none(store, found)
             bench = Bench(store, family, engines, options, number, Watch(options.sysfs), tell, halt)
@@ -112,24 +113,17 @@ def record(
         return _summary(store, recorded, finished, number)
 
 
-def _examine_all(
-    store: Store, tasks: list[Task], examiner: Examiner, workers: int, tell: Tell | None, stop: Stop
-) -> tuple[int, bool]:
-    """Examine what lacks predictions; return how many were, and False where stopped."""
-    reporter = Reporter("recording", len(tasks), tell)
+def _examine_all(store: Store, tasks: list[Task], examiner: Examiner, crew: Crew) -> int:
+    """Examine what lacks predictions until stopped; return how many were."""
     recorded = 0
-    with closing(in_order(examiner, tasks, workers)) as outcomes:
-        for done, (task, seen) in enumerate(outcomes, 1):
+    with closing(crew.work("recording", examiner, tasks)) as outcomes:
+        for task, seen in outcomes:
             if isinstance(seen, str):
                 store.skip([(task.photograph.path, seen)])
             else:
                 write(store, task, seen)
                 recorded += 1
-            store.tick()
-            reporter.reach(done)
-            if stop.is_set():
-                return recorded, False
-    return recorded, True
+    return recorded
 
 
 def _refuse_none(store: Store, found: Found) -> None:

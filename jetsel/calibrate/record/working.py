@@ -1,0 +1,46 @@
+"""Work on many photographs in threads while few outcomes are ever held: memory does not grow with their number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from jetsel.calibrate.record.progress import Phase, Reporter, Stop, Tell
+from jetsel.calibrate.record.store import Store
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+PAGE = 256
+
+
+class Crew:
+    """Works in so many threads, and says how far it is; what the taker wrote for an outcome is committed by the way."""
+
+    def __init__(self, store: Store, workers: int, tell: Tell | None, stop: Stop) -> None:
+        self._store = store
+        self._workers = workers
+        self._tell = tell
+        self.stop = stop
+
+    def work(
+        self, phase: Phase, work: Callable[[Item], Outcome], items: Sequence[Item]
+    ) -> Generator[tuple[Item, Outcome], None, None]:
+        """Yield each item with its outcome in the order given, until stopped; few are begun and not yet yielded.
+
+        An exception of `work` is raised here. Closing the generator waits for what runs and drops what waits.
+        """
+        reporter = Reporter(phase, len(items), self._tell)
+        pool = ThreadPoolExecutor(self._workers, thread_name_prefix="jetsel-record")
+        try:
+            for start in range(0, len(items), PAGE):
+                page = items[start : start + PAGE]
+                for done, outcome in enumerate(zip(page, pool.map(work, page), strict=True), start + 1):
+                    yield outcome
+                    self._store.tick()
+                    reporter.reach(done)
+                    if self.stop.is_set():
+                        return
+        finally:
+            pool.shutdown(cancel_futures=True)
