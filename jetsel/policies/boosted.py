@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.policies.embedding import Chances, because_of
-from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, Weighing, weighed
+from jetsel.policies.kind import Kind, Part, Plan, Table, Tried
 from jetsel.policies.policy import Decision, Evidence, Policy, Steps, run_or_fall_back
-from jetsel.premodel import Trees, chances, worthiest
+from jetsel.policies.weighing import Weigher, Weighing, weighed
+from jetsel.premodel import Trees, chances
 from jetsel.premodel.trees import DTYPES, check
 from jetsel.wire import Criterion
 
@@ -27,15 +27,8 @@ SEED = 2018
 
 
 @dataclass(frozen=True)
-class BoostedPolicy:
+class BoostedPolicy(Weigher):
     """Boosted trees over the photograph's features name the model that is most worth what it costs."""
-
-    name: str
-    models: tuple[str, ...]
-    chances: Chances
-    costs: NDArray[np.float64]
-    price: float
-    features: tuple[str, ...]
 
     @property
     def first(self) -> tuple[str, ...]:
@@ -45,10 +38,8 @@ class BoostedPolicy:
     def __call__(self, photo: Evidence) -> Steps:
         """Choose, run, answer; where the chosen one is unavailable, the fallback."""
         assert photo.features is not None
-        chances = self.chances(photo.features)
-        best = int(worthiest(chances, self.costs, self.price))
-        because = because_of(self.models[best], float(chances[best]))
-        seen, because = yield from run_or_fall_back(self.models[best], because, photo.fallback)
+        best, because = self.choose(photo.features)
+        seen, because = yield from run_or_fall_back(best, because, photo.fallback)
         return Decision(seen, because)
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.errors import ModelUnavailableError
-from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, Weighing, weighed
+from jetsel.policies.kind import Kind, Part, Plan, Table, Tried
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps, run_or_fall_back
-from jetsel.premodel import Neighbours, Shares, worthiest
+from jetsel.policies.weighing import Weigher, Weighing, weighed
+from jetsel.premodel import Neighbours, shares
 from jetsel.wire import Criterion
 
 if TYPE_CHECKING:
@@ -20,24 +22,13 @@ if TYPE_CHECKING:
 
 KS = (11, 31, 101)  # numbers of neighbours that are tried
 
-Chances = Callable[[NDArray[np.float32]], NDArray[np.float64]]
-"""(width,) float32 -> (models,) float64: how likely each model is right."""
-
 
 @dataclass(frozen=True)
-class EmbeddingPolicy:
+class EmbeddingPolicy(Weigher):
     """Runs the cheapest model, and lets the neighbours of its embedding say whether and to which model to go on.
 
-    costs: (models,), of running each after the cheapest, whose own is therefore 0, in ms, or in mJ where energy was the
-    objective; price: how much chance one of these must buy.
+    costs: of running each after the cheapest, whose own is therefore 0.
     """
-
-    name: str
-    models: tuple[str, ...]
-    chances: Chances
-    costs: NDArray[np.float64]
-    price: float
-    features: tuple[str, ...] = ()
 
     @property
     def first(self) -> tuple[str, ...]:
@@ -52,31 +43,14 @@ class EmbeddingPolicy:
             return Decision(seen, why)
         if seen.embedding is None:
             return Decision(seen, f"{seen.model} gave no embedding to go on from")
-        chances = self.chances(seen.embedding)
-        best = int(worthiest(chances, self.costs, self.price))
-        because = because_of(self.models[best], float(chances[best]))
-        if best == 0:
+        best, because = self.choose(seen.embedding)
+        if best == cheapest:
             return Decision(seen, because)
         try:
-            (better,) = yield Run((self.models[best],), because)
+            (better,) = yield Run((best,), because)
         except ModelUnavailableError:
-            return Decision(seen, f"{self.models[best]} is unavailable; {seen.model} is the best that ran")
+            return Decision(seen, f"{best} is unavailable; {seen.model} is the best that ran")
         return Decision(better, because)
-
-
-def because_of(model: str, chance: float) -> str:
-    """Return the reason for choosing this model, which is right with this chance."""
-    return f"{model} is most worth what it costs: right with a chance of {chance:.2f}"
-
-
-@dataclass(frozen=True, eq=False)
-class _Learned:
-    """The embeddings (n, width) float16, who was right (n, m), what models cost (m,), and the prices to try."""
-
-    points: NDArray[np.float16]
-    right: NDArray[np.bool_]
-    costs: NDArray[np.float64]
-    prices: NDArray[np.float64]
 
 
 class EmbeddingKind(Kind):
@@ -85,16 +59,15 @@ class EmbeddingKind(Kind):
     name = "embedding"
     facts = Weighing
 
-    def learn(self, train: Table, _plan: Plan) -> _Learned | None:
-        """Keep the embeddings; None where the cheapest model gives none."""
-        if train.embeddings is None:
-            return None
-        return _Learned(train.embeddings, train.right, train.costs, train.prices)
+    def learn(self, train: Table, _plan: Plan) -> Table | None:
+        """Keep the photographs; None where the cheapest model gives no embeddings."""
+        return None if train.embeddings is None else train
 
-    def tried(self, learned: _Learned, held: Table) -> list[Tried]:
+    def tried(self, learned: Table, held: Table) -> list[Tried]:
         """One point for each number of neighbours and price."""
+        assert learned.embeddings is not None
         assert held.embeddings is not None
-        points = learned.points.astype(np.float32)
+        points = learned.embeddings.astype(np.float32)
         most = min(max(KS), len(points))
         near, _ = Neighbours(points).nearest_many(held.embeddings.astype(np.float32), most)
         found = []
@@ -106,13 +79,15 @@ class EmbeddingKind(Kind):
                 found.append(point)
         return found
 
-    def fitted(self, learned: Mapping[Criterion, _Learned], chosen: Mapping[Criterion, Any]) -> Part:
+    def fitted(self, learned: Mapping[Criterion, Table], chosen: Mapping[Criterion, Any]) -> Part:
         """Store the embeddings once, and what was chosen for each criterion."""
         weighings = {}
         for criterion, one in learned.items():
             which_k, which_price = divmod(chosen[criterion], len(one.prices))
-            weighings[criterion] = Weighing(float(one.prices[which_price]), min(KS[which_k], len(one.points)))
-        return Part(weighings, {"points": next(iter(learned.values())).points})
+            weighings[criterion] = Weighing(float(one.prices[which_price]), min(KS[which_k], len(one.right)))
+        embeddings = next(iter(learned.values())).embeddings
+        assert embeddings is not None
+        return Part(weighings, {"points": embeddings})
 
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
         """All criteria share the neighbours."""
@@ -120,8 +95,11 @@ class EmbeddingKind(Kind):
         neighbours = Neighbours(part.arrays["points"].astype(np.float32))
         made: dict[Criterion, Policy] = {}
         for criterion, weighing in part.facts.items():
-            shares = Shares(neighbours, calibration.right[criterion], weighing.k)
-            made[criterion] = EmbeddingPolicy(self.name, models, shares.of, costs, weighing.price)
+            right, points = calibration.right[criterion], len(neighbours.points)
+            if points != len(right) or weighing.k > points:
+                raise ValueError(f"{points} points, {len(right)} rows and k {weighing.k} do not fit one another")
+            chances = partial(shares, neighbours, right, weighing.k)
+            made[criterion] = EmbeddingPolicy(self.name, models, chances, costs, weighing.price)
         return made
 
 

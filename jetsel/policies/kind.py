@@ -6,14 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from jetsel.policies.policy import Policy
-from jetsel.premodel import worthiest
 from jetsel.premodel.cascades import PRICES, Voices, log_softmax
 from jetsel.wire import Criterion
 
@@ -111,29 +109,6 @@ class Kind(ABC):
 
         Raises ValueError, TypeError or LookupError where the part does not fit the calibration.
         """
-
-
-class Weighing(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a model's chance of being right is weighed against what it costs.
-
-    price: how much chance a millisecond, or a millijoule where the calibration's objective is energy, must buy.
-    k: neighbours asked, where chances are shares of neighbours.
-    """
-
-    price: Annotated[float, Meta(ge=0)]
-    k: Annotated[int, Meta(ge=1)] = 1
-
-
-def weighed(chances: NDArray[np.float64], costs: NDArray[np.float64], price: float, held: Table) -> Tried:
-    """Run the model that is most worth its cost on each photograph.
-
-    chances: (n, m), how likely each is right. costs: (m,), 0 for one that has run already. price: as `Weighing` has it.
-    """
-    chosen = worthiest(chances, costs, price)
-    place = np.arange(len(chosen)), chosen
-    ran = np.zeros_like(held.right)
-    ran[place] = True
-    return Tried(held.right[place], ran)
 
 
 def columns(named: Sequence[str], calibration: Calibration) -> list[int]:

@@ -6,7 +6,7 @@ from jetsel.premodel.algorithm1 import Step, select_models
 from jetsel.premodel.chain import Chain, Choice, Soundness
 from jetsel.premodel.neighbours import Neighbours
 from jetsel.premodel.scaling import Scaling, fit_scaling
-from jetsel.premodel.shares import Shares, worthiest
+from jetsel.premodel.shares import shares, worthiest
 from jetsel.premodel.trees import Trees, chances
 from jetsel.premodel.votes import is_right, optimum_votes
 
@@ -15,7 +15,6 @@ __all__ = [
     "Choice",
     "Neighbours",
     "Scaling",
-    "Shares",
     "Soundness",
     "Step",
     "Trees",
@@ -24,5 +23,6 @@ __all__ = [
     "is_right",
     "optimum_votes",
     "select_models",
+    "shares",
     "worthiest",
 ]

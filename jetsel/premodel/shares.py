@@ -8,23 +8,14 @@ from numpy.typing import NDArray
 from jetsel.premodel.neighbours import Neighbours
 
 
-class Shares:
-    """Reads columns of a table of yes and no through the k nearest of a set of points."""
+def shares(neighbours: Neighbours, table: NDArray[np.bool_], k: int, x: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The share of yes in each column of a table among the k points nearest to x (width,): (columns,) float64.
 
-    def __init__(self, neighbours: Neighbours, table: NDArray[np.bool_], k: int) -> None:
-        """Keep the neighbours of n points and the table (n, columns); 1 <= k <= n. Raises ValueError otherwise."""
-        n = len(neighbours.points)
-        if n != len(table) or not 1 <= k <= n:
-            raise ValueError(f"{n} points, {len(table)} rows and k {k} do not fit one another")
-        self._neighbours = neighbours
-        self._table = table
-        self.k = k
-
-    def of(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
-        """The share of yes in each column among the neighbours of x (width,): (columns,) float64."""
-        near, _ = self._neighbours.nearest(x, self.k)
-        shares: NDArray[np.float64] = self._table[near].mean(axis=0)
-        return shares
+    table: (n, columns), a row for each of the n points; 1 <= k <= n.
+    """
+    near, _ = neighbours.nearest(x, k)
+    found: NDArray[np.float64] = table[near].mean(axis=0)
+    return found
 
 
 def worthiest(chances: NDArray[np.float64], costs: NDArray[np.float64], price: float) -> NDArray[np.int64]:

@@ -8,7 +8,8 @@ from jetsel.policies.calibration import Calibration
 from jetsel.policies.cascade import Rung
 from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.chain import Links
-from jetsel.policies.kind import Part, Weighing
+from jetsel.policies.kind import Part
+from jetsel.policies.weighing import Weighing
 from jetsel.premodel import Soundness
 from jetsel.premodel.trees import DTYPES
 

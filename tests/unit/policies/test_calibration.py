@@ -14,7 +14,8 @@ from jetsel.policies.calibration import Calibration, as_plain, check, verify
 from jetsel.policies.cascade import Rung
 from jetsel.policies.catalogue import catalogue
 from jetsel.policies.chain import ChainPolicy, Links
-from jetsel.policies.kind import Part, Weighing
+from jetsel.policies.kind import Part
+from jetsel.policies.weighing import Weighing
 from jetsel.premodel.trees import DTYPES
 from tests.unit.policies.animals import TWO
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jetsel.premodel import Neighbours, Shares, worthiest
+from jetsel.premodel import Neighbours, shares, worthiest
 
 POINTS = np.array([[0], [1], [2], [10]], np.float32)
 TABLE = np.array([[1, 0], [1, 1], [0, 1], [0, 0]], bool)
 
 
 def test_shares_by_hand() -> None:
-    shares = Shares(Neighbours(POINTS), TABLE, 3)
-    assert shares.of(np.array([0.4], np.float32)) == pytest.approx([2 / 3, 2 / 3])  # rows 0, 1, 2
-    assert shares.of(np.array([9], np.float32)) == pytest.approx([1 / 3, 2 / 3])  # rows 3, 2, 1
-    assert Shares(Neighbours(POINTS), TABLE, 1).of(np.array([1.2], np.float32)).tolist() == [1, 1]
+    points = Neighbours(POINTS)
+    assert shares(points, TABLE, 3, np.array([0.4], np.float32)) == pytest.approx([2 / 3, 2 / 3])  # rows 0, 1, 2
+    assert shares(points, TABLE, 3, np.array([9], np.float32)) == pytest.approx([1 / 3, 2 / 3])  # rows 3, 2, 1
+    assert shares(points, TABLE, 1, np.array([1.2], np.float32)).tolist() == [1, 1]
 
 
 def test_of_equals_the_first_and_each_row_for_itself() -> None:
