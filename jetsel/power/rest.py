@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import NamedTuple
+
+from jetsel.power.sysfs import text
 
 BUSY_CORES = 0.1
 """Cores that others may keep busy: a desktop or a board at rest takes 1 to 3 % of all of its cores."""
@@ -29,15 +32,29 @@ class Rest:
         return f"other programs kept {cores:.2f} cores busy (where they always do, add --with-load)"
 
 
-def _seen() -> tuple[float, float | None]:
-    """The time, and the processor time of all but this process since start-up; None where it is not told.
+class Processor(NamedTuple):
+    """How long the cores were busy, all together, and how long the hypervisor took them, since start-up."""
 
-    proc(5), stat: user, nice, system, idle, iowait, irq, softirq.
+    busy_s: float
+    stolen_s: float
+    cores: int
+
+
+def processor(root: Path) -> Processor | None:
+    """Read proc/stat below this folder; None where it does not tell.
+
+    proc(5): user, nice, system, idle, iowait, irq, softirq, steal, ...
     """
-    try:
-        user, nice, system, _, _, irq, softirq = (
-            int(ticks) for ticks in Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:8]
-        )
-    except (OSError, ValueError):
-        return time.monotonic(), None
-    return time.monotonic(), (user + nice + system + irq + softirq) / _TICKS - time.process_time()
+    lines = text(root / "proc/stat").splitlines()
+    total = lines[0].split()[1:9] if lines else []
+    if len(total) < 8:
+        return None
+    user, nice, system, _, _, irq, softirq, steal = (int(ticks) / _TICKS for ticks in total)
+    cores = sum(line.startswith("cpu") for line in lines) - 1
+    return Processor(user + nice + system + irq + softirq, steal, cores)
+
+
+def _seen() -> tuple[float, float | None]:
+    """The time, and the processor time of all but this process since start-up; None where it is not told."""
+    found = processor(Path("/"))
+    return time.monotonic(), None if found is None else found.busy_s - time.process_time()

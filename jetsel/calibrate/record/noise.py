@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from jetsel.power.machine import clocks, heat
-from jetsel.power.sysfs import root_of, text
+from jetsel.power.rest import processor
+from jetsel.power.sysfs import root_of
 
 OTHERS_SHARE = 0.05  # of all cores; an idle desktop or board takes 1 to 3 %
 STOLEN_SHARE = 0.02  # of all cores, by the hypervisor
@@ -29,7 +29,7 @@ class Watch:
         self._sysfs = root_of(str(sysfs))
         self._now = now
         self._own_s = own_s
-        self._at_start = (now(), own_s(), _processor_ticks(self._root))
+        self._at_start = (now(), own_s(), processor(self._root))
         self._lowest: dict[str, float] = {}  # share of the highest clock, of CPU and GPU
         self._hot: str | None = None
 
@@ -54,33 +54,15 @@ class Watch:
         return "; ".join(found) or None
 
     def _shares_reason(self) -> list[str]:
-        began, own_began, ticks_began = self._at_start
-        ticks = _processor_ticks(self._root)
-        elapsed = self._now() - began
-        if ticks is None or ticks_began is None or elapsed <= 0:
+        began, own_began, then = self._at_start
+        now, elapsed = processor(self._root), self._now() - began
+        if now is None or then is None or elapsed <= 0:
             return []
-        per_core_s = os.sysconf("SC_CLK_TCK") * elapsed
-        busy = (ticks[0] - ticks_began[0]) / per_core_s
-        stolen = (ticks[1] - ticks_began[1]) / per_core_s
-        others = busy - (self._own_s() - own_began) / elapsed
-        cores = ticks[2]
+        others = (now.busy_s - then.busy_s - (self._own_s() - own_began)) / elapsed
+        stolen, cores = (now.stolen_s - then.stolen_s) / elapsed, now.cores
         found = []
         if others > OTHERS_SHARE * cores:
             found.append(f"other processes took {others:.2f} of {cores} cores")
         if stolen > STOLEN_SHARE * cores:
             found.append(f"the hypervisor took {stolen:.2f} of {cores} cores")
         return found
-
-
-def _processor_ticks(root: Path) -> tuple[int, int, int] | None:
-    """Return the ticks that all cores were busy and that were stolen since start-up, and the number of cores.
-
-    proc(5): user, nice, system, idle, iowait, irq, softirq, steal, ...
-    """
-    lines = text(root / "proc/stat").splitlines()
-    total = lines[0].split()[1:] if lines else []
-    if len(total) < 8:
-        return None
-    user, nice, system, _, _, irq, softirq, steal = (int(ticks) for ticks in total[:8])
-    cores = sum(line.startswith("cpu") for line in lines) - 1
-    return user + nice + system + irq + softirq, steal, cores
