@@ -35,8 +35,6 @@ def main() -> int:
 def _fuzzed(asked: argparse.Namespace, place: Path) -> int:
     work, words = asked.keep or place / "corpus", place / "words"
     work.mkdir(parents=True, exist_ok=True)
-    for number, data in enumerate(target(asked.target).seeds()):
-        (work / f"seed-{number}").write_bytes(data)
     lines = ("".join(f"\\x{byte:02x}" for byte in word) for word in target(asked.target).WORDS)
     words.write_text("".join(f'"{line}"\n' for line in lines))
     command = [sys.executable, "-m", "tests.fuzz.worker", asked.target, str(asked.findings), str(work)]

@@ -13,7 +13,7 @@ TARGETS = tuple(sorted(path.stem for path in (FOLDER / "targets").glob("*.py")))
 
 
 def target(name: str) -> ModuleType:
-    """Return the target's module: `run`, `seeds`, MAX_BYTES, WORDS to try, and perhaps its own `mutation`."""
+    """Return the target's module: `run`, MAX_BYTES, WORDS to try, and perhaps its own `mutation`."""
     return importlib.import_module(f"tests.fuzz.targets.{name}")
 
 

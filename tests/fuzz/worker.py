@@ -11,7 +11,7 @@ from pathlib import Path
 
 import atheris
 
-from tests.fuzz.catalogue import target
+from tests.fuzz.catalogue import corpus, target
 from tests.fuzz.watch import Target, watched
 
 
@@ -23,8 +23,8 @@ def main() -> None:
         chosen = target(name)
         checked = watched(chosen.run)
         with contextlib.suppress(Exception):  # the fuzzer runs it again: here it is to import what it imports late
-            for data in chosen.seeds():
-                checked(data)
+            for path in corpus(name):
+                checked(path.read_bytes())
     mutation = getattr(chosen, "mutation", None)
     own = {} if mutation is None else {"custom_mutator": mutation(_of_bytes)}
     limit = f"-max_len={chosen.MAX_BYTES}"

@@ -1,4 +1,4 @@
-"""Every file of the fuzzer's corpus, and what each target begins with, goes through its target without the fuzzer."""
+"""Every file of the fuzzer's corpus goes through its target without the fuzzer."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_corpus_leads_to_no_finding(name: str) -> None:
     run = watched(target(name).run)
-    for data in target(name).seeds():
-        run(data)
     paths = list(corpus(name))
     assert paths, "the corpus is empty"
     for path in paths:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from jetsel.errors import JetselError
-from jetsel.wire import Classify, Pixels, Reload, Status, decode_reply, decode_request, encode, failure, read_id
+from jetsel.wire import decode_reply, decode_request, encode, failure, read_id
 from tests.fuzz.mutations import json_mutation as mutation
 
 MAX_BYTES = 4096
 WORDS = (b'"type"', b'"classify"', b'"status"', b'"reload"', b'"v"', b'"id"', b'"pixels"', b'"nv12"', b'"deadline_ms"')
 
-__all__ = ["MAX_BYTES", "WORDS", "mutation", "run", "seeds"]
+__all__ = ["MAX_BYTES", "WORDS", "mutation", "run"]
 
 
 def run(data: bytes) -> None:
@@ -25,15 +23,3 @@ def run(data: bytes) -> None:
         assert read_id(data) == request.id
     reply = decode_reply(data)
     decode_reply(encode(reply))
-
-
-def seeds() -> Iterator[bytes]:
-    pixels = Pixels("nv12", 640, 480, 640)
-    yield encode(Classify(v=1, id="a", family="starter", policy="cascade", deadline_ms=20.5, pixels=pixels, top_k=3))
-    yield encode(Classify(v=1, id="b", model="xs", on_doubt="refuse", explain=True, criterion="top5"))
-    yield encode(Status(v=1, id="c"))
-    yield encode(Reload(v=1, id="\N{SNOWMAN}" * 128))
-    yield b'{"v": 2, "id": "d", "type": "classify", "colour": [{}]}'
-    yield b'{"v": 1, "id": "e", "type": "train"}'
-    yield encode(failure(None, JetselError("why")))
-    yield b"[" * 2000

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import cv2
 import numpy as np
 
 from jetsel.errors import JetselError
 from jetsel.image import Limits, decode, from_pixels, measure
 from jetsel.wire import Pixels
 from tests.fuzz.mutations import image_mutation as mutation
-from tests.unit.image.files import (
-    drawing,
-    encoded,
-    flat_jpeg,
-    noise,
-    png,
-    png_chunk,
-    tiff,
-    with_app1,
-)
 
 MAX_BYTES = 4096
 LIMITS = Limits(max_bytes=1_000_000, max_pixels=1_000_000)
@@ -32,7 +19,7 @@ WORDS = (
     *(b"RIFF", b"WEBP", b"VP8 ", b"VP8L", b"VP8X", b"ALPH", b"EXIF"),
 )
 
-__all__ = ["MAX_BYTES", "WORDS", "mutation", "run", "seeds"]
+__all__ = ["MAX_BYTES", "WORDS", "mutation", "run"]
 
 
 def run(data: bytes) -> None:
@@ -56,14 +43,3 @@ def run(data: bytes) -> None:
 def _layout(data: bytes) -> Pixels:
     start = data[:4].ljust(4, b"\0")
     return Pixels(FORMATS[start[0] % 4], start[1], start[2], start[3])
-
-
-def seeds() -> Iterator[bytes]:
-    """One of each kind, drawn; the corpus has the others."""
-    bgr, small = drawing(24, 17), noise(8, 6)
-    yield encoded(".jpg", bgr)
-    yield encoded(".jpg", bgr, cv2.IMWRITE_JPEG_PROGRESSIVE, 1)
-    yield with_app1(flat_jpeg(4), b"Exif\0\0" + tiff(6))
-    yield png(8, 1, 1, 3, b"\0\xf0", before=png_chunk(b"PLTE", bytes(6)) + png_chunk(b"eXIf", tiff(8, "<")))
-    yield encoded(".webp", small)
-    yield bytes((3, 4, 2, 4)) + bytes(12)  # raw pixels

@@ -10,7 +10,6 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -25,10 +24,9 @@ from jetsel.daemon.port import Port
 from jetsel.daemon.snapshot import read_snapshot
 from jetsel.engines import Backends
 from jetsel.errors import InternalError
-from jetsel.wire import Classify, Pixels, Reload, Status, encode
+from jetsel.wire import Status, encode
 from tests.system.raw import greeting, message, ready
 from tests.unit.daemon.families import calibrate, put_family
-from tests.unit.image.files import drawing, encoded
 
 MAX_BYTES = 4096
 WORDS = (
@@ -49,7 +47,7 @@ QUESTION = message(encode(Status(v=1, id="the last")))
 WRITE, GREET, HANG_UP, WORK = range(4)
 """Steps: two bytes, the kind and the peer; WRITE has a third, how many of the bytes that follow it writes."""
 
-__all__ = ["MAX_BYTES", "WORDS", "run", "seeds"]
+__all__ = ["MAX_BYTES", "WORDS", "run"]
 
 
 class Rig(NamedTuple):
@@ -147,22 +145,3 @@ def _act(found: Rig, peers: list[socket.socket], data: bytes) -> None:
                 peers[index] = found.connect()
             else:
                 found.work()
-
-
-def seeds() -> Iterator[bytes]:
-    """Few, since the corpus has the others."""
-    greet = bytes(value for peer in range(PEERS) for value in (GREET, peer)) + bytes((WORK, 0))
-    yield greet + b"".join(_write(peer, message(b"", b"{}") * 5) for peer in range(PEERS))
-    yield greet + _write(0, b"\x04\x09\x04PING\0\0ab" * 20) + bytes((HANG_UP, 0, WORK, 0))
-    yield _write(0, greeting(b"CURVE")) + _write(1, b"GET / HTTP/1.1") + _write(2, greeting()[:20])
-    cascade = Classify(v=1, id="a", family="cats", policy="cascade", deadline_ms=20.5, top_k=3, explain=True)
-    yield greet + _write(0, message(encode(cascade), encoded(".jpg", drawing(24, 17)))) + bytes((WORK, 0))
-    raw = Classify(v=1, id="d", pixels=Pixels("bgr8", 4, 4, 12))
-    yield greet + _write(1, message(b"\0hop", b"", encode(raw), bytes(range(48))))
-    yield greet + _write(3, message(encode(Reload(v=1, id="h")), b"x")) + _write(3, message(b'{"v": 1, "id": "i"}'))
-
-
-def _write(peer: int, data: bytes) -> bytes:
-    return b"".join(
-        bytes((WRITE, peer, len(piece))) + piece for piece in (data[at : at + 255] for at in range(0, len(data), 255))
-    )
