@@ -10,8 +10,7 @@ from typing import Literal
 
 from jetsel.client.exchange import Exchange
 from jetsel.client.photograph import Channels, Photograph, payload_of
-from jetsel.client.replies import R, result
-from jetsel.client.settings import Settings
+from jetsel.client.settings import R, Settings, result
 from jetsel.errors import JetselError
 from jetsel.wire import (
     PROTOCOL_VERSION,

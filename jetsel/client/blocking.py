@@ -11,8 +11,7 @@ from typing import Literal
 from jetsel.client.link import Link
 from jetsel.client.patience import Patience
 from jetsel.client.photograph import Channels, Photograph, payload_of
-from jetsel.client.replies import R, result
-from jetsel.client.settings import Settings, end_of, too_late
+from jetsel.client.settings import R, Settings, end_of, result, too_late
 from jetsel.errors import JetselError, NoReplyError
 from jetsel.wire import (
     PROTOCOL_VERSION,

@@ -7,8 +7,7 @@ from collections import deque
 
 from jetsel.client.link import Link
 from jetsel.client.patience import Patience
-from jetsel.client.replies import error_of
-from jetsel.client.settings import end_of, too_late
+from jetsel.client.settings import end_of, error_of, too_late
 from jetsel.errors import JetselError, NoReplyError
 from jetsel.wire import Failure, Reply, decode_reply
 

@@ -1,4 +1,4 @@
-"""What both clients share: their settings, how each attempt is written, and why there was no answer."""
+"""What both clients share: their settings, how an attempt is written, and what a reply, or none, is to the caller."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
+from typing import TypeVar
 
 import msgspec
 
 from jetsel.client.link import Link
 from jetsel.client.patience import CrowdedError, Patience
 from jetsel.endpoint import find, why_absent
-from jetsel.errors import BadRequestError, DeadlineError, NoDaemonError, NoReplyError
-from jetsel.wire import MAX_JSON_BYTES, Classify, Request, encode
+from jetsel.errors import BY_CODE, BadRequestError, DeadlineError, JetselError, NoDaemonError, NoReplyError
+from jetsel.wire import MAX_JSON_BYTES, Answer, Classify, Failure, Reloaded, Reply, Request, StatusReply, encode
+
+R = TypeVar("R", Answer, StatusReply, Reloaded)
 
 
 @dataclass(eq=False)
@@ -58,6 +61,22 @@ class Settings:
 
     def _connect(self) -> Link:
         return Link(find(self.endpoint))
+
+
+def result(reply: Reply, kind: type[R]) -> R:
+    """Return the reply if it is of the kind asked for; raises what a Failure carries."""
+    if isinstance(reply, kind):
+        return reply
+    if isinstance(reply, Failure):
+        raise error_of(reply)
+    raise BadRequestError(f"the peer answered {kind.__name__} with {type(reply).__name__}: is it a jetsel daemon?")
+
+
+def error_of(failure: Failure) -> JetselError:
+    """Return the daemon's error in its own class; a code that this version does not know keeps its code and `retry`."""
+    error = BY_CODE.get(failure.code, JetselError)(failure.message)
+    error.code, error.retry = failure.code, failure.retry
+    return error
 
 
 def end_of(link: Link) -> NoDaemonError | NoReplyError:

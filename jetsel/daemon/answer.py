@@ -21,7 +21,8 @@ def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) ->
     photograph = job.photograph
     assert photograph is not None
     top = _ranked(job, decision.seen.probabilities)
-    energy_mj, energy_reason = metering.estimate(job.family, job.policy, run)
+    differing = metering.out_of_conditions(job.family.name)
+    energy_mj, energy_reason = metering.estimate(job.family, job.policy, run, differing)
     return Answer(
         v=PROTOCOL_VERSION,
         id=job.request.id,
@@ -41,7 +42,7 @@ def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) ->
         energy_mj=energy_mj,
         energy_reason=energy_reason,
         energy_estimated=energy_mj is not None,
-        out_of_conditions=metering.out_of_conditions(job.family.name),
+        out_of_conditions=differing,
         width_px=photograph.width_px,
         height_px=photograph.height_px,
         explanation=_explanation(job, decision, run, photograph, metering) if job.request.explain else None,

@@ -43,7 +43,7 @@ class Conditions:
     def of(self, *concerned: str) -> list[str]:
         """Return the reasons in words that concern the board or one of these measurements."""
         reasons = self.reasons
-        return words({what: reasons[what] for what in (BOARD, *concerned) if what in reasons}) if reasons else []
+        return words({what: reasons[what] for what in (BOARD, *concerned) if what in reasons})
 
     def _warn(self, now_s: float) -> None:
         """Log once what is concerned and why while any reason lasts, and once that all are over."""

@@ -75,7 +75,7 @@ class Metering:
         calibrated = {name: family.in_use.calibration for name, family in families.items()}
         made_under = {name: restored(made.machine) for name, made in calibrated.items() if made is not None}
         self._best_mj = {name: best_mj(made) for name, made in calibrated.items() if made is not None}
-        self._made_under = {calibration_of(name): facts for name, facts in made_under.items() if facts is not None}
+        self._made_under = {_calibration_of(name): facts for name, facts in made_under.items() if facts is not None}
 
     @property
     def reason(self) -> str | None:
@@ -84,9 +84,13 @@ class Metering:
 
     # What a request needs.
 
-    def estimate(self, family: ServedFamily, policy: Policy, run: RequestRun) -> tuple[float | None, str | None]:
-        """Return the calibrated energy of what ran for a request, in mJ, or None and why it is not known."""
-        differing = self.out_of_conditions(family.name)
+    def estimate(
+        self, family: ServedFamily, policy: Policy, run: RequestRun, differing: list[str]
+    ) -> tuple[float | None, str | None]:
+        """Return the calibrated energy of what ran for a request, in mJ, or None and why it is not known.
+
+        differing: what `out_of_conditions` says of the family.
+        """
         if differing:
             return None, f"the board is not as it was calibrated: {'; '.join(differing)}"
         return estimated_mj(run.ran, bool(policy.features), family.in_use.calibration)
@@ -98,7 +102,7 @@ class Metering:
 
     def out_of_conditions(self, family: str) -> list[str]:
         """Return how the board differs from what a family's energies and choices were measured under."""
-        return self.conditions.of(calibration_of(family))
+        return self.conditions.of(_calibration_of(family)) if self.conditions.reasons else []
 
     def within_budget(self, family: ServedFamily, policy: Policy, request: Classify) -> Policy:
         """Return the policy without what the budget leaves out; one that the request names is honoured as it is."""
@@ -151,7 +155,7 @@ class Metering:
             log.info("idle power is %.2f W, as measured at %s", self.idle.mean_w, self.idle.measured_at, extra=told)
 
 
-def calibration_of(family: str) -> str:
+def _calibration_of(family: str) -> str:
     """How conditions name a family's calibration."""
     return f"calibration of {family}"
 
