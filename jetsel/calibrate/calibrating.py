@@ -11,7 +11,7 @@ import numpy as np
 
 from jetsel.calibrate.assemble import Identity, assemble
 from jetsel.calibrate.comparing import compared, differing
-from jetsel.calibrate.cross_validation import CrossValidated, best_single, cross_validate
+from jetsel.calibrate.cross_validation import CrossValidated, cross_validate
 from jetsel.calibrate.findings import Comparison, Differing, Findings
 from jetsel.calibrate.folds import deal
 from jetsel.calibrate.goal import Goal, Outcomes
@@ -50,7 +50,6 @@ class Order:
     decides: Criterion = "top1"
     theta_points: float = 0.5
     installed: Calibration | None = None
-    labels_from: str | None = None
     choice_factor: float = 1.0
     machine: Mapping[str, Any] = field(default_factory=dict)
 
@@ -89,14 +88,17 @@ def calibrate(
     goals = {criterion: order.goal if criterion == order.decides else anything for criterion in CRITERIA}
     tried = cross_validate(recording, fold_of, near, plan, goals, identity, progress)
     progress("fitting on all photographs", 0, 1)
-    draft = _on_all(recording, plan, tried, identity, order.labels_from)
-    judges = {criterion: _judge(order, loaded, recording, criterion, features_ms) for criterion in CRITERIA}
+    draft = msgspec.structs.replace(_on_all(recording, plan, tried, identity), labels_from=loaded.labels_from)
+    judges = {
+        criterion: Judge(recording, criterion, features_ms, order.choice_factor, loaded.times.energy_reason)
+        for criterion in CRITERIA
+    }
     comparisons: dict[str, Comparison] = {
         criterion: compared(judge, tried[criterion], draft, plan.theta_points) for criterion, judge in judges.items()
     }
     winners = {criterion: _winner(tried[criterion], judges[criterion], goals[criterion]) for criterion in CRITERIA}
     rival, rival_outcomes = _rival(order, judges[order.decides], tried[order.decides])
-    is_better, verdict = _verdict(order, winners[order.decides], rival, rival_outcomes)
+    is_better, verdict = _verdict(order, loaded.labels_from, winners[order.decides], rival, rival_outcomes)
     calibration = msgspec.structs.replace(
         draft,
         default_policy={criterion: one.name for criterion, one in winners.items()},
@@ -110,17 +112,6 @@ def calibrate(
     )
     others = differing(recording, tried["top1"].runs, order.names)
     return Calibrated(calibration, _findings(loaded, order, calibration, comparisons, others), is_better)
-
-
-def _judge(
-    order: Order,
-    loaded: Loaded,
-    recording: Recording,
-    criterion: Criterion,
-    features_ms: TimeFeatures,
-) -> Judge:
-    single, _ = best_single(recording, criterion)
-    return Judge(recording, criterion, features_ms, single, order.choice_factor, loaded.times.energy_reason)
 
 
 def _findings(
@@ -137,7 +128,7 @@ def _findings(
         photographs=calibration.photographs,
         skipped=dict(loaded.skipped),
         left_out=[(path, reason) for path, reason in loaded.left_out[:MOST_LEFT_OUT]],
-        labels_from=order.labels_from,
+        labels_from=loaded.labels_from,
         objective=order.goal.objective,
         conditions=dict(loaded.times.conditions),
         noisy=loaded.times.noisy,
@@ -163,13 +154,11 @@ def _on_all(
     plan: Plan,
     tried: Mapping[Criterion, CrossValidated],
     identity: Identity,
-    labels_from: str | None,
 ) -> Calibration:
     """Learn once more, from every photograph, at the operating points that cross-validation chose."""
     temperatures = fit_temperatures(recording)
     learned = {criterion: learn(recording, criterion, plan, temperatures) for criterion in CRITERIA}
-    fitted = assemble(identity, learned, {criterion: tried[criterion].chosen for criterion in CRITERIA})
-    return msgspec.structs.replace(fitted, labels_from=labels_from)
+    return assemble(identity, learned, {criterion: tried[criterion].chosen for criterion in CRITERIA})
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,11 +199,13 @@ def _rival(order: Order, judge: Judge, tried: CrossValidated) -> tuple[str, Outc
     return f"the installed {name} of {order.installed.created}", judge.outcomes(run)
 
 
-def _verdict(order: Order, winner: _Winner, rival: str, outcomes: Outcomes) -> tuple[bool, str]:
+def _verdict(
+    order: Order, labels_from: str | None, winner: _Winner, rival: str, outcomes: Outcomes
+) -> tuple[bool, str]:
     """Whether the winner is better than the rival, and the sentence that says so and what it is said of."""
     under = f"under {order.decides}, on photographs held out"
-    if order.labels_from is not None:
-        under += f", where right means agreement with {order.labels_from}"
+    if labels_from is not None:
+        under += f", where right means agreement with {labels_from}"
     if winner.name == rival:
         return False, f"nothing is better than {rival}, {under}{'' if winner.said is None else f': {winner.said}'}"
     is_better, said = order.goal.compare(winner.outcomes, outcomes)

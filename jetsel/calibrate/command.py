@@ -114,7 +114,6 @@ def fit(
         decides=criterion,
         theta_points=theta_points,
         installed=installed if installed is not None and installed.model_sha256 == loaded.models_sha256 else None,
-        labels_from=loaded.labels_from,
         machine=machine_of(job.config.power, loaded.times.conditions),
     )
     identity = Identity(family.name, family.labels.sha256, loaded.models_sha256, table_hash(), family.decode_px)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from jetsel.calibrate.cross_validation import best_single
 from jetsel.calibrate.findings import Result
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import TimeFeatures, replay_all
@@ -33,9 +32,8 @@ def evaluate(
     knows no energy, where it does not.
     """
     recording = replace(recording, objective=calibration.objective if recording.knows_energy else "time")
-    single, _ = best_single(recording, criterion)
     rows = range(len(recording.classes))
-    judge = Judge(recording, criterion, features_ms, single, energy_reason=energy_reason)
+    judge = Judge(recording, criterion, features_ms, energy_reason=energy_reason)
     temperatures = {model: calibration.temperatures.get(model, 1.0) for model in recording.models}
     results = {}
     for name, policy in policies.items():

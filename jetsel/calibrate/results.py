@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.calibrate.cross_validation import best_single
 from jetsel.calibrate.findings import Against, Result, Spread
 from jetsel.calibrate.goal import Outcomes
 from jetsel.calibrate.metrics import best_mix, macro, mean_interval, share_interval
@@ -22,15 +23,13 @@ RANDOM_SEED = 2018
 class Judge:
     """What every result is judged against: one recording, one criterion.
 
-    features_ms: of extracting the features of these names. best_single: the name of the most accurate model on
-    these photographs. choice_factor: how much slower than here a choice is on the machine that the times are of.
-    energy_reason: why energies are unknown, where they are.
+    features_ms: of extracting the features of these names. choice_factor: how much slower than here a choice is on the
+    machine that the times are of. energy_reason: why energies are unknown, where they are.
     """
 
     recording: Recording
     criterion: Criterion
     features_ms: TimeFeatures
-    best_single: str
     choice_factor: float = 1.0
     energy_reason: str | None = None
 
@@ -101,6 +100,11 @@ class Judge:
         """A model drawn evenly for each photograph."""
         draw = np.random.default_rng(RANDOM_SEED)
         return self._of_columns(draw.integers(0, len(self.recording.models), len(self.recording.classes)))
+
+    @cached_property
+    def best_single(self) -> str:
+        """The most accurate model on these photographs, of equals the cheapest."""
+        return best_single(self.recording, self.criterion)[0]
 
     @cached_property
     def _single(self) -> Run:

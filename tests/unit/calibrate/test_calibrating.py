@@ -129,8 +129,8 @@ def test_what_is_installed_is_the_rival_and_is_not_better_than_itself(found: Cal
 def test_answers_of_a_model_in_place_of_labels_are_said_so_everywhere() -> None:
     loaded = drawn(60)
     answers = loaded.recording.logits[0].argmax(axis=1)
-    agreeing = dataclasses.replace(loaded, recording=dataclasses.replace(loaded.recording, classes=answers))
-    one = calibrated(agreeing, dataclasses.replace(ORDER, labels_from="s"))
+    recording = dataclasses.replace(loaded.recording, classes=answers)
+    one = calibrated(dataclasses.replace(loaded, recording=recording, labels_from="s"))
     assert not one.is_better  # than the cheapest model, which always agrees with itself
     assert one.findings.winner == one.findings.rival == "single:s"
     assert one.findings.verdict.startswith("nothing is better than single:s, under top1, on photographs held out, ")

@@ -29,7 +29,7 @@ def features_ms(names: tuple[str, ...]) -> float:
 
 
 def judge(recording: Recording = SIX, criterion: Criterion = "top1") -> Judge:
-    return Judge(recording, criterion, features_ms, "l", energy_reason="no sensor here")
+    return Judge(recording, criterion, features_ms, energy_reason="no sensor here")
 
 
 def of(models: list[str], features: tuple[str, ...] = ("contrast",)) -> Run:
@@ -105,7 +105,7 @@ def test_the_bounds_by_hand() -> None:
 
 def test_the_random_bound_draws_evenly_and_answers_as_who_was_drawn() -> None:
     many = drawn(1, photographs=3000)
-    bound = Judge(many, "top1", features_ms, "l")
+    bound = Judge(many, "top1", features_ms)
     run = bound.random()
     assert (run.ran.sum(axis=1) == 1).all()
     assert run.ran.mean(axis=0) == pytest.approx([1 / 3] * 3, abs=0.04)
