@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import re
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -61,14 +60,13 @@ class Bar(Struct, frozen=True):
 
 
 def bars(quantity: str, rows: Sequence[Bar]) -> Drawing:
-    """Draw a horizontal bar for each row, its number beside it; a value that is no number has no bar."""
+    """Draw a horizontal bar for each row, its number beside it."""
 
     def draw(axes: Axes) -> None:
-        values = [row.value if math.isfinite(row.value) else 0.0 for row in rows]
         colours = [SERIES[0] if row.strong else BAR for row in rows]
-        axes.barh(range(len(rows)), values, 0.65, color=colours)
-        for place, (row, value) in enumerate(zip(rows, values, strict=True)):
-            axes.annotate(row.text, (max(0.0, value), place), (4, 0), textcoords="offset points", va="center")
+        axes.barh(range(len(rows)), [row.value for row in rows], 0.65, color=colours)
+        for place, row in enumerate(rows):
+            axes.annotate(row.text, (row.value, place), (4, 0), textcoords="offset points", va="center")
         axes.margins(x=0.2)
         axes.set_yticks(range(len(rows)), [short(row.name) for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)  # the first on top

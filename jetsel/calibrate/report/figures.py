@@ -28,10 +28,8 @@ def trade_off(comparison: Comparison, words: Words) -> Figure:
     """Accuracy against time: every policy and bound by its number, and the cascades that no other beats in both."""
     title = f"{words.score(comparison.criterion)} against time"
     key, points = f"{comparison.criterion}-front", points_of(comparison)
-    if not points:
-        return Figure(key, title, "No policy was compared under this criterion.")
     best = [name for *_, name in undominated((*points[name], name) for name in points if name in comparison.policies)]
-    finding = f"Of the policies, none is both faster and better than these: {joined(best) or 'none was compared'}."
+    finding = f"Of the policies, none is both faster and better than these: {joined(best)}."
     series: dict[str, list[Point]] = {kind: [] for kind in KINDS}
     for name, point in points.items():
         kind = "Single models" if name.startswith("single:") else "Policies"

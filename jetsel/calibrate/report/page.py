@@ -50,19 +50,19 @@ def _written(value: Any) -> Any:
 
 def _comparison(comparison: Comparison, findings: Findings, spoken: Words) -> dict[str, Any]:
     """What the template shows of one criterion."""
-    winner = findings.defaults.get(comparison.criterion, findings.winner)
+    winner = findings.defaults[comparison.criterion]
     results = policies.ordered(comparison)
-    unmeasured = policies.unmeasured(results) if results else None
+    unmeasured = policies.unmeasured(results)
     return {
         "found": comparison,
         "winner": winner,
-        "result": results.get(winner),
+        "result": results[winner],
         "trade_off": figures.trade_off(comparison, spoken),
         "places": figures.places(comparison, spoken),
         "tables": policies.policy_tables(comparison, spoken),
         "terms": policies.terms(spoken),
         "unmeasured": unmeasured,
-        "figure_8b": figures.figure_8b(comparison, winner) if results and unmeasured is None else None,
+        "figure_8b": figures.figure_8b(comparison, winner) if unmeasured is None else None,
         "figure_5": premodel.figure_5(comparison, spoken),
         "figure_6": premodel.figure_6(comparison, spoken),
         "chooser": premodel.chooser(comparison, spoken),
@@ -78,11 +78,11 @@ def _table(key: str, caption: str, columns: list[str], rows: Any, text: tuple[in
 
 def _differing(found: list[Differing], spoken: Words) -> Table | None:
     """The photographs to which policies give different answers; a right answer is written as such."""
-    names = list(dict.fromkeys(name for one in found for name in one.answers))
+    names = list(found[0].answers) if found else []
     mark = "\u2713 right" if spoken.labels_from is None else "\u2713 agrees"
 
     def answer(one: Differing, name: str) -> Cell:
-        given = one.answers.get(name, "none")
+        given = one.answers[name]
         return (given, mark) if given == one.label else given
 
     rows = [[one.path, one.label, *(answer(one, name) for name in names)] for one in found]

@@ -28,13 +28,13 @@ class Table(Struct, frozen=True):
 
 
 class Figure(Struct, frozen=True):
-    """A chart under its title and what it shows in words, with its numbers. Without a drawing the finding says why."""
+    """A chart under its title and what it shows in words, with its numbers."""
 
     key: str
     title: str
     finding: str
-    drawing: Drawing | None = None
-    numbers: Table | None = None
+    drawing: Drawing
+    numbers: Table
 
 
 def behind(key: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:

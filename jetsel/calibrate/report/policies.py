@@ -47,8 +47,6 @@ def terms(words: Words) -> dict[str, str]:
 def policy_tables(comparison: Comparison, words: Words) -> list[Table]:
     """The tables, each with the policies first and the bounds beneath."""
     results = ordered(comparison)
-    if not results:
-        return []
     contents = {
         "gist": (f"How often each policy {words.is_right}, and in what time", _gist(comparison.criterion, words)),
         "answers": ("More on the answers", _answers()),

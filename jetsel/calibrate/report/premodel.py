@@ -14,8 +14,6 @@ NONE_RIGHT = "none of them"
 def figure_5(comparison: Comparison, words: Words) -> Figure:
     """How often each model is the optimum (Figure 5)."""
     key, title = f"{comparison.criterion}-figure-5", "Figure 5: how often each model is the optimum"
-    if not comparison.optimal:
-        return Figure(key, title, "It was not counted.")
     ranked = sorted(comparison.optimal.items(), key=lambda item: -item[1])
     first, share = ranked[0]
     none = max(0.0, 1 - sum(comparison.optimal.values()))
@@ -26,8 +24,8 @@ def figure_5(comparison: Comparison, words: Words) -> Figure:
     return bar_figure(key, title, finding, "Model", "Share of the photographs, %", rows)
 
 
-def figure_6(comparison: Comparison, words: Words) -> Table | None:
-    """What each step of Algorithm 1 adds (Figure 6); None where it was not run."""
+def figure_6(comparison: Comparison, words: Words) -> Table:
+    """What each step of Algorithm 1 adds (Figure 6)."""
     columns = [
         "Step",
         "Photographs on which all so far fail",
@@ -37,23 +35,22 @@ def figure_6(comparison: Comparison, words: Words) -> Table | None:
     ]
     rows = [_step(number, step) for number, step in enumerate(comparison.steps, 1)]
     title = "Figure 6: what the next model adds"
-    return Table(f"{comparison.criterion}-figure-6", title, columns, {"": rows}) if rows else None
+    return Table(f"{comparison.criterion}-figure-6", title, columns, {"": rows})
 
 
 def _step(number: int, step: Step) -> list[str]:
     name = f"{number}. add {step.added}" if step.kept else f"stop before {step.added}, which gains too little"
-    share = percent(step.accuracy.get(step.added))
+    share = percent(step.accuracy[step.added])
     return [name, f"{step.failing:,}", share, signed(step.gain_points), percent(step.total)]
 
 
 def chooser(comparison: Comparison, words: Words) -> Table:
     """What the chooser costs, and when it pays."""
-    chain, spent = comparison.chain, comparison.policies.get("chain")
+    chain, spent = comparison.chain, comparison.policies["chain"]
     rows = [[name, value] for name, value in _chooser(chain, words).items()]
-    if spent is not None:
-        share = chain.chooser_ms / spent.time_ms.mean
-        rows.append(["Its share of the chain's time (the paper: 20 %)", in_percent(share)])
-    if spent is not None and spent.energy_mj is not None and chain.chooser_mj is not None:
+    share = chain.chooser_ms / spent.time_ms.mean
+    rows.append(["Its share of the chain's time (the paper: 20 %)", in_percent(share)])
+    if spent.energy_mj is not None and chain.chooser_mj is not None:
         rows.append(["Its energy", f"{significant(chain.chooser_mj)}{SPACE}mJ"])
         share = chain.chooser_mj / spent.energy_mj.mean
         rows.append(["Its share of the chain's energy (the paper: 11 %)", in_percent(share)])
@@ -64,7 +61,7 @@ def _chooser(chain: Chain, words: Words) -> dict[str, str]:
     could = "it could" if chain.chooser_ms < chain.pays_below_ms else "it could not"
     return {
         "Neighbours (k)": str(chain.k),
-        "Links": " \u2192 ".join(chain.links) or "none",
+        "Links": " \u2192 ".join(chain.links),
         "Features and choice": words.ms(chain.chooser_ms),
         "A perfect one pays below": f"{words.ms(chain.pays_below_ms)}: {could}",
     }

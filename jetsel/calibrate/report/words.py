@@ -31,7 +31,7 @@ def short(name: str, most: int = 22) -> str:
 
 def significant(value: float | None) -> str:
     """Three significant digits without an exponent: 0.0421, 1.50, 12.3, 1230; 'unknown' where there is no number."""
-    if value is None or not math.isfinite(value):
+    if value is None:
         return UNKNOWN
     if value == 0:
         return "0"
@@ -39,19 +39,19 @@ def significant(value: float | None) -> str:
     return f"{value:.{min(digits, 12)}f}"
 
 
-def percent(share: float | None) -> str:
+def percent(share: float) -> str:
     """A share from 0 to 1 in hundredths, one decimal, without the sign: 0.6213 is '62.1'."""
-    return UNKNOWN if share is None or not math.isfinite(share) else f"{100 * share:.1f}"
+    return f"{100 * share:.1f}"
 
 
-def in_percent(share: float | None) -> str:
+def in_percent(share: float) -> str:
     """The same with its sign, for a sentence: '62.1 %'."""
     return f"{percent(share)}{SPACE}%"
 
 
 def signed(points: float | None) -> str:
     """Points with their sign and one decimal: '+1.2', '\u22120.3'."""
-    if points is None or not math.isfinite(points):
+    if points is None:
         return UNKNOWN
     if abs(points) < 0.05:
         return "0.0"
@@ -60,7 +60,7 @@ def signed(points: float | None) -> str:
 
 def ratio(value: float | None) -> str:
     """One quantity over another: '0.55', or 'unknown'."""
-    return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.2f}"
+    return UNKNOWN if value is None else f"{value:.2f}"
 
 
 def percent_interval(interval: Interval) -> str:
@@ -70,8 +70,6 @@ def percent_interval(interval: Interval) -> str:
 
 def joined(names: Sequence[str]) -> str:
     """Names as a sentence lists them: 'xs', 'xs and s', 'xs, s and m'."""
-    if not names:
-        return ""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 

@@ -1,9 +1,8 @@
-"""Findings as a calibration of the starter family might give them, with every field set, and with every field empty."""
+"""Findings as a calibration of the starter family might give them, with every field set."""
 
 from __future__ import annotations
 
 import math
-from typing import TypeVar
 
 import msgspec
 
@@ -21,7 +20,6 @@ from jetsel.calibrate.findings import (
 )
 from jetsel.wire import Criterion
 
-Part = TypeVar("Part", bound=msgspec.Struct)
 HOSTILE = "</title><script>alert('x')</script>\"'&<svg onload=alert(1)>{0}\udc80\x00"
 MODELS = ("xs", "s", "m", "l", "xl")
 POLICIES = {  # name -> top-1, top-5, mean time in ms
@@ -139,25 +137,6 @@ def hostile() -> Findings:
     return msgspec.convert(walk(built), Findings, strict=False)
 
 
-def empty() -> Findings:
-    """Findings with nothing in them: every list empty, everything that may be unknown unknown."""
-    return msgspec.structs.replace(
-        _emptied(findings()), comparisons={"top1": _emptied(comparison("top1"))}, installed=False
-    )
-
-
-def _emptied(part: Part) -> Part:
-    """The same with all its lists and tables empty."""
-    changes: dict[str, object] = {}
-    for name in part.__struct_fields__:
-        value = getattr(part, name)
-        if isinstance(value, msgspec.Struct):
-            changes[name] = _emptied(value)
-        elif isinstance(value, list | dict):
-            changes[name] = type(value)()
-    return msgspec.structs.replace(part, **changes)
-
-
 def _steps() -> list[Step]:
     return [
         Step("xs", {"xs": 0.452, "s": 0.137, "m": 0.083, "l": 0.049, "xl": 0.027}, 8000, 45.2, 0.452, True),
@@ -178,3 +157,10 @@ def _reliability(model: str, temperature: float) -> Reliability:
         before=[(mean, mean**1.4, 900 - 80 * i) for i, mean in enumerate(means)],
         after=[(mean, mean + 0.015 * (-1) ** i, 850 - 75 * i) for i, mean in enumerate(means)],
     )
+
+
+PAGES = {
+    "full": findings(),
+    "agreement": findings(labels_from="xl", noisy="the processor was throttled", energy=False),
+    "hostile": hostile(),
+}
