@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import pty
-import select
 import signal
 import subprocess
 from pathlib import Path
@@ -15,6 +12,7 @@ import pytest
 
 from tests.data.sysfs_trees import tree
 from tests.system.command import COMMAND, jetsel
+from tests.system.terminals import Terminal
 from tests.unit.power.trees import copied
 from tests.waiting import until
 
@@ -41,37 +39,17 @@ def test_in_a_terminal_every_rail_has_a_sparkline_that_follows_its_power(tmp_pat
     (power_file,) = (
         file for file in sysfs.rglob(VDD_IN) if (file.parent / "rail_name_0").read_text().strip() == "VDD_IN"
     )
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160", "LINES": "40"}
-    command = [*COMMAND, "power", "--every-s", "0.05", "--sysfs", str(sysfs)]
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.STDOUT, env=environment)
-    os.close(theirs)
+    terminal = Terminal([*COMMAND, "power", "--every-s", "0.05", "--sysfs", str(sysfs)], 160, 40, {})
     try:
-        screen = _until(ours, "▁")
+        terminal.until(lambda _: "▁".encode() in terminal.output)
         power_file.write_text("9000\n")
-        screen = _until(ours, "█")
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        terminal.until(lambda _: "█".encode() in terminal.output)
+        terminal.type(b"\x03")
+        assert terminal.end() == 130
     finally:
-        process.kill()
-        process.wait()
-        os.close(ours)
-    assert "9.000" in screen
-    assert "the total is VDD_IN" in screen
-
-
-def _until(terminal: int, wanted: str) -> str:
-    """What the terminal showed until this appeared, and the rest of that picture."""
-    seen = ""
-
-    def there() -> bool:
-        nonlocal seen
-        if select.select([terminal], [], [], 0)[0]:
-            seen += os.read(terminal, 65_536).decode("utf-8", "replace")
-        return wanted in seen and seen.rstrip().endswith("VDD_IN")
-
-    until(there)
-    return seen
+        terminal.close()
+    assert b"9.000" in terminal.output
+    assert b"the total is VDD_IN" in terminal.output
 
 
 def test_a_recording_holds_every_rail_and_plays_back_the_same(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from jetsel.power.machine import Fact, Known, Machine
+from jetsel.power.machine import Fact, Facts, Known, Machine
 from jetsel.power.machine.service import Seen, Service
 from tests.unit.power.machines import tx2
 from tests.waiting import until
@@ -30,9 +30,14 @@ def jtop(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     del sys.modules["jtop"]
 
 
+def asked(sysfs: Path) -> Facts:
+    """What a machine says once its service has answered."""
+    with closing(Machine(sysfs, jtop=True)) as machine:
+        return machine.facts(wait_s=WAIT_S)
+
+
 def test_what_the_service_says_fills_what_the_files_do_not(jtop: ModuleType, tmp_path: Path) -> None:
-    with closing(Machine(tmp_path / "sys", jtop=True)) as machine:
-        found = machine.facts(wait_s=WAIT_S)
+    found = asked(tmp_path / "sys")
     assert found.jtop == Fact("4.2.8")
     assert found.board == Fact("NVIDIA Jetson AGX Xavier")
     assert (found.l4t, found.jetpack) == (Fact("32.7.1"), Fact("4.6.1"))
@@ -41,8 +46,7 @@ def test_what_the_service_says_fills_what_the_files_do_not(jtop: ModuleType, tmp
 
 
 def test_the_names_of_the_files_stay_when_the_service_comes(jtop: ModuleType, tmp_path: Path) -> None:
-    with closing(Machine(tx2(tmp_path), jtop=True)) as machine:
-        found = machine.facts(wait_s=WAIT_S)
+    found = asked(tx2(tmp_path))
     assert (found.board, found.power_mode) == (Fact("quill"), Fact("3 MAXP_CORE_ARM"))
     assert found.gpu_load == Known(0.985)  # the service's
 
@@ -51,8 +55,7 @@ def test_a_board_without_power_modes_leaves_them_unknown(jtop: ModuleType, tmp_p
     jtop.service.nvpmodel = None
     jtop.service.hardware["Jetpack"] = ""  # a release that jetson-stats does not know
     jtop.service.gpu = {}
-    with closing(Machine(tmp_path / "sys", jtop=True)) as machine:
-        found = machine.facts(wait_s=WAIT_S)
+    found = asked(tmp_path / "sys")
     assert found.power_mode == Fact(None, "no nvpmodel status")
     assert found.gpu_load.value is None
     assert found.jetpack == Fact("4.6.1")  # of its L4T
@@ -60,8 +63,7 @@ def test_a_board_without_power_modes_leaves_them_unknown(jtop: ModuleType, tmp_p
 
 def test_a_service_that_cannot_be_used_is_a_reason_and_the_files_stand(jtop: ModuleType, tmp_path: Path) -> None:
     jtop.service.fault = "inactive"
-    with closing(Machine(tx2(tmp_path), jtop=True)) as machine:
-        found = machine.facts(wait_s=WAIT_S)
+    found = asked(tx2(tmp_path))
     assert found.jtop.value is None
     assert "not active" in (found.jtop.reason or "")
     assert "\n" not in (found.jtop.reason or "")
@@ -72,9 +74,7 @@ def test_without_jetson_stats_the_reason_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "jtop", None)  # the import system's way to say that there is none
-    with closing(Machine(tmp_path / "sys", jtop=True)) as machine:
-        reason = machine.facts(wait_s=WAIT_S).jtop.reason or ""
-    assert "pip install 'jetsel[jetson]'" in reason
+    assert "pip install 'jetsel[jetson]'" in str(asked(tmp_path / "sys").jtop.reason)
 
 
 def test_it_is_not_imported_where_it_is_not_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
