@@ -111,3 +111,35 @@ def test_a_reload_that_is_refused_or_stopped_changes_nothing_and_leaves_nothing(
     assert not any(map(is_freed, before.engines))
     assert len(made) == 2
     assert all(is_freed(engine) for snapshot in made for engine in snapshot.engines)
+
+
+def test_damaged_weights_of_a_model_that_runs_on_are_told_by_each_reload(rig: Rig) -> None:
+    weights = rig.folder / "cat-l.onnx"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:100])
+    for _ in range(2):
+        (told,) = rig.reload()
+        assert told.startswith(f"weights of cat-l are damaged, and it runs on: {weights}: sha256 is ")
+        assert not any(map(is_freed, rig.current.snapshot.engines))
+    weights.write_bytes(whole)
+    assert rig.reload() == []
+
+
+def test_a_new_model_that_does_not_load_is_told_once_and_never_the_default(rig: Rig) -> None:
+    rig.config = rig.of(only=["cat-s"])
+    rig.reload()
+    (rig.folder / "cat-l.onnx").write_bytes(b"damaged")
+    rig.config = rig.of()
+    changed = rig.reload()
+    assert any(line.startswith("model cat-l of cats is unavailable: ") and "sha256" in line for line in changed)
+    assert any(line.startswith("single:cat-s is the default") and "top1" in line for line in changed)
+    family = rig.current.snapshot.families["cats"]
+    assert (set(family.default_policy.values()), family.fallback) == ({"single:cat-s"}, "cat-s")
+    assert rig.reload() == []
+
+
+def test_a_model_whose_weights_are_gone_is_told_as_left_out(rig: Rig) -> None:
+    (rig.folder / "cat-l.onnx").unlink()
+    changed = rig.reload()
+    assert "model cat-l removed" in changed
+    assert any(line.startswith("left out: ") and "there is no file cat-l.onnx" in line for line in changed)

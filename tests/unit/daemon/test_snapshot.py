@@ -125,6 +125,15 @@ def test_a_damaged_model_is_unavailable_with_its_reason_and_the_rest_serve(cats:
     snapshot.close()
 
 
+def test_a_default_that_the_configuration_names_and_that_cannot_run_has_another_in_its_place(cats: Path) -> None:
+    (cats / "cat-l.onnx").write_bytes(b"damaged")
+    snapshot = loaded(config(cats, policy=Policy(default="single:cat-l", fallback="cat-l")))
+    family = snapshot.families["cats"]
+    assert (set(family.default_policy.values()), family.fallback) == ({"single:cat-s"}, "cat-s")
+    assert family.because.startswith("single:cat-l cannot do without cat-l")
+    snapshot.close()
+
+
 def test_a_model_that_answers_another_number_of_classes_is_unavailable(cats: Path) -> None:
     put_family(cats, "cats", "cat-s", classes=5)
     snapshot = loaded(config(cats))
