@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.system.daemons import encoded
-from tests.unit.daemon.families import CLASSES, INPUT, SIDE_PX, labels
+from tests.unit.daemon.families import CLASSES, INPUT, SIDE_PX, labels, put_family
 from tests.unit.zoo.making import put_model
 
 # Pixels are scaled so that white is 4.0. The pattern that models are warmed up with ends at 2.0 (engines/base.py).
@@ -23,54 +23,54 @@ DARK = encoded(np.full((32, 32, 3), 60, np.uint8), ".png")
 
 def put_endless_family(folder: Path) -> Path:
     """Write a family of two models, `plain` and the dearer `endless`, which hangs on a white photograph."""
-    for place, (name, is_endless) in enumerate((("plain", False), ("endless", True))):
-        weights = model(is_endless=is_endless)
-        put_model(
-            folder,
-            labels=labels("hanging"),
-            weights=weights,
-            name=name,
-            family="hanging",
-            file=f"{name}.onnx",
-            sha256=hashlib.sha256(weights).hexdigest(),
-            input=SCALED,
-            outputs=["logits"],
-            embedding_width=None,
-            multiply_accumulates=1000 * (place + 1),
-        )
+    weights = endless()
+    put_model(
+        put_family(folder, "hanging", "plain"),
+        labels=labels("hanging"),
+        weights=weights,
+        name="endless",
+        family="hanging",
+        file="endless.onnx",
+        sha256=hashlib.sha256(weights).hexdigest(),
+        input=SCALED,
+        outputs=["logits"],
+        embedding_width=None,
+        multiply_accumulates=2000,
+    )
     return folder
 
 
-def model(*, is_endless: bool) -> bytes:
+def endless() -> bytes:
     """Return the ONNX file: logits are the flattened input times a matrix, plus what the loop counted, which is 0."""
     node, value = helper.make_node, helper.make_tensor_value_info
     matrix = np.random.default_rng(3).normal(size=(3 * SIDE_PX**2, CLASSES)).astype(np.float32) / 100
-    constants = {"matrix": matrix}
-    nodes = [node("Flatten", ["images"], ["flat"]), node("MatMul", ["flat", "matrix"], ["raw"])]
-    if is_endless:
-        constants |= {"bright": np.array(BRIGHT, np.float32), "for_ever": np.array(FOR_EVER), "zero": np.float32(0)}
-        trip = helper.make_graph(  # the number that is carried along stays what it is
-            [node("Identity", ["go_on"], ["goes_on"]), node("Abs", ["carried"], ["carries"])],
-            "trip",
-            [
-                value("trip", TensorProto.INT64, []),
-                value("go_on", TensorProto.BOOL, []),
-                value("carried", TensorProto.FLOAT, []),
-            ],
-            [value("goes_on", TensorProto.BOOL, []), value("carries", TensorProto.FLOAT, [])],
-        )
-        nodes += [
+    constants = {
+        "matrix": matrix,
+        "bright": np.array(BRIGHT, np.float32),
+        "for_ever": np.array(FOR_EVER),
+        "zero": np.float32(0),
+    }
+    trip = helper.make_graph(  # the number that is carried along stays what it is
+        [node("Identity", ["go_on"], ["goes_on"]), node("Abs", ["carried"], ["carries"])],
+        "trip",
+        [
+            value("trip", TensorProto.INT64, []),
+            value("go_on", TensorProto.BOOL, []),
+            value("carried", TensorProto.FLOAT, []),
+        ],
+        [value("goes_on", TensorProto.BOOL, []), value("carries", TensorProto.FLOAT, [])],
+    )
+    graph = helper.make_graph(
+        [
+            node("Flatten", ["images"], ["flat"]),
+            node("MatMul", ["flat", "matrix"], ["raw"]),
             node("ReduceMax", ["images"], ["brightest"], keepdims=0),
             node("Greater", ["brightest", "bright"], ["is_bright"]),
             node("Cast", ["is_bright"], ["one"], to=TensorProto.INT64),
             node("Mul", ["one", "for_ever"], ["trips"]),
             node("Loop", ["trips", "", "zero"], ["counted"], body=trip),
             node("Add", ["raw", "counted"], ["logits"]),
-        ]
-    else:
-        nodes.append(node("Identity", ["raw"], ["logits"]))
-    graph = helper.make_graph(
-        nodes,
+        ],
         "hanging",
         [value("images", TensorProto.FLOAT, ["n", 3, SIDE_PX, SIDE_PX])],
         [value("logits", TensorProto.FLOAT, ["n", CLASSES])],

@@ -16,7 +16,6 @@ import zmq
 
 from jetsel import wire
 from jetsel.config import Server
-from jetsel.errors import BadRequestError
 from tests.system.daemons import Daemon, drawn, encoded
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "client.c"
@@ -90,19 +89,6 @@ def test_a_default_is_what_is_taken_where_the_field_is_left_out() -> None:
     for name, field in fields(wire.Classify).items():
         default = "required" if field.default is msgspec.NODEFAULT else f"`{json.dumps(field.default)}`"
         assert rows[name][1] == default, name
-
-
-def test_null_is_a_mistake_where_the_table_does_not_say_so() -> None:
-    whole = {"v": 1, "type": "classify", "id": "x"}
-    for name, cells in table("### `classify`").items():
-        if "." in name:
-            continue
-        message = json.dumps({**whole, name: None}).encode()
-        if "or null" in cells[0]:
-            wire.decode_request(message)
-        else:
-            with pytest.raises(BadRequestError):
-                wire.decode_request(message)
 
 
 def test_the_limits_are_those_of_the_code() -> None:

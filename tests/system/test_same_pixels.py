@@ -162,12 +162,3 @@ def used(snapshot: Snapshot) -> list[int]:
     features = snapshot.family(None).policies["top1"]["chain"].features
     assert features, "the calibration is in use"
     return [NAMES.index(name) for name in features]
-
-
-def test_the_decode_scale_of_the_mixed_family_is_that_of_its_largest_input(mixed: Path) -> None:
-    snapshot = serving(mixed)
-    for way in ({"model": "s"}, {"model": "m"}, {"model": "l"}, {"policy": "chain"}):
-        job = prepared(snapshot, PHOTOGRAPHS["coffee"], **way)
-        assert job.photograph is not None
-        assert job.photograph.bgr.shape == (200, 300, 3), "400 x 600 at 1/2: at 1/4 its shorter side were below 150"
-    snapshot.close()

@@ -12,14 +12,14 @@ from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.errors import UnknownModelError, UnknownPolicyError
 from jetsel.wire import Classify
 from jetsel.zoo import scan
-from tests.unit.daemon.families import SIDE_PX, calibrate, put_family
+from tests.unit.daemon.families import calibrate, put_family
 
 SINGLES = ["single:s", "single:m", "single:l"]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return put_family(tmp_path / "cats", "cats", "s", "m", "l")
+    return put_family(tmp_path / "cats", "cats", "s", "m", "l", sides_px=(4, 8, 6))
 
 
 def served(folder: Path, **sections: Any) -> ServedFamily:
@@ -37,7 +37,7 @@ def test_without_a_calibration_the_most_expensive_model_answers(folder: Path) ->
     assert (family.fallback, family.on_doubt) == ("l", "use")
     assert {queue.temperature for queue in family.driver.queues.values()} == {1.0}
     assert "without a calibration" in family.because
-    assert family.decode_px == SIDE_PX
+    assert family.decode_px == 8, "of the largest input"
 
 
 def test_a_calibration_that_belongs_to_the_models_decides(folder: Path) -> None:
