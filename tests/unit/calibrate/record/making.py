@@ -56,6 +56,12 @@ def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
         return file.execute(query).fetchall()
 
 
+def change(path: Path, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("PRAGMA foreign_keys=ON")
+        file.execute(statement, values)
+
+
 def content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     """All that a recording holds but times, conditions and the numbers of its rows."""
     return {

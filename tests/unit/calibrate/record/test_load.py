@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 
 import cv2
@@ -16,7 +14,7 @@ from jetsel.calibrate.record.conditions import gather
 from jetsel.engines import Engine
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
-from tests.unit.calibrate.record.making import LABELS, QUICK, draw, family, found, put, rows
+from tests.unit.calibrate.record.making import LABELS, QUICK, change, draw, family, found, put, rows
 
 BOTH = family("xs", "s")
 
@@ -38,12 +36,6 @@ def copy(whole: Path, tmp_path: Path) -> Path:
     made = tmp_path / "copy.db"
     made.write_bytes(whole.read_bytes())
     return made
-
-
-def change(path: Path, statement: str, *values: object) -> None:
-    with closing(sqlite3.connect(path)) as file, file:
-        file.execute("PRAGMA foreign_keys=ON")
-        file.execute(statement, values)
 
 
 def test_arrays_stand_in_the_order_of_paths_and_cost(whole: Path) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sqlite3
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,7 +19,7 @@ from jetsel.calibrate.record.repeats import half_width
 from jetsel.engines import Engine
 from jetsel.power.integration import FEWEST, Reading
 from jetsel.power.meter import Meter, Opened
-from tests.unit.calibrate.record.making import QUICK, family, found, put, rows
+from tests.unit.calibrate.record.making import QUICK, change, family, found, put, rows
 
 BOTH = family("xs", "s")
 GO_ON = threading.Event()
@@ -161,15 +159,15 @@ def test_a_few_of_the_timed_photographs_are_metered_for_each_model_and_for_the_f
 
 def test_energies_are_means_over_photographs_with_their_scatter_and_the_meter_s_own_error(path: Path, go: Go) -> None:
     go(Steady(TEN_JOULES))
-    change = "UPDATE energies SET mean_mj = {}, scatter_mj = {}, sensor_mj = {}, idle_mj = {}, mean_ms = {} WHERE {}"
+    update = "UPDATE energies SET mean_mj = {}, scatter_mj = {}, sensor_mj = {}, idle_mj = {}, mean_ms = {} WHERE {}"
     low = "photograph = (SELECT MIN(photograph) FROM energies)"
     for statement in (
-        change.format(20, 0.6, 0.8, 0.3, 5, f"model NOT NULL AND {low}"),
-        change.format(22, 0.0, 0.0, 0.5, 5, f"model NOT NULL AND NOT {low}"),
-        change.format(2, 0.1, 0.1, 0.1, 1, f"model IS NULL AND {low}"),
-        change.format(4, 0.1, 0.1, 0.1, 1, f"model IS NULL AND NOT {low}"),
+        update.format(20, 0.6, 0.8, 0.3, 5, f"model NOT NULL AND {low}"),
+        update.format(22, 0.0, 0.0, 0.5, 5, f"model NOT NULL AND NOT {low}"),
+        update.format(2, 0.1, 0.1, 0.1, 1, f"model IS NULL AND {low}"),
+        update.format(4, 0.1, 0.1, 0.1, 1, f"model IS NULL AND NOT {low}"),
     ):
-        rows_changed(path, statement)
+        change(path, statement)
     energies = load(path, BOTH).times.energies
     assert energies is not None
     assert energies.mean_mj == {"xs": 21.0, "s": 21.0}
@@ -178,14 +176,9 @@ def test_energies_are_means_over_photographs_with_their_scatter_and_the_meter_s_
     assert energies.chooser_w == pytest.approx(3.0)  # 3 mJ in 1 ms
     loaded = load(path, BOTH)
     assert (loaded.recording.energies_mj, loaded.recording.chooser_w) == ({"xs": 21.0, "s": 21.0}, pytest.approx(3.0))
-    rows_changed(path, "UPDATE energies SET mean_mj = 2 * mean_mj")
+    change(path, "UPDATE energies SET mean_mj = 2 * mean_mj")
     board = times_from(loaded, path)  # as if it were another's
     assert (board.recording.energies_mj, board.recording.chooser_w) == ({"xs": 42.0, "s": 42.0}, pytest.approx(6.0))
-
-
-def rows_changed(path: Path, statement: str) -> None:
-    with closing(sqlite3.connect(path)) as file, file:
-        file.execute(statement)
 
 
 def test_what_is_metered_is_not_metered_again_and_what_was_stopped_goes_on(path: Path, go: Go) -> None:

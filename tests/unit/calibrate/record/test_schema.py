@@ -12,7 +12,7 @@ from jetsel.calibrate.record.schema import create_or_open, opened_to_read
 from jetsel.calibrate.record.store import Store
 from jetsel.errors import CalibrationError
 from jetsel.zoo import Family
-from tests.unit.calibrate.record.making import family
+from tests.unit.calibrate.record.making import change, family
 
 OURS = family("xs", "s")
 
@@ -23,11 +23,6 @@ def path(tmp_path: Path) -> Path:
     with Store(made, OURS):
         pass
     return made
-
-
-def change(path: Path, statement: str) -> None:
-    with closing(sqlite3.connect(path)) as file, file:
-        file.execute(statement)
 
 
 def refused(path: Path, words: str, of: Family = OURS) -> None:
