@@ -14,21 +14,16 @@ from jetsel.policies.cascade import AveragedCascade, rungs_of
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.embedding import EmbeddingPolicy
 from jetsel.policies.policy import Evidence, Prediction
-from jetsel.premodel import Chain, Neighbours, Scaling, Soundness
-from tests.unit.policies.stepping import ended
+from jetsel.premodel import Chain, Neighbours, Soundness
+from tests.unit.policies.stepping import WHOLE, at, ended
 
 NOTHING = Evidence(features=None, fallback="l")
-WHOLE = Scaling(np.zeros(1, np.float32), np.ones(1, np.float32))
 GONE = ModelUnavailableError("gone")
 
 
 def said(model: str, *probabilities: float, embedding: float | None = None) -> Prediction:
     features = None if embedding is None else np.array([embedding], np.float32)
     return Prediction(model, np.array(probabilities, np.float32), max(probabilities), features)
-
-
-def at(place: float, fallback: str | None = "l") -> Evidence:
-    return Evidence(np.array([place], np.float32), fallback)
 
 
 AVERAGED = AveragedCascade("cascade-averaged", rungs_of(["s", "m", "l"], [0.8, 0.7]), "top1")

@@ -8,24 +8,9 @@ import pytest
 from jetsel.errors import InDoubtError, ModelUnavailableError
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.chain import ChainPolicy
-from jetsel.policies.policy import Evidence, Prediction, Run, Steps
-from jetsel.policies.single import Single
-from jetsel.premodel import Chain, Neighbours, Scaling
-from tests.unit.policies.stepping import ended
-
-NOTHING = Evidence(features=None, fallback=None)
-
-
-def said(model: str, confidence: float) -> Prediction:
-    return Prediction(model, np.array([confidence, 1 - confidence], np.float32), confidence)
-
-
-def test_single_has_nothing_to_put_in_place_of_its_model() -> None:
-    steps = Single("m")(NOTHING)
-    next(steps)
-    with pytest.raises(ModelUnavailableError):
-        steps.throw(ModelUnavailableError("gone"))
-
+from jetsel.policies.policy import Run
+from jetsel.premodel import Chain, Neighbours
+from tests.unit.policies.stepping import NOTHING, WHOLE, at, ended, said
 
 CASCADE = Cascade("cascade", rungs_of(["s", "m", "l"], [0.8, 0.6]))
 
@@ -72,18 +57,14 @@ POINTS = np.array([[0], [1], [2], [10], [11], [12], [20], [21], [22]], np.float3
 VOTES = np.array([[1, 0]] * 3 + [[0, 1]] * 3 + [[0, 0]] * 3, np.bool_)
 CHAIN = ChainPolicy(
     "chain",
-    Chain(("s", "l"), VOTES, Neighbours(POINTS), Scaling(np.zeros(1, np.float32), np.ones(1, np.float32)), 3),
+    Chain(("s", "l"), VOTES, Neighbours(POINTS), WHOLE, 3),
     ("contrast",),
 )
 
 
-def at(place: float, fallback: str | None = "l") -> Steps:
-    return CHAIN(Evidence(np.array([place], np.float32), fallback))
-
-
 @pytest.mark.parametrize(("place", "model"), [(1.0, "s"), (11.0, "l")])
 def test_chain_runs_the_model_that_the_neighbours_vote_for(place: float, model: str) -> None:
-    steps = at(place)
+    steps = CHAIN(at(place))
     assert next(steps).models == (model,)
     decision = ended(steps, said(model, 0.2))
     assert not decision.in_doubt
@@ -91,18 +72,18 @@ def test_chain_runs_the_model_that_the_neighbours_vote_for(place: float, model: 
 
 
 def test_chain_in_doubt_uses_the_fallback() -> None:
-    steps = at(21)
+    steps = CHAIN(at(21))
     assert next(steps).models == ("l",)
     assert ended(steps, said("l", 0.2)).in_doubt
 
 
 def test_chain_in_doubt_refuses_where_it_is_asked_to() -> None:
     with pytest.raises(InDoubtError, match="on_doubt"):
-        next(at(21, fallback=None))
+        next(CHAIN(at(21, fallback=None)))
 
 
 def test_chain_uses_the_fallback_for_an_unavailable_choice() -> None:
-    steps = at(1)
+    steps = CHAIN(at(1))
     next(steps)
     assert steps.throw(ModelUnavailableError("s broke")).models == ("l",)
     decision = ended(steps, said("l", 0.2))
@@ -111,7 +92,7 @@ def test_chain_uses_the_fallback_for_an_unavailable_choice() -> None:
 
 
 def test_chain_whose_fallback_is_the_unavailable_choice_fails() -> None:
-    steps = at(11)
+    steps = CHAIN(at(11))
     next(steps)
     with pytest.raises(ModelUnavailableError):
         steps.throw(ModelUnavailableError("l broke"))
