@@ -60,33 +60,23 @@ def test_what_is_in_flight_is_answered_and_what_comes_is_told_to_come_again(
     assert not list(tmp_path.glob("*.sock*"))
 
 
-def test_what_outlasts_the_limit_is_told_so_and_the_exit_is_a_good_one(
-    start: Start, connect: Connect, tmp_path: Path
+@pytest.mark.parametrize(("drain_s", "has_second_signal"), [(0.5, False), (3000, True)])
+def test_what_outlasts_the_limit_or_a_second_signal_is_told_so_and_the_exit_is_a_good_one(
+    start: Start, connect: Connect, tmp_path: Path, drain_s: float, has_second_signal: bool
 ) -> None:
     folder = put_endless_family(tmp_path / "models")
-    daemon = start(HANGING.format(drain_s=0.5, folder=folder))
+    daemon = start(HANGING.format(drain_s=drain_s, folder=folder))
     peer, other = connect(daemon), connect(daemon)
     peer.send({"type": "classify", "id": "hangs", "model": "endless"}, WHITE)
     until_queued(other, 1)
     daemon.process.send_signal(signal.SIGTERM)
+    if has_second_signal:
+        until(lambda: other.status()["state"] == "stopping")
+        daemon.process.send_signal(signal.SIGINT)
     reply = peer.receive()
     assert (reply["id"], reply["code"], reply["retry"]) == ("hangs", "shutting-down", True)
     assert daemon.process.wait(LIMIT_S) == 0
     assert not list(tmp_path.glob("*.sock*"))
-
-
-def test_a_second_signal_waits_for_nothing(start: Start, connect: Connect, tmp_path: Path) -> None:
-    folder = put_endless_family(tmp_path / "models")
-    daemon = start(HANGING.format(drain_s=3000, folder=folder))
-    peer, other = connect(daemon), connect(daemon)
-    peer.send({"type": "classify", "id": "hangs", "model": "endless"}, WHITE)
-    until_queued(other, 1)
-    daemon.process.send_signal(signal.SIGTERM)
-    while other.status()["state"] != "stopping":
-        assert daemon.process.poll() is None
-    daemon.process.send_signal(signal.SIGINT)
-    assert peer.receive()["code"] == "shutting-down"
-    assert daemon.process.wait(LIMIT_S) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

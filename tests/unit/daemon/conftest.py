@@ -21,8 +21,13 @@ def limits() -> Server:
 
 
 @pytest.fixture
-def port(tmp_path: Path, limits: Server) -> Iterator[Port]:
-    listener = Listener(tmp_path / "j.sock", None)
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "j.sock"
+
+
+@pytest.fixture
+def port(path: Path, limits: Server) -> Iterator[Port]:
+    listener = Listener(path, None)
     opened = Port(listener, 1_000_000, limits)
     yield opened
     opened.close()

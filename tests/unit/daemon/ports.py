@@ -1,10 +1,12 @@
-"""What the tests of the port share: taking what comes, and a thread that stands at the socket."""
+"""What the tests of the socket share: calling at it, taking what comes, and a thread that stands at it."""
 
 from __future__ import annotations
 
 import contextlib
+import socket
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import zmq
 
@@ -16,6 +18,12 @@ LIMIT_S = 60.0  # how long a test waits for what must come; it comes at once
 LONG_S = 1000.0  # a wait that only a message or a wake ends within a test
 
 Connect = Callable[..., "zmq.Socket[bytes]"]
+
+
+def somebody_answers(path: Path) -> bool:
+    """Whether anybody listens there."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        return caller.connect_ex(str(path)) == 0
 
 
 def received(port: Port, count: int) -> list[Message]:

@@ -14,14 +14,9 @@ from jetsel.config import Server
 from jetsel.daemon import passed
 from jetsel.daemon.listener import Listener, listen
 from jetsel.errors import ConfigError
-from tests.unit.daemon.callers import somebody_answers
+from tests.unit.daemon.ports import somebody_answers
 
 HandOver = Callable[..., dict[str, str]]
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "j.sock"
 
 
 @pytest.fixture

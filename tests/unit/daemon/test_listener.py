@@ -14,12 +14,7 @@ import pytest
 
 from jetsel.daemon.listener import LONGEST_PATH, Listener, make_private_folder
 from jetsel.errors import ConfigError
-from tests.unit.daemon.callers import somebody_answers
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "j.sock"
+from tests.unit.daemon.ports import somebody_answers
 
 
 @contextlib.contextmanager
