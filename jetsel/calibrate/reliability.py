@@ -19,17 +19,12 @@ def reliability(recording: Recording, criterion: Criterion, temperatures: Mappin
     right = recording.right(criterion)
     before = recording.confidences(criterion, dict.fromkeys(recording.models, 1.0))
     after = recording.confidences(criterion, temperatures)
-    return [
-        Reliability(
-            model,
-            temperatures[model],
-            calibration_error(before[:, i], right[:, i]),
-            calibration_error(after[:, i], right[:, i]),
-            bins(before[:, i], right[:, i]),
-            bins(after[:, i], right[:, i]),
-        )
-        for i, model in enumerate(recording.models)
-    ]
+    found = []
+    for i, model in enumerate(recording.models):
+        raw, scaled = bins(before[:, i], right[:, i]), bins(after[:, i], right[:, i])
+        errors = calibration_error(raw), calibration_error(scaled)
+        found.append(Reliability(model, temperatures[model], *errors, raw, scaled))
+    return found
 
 
 def bins(
@@ -44,7 +39,7 @@ def bins(
     ]
 
 
-def calibration_error(confidences: NDArray[np.float32], right: NDArray[np.bool_], number: int = BINS) -> float:
+def calibration_error(of_bins: list[tuple[float, float, int]]) -> float:
     """Expected calibration error: the mean gap of confidence and accuracy over equal bins (Guo et al., eq. 3)."""
-    gaps = [abs(confidence - share) * n for confidence, share, n in bins(confidences, right, number)]
-    return float(sum(gaps) / len(confidences))
+    gaps = [abs(confidence - share) * n for confidence, share, n in of_bins]
+    return float(sum(gaps) / sum(n for *_, n in of_bins))

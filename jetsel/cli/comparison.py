@@ -12,15 +12,10 @@ from jetsel.cli.terminal import milliseconds, table
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jetsel.calibrate.findings import Comparison, Findings, Result
+    from jetsel.calibrate.findings import Findings, Result
     from jetsel.wire import Criterion
 
 OF_ENERGY = (">mean mJ", ">times the best's")  # the columns that stand where energy is known
-
-
-def comparison_table(comparison: Comparison) -> Table:
-    """Return a row for each policy and bound of a comparison."""
-    return results_table(comparison.criterion, [*comparison.policies.values(), *comparison.bounds.values()])
 
 
 def in_words(findings: Findings) -> list[str]:

@@ -95,12 +95,12 @@ class Output:
             self._say([], phase="finished", **values, report=report and str(report), seconds=seconds)
             return
         from jetsel.calibrate.report import NO_PAGE
-        from jetsel.cli.comparison import comparison_table, in_words
+        from jetsel.cli.comparison import in_words, results_table
         from jetsel.cli.terminal import console
 
         out = console()
         for comparison in findings.comparisons.values():
-            out.print(comparison_table(comparison))
+            out.print(results_table(comparison.criterion, (comparison.policies | comparison.bounds).values()))
         done = "nothing was installed: what is in use stays (--force overrides)"
         if entry is not None:
             done = f"installed as number {entry.number}; back with: jetsel calibration rollback"

@@ -24,12 +24,8 @@ TERMS = {
 
 
 def ordered(comparison: Comparison) -> dict[str, Result]:
-    """Every policy and bound by name, the fastest first: the order, and the numbering, of the tables and charts.
-
-    A bound that has a policy's name is told apart by '(bound)'.
-    """
-    bounds = {f"{n} (bound)" if n in comparison.policies else n: r for n, r in comparison.bounds.items()}
-    return dict(sorted((comparison.policies | bounds).items(), key=lambda item: item[1].time_ms.mean))
+    """Every policy and bound by name, the fastest first: the order, and the numbering, of the tables and charts."""
+    return dict(sorted((comparison.policies | comparison.bounds).items(), key=lambda item: item[1].time_ms.mean))
 
 
 def unmeasured(results: dict[str, Result]) -> str | None:

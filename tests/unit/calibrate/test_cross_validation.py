@@ -139,20 +139,6 @@ def test_a_fold_is_judged_by_what_the_others_taught() -> None:
     ), "the other folds have learned from it"
 
 
-def test_near_duplicates_are_never_on_both_sides() -> None:
-    """Pairs of one embedding and one truth: neighbours that were seen would give the answer away."""
-    recording = recorded()
-    twins = np.repeat(np.arange(60), 2)
-    fold_of = deal(twins, FOLDS, 0)
-    assert (fold_of[::2] == fold_of[1::2]).all()
-    doubled = dataclasses.replace(recording.take(twins), groups=twins)
-    near = look_around(doubled.features, fold_of, 1)
-    found = cross_validate(doubled, fold_of, near, PLAN, GOALS, IDENTITY, lambda *_: None)["top1"]
-    for run in found.runs.values():
-        np.testing.assert_array_equal(run.answered[::2], run.answered[1::2])  # both held out by the same fold
-    assert (near.distance > 0).all(), "a twin on the other side would be at no distance"
-
-
 def test_every_policy_is_replayed_on_every_photograph_once() -> None:
     recording = recorded(40)
     fold_of = deal(np.arange(40), FOLDS, 0)

@@ -10,10 +10,8 @@ from tests.unit.calibrate.recorded import margin, of_two_classes
 
 
 def test_the_calibration_error_by_hand() -> None:
-    # Two bins: three photographs at 0.2, one of them right; one at 0.9, right. Gaps 2/15 and 0.1, weighed 3 and 1.
-    confidences = np.array([0.2, 0.2, 0.2, 0.9], np.float32)
-    right = np.array([True, False, False, True])
-    assert calibration_error(confidences, right, number=2) == pytest.approx((3 * (1 / 3 - 0.2) + 0.1) / 4)
+    # Three photographs at 0.2, one of them right; one at 0.9, right. Gaps 2/15 and 0.1, weighed 3 and 1.
+    assert calibration_error([(0.2, 1 / 3, 3), (0.9, 1.0, 1)]) == pytest.approx((3 * (1 / 3 - 0.2) + 0.1) / 4)
 
 
 def test_bins_by_hand_leave_out_the_empty_ones() -> None:

@@ -128,6 +128,7 @@ def test_agreement_and_noise_are_said_in_every_section_and_agreement_is_never_ca
     assert text.count("The times are noisy: the processor was throttled.") == sections
     assert "Accuracy" not in text
     assert "Top-1 agreement with xl" in text
+    assert "each policy agrees with xl" in text
     assert "Right means" not in Reader(made("full")).text
     for sentence in FINDINGS["agreement"].comparisons["top1"].sentences:
         text = text.replace(sentence, "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.calibrate.report.words import Words, clean, joined, number_of, percent, ratio, short, signed, significant
+from jetsel.calibrate.report.words import clean, joined, number_of, percent, ratio, short, signed, significant
 
 
 @pytest.mark.parametrize(
@@ -33,18 +33,6 @@ def test_shares_points_and_ratios() -> None:
 def test_names_and_counts_in_a_sentence() -> None:
     assert [joined(["a"]), joined(["a", "b"]), joined(["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
     assert [number_of(1, "photograph"), number_of(2000, "photograph")] == ["1 photograph", "2,000 photographs"]
-
-
-def test_agreement_is_never_called_right() -> None:
-    owner, model = Words(None, None), Words("xl", None)
-    assert [owner.is_right, model.is_right] == ["is right", "agrees with xl"]
-    assert [owner.score("top5"), model.score("top5")] == ["Top-5", "Top-5 agreement with xl"]
-
-
-def test_a_noisy_time_is_called_so() -> None:
-    noisy = Words(None, "the processor was throttled")
-    assert noisy.time("Mean time") == "Mean time, ms (noisy)"
-    assert noisy.ms(0.5) == "0.500\u00a0ms (noisy)"
 
 
 def test_what_a_page_cannot_carry_is_replaced_and_a_long_name_keeps_its_ends() -> None:
