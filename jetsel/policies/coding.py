@@ -88,21 +88,7 @@ def save(calibration: Calibration, folder: Path) -> None:
 
 def read(folder: Path) -> Calibration:
     """Read the two files of a calibration; its arrays are read-only. Raises CalibrationError that names the fault."""
-    manifest = _read_bounded(folder / MANIFEST, MAX_MANIFEST_BYTES)
-    return decode(manifest, _read_bounded(folder / ARRAYS, MAX_BYTES), folder)
-
-
-def identity(folder: Path) -> str:
-    """Return the hash that vouches for the content of both files; hex SHA-256.
-
-    Raises CalibrationError where the manifest cannot be read.
-    """
-    return _envelope(_read_bounded(folder / MANIFEST, MAX_MANIFEST_BYTES), folder).sha256
-
-
-def decode(manifest: bytes, arrays: bytes, folder: Path) -> Calibration:
-    """Read the bytes of the two files as `read` does; folder: what messages call their place."""
-    envelope = _envelope(manifest, folder)
+    envelope, arrays = _envelope(folder), _read_bounded(folder / ARRAYS, MAX_BYTES)
     if _digest(envelope.body, arrays) != envelope.sha256:
         raise CalibrationError(f"{folder}: altered or damaged since it was written; {RESTORE}")
     try:
@@ -115,8 +101,17 @@ def decode(manifest: bytes, arrays: bytes, folder: Path) -> Calibration:
     return calibration
 
 
-def _envelope(data: bytes, folder: Path) -> Envelope:
+def identity(folder: Path) -> str:
+    """Return the hash that vouches for the content of both files; hex SHA-256.
+
+    Raises CalibrationError where the manifest cannot be read.
+    """
+    return _envelope(folder).sha256
+
+
+def _envelope(folder: Path) -> Envelope:
     path = folder / MANIFEST
+    data = _read_bounded(path, MAX_MANIFEST_BYTES)
     try:
         header = msgspec.json.decode(data, type=Header)
         if header.format != FORMAT:

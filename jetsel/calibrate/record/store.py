@@ -42,13 +42,9 @@ class Store:
     def tick(self) -> None:
         """Commit where the transaction is a second old."""
         if time.monotonic() - self._began >= COMMIT_EVERY_S:
-            self.commit()
-
-    def commit(self) -> None:
-        """Put all that was written on the disk."""
-        self.connection.execute("COMMIT")
-        self.connection.execute("BEGIN")
-        self._began = time.monotonic()
+            self.connection.execute("COMMIT")
+            self.connection.execute("BEGIN")
+            self._began = time.monotonic()
 
     def adopt(self, models: Sequence[Model], cheapest: Model) -> None:
         """Take the models in; what other weights of the same name said is dropped.
