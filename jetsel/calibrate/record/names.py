@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from jetsel.errors import CalibrationError
@@ -49,16 +49,12 @@ def csv_rows(path: Path, header: tuple[str, ...]) -> Iterator[tuple[int, list[st
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            yield from _cells(csv.reader(file, strict=True), header)
+            for line, row in enumerate(csv.reader(file, strict=True), 1):
+                cells = [cell.strip() for cell in row]
+                is_header = line == 1 and tuple(cell.casefold() for cell in cells) == header[: len(cells)]
+                if any(cells) and not is_header:
+                    yield line, cells
     except OSError as fault:
         raise CalibrationError(f"{path}: cannot be read: {fault.strerror}; name a CSV of {','.join(header)}") from fault
     except (csv.Error, UnicodeDecodeError) as fault:
         raise CalibrationError(f"{path}: no CSV in UTF-8: {fault}; save it as one, of {','.join(header)}") from fault
-
-
-def _cells(reader: Iterable[list[str]], header: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
-    for line, row in enumerate(reader, 1):
-        cells = [cell.strip() for cell in row]
-        is_header = line == 1 and tuple(cell.casefold() for cell in cells) == header[: len(cells)]
-        if any(cells) and not is_header:
-            yield line, cells
