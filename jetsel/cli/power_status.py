@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jetsel.wire import EstimatesJudged, PowerStatus
+    from jetsel.wire.power import EstimatesJudged, PowerStatus
 
 
 def power_lines(power: PowerStatus) -> list[str]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jetsel.wire import FamilyStatus, HostStatus, QueueStatus, ReloadStatus, StageTimes, StatusReply
+    from jetsel.wire import StatusReply
+    from jetsel.wire.status import FamilyStatus, HostStatus, QueueStatus, ReloadStatus, StageTimes
 
 STAGES = ("queue", "decode", "features", "choice", "waiting", "inference", "total")  # in the order of a request
 SHOWN_OF_HASH = 12  # hexadecimal digits, as git shows of its own

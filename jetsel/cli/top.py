@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-    from jetsel.wire import FamilyStatus, StatusReply
+    from jetsel.wire import StatusReply
+    from jetsel.wire.status import FamilyStatus
 
 TIMEOUT_MS = 5000.0  # a daemon under load answers late
 REFRESH_HZ = 2  # how soon a window of another size is filled

@@ -15,7 +15,8 @@ from jetsel.policies.calibration import Calibration, check
 from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.installed import Installed
 from jetsel.policies.registry import no_such
-from jetsel.wire import CalibrationIdentity, Criterion
+from jetsel.wire import Criterion
+from jetsel.wire.status import CalibrationIdentity
 from jetsel.zoo import Family, Model
 
 log = logging.getLogger("jetsel.models")

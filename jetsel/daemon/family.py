@@ -17,7 +17,8 @@ from jetsel.policies import Policy
 from jetsel.policies.registry import no_such
 from jetsel.runtime import Driver, ModelQueue
 from jetsel.weights import Weights
-from jetsel.wire import Classify, Criterion, FamilyStatus, ModelStatus
+from jetsel.wire import Classify, Criterion
+from jetsel.wire.status import FamilyStatus, ModelStatus
 from jetsel.zoo import Family, Labels, Model, verify
 
 log = logging.getLogger("jetsel.models")

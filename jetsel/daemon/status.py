@@ -14,7 +14,8 @@ from jetsel.daemon.metering.telling import power_status
 from jetsel.daemon.port import Port
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends, HostReport
-from jetsel.wire import PROTOCOL_VERSION, ClientStatus, HostStatus, QueueStatus, StatusReply
+from jetsel.wire import PROTOCOL_VERSION, StatusReply
+from jetsel.wire.status import ClientStatus, HostStatus, QueueStatus
 
 CLIENTS = 10  # that are named, of those with requests under way
 

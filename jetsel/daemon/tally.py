@@ -11,7 +11,8 @@ from msgspec import structs
 
 from jetsel.errors import JetselError
 from jetsel.recent import Recent, percentiles
-from jetsel.wire import Answer, Failure, Percentiles, ReloadStatus, StageTimes
+from jetsel.wire import Answer, Failure
+from jetsel.wire.status import Percentiles, ReloadStatus, StageTimes
 
 STAGES = ("queue", "decode", "features", "choice", "inference", "total", "waiting")  # as StageTimes has them
 OK = "ok"

@@ -1,4 +1,7 @@
-"""The messages on the socket: one class each, their JSON derived from it; docs/protocol.md describes every field."""
+"""The messages on the socket: one class each, their JSON derived from it; docs/protocol.md describes every field.
+
+The parts of a status reply are in its modules `status` and `power`.
+"""
 
 from jetsel.wire.codec import (
     MAX_JSON_BYTES,
@@ -9,61 +12,25 @@ from jetsel.wire.codec import (
     failure,
     read_id,
 )
-from jetsel.wire.power import BudgetStatus, DroppedRail, EstimatesJudged, ModelEnergy, PolicyEnergy, PowerStatus
-from jetsel.wire.replies import (
-    Answer,
-    Explanation,
-    Failure,
-    Ran,
-    Ranked,
-    Reloaded,
-    Reply,
-    Stages,
-)
+from jetsel.wire.replies import Answer, Explanation, Failure, Ran, Ranked, Reloaded, Reply, Stages
 from jetsel.wire.requests import Classify, Criterion, Pixels, Reload, Request, Status
-from jetsel.wire.status import (
-    CalibrationIdentity,
-    ClientStatus,
-    FamilyStatus,
-    HostStatus,
-    ModelStatus,
-    Percentiles,
-    QueueStatus,
-    ReloadStatus,
-    StageTimes,
-    StatusReply,
-)
+from jetsel.wire.status import StatusReply
 
 __all__ = [
     "MAX_JSON_BYTES",
     "PROTOCOL_VERSION",
     "Answer",
-    "BudgetStatus",
-    "CalibrationIdentity",
     "Classify",
-    "ClientStatus",
     "Criterion",
-    "DroppedRail",
-    "EstimatesJudged",
     "Explanation",
     "Failure",
-    "FamilyStatus",
-    "HostStatus",
-    "ModelEnergy",
-    "ModelStatus",
-    "Percentiles",
     "Pixels",
-    "PolicyEnergy",
-    "PowerStatus",
-    "QueueStatus",
     "Ran",
     "Ranked",
     "Reload",
-    "ReloadStatus",
     "Reloaded",
     "Reply",
     "Request",
-    "StageTimes",
     "Stages",
     "Status",
     "StatusReply",

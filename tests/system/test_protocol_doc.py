@@ -16,6 +16,8 @@ import zmq
 
 from jetsel import wire
 from jetsel.config import Server
+from jetsel.wire.power import BudgetStatus
+from jetsel.wire.status import Percentiles
 from tests.system.daemons import Daemon, drawn, encoded
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "client.c"
@@ -30,7 +32,7 @@ TABLES: dict[str, type[msgspec.Struct]] = {
     "### `reloaded`": wire.Reloaded,
 }
 OF_EVERY_MESSAGE = frozenset({"v", "id"})
-ELSEWHERE = frozenset({wire.BudgetStatus, wire.Percentiles})  # described once, though several fields hold them
+ELSEWHERE = frozenset({BudgetStatus, Percentiles})  # described once, though several fields hold them
 
 
 def table(heading: str) -> dict[str, list[str]]:
@@ -51,7 +53,7 @@ def table(heading: str) -> dict[str, list[str]]:
 def fields(kind: type[msgspec.Struct], prefix: str = "") -> dict[str, msgspec.structs.FieldInfo]:
     """The fields of a message and of what is in it, by their paths; of what is described once, the first."""
     found: dict[str, msgspec.structs.FieldInfo] = {}
-    seen: set[object] = {wire.BudgetStatus} if kind is wire.Answer else set()
+    seen: set[object] = {BudgetStatus} if kind is wire.Answer else set()
 
     def walk(kind: type[msgspec.Struct], prefix: str) -> None:
         for field in msgspec.structs.fields(kind):

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jetsel.policies.calibration import Calibration
-from jetsel.wire import Answer, ModelEnergy, PolicyEnergy, Ran
+from jetsel.wire import Answer, Ran
+from jetsel.wire.power import ModelEnergy, PolicyEnergy
 
 NO_CALIBRATION = "the family has no calibration: make one with `jetsel calibrate` where power is measured"
 NOT_SAVED = "no answer's energy is known, or no calibration says which model is best"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jetsel.daemon.metering.conditions import words
 from jetsel.daemon.metering.metering import Metering
 from jetsel.power.integration import FEWEST
-from jetsel.wire import BudgetStatus, DroppedRail, EstimatesJudged, PowerStatus
+from jetsel.wire.power import BudgetStatus, DroppedRail, EstimatesJudged, PowerStatus
 
 
 def power_status(metering: Metering) -> PowerStatus:

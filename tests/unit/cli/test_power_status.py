@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 from rich.console import Console
 
-from jetsel import wire
 from jetsel.cli.power_status import energy_tables, power_lines
+from jetsel.wire.power import BudgetStatus, DroppedRail, EstimatesJudged, ModelEnergy, PolicyEnergy, PowerStatus
 
-POWER = wire.PowerStatus(
+POWER = PowerStatus(
     reason=None,
     total_of=["VDD_IN"],
     watts=7.256,
@@ -16,23 +16,23 @@ POWER = wire.PowerStatus(
     idle_w=3.1,
     idle_reason=None,
     rate_hz=19.96,
-    dropped=[wire.DroppedRail("VDD_4V0_WIFI", "Input/output error")],
+    dropped=[DroppedRail("VDD_4V0_WIFI", "Input/output error")],
     power_mode="0 MAXN",
     out_of_conditions=["idle power: power mode changed from '1 MAXQ' to '0 MAXN'"],
-    budget=wire.BudgetStatus(6.0, 1, "the most expensive model of each family run only where a request names them"),
-    models=[wire.ModelEnergy("f", "m", 20, 1.25, 62.5), wire.ModelEnergy("f", "[red]", 3, None, None)],
+    budget=BudgetStatus(6.0, 1, "the most expensive model of each family run only where a request names them"),
+    models=[ModelEnergy("f", "m", 20, 1.25, 62.5), ModelEnergy("f", "[red]", 3, None, None)],
     policies=[
-        wire.PolicyEnergy("f", "cascade", 18, 1500.0, 83_333.0, -0.0204, None),
-        wire.PolicyEnergy("f", "single:m", 2, 0.5, 250.0, None, "it is not known what is best"),
+        PolicyEnergy("f", "cascade", 18, 1500.0, 83_333.0, -0.0204, None),
+        PolicyEnergy("f", "single:m", 2, 0.5, 250.0, None, "it is not known what is best"),
     ],
     chooser_j=0.11,
     chooser_share=0.11,
-    judged=wire.EstimatesJudged(1650.0, 75.0, 3600.0, 1500.5, 20, 2, 1.0996),
+    judged=EstimatesJudged(1650.0, 75.0, 3600.0, 1500.5, 20, 2, 1.0996),
     jetpack="4.6.1",
     gpu_load=0.37,
     temperatures_c={"BCPU-therm": 41.2, "thermal-fan-est": 40.0},
 )
-NOTHING = wire.PowerStatus(
+NOTHING = PowerStatus(
     reason="no power sensor under /sys",
     total_of=[],
     watts=None,
@@ -48,7 +48,7 @@ NOTHING = wire.PowerStatus(
     policies=[],
     chooser_j=None,
     chooser_share=None,
-    judged=wire.EstimatesJudged(None, None, 0.0, 0.0, 0, 0, None),
+    judged=EstimatesJudged(None, None, 0.0, 0.0, 0, 0, None),
 )
 
 
@@ -74,7 +74,7 @@ def test_what_is_not_known_yet_is_said_to_be_so() -> None:
     early = msgspec.structs.replace(
         POWER, watts=None, mean_w=None, idle_w=None, idle_reason="idle power was not measured", total_of=["A", "B"]
     )
-    early = msgspec.structs.replace(early, rate_hz=None, judged=wire.EstimatesJudged(None, None, 0.0, 0.5, 3, 0, None))
+    early = msgspec.structs.replace(early, rate_hz=None, judged=EstimatesJudged(None, None, 0.0, 0.5, 3, 0, None))
     told = power_lines(early)
     assert told[0].startswith("power: not known now (A + B)")
     assert any("idle power was not measured" in line for line in told)

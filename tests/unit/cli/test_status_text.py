@@ -8,6 +8,7 @@ from rich.console import Console
 
 from jetsel import wire
 from jetsel.cli.status_text import family_lines, general_lines, headline, models_table, stages_table
+from jetsel.wire.status import CalibrationIdentity, HostStatus, Percentiles, ReloadStatus, StageTimes
 from tests.unit.client.peer import Seen, status
 
 REPLY = status(Seen(wire.Status(1, "x"), None))
@@ -25,19 +26,19 @@ def test_the_daemon_as_a_whole_is_told_in_a_headline_and_lines() -> None:
 @pytest.mark.parametrize(
     ("last", "told"),
     [
-        (wire.ReloadStatus(65, 0.1, ["model m"], None), "the last, 1 min 5 s ago, changed: model m"),
-        (wire.ReloadStatus(5, 0.1, [], "no model"), "the last, 5 s ago, refused: no model"),
+        (ReloadStatus(65, 0.1, ["model m"], None), "the last, 1 min 5 s ago, changed: model m"),
+        (ReloadStatus(5, 0.1, [], "no model"), "the last, 5 s ago, refused: no model"),
     ],
     ids=["done", "refused"],
 )
-def test_reloads_are_told_with_how_the_last_one_ended(last: wire.ReloadStatus, told: str) -> None:
+def test_reloads_are_told_with_how_the_last_one_ended(last: ReloadStatus, told: str) -> None:
     reply = msgspec.structs.replace(REPLY, reloads={"ok": 1, "reload-failed": 2}, last_reload=last)
     assert f"reloads: 1 ok, 2 reload-failed; {told}" in general_lines(reply)
 
 
 def test_an_engine_host_is_told_with_its_restarts_and_how_the_one_before_it_ended() -> None:
-    running = wire.HostStatus("tensorrt", "running", None, 17, 1, "the engine host ended while running m: killed", 65.0)
-    failed = wire.HostStatus("tensorrt", "failed", "no interpreter", None, 0, None, None)
+    running = HostStatus("tensorrt", "running", None, 17, 1, "the engine host ended while running m: killed", 65.0)
+    failed = HostStatus("tensorrt", "failed", "no interpreter", None, 0, None, None)
     assert general_lines(msgspec.structs.replace(REPLY, hosts=[running, failed]))[1:] == [
         "engine host for tensorrt: running as process 17, 1 restart",
         "  1 min 5 s ago: the engine host ended while running m: killed",
@@ -46,8 +47,8 @@ def test_an_engine_host_is_told_with_its_restarts_and_how_the_one_before_it_ende
 
 
 def test_the_stages_stand_side_by_side_in_milliseconds() -> None:
-    quick = wire.Percentiles(0.5, 1.25, 12.34)
-    stages = wire.StageTimes(1200, 65.0, quick, quick, None, quick, quick, quick, quick)
+    quick = Percentiles(0.5, 1.25, 12.34)
+    stages = StageTimes(1200, 65.0, quick, quick, None, quick, quick, quick, quick)
     table = stages_table(stages)
     assert table is not None
     console = Console(width=80, highlight=False)
@@ -57,7 +58,7 @@ def test_the_stages_stand_side_by_side_in_milliseconds() -> None:
     assert rows[0][:9] == ["where", "the", "last", "1,200", "answers", "(1", "min", "5", "s)"]
     assert ["p99", "12.3", "12.3", "-", "12.3", "12.3", "12.3", "12.3"] in rows
     assert stages_table(None) is None
-    assert stages_table(wire.StageTimes(0, None, *[None] * 6)) is None
+    assert stages_table(StageTimes(0, None, *[None] * 6)) is None
 
 
 def test_the_table_has_a_row_for_each_model_and_the_reason_of_one_that_failed() -> None:
@@ -85,7 +86,7 @@ def test_what_decides_is_told_for_each_criterion_where_they_differ() -> None:
 
 
 def test_a_family_tells_its_calibration_s_hash_and_how_many_answers_took_more_than_one_model() -> None:
-    identity = wire.CalibrationIdentity(3, "2026-11-21", "0123456789abcdef" * 4)
+    identity = CalibrationIdentity(3, "2026-11-21", "0123456789abcdef" * 4)
     family = msgspec.structs.replace(
         REPLY.families[0],
         answers=8,

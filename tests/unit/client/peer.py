@@ -10,6 +10,7 @@ from pathlib import Path
 import zmq
 
 from jetsel import wire
+from jetsel.wire.status import FamilyStatus, ModelStatus
 
 
 @dataclass(frozen=True)
@@ -92,10 +93,10 @@ def answer(seen: Seen, label: str = "tabby") -> wire.Answer:
 def status(seen: Seen) -> wire.StatusReply:
     """The status of a daemon with one family of two models, of which one failed to load."""
     models = [
-        wire.ModelStatus("m", "1.0.0", "ready", None, 7, 1.5, 12.25, "onnxruntime", 15.0, 3),
-        wire.ModelStatus("big", "1.0.0", "unavailable", "out of memory", 0, None, None, "tensorrt"),
+        ModelStatus("m", "1.0.0", "ready", None, 7, 1.5, 12.25, "onnxruntime", 15.0, 3),
+        ModelStatus("big", "1.0.0", "unavailable", "out of memory", 0, None, None, "tensorrt"),
     ]
-    family = wire.FamilyStatus(
+    family = FamilyStatus(
         "f", 2, models, ["single:m", "cascade"], {"top1": "cascade", "top5": "single:m"}, "it does best", "m", None
     )
     return wire.StatusReply(

@@ -7,7 +7,8 @@ import msgspec
 from jetsel import wire
 from jetsel.daemon.tally import Tally
 from jetsel.errors import ReloadFailedError
-from jetsel.wire import Percentiles, Ran, Stages
+from jetsel.wire import Ran, Stages
+from jetsel.wire.status import Percentiles, StageTimes
 from tests.unit.client.peer import Seen, answer, fail
 from tests.waiting import LIMIT_S
 
@@ -42,7 +43,7 @@ def test_an_answer_that_took_more_than_one_model_is_counted_as_such() -> None:
 
 def test_stages_are_those_of_the_answers_alone() -> None:
     found = Tally()
-    assert found.stages_ms() == wire.StageTimes(0, None, None, None, None, None, None, None)
+    assert found.stages_ms() == StageTimes(0, None, None, None, None, None, None, None)
     found.ended(fail(ASKED, "bad-image", retry=False))
     assert found.stages_ms().answers == 0
     found.ended(ANSWER)

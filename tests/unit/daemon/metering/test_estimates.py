@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from jetsel.daemon.metering.estimates import NO_CALIBRATION, Estimates, best_mj, estimated_mj
-from jetsel.wire import Criterion, ModelEnergy, PolicyEnergy, Ran
+from jetsel.wire import Criterion, Ran
+from jetsel.wire.power import ModelEnergy, PolicyEnergy
 from tests.unit.daemon.families import calibration_of, put_family
 
 ENERGIES = {"energies_mj": {"s": 10.0, "l": 40.0}, "chooser_energy_mj": 2.0}
