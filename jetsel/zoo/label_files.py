@@ -22,11 +22,6 @@ def labels_file(path: Path) -> bytes:
         content = read_bounded(path, MAX_BYTES)
     except OSError as error:
         raise ManifestError(f"{path}: cannot be read: {error.strerror}; name the file of the classes") from error
-    return table_in(content, path)
-
-
-def table_in(content: bytes, path: Path) -> bytes:
-    """Read a file's bytes as `labels_file` does; path: what messages call it."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -74,11 +74,6 @@ def read_manifest(path: Path) -> Manifest:
         raise ManifestError(
             f"{path}: cannot be read: {error.strerror}; make it a file that the daemon may read"
         ) from error
-    return parse(content, path)
-
-
-def parse(content: bytes, path: Path) -> Manifest:
-    """Read a manifest's bytes as `read_manifest` does; path: what messages call it."""
     try:
         return msgspec.json.decode(content, type=Manifest)
     except msgspec.ValidationError as error:

@@ -39,8 +39,3 @@ def test_perceived_brightness_is_averaged_over_pixels_not_taken_of_the_average_c
     red = 255 * math.sqrt(0.299)
     values = extract(image, ("avg_perceived_brightness", "perceived_brightness_rms"))
     assert values == pytest.approx([red / 2, red / math.sqrt(2)], rel=1e-5)
-
-
-def test_contrast_is_the_population_deviation():
-    image = np.array([[10, 20, 30, 40]], np.uint8)[..., None].repeat(3, axis=2)
-    assert extract(image, ("contrast",)) == pytest.approx([math.sqrt(125)])  # (225 + 25 + 25 + 225) / 4

@@ -31,13 +31,6 @@ def remove(folder: Path, record: str) -> None:
         withdraw(work, record, others)
 
 
-def test_files_that_another_record_names_stay(tmp_path: Path) -> None:
-    put(tmp_path, "a.json", weights="1", labels="2")
-    put(tmp_path, "b.json", other="3", labels="2")
-    remove(tmp_path, "a.json")
-    assert names(tmp_path) == ["b.json", "labels", "other"]
-
-
 def test_a_fault_at_any_step_leaves_no_half(tmp_path: Path, fault: Fault) -> None:
     put(tmp_path, "a.json", weights="1")
     failed = 0

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pytest
 
 from jetsel.errors import ManifestError
 from jetsel.zoo import Labels
-from tests.unit.zoo.making import LABELS
 
 
 def read(tmp_path: Path, text: str) -> Labels:
     path = tmp_path / "labels.tsv"
     path.write_bytes(text.encode("utf-8"))
     return Labels.read(path)
-
-
-def test_the_first_name_is_shown_and_all_are_kept(tmp_path: Path) -> None:
-    labels = read(tmp_path, LABELS)
-    assert labels.wnids == ("n02123045", "n07920052")
-    assert labels.names == ("tabby", "espresso")
-    assert labels.synonyms == ("tabby, tabby cat", "espresso")
-    assert labels.sha256 == hashlib.sha256(LABELS.encode()).hexdigest()
 
 
 def test_two_classes_may_share_a_name_but_no_identifier(tmp_path: Path) -> None:

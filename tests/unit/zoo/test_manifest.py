@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from jetsel.errors import ManifestError
-from jetsel.image import InputSpec
 from jetsel.zoo.manifest import Manifest, read_manifest
 from tests.unit.zoo.making import described
 
@@ -18,24 +17,6 @@ def read(tmp_path: Path, **changes: Any) -> Manifest:
     path = tmp_path / "small.json"
     path.write_text(json.dumps(described(**changes)), encoding="utf-8")
     return read_manifest(path)
-
-
-def test_every_key_arrives(tmp_path: Path) -> None:
-    manifest = read(tmp_path)
-    assert (manifest.name, manifest.version, manifest.family) == ("small", "1.2.0", "pets")
-    assert manifest.input == InputSpec(
-        width_px=64,
-        height_px=48,
-        resize="shorter-side",
-        interpolation="area",
-        crop="center",
-        channels="rgb",
-        mean=(0.5, 0.25, 0.125),
-        std=(0.25, 0.5, 1.0),
-    )
-    assert manifest.outputs == ("logits", "embedding")
-    assert (manifest.embedding_width, manifest.multiply_accumulates, manifest.parameters) == (56, 2_000_000, 60_000)
-    assert (manifest.source, manifest.notice) == ("made by a test", None)
 
 
 INPUT = described()["input"]

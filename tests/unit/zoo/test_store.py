@@ -72,10 +72,10 @@ def test_a_model_name_twice_in_a_family_is_refused(tmp_path: Path) -> None:
     assert f"family 'pets' has 'a' in {first}; choose another name" in reasons(zoo)[0]
 
 
-@pytest.mark.parametrize("key", ["file", "labels"])
+@pytest.mark.parametrize("key", ["manifest", "file", "labels"])
 def test_a_link_out_of_the_folder_is_refused(tmp_path: Path, key: str) -> None:
-    put_model(tmp_path / "models", name="a")
-    target = tmp_path / "models" / described()[key]
+    manifest = put_model(tmp_path / "models", name="a")
+    target = manifest if key == "manifest" else tmp_path / "models" / described()[key]
     target.rename(tmp_path / "outside")
     target.symlink_to("../outside")
     zoo = scan([tmp_path / "models"])
