@@ -134,7 +134,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     models_sha256: dict[str, str]
     decides: str  # the criterion by which it was decided whether to install
     defaults: dict[str, str]  # criterion -> the policy that answers unless a request says otherwise
-    winner: str  # that of the criterion which decides
+    winner: str  # the default of the criterion that decides
     rival: str
     installed: bool
     verdict: str  # why it was installed or not, one sentence

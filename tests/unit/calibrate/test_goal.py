@@ -48,7 +48,7 @@ def test_the_best_point(goal: Goal, points: list[Outcomes], place: int) -> None:
         (Goal(), of(620, 12), False, "not better"),  # more accurate, but slower, and nobody allowed that
         (Goal(max_time_ms=20), of(620, 12), True, r"\+2.00 points"),
         (Goal(max_time_ms=11), of(620, 12), False, "over the 11 ms allowed"),
-        (Goal(min_accuracy=0.5), of(560, 5), True, r"-4.00 points"),
+        (Goal(), of(600, 9.7), False, "a saving below 5 %"),
         (Goal(max_time_ms=5), of(560, 4.9), True, "the rival does not keep"),
         (Goal(min_accuracy=0.58), of(560, 5), False, "under the accuracy of 58 % wanted"),
     ],
