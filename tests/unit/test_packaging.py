@@ -68,7 +68,7 @@ def test_the_wheel_holds_every_file_of_the_package(tmp_path: Path) -> None:
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("jetsel/")}
     files = (path for path in (ROOT / "jetsel").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     boards = {f"jetsel/power/boards_data/{path.name}" for path in (ROOT / "calibration" / "boards").iterdir()}
-    assert len(boards) == 8
+    assert boards
     systemd = [path.relative_to(ROOT / "systemd") for path in (ROOT / "systemd").rglob("*") if path.is_file()]
     units = {f"jetsel/systemd_units/{path.as_posix()}" for path in systemd if path.parts[0] != "deb"}
     assert {"jetsel/systemd_units/jetsel.service", "jetsel/systemd_units/user/jetsel.service"} < units
