@@ -34,32 +34,13 @@ class Payload(NamedTuple):
 
 
 def payload_of(image: Photograph, channels: Channels, max_image_mb: float) -> Payload:
-    """Return frame two; raises OSError where a path cannot be read, BadImageError and ImageTooLargeError."""
+    """Return frame two, and the layout of raw pixels, (height, width[, 3]) uint8 in the order that `channels` says.
+
+    Contiguous memory is not copied: it must stay as it is until the answer has come. Raises OSError where a path cannot
+    be read, BadImageError where an array is no photograph, and ImageTooLargeError.
+    """
     if isinstance(image, str | os.PathLike):
-        return from_file(image, max_image_mb)
-    return from_memory(image, channels, max_image_mb)
-
-
-def from_file(path: str | os.PathLike[str], max_image_mb: float) -> Payload:
-    """Read an encoded image, never more of it than may be sent.
-
-    Raises OSError where it cannot be read, and ImageTooLargeError.
-    """
-    most = int(max_image_mb * MEGABYTE)
-    with Path(path).open("rb") as file:
-        data = file.read(most + 1)
-        size = max(len(data), os.fstat(file.fileno()).st_size)  # a pipe has none
-    if size > most:
-        raise _too_large(str(path), size, max_image_mb)
-    return Payload(data, None)
-
-
-def from_memory(image: bytes | bytearray | memoryview | ArrayLike, channels: Channels, max_image_mb: float) -> Payload:
-    """Take an encoded image, (n,) bytes, or raw pixels, (height, width[, 3]) uint8 in the order that `channels` says.
-
-    Contiguous memory is not copied: it must stay as it is until the answer has come. Raises BadImageError where the
-    array is no photograph, and ImageTooLargeError.
-    """
+        return _from_file(image, max_image_mb)
     view = _view(image)
     if 0 in (view.shape or ()):
         raise BadImageError(f"the image is empty: its shape is {view.shape}")
@@ -70,6 +51,17 @@ def from_memory(image: bytes | bytearray | memoryview | ArrayLike, channels: Cha
     if view.ndim == 1:
         return Payload(view, None)
     return Payload(view.cast("B"), _layout(view.shape or (), _order(image, channels)))
+
+
+def _from_file(path: str | os.PathLike[str], max_image_mb: float) -> Payload:
+    """Read an encoded image, never more of it than may be sent."""
+    most = int(max_image_mb * MEGABYTE)
+    with Path(path).open("rb") as file:
+        data = file.read(most + 1)
+        size = max(len(data), os.fstat(file.fileno()).st_size)  # a pipe has none
+    if size > most:
+        raise _too_large(str(path), size, max_image_mb)
+    return Payload(data, None)
 
 
 def _view(image: Any) -> memoryview:
