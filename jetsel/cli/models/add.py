@@ -69,7 +69,7 @@ def add(
     from jetsel.cli import settings
     from jetsel.cli.models.placed import place
     from jetsel.zoo.adding import Wanted
-    from jetsel.zoo.label_files import labels_file
+    from jetsel.zoo.labels import labels_file
 
     if multiply_accumulates is not None:
         raise typer.BadParameter("--multiply-accumulates: leave it out, models are ordered by the time of a run")

@@ -43,7 +43,7 @@ def pull(
     from jetsel.errors import ManifestError
     from jetsel.weights import Weights
     from jetsel.zoo.adding import Wanted
-    from jetsel.zoo.label_files import table_of
+    from jetsel.zoo.labels import table_of
     from jetsel.zoo.published import published
 
     values = settings.read(settings.locate(config))
