@@ -62,7 +62,6 @@ class Host(Struct, frozen=True, forbid_unknown_fields=True):
     precision: Literal["fp32", "fp16", "int8"] = "fp16"
     workspace_mb: Annotated[float, Meta(gt=0, le=1_048_576)] = 512.0  # of memory that a build may try tactics in
     max_batch: Annotated[int, Meta(ge=1, le=256)] = 8  # photographs of one run that engines are built for
-    build_at_start: bool = False  # build the engines that are missing before the daemon is ready
 
 
 class Power(Struct, frozen=True, forbid_unknown_fields=True):
@@ -143,7 +142,6 @@ EXAMPLES = {
     "host.precision": 'precision = "fp16" (or "fp32", "int8")',
     "host.workspace_mb": "workspace_mb = 512",
     "host.max_batch": "max_batch = 8",
-    "host.build_at_start": "build_at_start = true",
     "power.sensor": 'sensor = "auto" (or "ina3221", "ina238", "rapl", "nvml", "none")',
     "power.sysfs": 'sysfs = "/sys"',
     "power.replay": 'replay = "/var/lib/jetsel/power/trace.csv"',
@@ -164,6 +162,7 @@ EXAMPLES = {
 
 _FROM_AFAR = "the daemon listens on its unix socket alone; reach it over ssh or TLS, see 'From afar' in docs/deploy.md"
 GONE = {
+    "host.build_at_start": "leave it out; run `jetsel models build`, a unit before each start (docs/deploy.md)",
     "power.idle_rate_hz": "leave it out; power.rate_hz, 20 a second by default, is the one rate",
     "server.tcp": _FROM_AFAR,
     "server.keys": _FROM_AFAR,

@@ -25,7 +25,6 @@ def serve(config: ConfigFile = None) -> None:
     # says: OpenCV reads it once, when it is imported, so it is the most that max_image_megapixels may be.
     os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(1_000_000_000))
     from jetsel.cli import settings
-    from jetsel.cli.models.samples import Own
     from jetsel.daemon.run import run
     from jetsel.logs import begin, cannot_start
 
@@ -38,7 +37,7 @@ def serve(config: ConfigFile = None) -> None:
     status = 1
     try:
         # Located anew for a reload: the system's file may come while the daemon runs.
-        status = run(found, lambda: settings.read(settings.locate(config)), Own, signals)
+        status = run(found, lambda: settings.read(settings.locate(config)), signals)
     except Exception:  # a defect
         sys.excepthook(*sys.exc_info())
     logging.shutdown()

@@ -1,10 +1,7 @@
-"""Build the engines that the configuration's models lack: what the command does, and the daemon at its start."""
+"""Build the engines that the configuration's models lack."""
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,20 +9,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.config import Config, host_settings
+from jetsel.config import Config
 from jetsel.daemon.family import served_models
 from jetsel.engines.building.builder import Builder, Order
 from jetsel.engines.building.plans import Plan
 from jetsel.errors import ConfigError, JetselError, UnknownFamilyError, UnknownModelError
-from jetsel.events import event
 from jetsel.image import InputSpec, Photograph, model_input
 from jetsel.weights import Weights
 from jetsel.zoo import Model, model_folders, scan, verify
 
 BACKEND = "tensorrt"  # the one whose models are built
-SAY_EVERY_S = 10.0
-
-log = logging.getLogger("jetsel.models")
 
 _QDQ = b"\x22\x10DequantizeLinear"  # a node's op_type in an ONNX file: field 4 of NodeProto, 16 bytes long
 
@@ -137,61 +130,6 @@ def build_missing(
             yield Outcome(candidate, builder.build(order, progress, force=force), None, was_built=True)
         except JetselError as error:
             yield Outcome(candidate, None, str(error), was_built=False)
-
-
-def build_at_start(
-    config: Config,
-    candidates: Sequence[Candidate],
-    photographs: Photographs,
-    tell: Callable[[int, int, str], None],
-    stop: threading.Event | None = None,
-    alive: Callable[[], None] = lambda: None,
-) -> list[Outcome]:
-    """Build what is missing before the daemon loads; see build_missing. `stop` ends it: what is left is not built.
-
-    alive: called whenever the build under way has said how far it is. What could not be built is in the log, and is
-    told again by whatever loads it.
-    """
-    if not candidates:
-        return []
-    stop = stop or threading.Event()
-
-    def begun(number: int, missing: int, name: str) -> None:
-        log.info("building %d of %d: %s", number, missing, name, extra=event("building", model=name))
-        tell(number, missing, name)
-
-    try:
-        builder = Builder(host_settings(config.host), stop=stop)
-    except JetselError as error:
-        log.error("no engine is built: %s", error, extra=event("not-built", code=error.code))
-        return []
-    outcomes = []
-    for outcome in build_missing(builder, candidates, photographs, begun, _Stages(alive)):
-        outcomes.append(outcome)
-        name = outcome.candidate.name
-        if outcome.reason is not None:
-            log.error("not built: %s", outcome.reason, extra=event("not-built", model=name))
-        elif outcome.was_built and outcome.plan is not None:
-            took_s = outcome.plan.record.build_s
-            log.info("built %s in %.0f s", name, took_s, extra=event("built", model=name, took_s=took_s))
-        if stop.is_set():
-            break
-    return outcomes
-
-
-class _Stages:
-    """Says in the log how far a build is, now and then: it takes minutes, in which nobody is answered."""
-
-    def __init__(self, alive: Callable[[], None]) -> None:
-        self._alive = alive
-        self._next = 0.0
-
-    def __call__(self, stage: str, share: float | None) -> None:
-        self._alive()
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + SAY_EVERY_S
-            told = event("build-progress", share=share)
-            log.info("%s%s", stage, "" if share is None else f" ({share:.0%})", extra=told)
 
 
 def _order(candidate: Candidate, photographs: Photographs, calibration: Photographs | None) -> Order:

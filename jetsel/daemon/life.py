@@ -11,7 +11,7 @@ import threading
 import time
 
 from jetsel.daemon.dispatcher import Dispatcher
-from jetsel.daemon.loading import Samples, build_engines, load
+from jetsel.daemon.loading import load
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
 from jetsel.daemon.reload_requests import READY
@@ -42,34 +42,31 @@ class Life:
         snapshot = dispatcher.current.snapshot
         self._drain_s = snapshot.config.server.drain_s
 
-    def live(self, backends: Backends, samples: Samples) -> None:
+    def live(self, backends: Backends) -> None:
         """Load and serve until a signal says to stop, and answer everybody. Raises what loading raises."""
         self._dispatcher.workers.start()
         try:
-            if self._load(backends, samples):
+            if self._load(backends):
                 self._serve()
             self._drain()
         finally:
             given_up = self._dispatcher.give_up(PATIENCE_S)
             log.info("stopped; %d requests were given up", given_up, extra=event("stopped", given_up=given_up))
 
-    def _load(self, backends: Backends, samples: Samples) -> bool:
+    def _load(self, backends: Backends) -> bool:
         """Load every model beside this thread; return whether that is done, and no signal came before it was."""
         began_s, snapshot, stop = time.monotonic(), self._dispatcher.current.snapshot, threading.Event()
-
-        def work() -> None:
-            build_engines(snapshot, samples, self._dispatcher.progress, stop)
-            load(snapshot, backends, self._dispatcher.progress, stop)
-
         if self._signals.stops:
             return False
-        loaded = concurrent.futures.ThreadPoolExecutor(1, "loading").submit(work)
+        loaded = concurrent.futures.ThreadPoolExecutor(1, "loading").submit(
+            load, snapshot, backends, self._dispatcher.progress, stop
+        )
         loaded.add_done_callback(lambda _: self._signals.wake())
         while not loaded.done() and not self._signals.stops:
             self._signals.wait()
         if self._signals.stops:
             stop.set()
-            concurrent.futures.wait([loaded], PATIENCE_S)  # an engine that is being built leaves nothing half done
+            concurrent.futures.wait([loaded], PATIENCE_S)
             return False
         loaded.result()
         self._dispatcher.begin_serving()

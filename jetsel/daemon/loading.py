@@ -1,4 +1,4 @@
-"""Load the models of a snapshot: at the start, with the engines that are to be built first, and for a reload."""
+"""Load the models of a snapshot: at the start, and for a reload."""
 
 from __future__ import annotations
 
@@ -6,44 +6,15 @@ import itertools
 import threading
 from collections.abc import Callable
 
-from jetsel.daemon.building import Photographs, build_at_start, on_tensorrt
 from jetsel.daemon.memory import settle
 from jetsel.daemon.snapshot import Snapshot
 from jetsel.engines import Backends
-from jetsel.engines.building.build_host import LIMITS
 from jetsel.errors import ConfigError, ShuttingDownError
-from jetsel.image import Limits
 
 LOAD_S = 300.0  # one model may take so long: an engine host's start, its hello, and a load, each twice (supervisor.py)
 
-Samples = Callable[[Limits, int], Photographs]
-"""Gives the photographs that engines are compared on, for limits and the size that they are decoded to."""
 Tell = Callable[[str, float], None]
 """Called with the progress in words, and the seconds within which the next call comes if nothing hangs."""
-
-
-def build_engines(snapshot: Snapshot, samples: Samples, tell: Tell, stop: threading.Event) -> None:
-    """Build the engines that the models lack, where the configuration asks for it; a failure shows when it loads."""
-    config, families = snapshot.config, snapshot.families.values()
-    if not config.host.build_at_start:
-        return
-    candidates = [
-        candidate
-        for family in families
-        for candidate in on_tensorrt(family.name, family.models.values(), len(family.labels.names), config)
-    ]
-    if not candidates:
-        return
-    progress = "building"
-    tell(progress, LIMITS.silence_s)
-
-    def begun(number: int, missing: int, _: str) -> None:
-        nonlocal progress
-        progress = f"building {number} of {missing}"
-        tell(progress, LIMITS.silence_s)
-
-    photographs = samples(snapshot.limits, max(family.decode_px for family in families))
-    build_at_start(config, candidates, photographs, begun, stop, lambda: tell(progress, LIMITS.silence_s))
 
 
 def load(

@@ -14,7 +14,6 @@ from jetsel.daemon import descriptors
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.life import Life
 from jetsel.daemon.listener import listen
-from jetsel.daemon.loading import Samples
 from jetsel.daemon.memory import return_large_blocks
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
@@ -30,14 +29,13 @@ from jetsel.power.finding import check
 log = logging.getLogger("jetsel.daemon")
 
 
-def run(config: Config, reread: Callable[[], Config], samples: Samples, signals: Signals) -> int:
+def run(config: Config, reread: Callable[[], Config], signals: Signals) -> int:
     """Serve until a signal says to stop; return the exit status, for `os._exit`.
 
     Threads may be at work still, and everybody has been answered: the interpreter, and what we loaded, would wait for
     them, or crash. The kernel ends the engine host with this process, as it does where the process is killed.
 
-    reread: gives the configuration for a reload. samples: the photographs that engines are compared on, where any are
-    built at the start.
+    reread: gives the configuration for a reload.
     """
     begin(config.log.level)
     return_large_blocks()
@@ -57,7 +55,7 @@ def run(config: Config, reread: Callable[[], Config], samples: Samples, signals:
         metering.serve(snapshot.families, config.power)
         metering.start()
         dispatcher = Dispatcher(snapshot, port, backends, metering, reread, notifier)
-        Life(dispatcher, port, signals, notifier, is_passed=listener.is_passed).live(backends, samples)
+        Life(dispatcher, port, signals, notifier, is_passed=listener.is_passed).live(backends)
         return 0
     except JetselError as error:
         notifier.status(str(error))

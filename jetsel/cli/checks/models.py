@@ -59,8 +59,7 @@ def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
                 made = find(host_settings(host), model.weights, about).record
             except JetselError as error:
                 said, _, repair = str(error).removeprefix(f"{name}: ").rpartition("; ")
-                later = "; the daemon builds it at its start" if host.build_at_start else ""
-                yield Finding(name, "warning" if later else "failed", f"{said}{later}", repair)
+                yield Finding(name, "failed", said, repair)
             else:
                 said = f"engine of {made.key.precision}, TensorRT {made.key.tensorrt}, built {made.built}"
                 yield Finding(name, "ok", said)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -34,13 +33,10 @@ LIMITS = BuildLimits()
 
 
 class BuildHost:
-    """A context that starts the host and ends it. Its methods raise EngineFailedError with the reason and the repair.
+    """A context that starts the host and ends it. Its methods raise EngineFailedError that names the repair."""
 
-    stop: set, by any thread, to end the build that is under way.
-    """
-
-    def __init__(self, start: Start, weights: Weights, limits: BuildLimits, stop: threading.Event, tell: Tell) -> None:
-        self._weights, self._limits, self._stop, self._tell = weights, limits, stop, tell
+    def __init__(self, start: Start, weights: Weights, limits: BuildLimits, tell: Tell) -> None:
+        self._weights, self._limits, self._tell = weights, limits, tell
         self._give_up_s = time.monotonic() + limits.total_s
         self._process = HostProcess(start)
         self.memory = self._process.memory
@@ -55,14 +51,14 @@ class BuildHost:
         """Ask the host one thing and return its reply, whether it says ok or not."""
         name = self._weights.name
         try:
-            return self._process.exchange(kind, request, self._limits.silence_s, self._progress, feed, self._stopped)
+            return self._process.exchange(kind, request, self._limits.silence_s, self._progress, feed, self._late)
         except LinkTimeoutError as error:
             raise EngineFailedError(
                 f"{name}: its build gave no sign of life for {self._limits.silence_s:g} s and was killed ({error}): "
                 "lower [host] workspace_mb, and see what it said last"
             ) from None
         except LinkBrokenError as error:
-            if (why := self._stopped()) is not None:
+            if (why := self._late()) is not None:
                 raise EngineFailedError(f"{name}: its build {why}") from None
             how = self._process.kill(END_S)
             cause = "most likely no memory was left" if "SIGKILL" in how else "see NVIDIA/TensorRT issue 1404"
@@ -78,9 +74,7 @@ class BuildHost:
     def _progress(self, stage: str) -> None:
         self._tell(stage, None)
 
-    def _stopped(self) -> str | None:
-        if self._stop.is_set():
-            return "was stopped"
+    def _late(self) -> str | None:
         if time.monotonic() > self._give_up_s:
             return (
                 f"took longer than {self._limits.total_s:g} s and was killed: allow it more with --limit-s, or lower "

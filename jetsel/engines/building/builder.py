@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -37,16 +36,10 @@ class Order:
 class Builder:
     """Builds into the settings' folder. Used by the thread that made it: a host ends with its maker's thread."""
 
-    def __init__(
-        self, settings: HostSettings, limits: BuildLimits = LIMITS, stop: threading.Event | None = None
-    ) -> None:
-        """Ask what TensorRT and GPU there are; raises EngineFailedError where there are none.
-
-        stop: set, by any thread, to end the build that is under way.
-        """
+    def __init__(self, settings: HostSettings, limits: BuildLimits = LIMITS) -> None:
+        """Ask what TensorRT and GPU there are; raises EngineFailedError where there are none."""
         self.settings = settings
         self._limits = limits
-        self._stop = stop or threading.Event()
         # Nothing is reserved: what the builder itself holds would count; whoever serves checks the reserve.
         interpreter = settings.interpreter or interpreters.default("tensorrt")
         self._start = Start(interpreter, "tensorrt", hello_s=limits.hello_s)
@@ -101,7 +94,7 @@ class Builder:
         if not order.has_qdq:
             source = work / "folded.onnx"
             fold(weights, source)
-        with BuildHost(self._start, weights, self._limits, self._stop, tell) as host:
+        with BuildHost(self._start, weights, self._limits, tell) as host:
             request = self._request(key, weights, source, plan, calibration)
             feed = None if calibration is None else CalibrationFeed(calibration, host.memory)
             reply = host.ask("build", request, feed)

@@ -130,13 +130,11 @@ def test_engines_that_fit_are_stale_or_are_missing_are_told_apart(tmp_path: Path
     backends = dict.fromkeys(("xs", "s", "xl"), "tensorrt")
     put_engine(tmp_path, wanted_key(weights_of("xl"), settings, about))
     put_engine(tmp_path, wanted_key(weights_of("s"), settings, {**about, "version": "8.0.1.6"}))
-    for at_start, state in ((False, "failed"), (True, "warning")):
-        host = Host(engines=str(tmp_path), build_at_start=at_start)
-        told = found(tensorrt, GOOD, models=Models(backends=backends), host=host)
-        assert list(told) == ["Python", "xs", "s", "xl"]
-        assert told["xl"].state == "ok"
-        assert (told["s"].state, "8.0.1.6" in told["s"].said) == (state, True)
-        assert (told["xs"].state, told["xs"].repair) == (state, "run: jetsel models build xs")
+    told = found(tensorrt, GOOD, models=Models(backends=backends), host=Host(engines=str(tmp_path)))
+    assert list(told) == ["Python", "xs", "s", "xl"]
+    assert told["xl"].state == "ok"
+    assert (told["s"].state, "8.0.1.6" in told["s"].said) == ("failed", True)
+    assert (told["xs"].state, told["xs"].repair) == ("failed", "run: jetsel models build xs")
 
 
 def weights_of(name: str) -> Weights:

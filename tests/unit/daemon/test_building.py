@@ -1,17 +1,16 @@
-"""What the daemon builds at its start: what is missing alone, one after the other, told with its number."""
+"""What is built: what is missing alone, one after the other, told with its number."""
 
 from __future__ import annotations
 
-import logging
 import shutil
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from jetsel.config import Config, Host, Models
-from jetsel.daemon.building import Candidate, build_at_start, on_tensorrt
+from jetsel.config import Config, Host, Models, host_settings
+from jetsel.daemon.building import Candidate, build_missing, on_tensorrt
+from jetsel.engines.building.builder import Builder
 from jetsel.image import Photograph
 from jetsel.zoo import STARTER, Family, scan
 from tests.doubles.interpreter import make_interpreter
@@ -61,48 +60,31 @@ def test_models_of_other_backends_are_not_built(family: Family) -> None:
     assert [(one.family, one.name, one.classes) for one in found] == [("starter", "s", 100)]
 
 
-def test_only_what_is_missing_is_built_and_counted(family: Family, config: Config) -> None:
+def built(
+    family: Family, config: Config, *names: str
+) -> tuple[list[tuple[int, int, str]], list[tuple[bool, str | None]]]:
+    """What is told before each build, and of each model whether it was built now and what was wrong."""
     told: list[tuple[int, int, str]] = []
-    build_at_start(config, candidates(family, config, "s"), Drawn(), lambda *said: told.append(said))
-    assert told == [(1, 1, "s")]
-    told.clear()
-    outcomes = build_at_start(
-        config, candidates(family, config, "xs", "s", "m"), Drawn(), lambda *said: told.append(said)
+    outcomes = build_missing(
+        Builder(host_settings(config.host)),
+        candidates(family, config, *names),
+        Drawn(),
+        lambda *said: told.append(said),
+        lambda *_: None,
     )
+    found = [(outcome.was_built, outcome.reason) for outcome in outcomes]
+    return told, found
+
+
+def test_only_what_is_missing_is_built_and_counted(family: Family, config: Config) -> None:
+    assert built(family, config, "s") == ([(1, 1, "s")], [(True, None)])
+    told, found = built(family, config, "xs", "s", "m")
     assert told == [(1, 2, "xs"), (2, 2, "m")]
-    assert [(outcome.was_built, outcome.plan is not None) for outcome in outcomes] == [
-        (True, True),
-        (False, True),
-        (True, True),
-    ]
+    assert found == [(True, None), (False, None), (True, None)]
 
 
-def test_one_that_fails_is_told_in_the_log_and_the_rest_are_built(
-    family: Family, config: Config, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_one_that_fails_has_its_reason_and_the_rest_are_built(family: Family, config: Config) -> None:
     family.models[0].path.write_bytes(b"damaged")
-    with caplog.at_level(logging.INFO, "jetsel.models"):
-        outcomes = build_at_start(config, candidates(family, config, "xs", "s"), Drawn(), lambda *_: None)
-    assert [outcome.plan is None for outcome in outcomes] == [True, False]
-    assert "sha256" in str(outcomes[0].reason)
-    errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    assert len(errors) == 1
-    assert errors[0].startswith("not built: ")
-    assert "building 2 of 2: s" in caplog.text
-
-
-def test_where_no_host_starts_nothing_is_built_and_the_log_says_why(
-    family: Family, config: Config, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    bare = make_interpreter(tmp_path / "bare", None)
-    lacking = Config(models=config.models, host=Host(interpreter=str(bare), engines=str(tmp_path / "engines")))
-    assert build_at_start(lacking, candidates(family, lacking, "xs"), Drawn(), lambda *_: None) == []
-    assert "no engine is built: " in caplog.text
-    assert not (tmp_path / "engines").exists()
-
-
-def test_a_daemon_that_stops_builds_no_further(family: Family, config: Config) -> None:
-    stop = threading.Event()
-    outcomes = build_at_start(config, candidates(family, config, "xs", "s", "m"), Drawn(), lambda *_: stop.set(), stop)
-    assert len(outcomes) == 1
-    assert outcomes[0].plan is not None or "was stopped" in str(outcomes[0].reason)
+    _, ((was_built, reason), other) = built(family, config, "xs", "s")
+    assert (was_built, other) == (False, (True, None))
+    assert "sha256" in str(reason)
