@@ -135,13 +135,7 @@ class Pipeline:
 
     def _run(self, driver: Driver, *runs: RequestRun) -> None:
         """Let the driver run models for these policies, and for those that wait for an engine which is free now."""
-        try:
-            ended = driver.carry(*runs)
-        except Exception as error:  # the net again: a defect of ours ends what this thread had
-            for run in runs:
-                self._finish(run.owner, error)
-            return
-        for run in ended:
+        for run in driver.carry(*runs):
             self._finish(run.owner, None)
 
     def carry_waiting(self) -> None:

@@ -89,9 +89,14 @@ class Driver:
             batch = batch or self.take()
             if batch is None:
                 return ended
-            going = self.execute(batch)
+            try:
+                going = self.execute(batch)
+            except Exception as error:  # the net of the models' runs: a defect of ours ends each run of the batch
+                for run in batch.runs:
+                    run.outcome = error
+                going = batch.runs
 
-    def finish(self, run: RequestRun) -> Decision | JetselError:
+    def finish(self, run: RequestRun) -> Decision | Exception:
         """Run one policy to its end on this thread: for evaluation, tests, and whoever has no pool of threads."""
         self.start(run)
         self.carry(run)

@@ -31,6 +31,20 @@ def test_a_failing_model_fails_its_requests_alone(driver: Driver, engines: dict[
     assert cascaded.seen.model == "m"
 
 
+def test_a_defect_ends_each_run_of_its_batch_and_frees_the_engine(
+    driver: Driver, engines: dict[str, TableEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = [request_run(Single("m")) for _ in range(2)]
+    queue(driver, requests[0])
+    driver.start(requests[1])
+    defect = RuntimeError("a defect of ours")
+    with monkeypatch.context() as broken:
+        broken.setattr(engines["m"], "infer", lambda *_: (_ for _ in ()).throw(defect))
+        assert driver.carry(requests[1]) == requests
+    assert [request.outcome for request in requests] == [defect, defect]
+    assert isinstance(driver.finish(request_run(Single("m"))), Decision)
+
+
 @pytest.mark.parametrize("odd", [float("nan"), float("inf")])
 def test_numbers_that_are_not_finite_are_no_prediction(
     driver: Driver, engines: dict[str, TableEngine], odd: float
