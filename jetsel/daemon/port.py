@@ -12,7 +12,6 @@ import select
 import socket
 import threading
 
-from jetsel.bell import Bell
 from jetsel.config import Server
 from jetsel.daemon import descriptors
 from jetsel.daemon.identity import sender_of
@@ -20,6 +19,7 @@ from jetsel.daemon.listener import Listener
 from jetsel.daemon.message import Message, Route, unwrapped
 from jetsel.daemon.zmtp.connection import Connection
 from jetsel.daemon.zmtp.frames import GREETING, ProtocolError
+from jetsel.event_fd import EventFd
 from jetsel.events import event
 
 log = logging.getLogger("jetsel.daemon")
@@ -46,16 +46,16 @@ class Port:
         self._held_bytes = 0  # for all together
         self._is_full = False  # so that the log is told once, and others are accepted when one leaves
         self._is_shut = False
-        self._bell = Bell()
+        self._event_fd = EventFd()
         self._listening = socket.socket(fileno=listener.fd)
         self._listening.setblocking(False)
         self._epoll = select.epoll()
-        self._epoll.register(self._bell.fd, select.EPOLLIN | select.EPOLLET)
+        self._epoll.register(self._event_fd.fd, select.EPOLLIN | select.EPOLLET)
         self._epoll.register(self._listening, _NEWS)
 
     def wake(self) -> None:
         """Rouse one thread that waits in `receive`, or the next that would."""
-        self._bell.ring()
+        self._event_fd.set()
 
     def receive(self, timeout_s: float) -> list[Message] | None:
         """Wait for one piece of news and return the messages that it brings: mostly one, or none.
@@ -66,8 +66,8 @@ class Port:
             connection = self._connections.get(descriptor)
             if connection is not None:
                 return self._read(connection, events)
-            if descriptor == self._bell.fd:
-                self._bell.heard()
+            if descriptor == self._event_fd.fd:
+                self._event_fd.clear()
                 return None
             self._accept()
             return None
@@ -220,4 +220,4 @@ class Port:
                 self._drop(connection)
         self._listening.close()
         self._epoll.close()
-        self._bell.close()
+        self._event_fd.close()

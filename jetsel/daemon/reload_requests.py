@@ -12,7 +12,7 @@ from jetsel.daemon.message import Route
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.tally import Tally
 from jetsel.errors import InternalError, JetselError, ShuttingDownError
-from jetsel.events import about, event
+from jetsel.events import event, run_about
 from jetsel.wire import PROTOCOL_VERSION, Reload, Reloaded, Reply, failure
 
 log = logging.getLogger("jetsel.daemon")
@@ -59,8 +59,8 @@ class ReloadRequests:
         while not self._is_closed:
             self._sharing += filter(None, [self._waiting.get()])
             self._take_waiting()
-            with about(tuple(request.id for _, request in self._sharing)):
-                self._answer(_stopping() if self._is_closed else self._reload_once())
+            ids = tuple(request.id for _, request in self._sharing)
+            self._answer(_stopping() if self._is_closed else run_about(ids, self._reload_once))
 
     def _take_waiting(self) -> None:
         while not self._waiting.empty():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import jetsel
-from jetsel.events import about, requests
+from jetsel.events import requests, run_about
 
 PACKAGE = Path(jetsel.__file__).parent
 DOCUMENT = PACKAGE.parent / "docs" / "logs.md"
@@ -51,12 +51,15 @@ def test_the_document_lists_every_event_and_no_other() -> None:
     assert sorted(listed) == sorted({*named, OF_OTHERS})
 
 
-def test_requests_are_those_of_the_innermost_block_and_of_this_thread() -> None:
-    assert requests() == ()
-    with about(("a", "b")):
-        with about(("b",)):
-            assert requests() == ("b",)
-        with pytest.raises(ValueError, match="out"), about(("c",)):
-            raise ValueError("out")
-        assert requests() == ("a", "b")
+def test_requests_are_those_of_the_innermost_work_and_of_this_thread() -> None:
+    def fail() -> None:
+        assert requests() == ("b",)
+        raise ValueError("out")
+
+    def work() -> tuple[str, ...]:
+        with pytest.raises(ValueError, match="out"):
+            run_about(lambda: ("b",), fail)
+        return requests()
+
+    assert run_about(("a", "c"), work) == ("a", "c")
     assert requests() == ()

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetsel import logs
-from jetsel.events import about, event
+from jetsel.events import event, run_about
 from jetsel.logs import MOST_REPEATS, WINDOW_S, Handler
 from tests.waiting import LIMIT_S
 
@@ -100,8 +100,7 @@ def test_what_is_not_known_is_left_out_and_several_values_stand_together(output:
 
 
 def test_the_requests_that_a_thread_works_on_stand_in_its_lines(output: Output) -> None:
-    with about(("a", "b c")):
-        (line,) = output.written(record("x"))
+    (line,) = run_about(("a", "b c"), lambda: output.written(record("x")))
     assert line.endswith('[event=ready request_id=a,"b c"]')
 
 

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from jetsel.bell import Bell
 from jetsel.engines.base import EngineFailedError, HostReport, HostState
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Stopped
 from jetsel.engines.hosting.process import LEAVE_S, HostProcess, Start
 from jetsel.engines.hosting.rules import RULES, Deaths, Rules
 from jetsel.errors import ConfigError, EngineDiedError, JetselError
+from jetsel.event_fd import EventFd
 from jetsel.events import event
 
 log = logging.getLogger("jetsel.engines")
@@ -69,7 +69,7 @@ class Supervisor:
         self._deaths = Deaths(rules)
         self._last_word_s = 0.0
         self.returns_within_s = 1.0  # what a start took the last time, with all loads
-        self._bell = Bell()
+        self._event_fd = EventFd()
         self._thread = threading.Thread(target=self._run, name="engine-host", daemon=True)
         self._thread.start()
 
@@ -100,7 +100,7 @@ class Supervisor:
                 raise type(self._failure[0])(str(self._failure[0]))
             if self._state in ("idle", "failed"):
                 self._state = "starting"
-                self._bell.ring()
+                self._event_fd.set()
             before = self._failure
             self._condition.wait_for(lambda: self._closing or not self._is_awaited or self._failure is not before)
             if self.process is None:
@@ -171,12 +171,12 @@ class Supervisor:
                 return
             self._closing = True
             self._condition.notify_all()
-        self._bell.ring()
+        self._event_fd.set()
         self._thread.join(CLOSE_S)
         if self._thread.is_alive():  # the kernel ends the host with this process
             log.warning("the engine host does not end: it is left behind", extra=event("host-left-behind"))
         else:
-            self._bell.close()
+            self._event_fd.close()
 
     # The thread.
 
@@ -197,7 +197,7 @@ class Supervisor:
             process.leave()
 
     def _watch(self) -> None:
-        """Sleep until the bell rings or the host ends; ask an idle host now and then whether it lives."""
+        """Sleep until the event fd is set or the host ends; ask an idle host now and then whether it lives."""
         process = self.process
         link_fd = -1 if process is None else process.link.fd
         if process is None or link_fd < 0:
@@ -214,14 +214,14 @@ class Supervisor:
             self._ping(process)
 
     def _sleep(self, limit_s: float | None, link_fd: int | None = None) -> bool:
-        """Sleep until the bell rings, the limit, or the end of the host at the link; return whether it was the last."""
+        """Sleep until the event fd is set, the limit, or the end of the host at the link; return if it was the last."""
         poll = select.poll()
-        poll.register(self._bell.fd, select.POLLIN)
+        poll.register(self._event_fd.fd, select.POLLIN)
         if link_fd is not None:
             poll.register(link_fd, 0)  # its end alone
         ready = {fd for fd, _ in poll.poll(None if limit_s is None else limit_s * 1e3)}
-        if self._bell.fd in ready:
-            self._bell.heard()
+        if self._event_fd.fd in ready:
+            self._event_fd.clear()
         return link_fd in ready
 
     def _ping(self, process: HostProcess) -> None:
@@ -259,7 +259,7 @@ class Supervisor:
             self.down = f"{reason}; it is being started again"
             self._deaths.count(time.monotonic())
             self._condition.notify_all()
-        self._bell.ring()
+        self._event_fd.set()
         self._changed()
 
     def _stopped(self) -> str | None:
