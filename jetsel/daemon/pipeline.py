@@ -121,9 +121,13 @@ class Pipeline:
 
     def carry(self, *jobs: Job) -> None:
         """Decode the photographs, let the policies choose, run the models that they ask for, and reply."""
-        begun = [run for job in jobs if (run := run_about((job.request.id,), self._begin, job)) is not None]
-        for driver in {id(run.owner.family): run.owner.family.driver for run in begun}.values():
-            self._run(driver, *[run for run in begun if run.owner.family.driver is driver])
+        begun: dict[Driver, list[RequestRun]] = {}
+        for job in jobs:
+            run = run_about((job.request.id,), self._begin, job)
+            if run is not None:
+                begun.setdefault(job.family.driver, []).append(run)
+        for driver, runs in begun.items():
+            self._run(driver, *runs)
 
     def _begin(self, job: Job) -> RequestRun | None:
         """Begin one job; None where it has ended with that."""

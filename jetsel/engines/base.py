@@ -53,7 +53,7 @@ class Engine(Protocol):
 
     name: str
     concurrency: int  # how many callers it serves at a time, together with the others at its place
-    place: Place
+    place: Place | None  # None: any number at a time
     max_batch: int | None  # images of one run; None: as many as memory holds
 
     @property

@@ -96,7 +96,7 @@ class HostedEngine:
     ) -> None:
         self.name = weights.name
         self.concurrency = concurrency
-        self.place = place
+        self.place: Place | None = place
         self.max_batch: int | None = None
         self.cost_bytes: int | None = None  # the memory that loading it took; None where the host could not measure it
         self._key = key

@@ -50,7 +50,7 @@ class OnnxEngine:
     def __init__(self, name: str, path: Path, *, concurrency: int, threads: int) -> None:
         self.name = name
         self.concurrency = concurrency
-        self.place = Place()
+        self.place: Place | None = None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1

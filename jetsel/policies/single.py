@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from jetsel.policies.policy import Decision, Evidence, Run, Steps
 
@@ -14,7 +15,7 @@ class Single:
     model: str
     features: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def name(self) -> str:
         """How requests name it."""
         return f"single:{self.model}"

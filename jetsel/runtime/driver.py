@@ -31,7 +31,7 @@ log = logging.getLogger("jetsel.models")
 
 
 class Batch(Struct, frozen=True, eq=False):
-    """Runs of one model that go out together, at a place that counts them; None where they cannot run."""
+    """Runs of one model that go out together. place: counts them; None where nothing does."""
 
     queue: ModelQueue
     runs: list[RequestRun]
@@ -112,8 +112,10 @@ class Driver:
         queue = self.queues[run.asked.models[0]]
         engine = queue.engine
         is_first = len(run.asked.models) == 1 and not queue.waiting
-        if is_first and engine is not None and engine.unavailable is None and engine.place.enter(engine.concurrency):
-            return Batch(queue, [run], engine.place)
+        if is_first and engine is not None and engine.unavailable is None:
+            place = engine.place
+            if place is None or place.enter(engine.concurrency):
+                return Batch(queue, [run], place)
         self.wait(run)
         return None
 
@@ -134,7 +136,7 @@ class Driver:
             due.sort(key=lambda queue: queue.waiting[0].asked_s)  # no queue starves behind a cheaper model's
             for queue in due:
                 engine = queue.engine
-                if engine is not None and engine.place.enter(engine.concurrency):
+                if engine is not None and (engine.place is None or engine.place.enter(engine.concurrency)):
                     return Batch(queue, self._gather(queue), engine.place)
             return self._abandon()
 

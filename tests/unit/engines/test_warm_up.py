@@ -19,7 +19,7 @@ class Answering:
     unavailable, is_returning, is_stale, returns_within_s = None, False, False, 0.0
 
     def __init__(self, classes: int, value: float = 0.0, rows: int | None = None, max_batch: int | None = None) -> None:
-        self.place = Place()
+        self.place: Place | None = Place()
         self.max_batch = max_batch
         self._classes, self._value, self._rows = classes, value, rows
         self.batches: list[NDArray[np.float32]] = []

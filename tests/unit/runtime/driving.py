@@ -21,7 +21,7 @@ class TableEngine:
     def __init__(self, name: str, margin: float, concurrency: int = 1) -> None:
         self.name = name
         self.concurrency = concurrency
-        self.place = Place()
+        self.place: Place | None = Place()
         self.is_stale = False
         self.max_batch: int | None = None
         self.unavailable: str | None = None

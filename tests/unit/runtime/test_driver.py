@@ -82,12 +82,14 @@ def test_waiting_runs_of_one_model_go_out_together_up_to_the_limit(
 def test_a_thread_that_leaves_an_engine_takes_along_what_waits_for_it(
     driver: Driver, engines: dict[str, TableEngine]
 ) -> None:
-    assert engines["m"].place.enter(1)
+    place = engines["m"].place
+    assert place is not None
+    assert place.enter(1)
     requests = [request_run(Single("m")) for _ in range(2)]
     for request in requests:
         driver.start(request)
         assert driver.carry(request) == [], "another thread runs m"
-    engines["m"].place.leave()
+    place.leave()
     third = request_run(Single("m"))
     driver.start(third)
     assert driver.carry(third) == [*requests, third]
