@@ -29,7 +29,7 @@ def main() -> None:
     print("# Replaying policies\n")
     print("\n".join(conditions()), flush=True)
     print(f"\n{len(rows)} photographs, median of {ROUNDS} replays\n\n| policy | seconds |\n|---|---:|")
-    for name, policy in catalogue(recording.models, calibration, {})["top1"].items():
+    for name, policy in catalogue(recording.models, calibration)["top1"].items():
         times = []
         for _ in range(ROUNDS):
             began = time.perf_counter()

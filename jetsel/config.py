@@ -18,8 +18,6 @@ SYSTEM_CONFIG = "/etc/jetsel/jetsel.toml"
 
 _IPC = r"^ipc:///[^\x00-\x1f]+\Z"
 
-Share = Annotated[float, Meta(ge=0, le=1)]
-
 
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """The socket, who may use it, and what is accepted at once."""
@@ -87,13 +85,6 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     fallback: str | None = None  # the model used in doubt; None: the most expensive of the family
 
 
-class OwnPolicy(Struct, frozen=True, forbid_unknown_fields=True):
-    """A cascade of the owner's: models cheapest first, and the confidence that each but the last must reach."""
-
-    models: Annotated[list[str], Meta(min_length=1)]
-    thresholds: list[Share] = []
-
-
 class Log(Struct, frozen=True, forbid_unknown_fields=True):
     """How much is told."""
 
@@ -109,7 +100,6 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     host: Host = Host()
     power: Power = Power()
     policy: Policy = Policy()
-    policies: dict[str, OwnPolicy] = {}
     log: Log = Log()
 
 
@@ -155,7 +145,6 @@ EXAMPLES = {
     "policy.default": 'default = "cascade"',
     "policy.on_doubt": 'on_doubt = "use" (or "refuse")',
     "policy.fallback": 'fallback = "xl"',
-    "policies": '[policies.quick] models = ["xs", "m"] thresholds = [0.8]',
     "log.level": 'level = "info" (or "debug", "warning", "error")',
     "log.requests": "requests = false",
 }
@@ -163,6 +152,7 @@ EXAMPLES = {
 _FROM_AFAR = "the daemon listens on its unix socket alone; reach it over ssh or TLS, see 'From afar' in docs/deploy.md"
 GONE = {
     "host.build_at_start": "leave it out; run `jetsel models build`, a unit before each start (docs/deploy.md)",
+    "policies": "leave it out; `jetsel calibrate PHOTOS` fits a cascade to your photographs, rungs and thresholds",
     "power.idle_rate_hz": "leave it out; power.rate_hz, 20 a second by default, is the one rate",
     "server.tcp": _FROM_AFAR,
     "server.keys": _FROM_AFAR,
@@ -187,30 +177,22 @@ def parse(text: str) -> Config:
     try:
         config = msgspec.convert(plain, Config)
     except msgspec.ValidationError as error:
-        raise ConfigError(_line(_explain(str(error), plain))) from None
+        raise ConfigError(_line(_explain(str(error)))) from None
     server = config.server
     if server.peers_mb < 2 * server.max_image_mb:
         raise ConfigError(
             f"server.peers_mb: {server.peers_mb:g} has no room for two messages with an image of server.max_image_mb, "
             f"{server.max_image_mb:g}: raise the one or lower the other; example: {EXAMPLES['server.peers_mb']}"
         )
-    for name, policy in config.policies.items():
-        if len(policy.thresholds) != len(policy.models) - 1:
-            raise ConfigError(
-                _line(
-                    f"policies.{name}.thresholds: {len(policy.thresholds)} for {len(policy.models)} models, "
-                    f"one fewer than the models are needed; example: {EXAMPLES['policies']}"
-                )
-            )
     return config
 
 
 def _refuse_what_is_gone(plain: dict[str, Any]) -> None:
     """Raise ConfigError where the file has a setting that an earlier version knew."""
     for section, values in plain.items():
-        for name in values if isinstance(values, dict) else ():
-            if (instead := GONE.get(f"{section}.{name}")) is not None:
-                raise ConfigError(f"{section}.{name}: there is no such setting any more: {instead}")
+        for key in (section, *(f"{section}.{name}" for name in (values if isinstance(values, dict) else ()))):
+            if (instead := GONE.get(key)) is not None:
+                raise ConfigError(f"{key}: there is no such setting any more: {instead}")
 
 
 def calibrations_folder(models: Models, environment: Mapping[str, str] | None = None) -> Path:
@@ -247,12 +229,10 @@ def _line(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def _explain(message: str, plain: dict[str, Any]) -> str:
+def _explain(message: str) -> str:
     where = _PATH.search(message)
     path = where["path"] if where else ""
     what = _PATH.sub("", message)
-    if path.startswith("policies[...]"):
-        path = path.replace("[...]", f".{_wrong_policy(plain['policies'])}", 1)
     unknown = _UNKNOWN.search(message)
     if unknown:
         key = f"{path}.{unknown['field']}" if path else unknown["field"]
@@ -262,27 +242,11 @@ def _explain(message: str, plain: dict[str, Any]) -> str:
     return f"{path or 'jetsel.toml'}: {what[0].lower() + what[1:]}; example: {_example(path)}"
 
 
-def _wrong_policy(policies: dict[str, Any]) -> str:
-    """The name of the first policy that is none: msgspec's path leaves it out."""
-    for name, policy in policies.items():
-        try:
-            msgspec.convert(policy, OwnPolicy)
-        except msgspec.ValidationError:  # noqa: PERF203  # read once, at the start
-            return name
-    return "*"
-
-
 def _known(path: str) -> list[str]:
     """The keys that may stand in this section."""
     if not path:
-        return _sections()
-    if path.startswith("policies"):
-        return list(OwnPolicy.__struct_fields__)
+        return [field.name for field in msgspec.structs.fields(Config)]
     return sorted(key.removeprefix(f"{path}.") for key in EXAMPLES if key.startswith(f"{path}."))
-
-
-def _sections() -> list[str]:
-    return [field.name for field in msgspec.structs.fields(Config)]
 
 
 def _example(path: str) -> str:

@@ -11,7 +11,7 @@ Precision = Literal["fp32", "fp16", "int8"]
 
 @dataclass(frozen=True)
 class HostSettings:
-    """See [host] in docs/configuration.md.
+    """What `jetsel config` prints under [host].
 
     folder: of the engines built on this device. interpreter: None for the one that JetPack brings TensorRT for.
     max_batch: photographs of one run that engines are built for. workspace_bytes: of memory that a build may try its

@@ -143,7 +143,7 @@ def main() -> None:
     clock = FeatureClock(other.recording.paths, family.decode_px, LIMITS, other.times.features_ms)
     judged = {}
     for criterion in CRITERIA:
-        policies = asked(other.recording.models, found.calibration, criterion, [], {})
+        policies = asked(other.recording.models, found.calibration, criterion, [])
         judged[criterion] = evaluate(other.recording, found.calibration, criterion, policies, clock)
     front = front_on(other, loaded, found)
     kept: dict[str, Any] = {criterion: {"policies": p, "bounds": b} for criterion, (p, b) in judged.items()}

@@ -193,7 +193,7 @@ def _rival(order: Order, judge: Judge, tried: CrossValidated) -> tuple[str, Outc
         return name, judge.outcomes(tried.runs[name])
     name = order.installed.default_policy[order.decides]
     recording = judge.recording
-    policy = catalogue(recording.models, order.installed, {})[order.decides][name]
+    policy = catalogue(recording.models, order.installed)[order.decides][name]
     rows = range(len(recording.classes))
     run = replay_all(policy, recording, rows, order.decides, order.installed.temperatures, recording.models[-1])
     return f"the installed {name} of {order.installed.created}", judge.outcomes(run)

@@ -18,10 +18,9 @@ from jetsel.calibrate.held_out import Learned, fit_temperatures, learn, try_out
 from jetsel.calibrate.neighbourhood import Neighbourhood
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, replay_all
-from jetsel.policies.catalogue import CRITERIA, calibrated
+from jetsel.policies.catalogue import CRITERIA, catalogue
 from jetsel.policies.kind import Plan
 from jetsel.policies.registry import KINDS
-from jetsel.policies.single import Single
 from jetsel.wire import Criterion
 
 Points = dict[str, list[Outcomes]]  # policy -> its operating points, each on the held-out photographs
@@ -106,7 +105,7 @@ def _one_criterion(
         held_out = np.zeros(len(fold_of), bool)
         held_out[rows] = True
         calibration = assemble(identity, {criterion: one}, {criterion: chosen(~held_out)})
-        for policy in (*map(Single, recording.models), *calibrated(calibration)[criterion].values()):
+        for policy in catalogue(recording.models, calibration)[criterion].values():
             run = replay_all(policy, recording, rows, criterion, calibration.temperatures, recording.models[-1])
             runs.setdefault(policy.name, []).append(run)
     everywhere = chosen(np.ones(len(fold_of), bool))

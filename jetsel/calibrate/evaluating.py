@@ -9,7 +9,6 @@ from jetsel.calibrate.findings import Result
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import TimeFeatures, replay_all
 from jetsel.calibrate.results import Judge
-from jetsel.config import OwnPolicy
 from jetsel.errors import UnknownPolicyError
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import catalogue
@@ -47,13 +46,12 @@ def asked(
     calibration: Calibration,
     criterion: Criterion,
     wanted: Sequence[str],
-    own: Mapping[str, OwnPolicy],
 ) -> dict[str, Policy]:
-    """Return the policies with these names, all for none. own: the owner's, as configured.
+    """Return the policies with these names, all for none.
 
     Raises UnknownPolicyError for one that is not.
     """
-    policies = catalogue(models, calibration, own)[criterion]
+    policies = catalogue(models, calibration)[criterion]
     unknown = [name for name in wanted if name not in policies]
     if unknown:
         raise UnknownPolicyError(f"the calibration offers {no_such(unknown[0], policies)}")

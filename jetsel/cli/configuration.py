@@ -45,17 +45,13 @@ def as_toml(config: Config) -> str:
     for section, values in effective(config).items():
         tables = {key: values[key] for key in values if f"{section}.{key}" in TABLES}
         plain = {key: value for key, value in values.items() if key not in tables}
-        text += "\n" + tomli_w.dumps({section: plain}) if plain else f"\n# [{section}] example: {EXAMPLES[section]}\n"
-        for key, value in ((name, getattr(getattr(config, section), name, "")) for name in _keys(config, section)):
-            if value is None:
-                place = f"{section}.{key}"
+        text += "\n" + tomli_w.dumps({section: plain})
+        for key in getattr(config, section).__struct_fields__:
+            place = f"{section}.{key}"
+            if key not in values:
                 chosen = f", which takes {taken[place]}" if place in taken else ""
                 text += f"# {key} is left to jetsel{chosen}; example: {EXAMPLES[place]}\n"
         for key, table in tables.items():  # last: what follows its head would belong to it
             empty = f"# {key} is empty; example: {EXAMPLES[f'{section}.{key}']}\n"
             text += tomli_w.dumps({section: {key: table}}) if table else empty
     return text
-
-
-def _keys(config: Config, section: str) -> tuple[str, ...]:
-    return tuple(getattr(getattr(config, section), "__struct_fields__", ()))

@@ -49,7 +49,7 @@ def evaluate(
             raise CalibrationError(entry.reason)
         calibration = entry.usable()
         wanted = [] if ALL in (policy or [ALL]) else policy or []
-        replayed = asked(tuple(job.served), calibration, criterion, wanted, shelf.config.policies)
+        replayed = asked(tuple(job.served), calibration, criterion, wanted)
         loaded = record(job, output)
         clock, reason = clock_of(job, loaded), loaded.times.energy_reason
         policies, bounds = judged(loaded.recording, calibration, criterion, replayed, clock, reason)

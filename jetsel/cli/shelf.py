@@ -89,7 +89,7 @@ class Shelf:
         if self.models is None or entry.calibration is None:
             return entry
         try:
-            offered(entry.calibration, self.models, served_models(self.models, self.config), self.config.policies)
+            offered(entry.calibration, self.models, served_models(self.models, self.config))
         except CalibrationError as fault:
             return replace(entry, reason=str(fault))
         return entry

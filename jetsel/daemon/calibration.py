@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from jetsel.config import Config, OwnPolicy, calibrations_folder
+from jetsel.config import Config, calibrations_folder
 from jetsel.errors import CalibrationError
 from jetsel.events import event
 from jetsel.features import table_hash
@@ -56,18 +56,18 @@ def choose(family: Family, models: Mapping[str, Model], config: Config, before: 
             if found is None:
                 continue
             calibration = found.usable()
-            policies = offered(calibration, family, models, config.policies)
+            policies = offered(calibration, family, models)
         except CalibrationError as fault:
             refused.append(f"number {found.number}: {fault}" if found and found.number else str(fault))
             told = event("calibration-refused", family=family.name)
             log.error("calibration of family %s is not used: %s", family.name, refused[-1], extra=told)
-            kept = _kept(before, family, models, config.policies)
+            kept = _kept(before, family, models)
             if kept is not None:
                 return replace(kept, refused="; ".join(refused))
             continue
         return InUse(calibration, policies, found.called, "; ".join(refused) or None, _identity(found, calibration))
     source = f"refused: {'; '.join(refused)}" if refused else "none was made"
-    return InUse(None, catalogue(list(models), None, config.policies), source)
+    return InUse(None, catalogue(list(models), None), source)
 
 
 def shipped(family: Family, _config: Config | None = None) -> Installed | None:
@@ -76,7 +76,7 @@ def shipped(family: Family, _config: Config | None = None) -> Installed | None:
 
 
 def offered(
-    calibration: Calibration, family: Family, models: Mapping[str, Model], own: Mapping[str, OwnPolicy]
+    calibration: Calibration, family: Family, models: Mapping[str, Model]
 ) -> dict[Criterion, dict[str, Policy]]:
     """Return the policies of a family with this calibration; raises CalibrationError where it cannot serve it."""
     hashes = {name: model.manifest.sha256 for name, model in models.items()}
@@ -84,7 +84,7 @@ def offered(
     missing = [criterion for criterion in CRITERIA if criterion not in calibration.right]
     if missing:
         raise CalibrationError(f"it was not made for {' and '.join(missing)}: recalibrate")
-    policies = catalogue(list(models), calibration, own)
+    policies = catalogue(list(models), calibration)
     for criterion in CRITERIA:
         default = calibration.default_policy[criterion]
         if default not in policies[criterion]:
@@ -104,13 +104,11 @@ def _identity(found: Installed, calibration: Calibration) -> CalibrationIdentity
     return None if found.sha256 is None else CalibrationIdentity(number, calibration.created, found.sha256)
 
 
-def _kept(
-    before: InUse | None, family: Family, models: Mapping[str, Model], own: Mapping[str, OwnPolicy]
-) -> InUse | None:
+def _kept(before: InUse | None, family: Family, models: Mapping[str, Model]) -> InUse | None:
     """What the family was served with, with the policies that it offers now; None where it does not belong any more."""
     if before is None or before.calibration is None:
         return None
     try:
-        return replace(before, policies=offered(before.calibration, family, models, own))
+        return replace(before, policies=offered(before.calibration, family, models))
     except CalibrationError:
         return None

@@ -13,7 +13,6 @@ from jetsel.engines import Engine
 from jetsel.errors import ConfigError, UnknownFamilyError
 from jetsel.events import event
 from jetsel.image import Limits
-from jetsel.policies.catalogue import check_own
 from jetsel.zoo import Zoo, model_folders, scan
 
 log = logging.getLogger("jetsel.models")
@@ -88,9 +87,7 @@ def _served(zoo: Zoo, config: Config) -> dict[str, list[str]]:
         unknown = sorted(set(named) - known)
         if unknown:
             raise ConfigError(f"models.{key}: no folder has {', '.join(unknown)}; see: jetsel models list")
-    served = {name: list(models) for name, family in zoo.families.items() if (models := served_models(family, config))}
-    check_own(config.policies, served)
-    return served
+    return {name: list(models) for name, family in zoo.families.items() if (models := served_models(family, config))}
 
 
 def limits_of(config: Config) -> Limits:

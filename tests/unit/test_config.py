@@ -19,7 +19,6 @@ from jetsel.config import (
     Host,
     Log,
     Models,
-    OwnPolicy,
     Policy,
     Power,
     Server,
@@ -28,13 +27,13 @@ from jetsel.config import (
 )
 from jetsel.errors import ConfigError
 
-SECTIONS = ("server", "models", "host", "power", "policy", "policies", "log")
+SECTIONS = ("server", "models", "host", "power", "policy", "log")
 
 
 def keys() -> list[str]:
-    """Every key that a jetsel.toml may set, `policies` as one."""
+    """Every key that a jetsel.toml may set."""
     sections = {"server": Server, "models": Models, "host": Host, "power": Power, "policy": Policy, "log": Log}
-    return [f"{section}.{key}" for section, kind in sections.items() for key in kind.__struct_fields__] + ["policies"]
+    return [f"{section}.{key}" for section, kind in sections.items() for key in kind.__struct_fields__]
 
 
 def said(text: str) -> str:
@@ -48,8 +47,7 @@ def said(text: str) -> str:
 
 
 def test_what_a_file_says_is_taken_and_the_rest_stays() -> None:
-    config = parse('[server]\nworkers = 3\nqueue_mb = 8\n[policies.quick]\nmodels = ["xs", "m"]\nthresholds = [0.8]\n')
-    assert config == Config(server=Server(workers=3, queue_mb=8.0), policies={"quick": OwnPolicy(["xs", "m"], [0.8])})
+    assert parse("[server]\nworkers = 3\nqueue_mb = 8\n") == Config(server=Server(workers=3, queue_mb=8.0))
 
 
 def test_every_key_has_an_example_and_every_example_a_key() -> None:
@@ -57,7 +55,7 @@ def test_every_key_has_an_example_and_every_example_a_key() -> None:
 
 
 def test_each_example_can_be_copied_into_a_file() -> None:
-    for key in set(EXAMPLES) - {"policies"}:
+    for key in EXAMPLES:
         section, _, name = key.partition(".")
         copied = re.sub(r" \(.*\)$", "", EXAMPLES[key])  # what stands in brackets after it explains it
         config = parse(f"[{section}]\n{copied}\n")
@@ -78,7 +76,7 @@ def test_an_unknown_key_is_named_with_those_that_are_known(section: str) -> None
 def test_a_setting_of_an_earlier_version_is_told_with_what_to_do_instead(key: str) -> None:
     section, _, name = key.partition(".")
     with pytest.raises(ConfigError, match=re.escape(f"{key}: there is no such setting any more: {GONE[key]}")):
-        parse(f"[{section}]\n{name} = 1\n")
+        parse(f"[{section}]\n{name or 'any'} = 1\n")
     assert key not in EXAMPLES
 
 
@@ -105,25 +103,6 @@ def test_a_wrong_value_is_told_by_its_key_with_an_example(text: str, key: str, w
 
 
 @pytest.mark.parametrize(
-    ("policy", "wrong"),
-    [
-        ("models = []\nthresholds = []", ">= 1"),
-        ("thresholds = []", "models"),
-        ('models = ["xs", "m"]\nthresholds = [1.1]', "<= 1"),
-        ('models = ["xs", "m"]\nthresholds = "0.5"', "got `str`"),
-        ('models = ["xs", "m"]\nthresholds = [nan]', ">= 0"),
-        ('models = ["xs", "m"]', "policies.quick.thresholds: 0 for 2 models"),
-        ('models = ["xs", "m"]\nthresholds = [0.5, 0.5]', "policies.quick.thresholds: 2 for 2 models"),
-    ],
-)
-def test_a_wrong_policy_is_told_with_an_example(policy: str, wrong: str) -> None:
-    line = said(f'[policies.good]\nmodels = ["xs"]\n[policies.quick]\n{policy}\n')
-    assert line.startswith("policies.quick")
-    assert wrong in line
-    assert line.endswith(EXAMPLES["policies"])
-
-
-@pytest.mark.parametrize(
     "text",
     ["[server", "workers: 2", "=", "[server]\nworkers = 1\nworkers = 2", "\0", "\ud800", "a = " + "[" * 5000],
     ids=["open", "yaml", "bare", "twice", "zero byte", "surrogate", "deep"],
@@ -137,10 +116,7 @@ def test_what_is_no_toml_is_told_so(text: str) -> None:
 )
 @example('[server]\n"a\\nb" = 1')
 @example('[server]\n"a`b" = 1')
-@example('[policies."a\\nb"]\nmodels = ["xs"]\nthresholds = [0.5]')
-@example("policies = 1")
-@example("policies = {a = 1}")
-@example('[policies.""]\nmodels = []')
+@example("power = 1")
 @example('[log]\nlevel = "a\\nb"')
 def test_any_text_is_a_configuration_or_is_refused_in_one_line(text: str) -> None:
     try:
@@ -159,7 +135,6 @@ def test_what_is_printed_reads_back_whatever_its_names_hold() -> None:
         server=Server(group=odd[1]),
         models=Models(paths=odd, backends=dict.fromkeys(odd, "tensorrt")),
         power=Power(labels=dict(zip(odd, odd, strict=True)), budget_w=0.1),
-        policies={name: OwnPolicy(odd[:2], [0.1]) for name in odd},
     )
     assert parse(as_toml(config)) == config
 

@@ -107,7 +107,7 @@ def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibr
     save(found.calibration, tmp_path / "stored")
     found_again = read(tmp_path / "stored")
     check(found_again, "d" * 64, HASHES, table_hash(), 64)
-    policies = catalogue(tuple(COSTS_MS), found_again, {})
+    policies = catalogue(tuple(COSTS_MS), found_again)
     for criterion in CRITERIA:
         assert found_again.default_policy[criterion] in policies[criterion]
         assert set(policies[criterion]) == set(found.findings.comparisons[criterion].policies)
@@ -165,7 +165,7 @@ def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(fruga
     assert found_again.costs_ms == COSTS_MS
     assert found_again.figures["top1"]["single:m"]["mean_mj"] == pytest.approx(4.0, abs=0.05)
     loaded = metered(drawn())
-    policy = catalogue(tuple(COSTS_MS), found_again, {})["top1"]["chain"]
+    policy = catalogue(tuple(COSTS_MS), found_again)["top1"]["chain"]
     rows = range(100)
     ran = replay_all(policy, loaded.recording, rows, "top1", found_again.temperatures, "l").ran.mean(axis=0)
     assert ran[0] == 0  # what is easy m gets right as well, for a tenth of the energy

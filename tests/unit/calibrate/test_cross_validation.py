@@ -17,7 +17,7 @@ from jetsel.calibrate.recording import Objective, Recording
 from jetsel.calibrate.replay import replay_all
 from jetsel.features import PAPER_SEVEN
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.catalogue import CRITERIA, calibrated
+from jetsel.policies.catalogue import CRITERIA, catalogue
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.kind import Plan
 from jetsel.policies.registry import KIND, KINDS
@@ -54,7 +54,7 @@ def put_together(learned: Learned, **places: int) -> Calibration:
 
 def replayed(calibration: Calibration, name: str, held: Recording) -> Outcomes:
     """What the policy gives, its features included and the choice left out."""
-    policy = calibrated(calibration)["top1"][name]
+    policy = catalogue([], calibration)["top1"][name]
     run = replay_all(policy, held, range(len(held.classes)), "top1", calibration.temperatures, held.models[-1])
     features_ms = PLAN.features_ms * bool(run.features)
     energy_mj = run.ran @ held.costs("energy") + features_ms * CHOOSER_W if held.knows_energy else None
@@ -95,10 +95,10 @@ def test_the_papers_chain_has_its_seven_features_five_neighbours_and_three_links
     calibration = assemble(
         identity, {"top1": learned}, {"top1": dict.fromkeys(KIND, 0) | {"chain": None, "chain-paper": None}}
     )
-    policy = calibrated(calibration)["top1"]["chain-paper"]
+    policy = catalogue([], calibration)["top1"]["chain-paper"]
     assert isinstance(policy, ChainPolicy)
     assert (policy.features, policy.chain.k, len(policy.models)) == (PAPER_SEVEN, 5, 3)
-    assert len(calibrated(calibration)["top1"]["chain"].models) == 1  # theta is 50 points
+    assert len(catalogue([], calibration)["top1"]["chain"].models) == 1  # theta is 50 points
     links, _ = select_models(told.right("top1"), told.costs(), told.models, -1.0)
     assert policy.models == links[:3]
     columns = [told.models.index(model) for model in links[:3]]

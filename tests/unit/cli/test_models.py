@@ -15,7 +15,7 @@ from jetsel.cli.app import app
 from jetsel.zoo import STARTER, Model, scan, verify
 from jetsel.zoo.onnx_model import read_model
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
-from tests.unit.daemon.families import calibrate, put_family
+from tests.unit.daemon.families import put_family
 from tests.unit.zoo.networks import network
 
 PLAIN = ["--mean", "0.5,0.25,0.125", "--std", "0.25,0.5,1"]
@@ -234,14 +234,10 @@ def test_a_name_of_two_families_needs_the_family(own: Path, onnx: Path, labels: 
 
 def test_calibrations_and_settings_that_need_the_model_are_named(tmp_path: Path) -> None:
     folder = put_family(tmp_path / "cats", "cats", "s", "l")
-    calibrate(folder, "cats", created="May")
     config = tmp_path / "jetsel.toml"
-    config.write_text(
-        f'[models]\nstarter = false\npaths = ["{folder}"]\ncalibrations = "{tmp_path / "owners"}"\n'
-        '[policy]\nfallback = "s"\n[policies.quick]\nmodels = ["s", "l"]\nthresholds = [0.8]\n'
-    )
+    config.write_text(f'[models]\nstarter = false\npaths = ["{folder}"]\nonly = ["s", "l"]\n[policy]\nfallback = "s"\n')
     said = json.loads(run("remove", "s", "--yes", "--json", config=str(config)))
     lost, named = said["notes"]
-    assert "0 (shipped)" in lost
-    assert "policy.fallback, policies.quick" in named
+    assert "calibrations of family cats" in lost
+    assert "models.only, policy.fallback" in named
     assert only_model(folder).manifest.name == "l"

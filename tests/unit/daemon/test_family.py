@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jetsel.config import Config, OwnPolicy, Policy
+from jetsel.config import Config, Policy
 from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.errors import UnknownModelError, UnknownPolicyError
 from jetsel.wire import Classify
@@ -73,8 +73,7 @@ def test_the_configuration_s_choice_stands_above_the_calibration_s(folder: Path)
 
 def test_a_request_gets_what_it_names(folder: Path) -> None:
     calibrate(folder, "cats")
-    family = served(folder, policies={"quick": OwnPolicy(["s", "m"], [0.5])})
-    assert family.policy_for(asked(policy="quick")).models == ("s", "m")
+    family = served(folder)
     assert family.policy_for(asked(policy="chain")).name == "chain"
     assert family.policy_for(asked(model="m")).name == "single:m"
 

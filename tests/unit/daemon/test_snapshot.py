@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jetsel.config import Config, Models, OwnPolicy, Policy, Server
+from jetsel.config import Config, Models, Policy, Server
 from jetsel.daemon.loading import load
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.engines import Backends
@@ -151,21 +151,6 @@ def test_a_fallback_and_a_default_policy_are_asked_of_the_default_family_alone(c
     assert snapshot.families["dogs"].default_policy["top1"] == "single:dog-l"
     said = refused(config(cats, dogs, models={"default_family": "dogs"}, policy=Policy(fallback="cat-s")))
     assert said.startswith("policy.fallback: family dogs has no model 'cat-s'")
-
-
-def test_the_owner_s_policies_belong_to_the_family_of_their_models_and_no_other_is_taken(
-    cats: Path, dogs: Path
-) -> None:
-    def own(name: str, *models: str) -> Config:
-        policies = {name: OwnPolicy(list(models), [0.5] * (len(models) - 1))}
-        return config(cats, dogs, models={"default_family": "dogs"}, policies=policies)
-
-    families = read_snapshot(own("quick", "cat-s", "cat-l")).families
-    assert "quick" in families["cats"].policies["top5"]
-    assert "quick" not in families["dogs"].policies["top5"]
-    assert "mixes families" in refused(own("mixed", "cat-s", "dog-l"))
-    assert "no family has cat-xl" in refused(own("odd", "cat-s", "cat-xl"))
-    assert "jetsel has a policy of this name" in refused(own("single:cat-s", "cat-s"))
 
 
 def test_loaded_every_model_answers_on_the_backend_of_its_own(cats: Path) -> None:

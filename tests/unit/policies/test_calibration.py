@@ -30,7 +30,7 @@ def test_what_models_cost_is_of_the_objective(calibration: Calibration) -> None:
     # All three are right on the second photograph: the optimum is the fastest, or the most frugal.
     chosen = []
     for one in (msgspec.structs.replace(calibration, k=1), msgspec.structs.replace(by_energy, k=1)):
-        chain = catalogue(list(one.model_sha256), one, {})["top1"]["chain"]
+        chain = catalogue(list(one.model_sha256), one)["top1"]["chain"]
         assert isinstance(chain, ChainPolicy)
         chosen.append(chain.chain.choose(np.array([3.0, -1.0], np.float32)).model)
     assert chosen == ["small", "middle"]
