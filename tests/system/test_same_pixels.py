@@ -16,7 +16,7 @@ from skimage import data
 
 from jetsel.calibrate import record
 from jetsel.calibrate.recording import Recording
-from jetsel.config import Config, Models, OwnPolicy
+from jetsel.config import Config, Models
 from jetsel.daemon.admission import Load
 from jetsel.daemon.job import Job
 from jetsel.daemon.loading import load
@@ -24,6 +24,7 @@ from jetsel.daemon.pipeline import begin
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.engines import Backends
 from jetsel.features import NAMES, extract
+from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.wire import Classify
 from jetsel.zoo import STARTER, scan
 from tests.system.daemons import drawn, encoded
@@ -68,8 +69,9 @@ def recorded(folder: Path, family: str, work: Path) -> Recording:
 def serving(folder: Path) -> Snapshot:
     """The same family as the daemon serves it."""
     names = [model.manifest.name for family in scan([folder]).families.values() for model in family.models]
-    own = {ALL: OwnPolicy(names, [1.0] * (len(names) - 1))}
-    snapshot = read_snapshot(Config(models=Models(starter=False, paths=[str(folder)]), policies=own))
+    snapshot = read_snapshot(Config(models=Models(starter=False, paths=[str(folder)])))
+    every = Cascade(ALL, rungs_of(names, [1.0] * (len(names) - 1)))
+    snapshot.family(None).policies["top1"][ALL] = every
     load(snapshot, Backends(), lambda *_: None, threading.Event())
     return snapshot
 
