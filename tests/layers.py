@@ -43,9 +43,6 @@ NOT_IN_THE_DAEMON = frozenset(
 )
 """Libraries too heavy for the daemon's memory and start-up: others, such as calibration and clients, may use them."""
 
-INSIDE_A_FIT = frozenset({"policies.boosted"})
-"""Modules of the daemon whose imports inside functions do not count as its own: only calibration calls those."""
-
 _LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 
 
@@ -113,7 +110,7 @@ def _heavy_in_the_daemon(package: Path, imports: Mapping[str, Iterable[str]]) ->
             continue
         source = package.joinpath(*module.split(".")) if module else package
         file = source / "__init__.py" if source.is_dir() else source.with_suffix(".py")
-        names = _imported_names(file, module, package.name, in_functions=module not in INSIDE_A_FIT)
+        names = _imported_names(file, module, package.name)
         roots = {name.split(".")[0] for name in names}
         found += [
             f"the daemon reaches {heavy}: {' -> '.join([*path, heavy])}" for heavy in sorted(roots & NOT_IN_THE_DAEMON)
@@ -144,13 +141,13 @@ def _name(package: Path, path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imported_names(path: Path, module: str, root: str, *, in_functions: bool = True) -> Iterator[str]:
+def _imported_names(path: Path, module: str, root: str) -> Iterator[str]:
     """Every absolute dotted name that the file imports; `from a import b` gives a.b, which may be a name inside a."""
     here = [root, *module.split(".")] if module else [root]
     if path.name != "__init__.py":
         here.pop()
     tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-    for node in ast.walk(tree) if in_functions else tree.body:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

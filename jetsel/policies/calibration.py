@@ -28,7 +28,7 @@ class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=T
     model_sha256: dict[Name, Name]  # model -> hash of its ONNX file, cheapest first
     feature_table: Name  # hash of the table of features that these were computed with
     decode_px: Annotated[int, Meta(ge=1)]  # the shorter side that the photographs were decoded for
-    features: tuple[Name, ...]  # those that `chain` and `boosted` read, in vector order
+    features: tuple[Name, ...]  # those that `chain` reads, in vector order
     k: Annotated[int, Meta(ge=1)]  # neighbours that `chain` asks
     temperatures: dict[Name, Positive]  # model -> what divides its logits
     costs_ms: dict[Name, Positive]  # model -> its measured mean latency when the votes were made

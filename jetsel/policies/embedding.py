@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from jetsel.errors import ModelUnavailableError
 from jetsel.policies.kind import Kind, Part, Plan, Table, Tried
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps, run_or_fall_back
-from jetsel.policies.weighing import Weigher, Weighing, weighed
-from jetsel.premodel import Neighbours, shares
+from jetsel.premodel import Neighbours, shares, worthiest
 from jetsel.wire import Criterion
 
 if TYPE_CHECKING:
@@ -23,12 +23,32 @@ if TYPE_CHECKING:
 KS = (11, 31, 101)  # numbers of neighbours that are tried
 
 
+class Weighing(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a model's chance of being right is weighed against what it costs.
+
+    price: how much chance a millisecond, or a millijoule where the calibration's objective is energy, must buy.
+    k: neighbours whose share is the chance.
+    """
+
+    price: Annotated[float, Meta(ge=0)]
+    k: Annotated[int, Meta(ge=1)] = 1
+
+
 @dataclass(frozen=True)
-class EmbeddingPolicy(Weigher):
+class EmbeddingPolicy:
     """Runs the cheapest model, and lets the neighbours of its embedding say whether and to which model to go on.
 
-    costs: of running each after the cheapest, whose own is therefore 0.
+    chances: (width,) float32 -> (models,) float64, how likely each model is right. costs: (models,), in ms, or in mJ
+    where energy was the objective, of running each after the cheapest, whose own is therefore 0. price: how much chance
+    one of these must buy.
     """
+
+    name: str
+    models: tuple[str, ...]
+    chances: Callable[[NDArray[np.float32]], NDArray[np.float64]]
+    costs: NDArray[np.float64]
+    price: float
+    features: tuple[str, ...] = ()
 
     @property
     def first(self) -> tuple[str, ...]:
@@ -43,7 +63,10 @@ class EmbeddingPolicy(Weigher):
             return Decision(seen, why)
         if seen.embedding is None:
             return Decision(seen, f"{seen.model} gave no embedding to go on from")
-        best, because = self.choose(seen.embedding)
+        chances = self.chances(seen.embedding)
+        which = int(worthiest(chances, self.costs, self.price))
+        best = self.models[which]
+        because = f"{best} is most worth what it costs: right with a chance of {chances[which]:.2f}"
         if best == cheapest:
             return Decision(seen, because)
         try:
@@ -74,9 +97,11 @@ class EmbeddingKind(Kind):
         for k in KS:
             chances = learned.right[near[:, : min(k, most)]].mean(axis=1)
             for price in learned.prices:
-                point = weighed(chances, _after(learned.costs), price, held)
-                point.ran[:, 0] = True
-                found.append(point)
+                place = np.arange(len(chances)), worthiest(chances, _after(learned.costs), price)
+                ran = np.zeros_like(held.right)
+                ran[place] = True
+                ran[:, 0] = True
+                found.append(Tried(held.right[place], ran))
         return found
 
     def fitted(self, learned: Mapping[Criterion, Table], chosen: Mapping[Criterion, Any]) -> Part:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from jetsel.policies.boosted import BoostedKind
 from jetsel.policies.cascade import CascadeKind
 from jetsel.policies.chain import ChainKind, PaperChainKind
 from jetsel.policies.embedding import EmbeddingKind
@@ -17,13 +16,14 @@ KINDS: tuple[Kind, ...] = (
     CascadeKind("cascade", averaged=False),
     CascadeKind("cascade-averaged", averaged=True),
     EmbeddingKind(),
-    BoostedKind(),
 )
 """In the order in which they are listed and reported."""
 
 KIND: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in KINDS})
 
-GONE: Mapping[str, str] = MappingProxyType({"chain-right": "chain", "cascade-skipping": "cascade"})
+GONE: Mapping[str, str] = MappingProxyType(
+    {"chain-right": "chain", "cascade-skipping": "cascade", "boosted": "cascade"}
+)
 """Policies that earlier versions had, and which of today's takes their place."""
 
 

@@ -1,4 +1,4 @@
-"""Arrays that choose: cached neighbours, the chain of links over them, cascades, trees, and what fits them."""
+"""Arrays that choose: cached neighbours, the chain of links over them, cascades, and what fits them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from jetsel.premodel.chain import Chain, Choice, Soundness
 from jetsel.premodel.neighbours import Neighbours
 from jetsel.premodel.scaling import Scaling, fit_scaling
 from jetsel.premodel.shares import shares, worthiest
-from jetsel.premodel.trees import Trees, chances
 from jetsel.premodel.votes import is_right, optimum_votes
 
 __all__ = [
@@ -17,8 +16,6 @@ __all__ = [
     "Scaling",
     "Soundness",
     "Step",
-    "Trees",
-    "chances",
     "fit_scaling",
     "is_right",
     "optimum_votes",

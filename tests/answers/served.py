@@ -12,7 +12,7 @@ from tests.system.daemons import Peer, launch, wait_until_ready
 MODELS = ("xs", "s", "m", "l", "xl")
 ASKED: dict[str, dict[str, Any]] = {
     **{f"single:{model}": {"model": model} for model in MODELS},
-    **{name: {"policy": name} for name in ("chain", "cascade", "cascade-averaged", "embedding", "boosted")},
+    **{name: {"policy": name} for name in ("chain", "cascade", "cascade-averaged", "embedding")},
     **{f"{name}, top5": {"policy": name, "criterion": "top5"} for name in ("chain", "cascade", "cascade-averaged")},
 }
 """Name in the record -> what the request says."""

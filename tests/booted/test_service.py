@@ -77,7 +77,7 @@ def test_systemd_knows_all_that_the_units_say_but_what_is_newer_than_it(machine:
 
 def test_the_calibration_unit_works_on_the_photographs_of_a_folder(machine: Machine, package: Package) -> None:
     install(machine, package.calibrate)
-    machine.run("/opt/jetsel/venv/bin/python", "-c", "import sklearn")
+    machine.run("/opt/jetsel/venv/bin/python", "-c", "import matplotlib")
     before = main_pid(machine)
     random = np.random.default_rng(7)
     for label in ("orange", "lemon"):

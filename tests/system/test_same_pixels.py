@@ -71,7 +71,8 @@ def serving(folder: Path) -> Snapshot:
     names = [model.manifest.name for family in scan([folder]).families.values() for model in family.models]
     snapshot = read_snapshot(Config(models=Models(starter=False, paths=[str(folder)])))
     every = Cascade(ALL, rungs_of(names, [1.0] * (len(names) - 1)))
-    snapshot.family(None).policies["top1"][ALL] = every
+    for offered in snapshot.family(None).policies.values():
+        offered[ALL] = every
     load(snapshot, Backends(), lambda *_: None, threading.Event())
     return snapshot
 

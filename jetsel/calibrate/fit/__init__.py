@@ -1,1 +1,1 @@
-"""The parts of fitting, each a function of arrays: models, features, neighbours, soundness, trees."""
+"""The parts of fitting, each a function of arrays: models, features, neighbours, soundness."""

@@ -25,7 +25,7 @@ POLICIES = {
     "single:l": result("single:l", 0.6, 0.8, 10.0),
     "chain": result("chain", 0.58, 0.81, 8.8),
     "cascade": result("cascade", 0.6004, 0.8, 5.0),
-    "boosted": result("boosted", 0.61, 0.79, 12.5),
+    "embedding": result("embedding", 0.61, 0.79, 12.5),
 }
 BOUNDS = {"best single": result("best single", 0.6, 0.8, 10.0), "oracle": result("oracle", 0.75, 0.9, 4.0)}
 
@@ -35,10 +35,10 @@ def said(criterion: str = "top1", chain: Chain = CHAIN, labels_from: str | None 
 
 
 def test_every_policy_is_set_beside_the_best_single_model() -> None:
-    chain, cascade, boosted, better, *_ = said()
+    chain, cascade, embedding, better, *_ = said()
     assert re.search("chain saves 12 % .* loses 2.0 points", chain)
     assert re.search("cascade saves 50 % .* as accurate", cascade)
-    assert re.search("boosted takes 25 % more .* gains 1.0 points", boosted)
+    assert re.search("embedding takes 25 % more .* gains 1.0 points", embedding)
     assert better.startswith("cascade is both faster and more accurate")
 
 
@@ -49,7 +49,7 @@ def test_a_difference_that_is_not_there_is_no_saving() -> None:
 
 
 def test_every_policy_is_set_beside_a_coin() -> None:
-    assert "chain -2.0, cascade +0.0 and boosted +1.0" in said()[4]
+    assert "chain -2.0, cascade +0.0 and embedding +1.0" in said()[4]
     faster = {"chain": result("chain", 0.58, 0.81, 1.0)}
     assert not any("coin" in one for one in sentences(faster, BOUNDS, "l", CHAIN, "top1", None))
 

@@ -8,21 +8,10 @@ from jetsel.policies.calibration import Calibration
 from jetsel.policies.cascade import Rung
 from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.chain import Links
+from jetsel.policies.embedding import Weighing
 from jetsel.policies.kind import Part
-from jetsel.policies.weighing import Weighing
 from jetsel.premodel import Soundness
-from jetsel.premodel.trees import DTYPES
 
-LEAF = {
-    "feature": [1, 0, 0],
-    "threshold": [0.125, 0, 0],
-    "left": [1, 1, 2],
-    "right": [2, 1, 2],
-    "value": [0, -1, 1],
-    "root": [0],
-    "model": [2],
-    "baseline": [0, 0, 0],
-}
 TWO = {
     "minimum": np.array([2.0, -1.0], np.float32),
     "maximum": np.array([12.0, 1.0], np.float32),
@@ -39,10 +28,6 @@ PARTS = {
     "cascade": Part({"top1": (Rung("small", 0.25), Rung("large", 0.0))}),
     "cascade-averaged": Part({"top5": (Rung("large", 0.0),)}),
     "embedding": Part({"top1": Weighing(0.125, 3)}, {"points": np.eye(4, 2, dtype=np.float16)}),
-    "boosted": Part(
-        {"top5": Weighing(0.25)},
-        {f"top5.{name}": np.array(values, DTYPES[name]) for name, values in LEAF.items()},
-    ),
 }
 
 

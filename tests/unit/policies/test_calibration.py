@@ -14,9 +14,8 @@ from jetsel.policies.calibration import Calibration, as_plain, check, verify
 from jetsel.policies.cascade import Rung
 from jetsel.policies.catalogue import catalogue
 from jetsel.policies.chain import ChainPolicy, Links
+from jetsel.policies.embedding import Weighing
 from jetsel.policies.kind import Part
-from jetsel.policies.weighing import Weighing
-from jetsel.premodel.trees import DTYPES
 from tests.unit.policies.animals import TWO
 
 ENERGIES = {"small": 9.0, "middle": 2.0, "large": 30.0}
@@ -48,13 +47,6 @@ def weighed(k: int, points: NDArray[np.float16]) -> Part:
     return Part({"top1": Weighing(0.5, k)}, {"points": points})
 
 
-def grown(model: int) -> Part:
-    """Trees of one leaf, about this model."""
-    one: dict[str, list[float]] = {name: [0] for name in DTYPES} | {"model": [model], "baseline": [0, 0, 0]}
-    arrays = {f"top1.{name}": np.array(values, DTYPES[name]) for name, values in one.items()}
-    return Part({"top1": Weighing(0.5)}, arrays)
-
-
 FOUR = np.zeros((4, 2), np.float16)
 
 
@@ -68,7 +60,6 @@ FOUR = np.zeros((4, 2), np.float16)
         ("chain", links("small", minimum=np.full(2, 99, np.float32)), "above its maximum"),
         ("chain-paper", links("small"), "2 features, not 7"),
         ("embedding", weighed(9, FOUR), "k 9"),
-        ("boosted", grown(3), "3 models"),
     ],
 )
 def test_a_part_that_does_not_fit_is_named_with_its_policy(

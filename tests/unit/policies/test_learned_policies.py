@@ -9,7 +9,6 @@ import pytest
 from numpy.typing import NDArray
 
 from jetsel.errors import ModelUnavailableError
-from jetsel.policies.boosted import BoostedPolicy
 from jetsel.policies.cascade import AveragedCascade, rungs_of
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.embedding import EmbeddingPolicy
@@ -98,23 +97,6 @@ def test_an_embedding_that_is_missing_or_leads_nowhere_leaves_the_cheapest_model
     next(steps)
     assert steps.throw(GONE).models == ("l",), "where the cheapest is unavailable, the best stands in"
     assert ended(steps, said("l", 0.5, 0.5)).seen.model == "l"
-
-
-BOOSTED = BoostedPolicy(
-    "boosted",
-    ("s", "m", "l"),
-    lambda x: chances_of(float(x[0]), 0.7, 0.9),
-    np.array([1.0, 2.0, 10.0]),
-    0.04,
-    ("hue1",),
-)
-
-
-@pytest.mark.parametrize(("chance", "model"), [(0.6, "m"), (0.7, "s")])  # 0.56 and 0.66 beside 0.62 and 0.5
-def test_boosted_runs_what_is_worth_its_time(chance: float, model: str) -> None:
-    steps = BOOSTED(at(chance))
-    assert next(steps).models == (model,)
-    assert ended(steps, said(model, 1.0)).seen.model == model
 
 
 def test_a_choice_among_far_neighbours_is_in_doubt_and_says_how_often_such_were_right() -> None:

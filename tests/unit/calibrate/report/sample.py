@@ -32,7 +32,6 @@ POLICIES = {  # name -> top-1, top-5, mean time in ms
     "cascade": (0.634, 0.857, 1.48),
     "cascade-averaged": (0.641, 0.861, 1.50),
     "embedding": (0.604, 0.841, 1.33),
-    "boosted": (0.597, 0.836, 2.21),
 }
 BOUNDS = {
     "cheapest": (0.452, 0.731, 0.21),
