@@ -23,26 +23,14 @@ class Outcome:
     result: Answer | JetselError | OSError
 
 
-def as_plain(outcome: Outcome, explain: bool) -> dict[str, Any]:
-    """Return the outcome as the object that --json prints on its own line."""
+def as_plain(outcome: Outcome) -> dict[str, Any]:
+    """Return the object that --json prints on its own line: the path, and the reply (docs/protocol.md) or its error."""
     answer = outcome.result
-    if isinstance(answer, JetselError):
-        error = {"code": answer.code, "message": str(answer), "retry": answer.retry}
-        return {"path": outcome.path, "error": error}
-    if isinstance(answer, OSError):
-        error = {"code": "unreadable", "message": reason(answer), "retry": False}
-        return {"path": outcome.path, "error": error}
-    names = ("label", "wnid", "probability", "top_k", "model", "policy", "ran")
-    plain = {"path": outcome.path} | {name: msgspec.to_builtins(getattr(answer, name)) for name in names}
-    plain |= {
-        "latency_ms": round(outcome.latency_ms, 3),
-        "stages_ms": msgspec.to_builtins(answer.stages_ms),
-        "energy_mj": answer.energy_mj,
-        "energy_reason": answer.energy_reason,
-        "energy_estimated": answer.energy_estimated,
-        "out_of_conditions": answer.out_of_conditions,
-    }
-    return plain | ({"explanation": msgspec.to_builtins(answer.explanation)} if explain else {})
+    if isinstance(answer, Answer):
+        times = {"path": outcome.path, "latency_ms": round(outcome.latency_ms, 3)}
+        return times | dict(msgspec.to_builtins(answer))
+    code, retry = (answer.code, answer.retry) if isinstance(answer, JetselError) else ("unreadable", False)
+    return {"path": outcome.path, "error": {"code": code, "message": reason(answer), "retry": retry}}
 
 
 def reason(error: JetselError | OSError) -> str:

@@ -38,7 +38,14 @@ Exit status: 0 when all was done and every image answered; 1 when something fail
 
 
 _FROM_AFAR = "the daemon is reached over ssh or TLS from afar: see 'From afar' in docs/deploy.md"
-GONE = {"keys": _FROM_AFAR, "--key": _FROM_AFAR, "--server-key": _FROM_AFAR}
+GONE = {
+    "keys": _FROM_AFAR,
+    "--key": _FROM_AFAR,
+    "--server-key": _FROM_AFAR,
+    "--multiply-accumulates": "leave it out, models are ordered by the time of a run",
+    "--every-s": "watch jetsel power shows the rails again and again",
+    "--once": "leave it out, one reading is all that is shown",
+}
 """Commands and options of earlier versions: what to do instead of each."""
 
 

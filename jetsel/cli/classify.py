@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable
 from enum import Enum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,7 +69,7 @@ def classify(
     rows: list[Outcome] = []
     show = rows.append  # many are gathered into a table
     if json or explain or len(images) == 1:
-        show = partial(_print_json, explain) if json else _print_details
+        show = _print_json if json else _print_details
     client = AsyncClient(endpoint, timeout_ms=timeout_ms, max_image_mb=max_image_mb)
     failed = asyncio.run(_all(client, images, settings, jobs, show))
     if rows:
@@ -121,12 +120,12 @@ async def _outcome(client: AsyncClient, path: Path, settings: dict[str, Any]) ->
     return Outcome(name, (time.perf_counter() - began) * 1e3, result)
 
 
-def _print_json(explain: bool, outcome: Outcome) -> None:
+def _print_json(outcome: Outcome) -> None:
     import msgspec
 
     from jetsel.cli.answers import as_plain
 
-    print(msgspec.json.encode(as_plain(outcome, explain)).decode(), flush=True)
+    print(msgspec.json.encode(as_plain(outcome)).decode(), flush=True)
 
 
 def _print_details(outcome: Outcome) -> None:

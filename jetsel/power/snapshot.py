@@ -1,4 +1,4 @@
-"""What every rail reads at one moment, in the form that `jetsel power --once --json` prints."""
+"""What every rail reads at one moment, in the form that `jetsel power --json` prints."""
 
 from __future__ import annotations
 

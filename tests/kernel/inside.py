@@ -58,9 +58,9 @@ def bound(chip: str, bus: int, address: int) -> Path:
 
 
 def power(config: str) -> Any:
-    """Return what `jetsel power --once --json` prints with this jetsel.toml."""
+    """Return what `jetsel power --json` prints with this jetsel.toml."""
     CONFIG.write_text(config)
-    command = [sys.executable, "-m", "jetsel", "power", "--once", "--json", "--sysfs", "/sys", "--config", str(CONFIG)]
+    command = [sys.executable, "-m", "jetsel", "power", "--json", "--sysfs", "/sys", "--config", str(CONFIG)]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 

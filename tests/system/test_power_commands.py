@@ -1,9 +1,10 @@
-"""`jetsel power` as processes, over boards' trees: one reading, a stream, a terminal, a recording, idle power."""
+"""`jetsel power` as processes, over boards' trees: one reading, a recording, idle power."""
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -12,44 +13,16 @@ import pytest
 
 from tests.data.sysfs_trees import tree
 from tests.system.command import COMMAND, jetsel
-from tests.system.terminals import Terminal
-from tests.unit.power.trees import copied
 from tests.waiting import until
 
 TX2 = tree("jetson-tx2")
-VDD_IN = "in_power0_input"  # of 0-0041 on a TX2, in milliwatts
 
 
-def test_json_goes_on_until_it_is_interrupted() -> None:
-    command = [*COMMAND, "power", "--json", "--every-s", "0.05", "--sysfs", str(TX2)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        readings = [json.loads(process.stdout.readline()) for _ in range(3)]
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
-    finally:
-        process.kill()
-        process.communicate()
-    assert {reading["total_w"] for reading in readings} == {3.051}
-
-
-def test_in_a_terminal_every_rail_has_a_sparkline_that_follows_its_power(tmp_path: Path) -> None:
-    sysfs = copied("jetson-tx2", tmp_path)
-    (power_file,) = (
-        file for file in sysfs.rglob(VDD_IN) if (file.parent / "rail_name_0").read_text().strip() == "VDD_IN"
-    )
-    terminal = Terminal([*COMMAND, "power", "--every-s", "0.05", "--sysfs", str(sysfs)], 160, 40, {})
-    try:
-        terminal.until(lambda _: "▁".encode() in terminal.output)
-        power_file.write_text("9000\n")
-        terminal.until(lambda _: "█".encode() in terminal.output)
-        terminal.type(b"\x03")
-        assert terminal.end() == 130
-    finally:
-        terminal.close()
-    assert b"9.000" in terminal.output
-    assert b"the total is VDD_IN" in terminal.output
+def test_what_every_rail_reads_now_is_shown_with_the_total() -> None:
+    shown = jetsel("power", "--sysfs", TX2).stdout
+    assert re.search(r"VDD_IN +3\.051", shown)
+    assert re.search(r"total +3\.051", shown)
+    assert "the total is VDD_IN" in shown
 
 
 def test_a_recording_holds_every_rail_and_plays_back_the_same(tmp_path: Path) -> None:
@@ -62,7 +35,7 @@ def test_a_recording_holds_every_rail_and_plays_back_the_same(tmp_path: Path) ->
     assert {row[4] for row in rows[1:]} == {"3.051000"}
     assert 2 <= len(rows) - 1 <= 50
     assert rows[1][0] == "0.000000"
-    played = json.loads(jetsel("power", "--once", "--json", "--replay", out).stdout)
+    played = json.loads(jetsel("power", "--json", "--replay", out).stdout)
     assert (played["board"], played["total_w"], played["total_of"]) == ("jetson-tx2", 3.051, ["VDD_IN"])
 
 

@@ -53,9 +53,6 @@ def add(
         str | None,
         typer.Option(metavar="NAME", help="The tensor with the logits. Left out: `logits`, or the only output."),
     ] = None,
-    multiply_accumulates: Annotated[
-        str | None, typer.Option(hidden=True)  # as an older version had it
-    ] = None,
     source: Annotated[str | None, typer.Option(metavar="TEXT", help="Where it came from. Left out: its file.")] = None,
     notice: Annotated[str | None, typer.Option(metavar="TEXT", help="What whoever uses it must know.")] = None,
     replace: Replace = False,
@@ -70,9 +67,6 @@ def add(
     from jetsel.cli.models.placed import place
     from jetsel.zoo.adding import Wanted
     from jetsel.zoo.labels import labels_file
-
-    if multiply_accumulates is not None:
-        raise typer.BadParameter("--multiply-accumulates: leave it out, models are ordered by the time of a run")
 
     wanted = Wanted(
         name=name or plain_name(onnx.stem),

@@ -1,4 +1,4 @@
-"""A snapshot is the JSON that `jetsel power --once --json` prints, to the letter."""
+"""A snapshot is the JSON that `jetsel power --json` prints, to the letter."""
 
 from __future__ import annotations
 
