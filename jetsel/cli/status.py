@@ -20,8 +20,7 @@ def status(
     timeout_ms: TimeoutMs = 5000,
 ) -> None:
     """Show what the daemon serves and how it fares."""
-    from jetsel.cli.power_status import energy_tables, power_lines
-    from jetsel.cli.status_text import family_lines, general_lines, headline, models_table, stages_table
+    from jetsel.cli.status_text import details, headline
     from jetsel.cli.terminal import console
     from jetsel.client import Client
     from jetsel.wire import encode
@@ -32,17 +31,8 @@ def status(
         typer.echo(encode(reply).decode())
         return
     out = console()
-    shown: list[object] = [headline(reply), f"listens on {', '.join(reply.endpoints)}", *general_lines(reply)]
-    shown.append(stages_table(reply.stages_ms))
-    for family in reply.families:
-        shown += [models_table(family), *family_lines(family)]
-    if reply.power is not None:
-        shown += [*power_lines(reply.power), *energy_tables(reply.power)]
-    for part in shown:
-        if part is not None:
-            out.print(part, markup=False, soft_wrap=isinstance(part, str))
-    for line in reply.broken:
-        out.print(f"left out: {line}", markup=False, style="red", soft_wrap=True)
+    for part in (headline(reply), *details(reply)):
+        out.print(part, markup=False, soft_wrap=isinstance(part, str))
 
 
 def reload(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,22 @@ def headline(reply: StatusReply) -> str:
     memory = "" if reply.resident_mb is None else f", {reply.resident_mb:.0f} MB resident"
     state = f"{reply.state} ({reply.progress})" if reply.progress else reply.state
     return f"jetsel {reply.version} is {state}: process {reply.pid}, up {duration(reply.uptime_s)}{memory}"
+
+
+def details(reply: StatusReply) -> Iterator[str | Table]:
+    """Yield all that stands below the headline: lines and tables."""
+    from jetsel.cli.power_status import energy_tables, power_lines
+
+    yield f"listens on {', '.join(reply.endpoints)}"
+    yield from general_lines(reply)
+    yield from [table for table in [stages_table(reply.stages_ms)] if table is not None]
+    for family in reply.families:
+        yield models_table(family)
+        yield from family_lines(family)
+    if reply.power is not None:
+        yield from power_lines(reply.power)
+        yield from energy_tables(reply.power)
+    yield from (f"left out: {line}" for line in reply.broken)
 
 
 def general_lines(reply: StatusReply) -> list[str]:

@@ -21,10 +21,8 @@ from jetsel.errors import JetselError
 
 if TYPE_CHECKING:
     from rich.console import Group
-    from rich.table import Table
 
     from jetsel.wire import StatusReply
-    from jetsel.wire.status import FamilyStatus
 
 TIMEOUT_MS = 5000.0  # a daemon under load answers late
 REFRESH_HZ = 2  # how soon a window of another size is filled
@@ -109,8 +107,7 @@ def page(before: StatusReply | None, now: StatusReply, when: str, gone: str = ""
     from rich.console import Group
     from rich.text import Text
 
-    from jetsel.cli.power_status import energy_tables, power_lines
-    from jetsel.cli.status_text import general_lines, headline, stages_table
+    from jetsel.cli.status_text import details, headline
 
     if before is not None and (before.pid != now.pid or before.uptime_s > now.uptime_s):
         before = None  # another daemon: rates since its start
@@ -118,33 +115,7 @@ def page(before: StatusReply | None, now: StatusReply, when: str, gone: str = ""
     done = {code: count - (before.requests.get(code, 0) if before else 0) for code, count in now.requests.items()}
     ended = ", ".join(f"{count / seconds:.1f} {code}" for code, count in done.items() if count)
     since = f"over {seconds:.1f} s" if before else "since the start"
-    lines = [f"now: {sum(done.values()) / seconds:.1f} requests/s {since}{': ' * bool(ended)}{ended}"]
-    lines += general_lines(now)
-    earlier = {family.name: family for family in before.families} if before else {}
-    tables = [_models(earlier.get(family.name), family, seconds) for family in now.families]
-    parts: list[Text | Table] = [Text(f"{headline(now)}; {when}", "bold")]
+    parts = [Text(f"{headline(now)}; {when}", "bold")]
     parts += [Text(f"no answer, shown is the last one: {gone}", "bold red")] if gone else []
-    parts += [*map(Text, lines), *tables]
-    parts += [] if (stages := stages_table(now.stages_ms)) is None else [stages]
-    parts += [] if now.power is None else [*map(Text, power_lines(now.power)), *energy_tables(now.power)]
-    return Group(*parts, *(Text(f"left out: {line}", "red") for line in now.broken))
-
-
-def _models(before: FamilyStatus | None, now: FamilyStatus, seconds: float) -> Table:
-    """Return the family's models; runs a second and escalations are of the time since the reply before."""
-    from rich.markup import escape
-
-    from jetsel.cli.status_text import share
-    from jetsel.cli.terminal import milliseconds, table
-
-    counts = {model.name: (model.runs, model.escalations) for model in before.models} if before else {}
-    shown = table(f"family {escape(now.name)}", "state", ">runs/s", ">escalated", ">p50 ms", ">p95 ms", ">p99 ms")
-    for model in now.models:
-        earlier = counts.get(model.name, (0, 0))
-        runs, escalations = earlier if earlier[0] <= model.runs else (0, 0)  # a model loaded anew counts from 0
-        state = model.state if model.reason is None else f"{model.state}: {model.reason}"
-        ran = model.runs - runs
-        times = (milliseconds(ms) for ms in (model.p50_ms, model.p95_ms, model.p99_ms))
-        rates = (f"{ran / seconds:.1f}", share(model.escalations - escalations, ran))
-        shown.add_row(escape(model.name), escape(state), *rates, *times)
-    return shown
+    parts.append(Text(f"now: {sum(done.values()) / seconds:.1f} requests/s {since}{': ' * bool(ended)}{ended}"))
+    return Group(*parts, *(Text(part) if isinstance(part, str) else part for part in details(now)))

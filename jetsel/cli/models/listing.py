@@ -59,48 +59,33 @@ def as_plain(zoo: Zoo) -> dict[str, Any]:
 
 
 def family_table(family: Family) -> Table:
-    """Return one family: a model in each column, what its manifest says in each row."""
+    """Return a row for each model of a family; --json tells all that its manifest says."""
     from rich.markup import escape
 
     from jetsel.cli.terminal import table
 
-    shown = table("", *(escape(model.manifest.name) for model in family.models))
+    shown = table("model", "version", ">time", ">parameters", "input", "folder")
     shown.title = f"family {escape(family.name)}: {len(family.labels.names)} classes"
-    columns = [_said(model.manifest) | {"folder": str(model.directory)} for model in family.models]
-    for row in columns[0]:
-        shown.add_row(row, *(escape(column[row]) for column in columns))
+    for model in family.models:
+        manifest, spec = model.manifest, model.manifest.input
+        shown.add_row(
+            escape(manifest.name),
+            escape(manifest.version),
+            _time(manifest),
+            f"{manifest.parameters / 1e6:.3f} million",
+            f"{spec.width_px} x {spec.height_px} px",
+            escape(str(model.directory)),
+        )
     return shown
 
 
-def _said(manifest: Manifest) -> dict[str, str]:
-    spec = manifest.input
-    return {
-        "version": manifest.version,
-        "time": _time(manifest),
-        "parameters": f"{manifest.parameters / 1e6:.3f} million",
-        "input": f"{spec.width_px} x {spec.height_px} px, {spec.channels}",
-        "resize": f"{spec.resize}{f' to {spec.resize_px} px' if spec.resize_px else ''}, {spec.interpolation}; "
-        f"crop {spec.crop}",
-        "normalisation": f"mean {_numbers(spec.mean)}; std {_numbers(spec.std)}",
-        "outputs": ", ".join(manifest.outputs),
-        "embedding": "none" if manifest.embedding_width is None else f"{manifest.embedding_width} wide",
-        "labels": manifest.labels,
-        "file": manifest.file,
-        "sha256": f"{manifest.sha256[:12]}... (whole in --json)",
-        "source": manifest.source,
-    }
-
-
 def _time(manifest: Manifest) -> str:
+    """What orders the models: the time of a run where it was added, or the operations of one that came without."""
     from jetsel.cli.terminal import milliseconds
 
     if manifest.latency_ms is None:
         return f"{(manifest.multiply_accumulates or 0) / 1e6:.2f} million multiply-accumulates"
-    return f"{milliseconds(manifest.latency_ms)} ms where it was added"
-
-
-def _numbers(values: tuple[float, float, float]) -> str:
-    return " ".join(f"{value:g}" for value in values)
+    return f"{milliseconds(manifest.latency_ms)} ms"
 
 
 def notices(family: Family) -> list[str]:

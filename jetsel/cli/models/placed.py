@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ import typer
 
 if TYPE_CHECKING:
     from jetsel.config import Config
-    from jetsel.zoo import Manifest
     from jetsel.zoo.adding import Wanted
 
 
@@ -28,7 +26,7 @@ def place(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, re
     where = Where(folders=model_folders(values.models), default=_first_writable(values), folder=folder)
     threads = values.models.threads
     added = add_model(onnx, wanted, where, lambda weights, before: tried(weights, threads, before), replace=replace)
-    manifest, notes = added.manifest, _notes(values, added.path.parent, added.manifest)
+    manifest, notes = added.manifest, _notes(values, added.path.parent, added.manifest.name)
     if json:
         import msgspec
 
@@ -57,28 +55,16 @@ def _first_writable(values: Config) -> Path:
     return next((path for path in given if path.is_dir() and os.access(path, os.W_OK | os.X_OK)), own_folder())
 
 
-def _notes(values: Config, folder: Path, manifest: Manifest) -> Sequence[str]:
-    """Say what keeps a daemon of this configuration from serving the model."""
-    from jetsel.daemon.snapshot import default_family
-    from jetsel.errors import ConfigError
-    from jetsel.zoo import model_folders, scan
+def _notes(values: Config, folder: Path, name: str) -> list[str]:
+    """Say which settings keep a daemon of this configuration from serving the model."""
+    from jetsel.zoo import model_folders
 
-    folders = model_folders(values.models)
-    if folder.resolve() not in [known.resolve() for known in folders]:
-        paths = ", ".join(f'"{path}"' for path in [*values.models.paths, folder.resolve()])
-        return [f"the daemon does not read {folder}: under [models] in jetsel.toml, write paths = [{paths}]"]
     notes = []
+    if folder.resolve() not in [known.resolve() for known in model_folders(values.models)]:
+        paths = ", ".join(f'"{path}"' for path in [*values.models.paths, folder.resolve()])
+        notes.append(f"the daemon does not read {folder}: under [models] in jetsel.toml, write paths = [{paths}]")
     only = values.models.only
-    if only and manifest.name not in only:
-        names = ", ".join(f'"{name}"' for name in [*only, manifest.name])
+    if only and name not in only:
+        names = ", ".join(f'"{known}"' for known in [*only, name])
         notes.append(f"[models] only leaves it out: write only = [{names}]")
-    zoo = scan(folders)
-    try:
-        default_family(values, list(zoo.families))
-    except ConfigError as error:
-        notes.append(
-            f"a daemon will not start with it: {error}; write, for instance, default_family = "
-            f'"{manifest.family}" under [models] in jetsel.toml'
-        )
-    notes.extend(f"left out: {broken.path}: {broken.reason}" for broken in zoo.broken if broken.path.parent == folder)
     return notes

@@ -18,11 +18,6 @@ def later(**changes: Any) -> wire.StatusReply:
     return replace(FIRST, uptime_s=102.0, **changes)
 
 
-def with_model(reply: wire.StatusReply, **changes: Any) -> wire.StatusReply:
-    family = reply.families[0]
-    return replace(reply, families=[replace(family, models=[replace(family.models[0], **changes), family.models[1]])])
-
-
 def shown(before: wire.StatusReply | None, now: wire.StatusReply, gone: str = "") -> list[str]:
     console = Console(width=200, height=100, highlight=False)
     with console.capture() as captured:
@@ -30,27 +25,11 @@ def shown(before: wire.StatusReply | None, now: wire.StatusReply, gone: str = ""
     return captured.get().splitlines()
 
 
-def row(lines: list[str], model: str) -> list[str]:
-    (found,) = [line.split() for line in lines if line.split()[:1] == [model]]
-    return found
-
-
 def test_rates_are_of_the_daemons_own_time_since_the_look_before() -> None:
     lines = shown(FIRST, later(requests={"ok": 14, "busy": 1, "deadline": 3}))
     assert lines[0].endswith("; 12:00:01")
     assert lines[1].split(": ")[1:] == ["3.5 requests/s over 2.0 s", "2.0 ok, 1.5 deadline"]
-    assert lines[2].startswith("requests: 14 ok")
-
-
-def test_models_have_their_runs_and_the_share_that_another_followed() -> None:
-    lines = shown(with_model(FIRST, runs=20, escalations=10), with_model(later(), runs=30, escalations=12))
-    assert row(lines, "m")[2:4] == ["5.0", "20%"]
-    assert "-" in row(lines, "big"), "a model that has not run has no share"
-
-
-def test_a_model_that_was_loaded_anew_counts_from_nothing() -> None:
-    lines = shown(with_model(FIRST, runs=20, escalations=10), with_model(later(), runs=4, escalations=1))
-    assert row(lines, "m")[2:4] == ["2.0", "25%"]
+    assert any(line.startswith("requests: 14 ok") for line in lines)
 
 
 def test_another_daemon_is_counted_since_its_start() -> None:
