@@ -12,8 +12,8 @@ from jetsel.cli.options import ConfigFile, Endpoint
 
 if TYPE_CHECKING:
     from jetsel.calibrate.calibrating import Calibrated
+    from jetsel.cli.family_calibrations import FamilyCalibrations
     from jetsel.cli.progress import Output
-    from jetsel.cli.shelf import Shelf
 
 Photos = Annotated[
     Path,
@@ -100,16 +100,16 @@ def calibrate(
     from jetsel.calibrate import unchanged
     from jetsel.calibrate.command import fit, record, recording_path
     from jetsel.calibrate.goal import Goal
-    from jetsel.cli import shelf as shelves
+    from jetsel.cli import family_calibrations
     from jetsel.cli.progress import Output
     from jetsel.errors import CalibrationError
 
-    shelf = shelves.find(config, family)
+    calibrations = family_calibrations.find(config, family)
     goal = Goal(objective, max_time_ms, min_accuracy, max_energy_mj)
-    path = recording or recording_path(shelf.folder, shelf.family, photos)
+    path = recording or recording_path(calibrations.folder, calibrations.family, photos)
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
-    job = shelf.job(path, photos, label_map, labels_from, times_from)
+    job = calibrations.job(path, photos, label_map, labels_from, times_from)
     output = Output(as_json=json_progress)
     made_from = job.made_from((goal, criterion, theta, labels_from, force))
     if if_changed and unchanged.is_known(path, made_from):
@@ -117,27 +117,33 @@ def calibrate(
         return
     with output:
         loaded = record(job, output, goal)
-        found = fit(job, loaded, goal, criterion, theta, shelf.owners(), output.fitting)
-    _finish(shelf, found, report or path.with_suffix(".html"), output, endpoint, force=force)
+        found = fit(job, loaded, goal, criterion, theta, calibrations.owners(), output.fitting)
+    _finish(calibrations, found, report or path.with_suffix(".html"), output, endpoint, force=force)
     with contextlib.suppress(OSError):  # the recording stands: the next time does what this time did
         unchanged.remember(path, made_from)
 
 
 def _finish(
-    shelf: Shelf, found: Calibrated, report: Path, output: Output, endpoint: str | None, *, force: bool
+    calibrations: FamilyCalibrations,
+    found: Calibrated,
+    report: Path,
+    output: Output,
+    endpoint: str | None,
+    *,
+    force: bool,
 ) -> None:
     """Install what is better, and write the report where its libraries are installed; its gist is printed anyway."""
     import msgspec
 
     from jetsel.calibrate.report import render
-    from jetsel.cli.shelf import tell_daemon
+    from jetsel.cli.family_calibrations import tell_daemon
     from jetsel.errors import CalibrationError
     from jetsel.policies import installed
 
     installs = found.is_better or force
     page = render(msgspec.structs.replace(found.findings, installed=installs))
-    entry = installed.install(found.calibration, shelf.folder, shelf.family, page) if installs else None
-    told = tell_daemon(shelf, entry, endpoint) if entry is not None else None
+    entry = installed.install(found.calibration, calibrations.folder, calibrations.family, page) if installs else None
+    told = tell_daemon(calibrations, entry, endpoint) if entry is not None else None
     try:
         if page is not None:
             report.write_text(page, encoding="utf-8")

@@ -11,7 +11,7 @@ from jetsel.cli.options import ConfigFile, Endpoint, Json
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jetsel.cli.shelf import Shelf
+    from jetsel.cli.family_calibrations import FamilyCalibrations
     from jetsel.policies.installed import Installed
 
 EXIT_FAILED = 1
@@ -29,15 +29,15 @@ FamilyName = Annotated[
 @calibration.command("list")
 def list_calibrations(family: FamilyName = None, config: ConfigFile = None, json: Json = False) -> None:
     """List a family's calibrations, the newest first, and which of them is in use."""
-    from jetsel.cli import shelf as shelves
+    from jetsel.cli import family_calibrations
 
-    shelf = shelves.find(config, family)
-    entries = shelf.entries()
+    calibrations = family_calibrations.find(config, family)
+    entries = calibrations.entries()
     if json:
         _print_json(
             {
-                "family": shelf.family,
-                "folder": str(shelf.folder),
+                "family": calibrations.family,
+                "folder": str(calibrations.folder),
                 "current": next((entry.number for entry in entries if entry.is_current), None),
                 "calibrations": [summary(entry) for entry in entries],
             }
@@ -47,10 +47,10 @@ def list_calibrations(family: FamilyName = None, config: ConfigFile = None, json
 
     out = console()
     if entries:
-        out.print(history_table(shelf, entries))
+        out.print(history_table(calibrations, entries))
     else:
-        out.print(f"family {shelf.family} has no calibration yet", markup=False)
-    out.print(f"the owner's are in {shelf.folder}", markup=False)
+        out.print(f"family {calibrations.family} has no calibration yet", markup=False)
+    out.print(f"the owner's are in {calibrations.folder}", markup=False)
 
 
 @calibration.command()
@@ -63,11 +63,11 @@ def show(
     """Show all that one calibration says; left out, the number is that of the one in use."""
     import msgspec
 
-    from jetsel.cli import shelf as shelves
+    from jetsel.cli import family_calibrations
     from jetsel.policies.calibration import as_plain
 
-    shelf = shelves.find(config, family)
-    entry = shelf.entry(number)
+    calibrations = family_calibrations.find(config, family)
+    entry = calibrations.entry(number)
     plain = as_plain(entry.usable())
     if json:
         _print_json(summary(entry) | {"calibration": plain})
@@ -78,7 +78,9 @@ def show(
 
     out = console()
     shown = table("fact", "value")
-    shown.title = f"family {escape(shelf.family)}: {escape(entry.called)}" + (", in use" if entry.is_current else "")
+    shown.title = f"family {escape(calibrations.family)}: {escape(entry.called)}" + (
+        ", in use" if entry.is_current else ""
+    )
     for name, value in plain.items():
         shown.add_row(escape(name), escape(msgspec.json.encode(value).decode()))
     out.print(shown)
@@ -103,20 +105,22 @@ def rollback(
 
     Nothing is deleted: --to goes forward again as well.
     """
-    from jetsel.cli import shelf as shelves
+    from jetsel.cli import family_calibrations
     from jetsel.daemon.calibration import shipped
     from jetsel.policies import installed
 
-    shelf = shelves.find(config, family)
-    chosen = installed.rollback(shelf.folder, shelf.family, to)
-    if chosen is None and shelf.models is not None:
-        chosen = shipped(shelf.models)
-    told = shelves.tell_daemon(shelf, chosen, endpoint)
+    calibrations = family_calibrations.find(config, family)
+    chosen = installed.rollback(calibrations.folder, calibrations.family, to)
+    if chosen is None and calibrations.models is not None:
+        chosen = shipped(calibrations.models)
+    told = family_calibrations.tell_daemon(calibrations, chosen, endpoint)
     number = installed.SHIPPED if chosen is None else chosen.number
     if json:
-        _print_json({"family": shelf.family, "number": number, "reloaded": told.reloaded, "daemon": told.said})
+        _print_json({"family": calibrations.family, "number": number, "reloaded": told.reloaded, "daemon": told.said})
     else:
-        typer.echo(f"family {shelf.family} now uses {chosen.called if chosen else 'no calibration: none came with it'}")
+        typer.echo(
+            f"family {calibrations.family} now uses {chosen.called if chosen else 'no calibration: none came with it'}"
+        )
         typer.echo(told.said)
     if told.reloaded is False:
         raise typer.Exit(EXIT_FAILED)
@@ -138,15 +142,15 @@ def summary(entry: Installed) -> dict[str, Any]:
     }
 
 
-def history_table(shelf: Shelf, entries: list[Installed]) -> Table:
+def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) -> Table:
     """Return the history, the newest first."""
     from rich.markup import escape
 
-    from jetsel.cli.shelf import named
+    from jetsel.cli.family_calibrations import named
     from jetsel.cli.terminal import table
 
     shown = table(">number", "", "made", "default policy", ">photographs", "labels", "refused")
-    shown.title = f"family {escape(shelf.family)}"
+    shown.title = f"family {escape(calibrations.family)}"
     for entry in entries:
         found = entry.calibration
         row = ("-", "-", "-", "-")

@@ -37,14 +37,14 @@ def evaluate(
     from jetsel.calibrate.command import clock_of, record
     from jetsel.calibrate.evaluating import asked
     from jetsel.calibrate.evaluating import evaluate as judged
-    from jetsel.cli import shelf as shelves
+    from jetsel.cli import family_calibrations
     from jetsel.cli.progress import Output
     from jetsel.errors import CalibrationError
 
-    shelf = shelves.find(config, family)
+    calibrations = family_calibrations.find(config, family)
     with tempfile.TemporaryDirectory(prefix="jetsel-") as folder, Output(as_json=False, quiet=json) as output:
-        job = shelf.job(Path(folder, "recording.sqlite"), photos, label_map, labels_from)
-        entry = shelf.entry(None)
+        job = calibrations.job(Path(folder, "recording.sqlite"), photos, label_map, labels_from)
+        entry = calibrations.entry(None)
         if entry.reason is not None:  # it may be whole, and made for other models than are served
             raise CalibrationError(entry.reason)
         calibration = entry.usable()

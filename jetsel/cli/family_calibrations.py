@@ -28,7 +28,7 @@ RELOAD_MS = 60_000.0  # a reload waits for the requests that are under way
 
 
 @dataclass(frozen=True)
-class Shelf:
+class FamilyCalibrations:
     """One family's calibrations. `models` is None where the models are gone and only the owner's calibrations stay."""
 
     family: str
@@ -95,7 +95,7 @@ class Shelf:
         return entry
 
 
-def find(config: Path | None, family: str | None) -> Shelf:
+def find(config: Path | None, family: str | None) -> FamilyCalibrations:
     """Return the calibrations of the family, or of the configuration's default one.
 
     Raises ConfigError where no family is named and none is the default, UnknownFamilyError where there is none such.
@@ -105,10 +105,10 @@ def find(config: Path | None, family: str | None) -> Shelf:
     if family is None and not zoo.families:
         raise UnknownFamilyError("there are no models: see [models] in `jetsel config`")
     name = family or default_family(values, list(zoo.families))
-    shelf = Shelf(name, calibrations_folder(values.models), values, zoo.families.get(name))
-    if shelf.models is None and not installed.history(shelf.folder, name):
+    calibrations = FamilyCalibrations(name, calibrations_folder(values.models), values, zoo.families.get(name))
+    if calibrations.models is None and not installed.history(calibrations.folder, name):
         raise UnknownFamilyError(f"there is no family {name}; found: {', '.join(zoo.families) or 'none'}")
-    return shelf
+    return calibrations
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Told:
     said: str
 
 
-def tell_daemon(shelf: Shelf, chosen: Installed | None, endpoint: str | None) -> Told:
+def tell_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, endpoint: str | None) -> Told:
     """Have the daemon read its files again, and return what it serves the family with then.
 
     chosen: what it should use, None for no calibration. endpoint: where it listens; None for $JETSEL_ENDPOINT, the
@@ -128,7 +128,7 @@ def tell_daemon(shelf: Shelf, chosen: Installed | None, endpoint: str | None) ->
     from jetsel.client import Client
     from jetsel.errors import JetselError
 
-    where = endpoint or (None if os.environ.get(VARIABLE) else shelf.config.server.endpoint)
+    where = endpoint or (None if os.environ.get(VARIABLE) else calibrations.config.server.endpoint)
     try:
         with Client(where, timeout_ms=RELOAD_MS) as client:
             client.reload()
@@ -137,12 +137,14 @@ def tell_daemon(shelf: Shelf, chosen: Installed | None, endpoint: str | None) ->
         return Told(None, "no daemon listens: the next one to start will use it")
     except JetselError as fault:
         return Told(False, f"the daemon was not reloaded: {fault}")
-    if shelf.family not in families:
-        return Told(True, f"the daemon has reloaded, and does not serve family {shelf.family}")
-    used = families[shelf.family]
-    said = f"the daemon has reloaded, and serves family {shelf.family} with this calibration: {used}"
+    if calibrations.family not in families:
+        return Told(True, f"the daemon has reloaded, and does not serve family {calibrations.family}")
+    used = families[calibrations.family]
+    said = f"the daemon has reloaded, and serves family {calibrations.family} with this calibration: {used}"
     if chosen is not None and used != chosen.called:
-        said += f". That is not {chosen.called}: see its log, and whether its models.calibrations is {shelf.folder}"
+        said += (
+            f". That is not {chosen.called}: see its log, and whether its models.calibrations is {calibrations.folder}"
+        )
     return Told(True, said)
 
 
