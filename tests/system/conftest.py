@@ -13,6 +13,7 @@ import zmq
 
 from tests.system.boards import Board
 from tests.system.daemons import Connect, Daemon, Peer, Start, drawn, encoded, launch, wait_until_ready
+from tests.system.manager import Manager
 
 
 @pytest.fixture
@@ -73,3 +74,11 @@ def jpeg() -> bytes:
 @pytest.fixture
 def board(tmp_path: Path) -> Board:
     return Board(tmp_path / "board")
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[Manager]:
+    """A service manager that a daemon tells how it is, where it has its environment."""
+    manager = Manager(tmp_path / "notify")
+    yield manager
+    manager.close()

@@ -48,7 +48,6 @@ BODIES = {
     "a message without end": 'send(b"\\xff\\xff\\xff\\xff" + 100 * b"x")',
     "another request's answer": 'send(reply(id=request["id"] + 1, ok=True))',
     "neither reply nor progress": 'send(reply(id=request["id"], maybe=True))',
-    "a crash": "os.kill(os.getpid(), signal.SIGSEGV)",
     "a poisoned device": 'send(reply(id=request["id"], ok=False, code="poisoned", message="an illegal address"))',
 }
 
@@ -77,6 +76,14 @@ def interpreter(folder: Path, change: str, name: str = "python-changed") -> str:
     path.write_text(CHANGED.format(python=sys.executable, change=change))
     path.chmod(0o755)
     return str(path)
+
+
+def interpreter_after(folder: Path, line: str) -> Path:
+    """Write an interpreter that first does what this line of shell says, and return its path."""
+    python = folder / "python-after"
+    python.write_text(f'#!/bin/sh\n{line}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    return python
 
 
 def hosts_of(daemon: Daemon) -> list[int]:

@@ -12,13 +12,11 @@ LIMIT_S = 60.0  # how long a test waits for what must come
 class Manager:
     """Hears what a daemon says that is started with `environment`."""
 
-    def __init__(self, path: Path, watchdog_s: float | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(str(path))
         self.heard: list[dict[str, str]] = []
         self.environment = {"NOTIFY_SOCKET": str(path)}
-        if watchdog_s is not None:
-            self.environment["WATCHDOG_USEC"] = str(round(watchdog_s * 1e6))
 
     def hear(self, limit_s: float = 0.0) -> dict[str, str] | None:
         """Return the next word, None where none comes within the limit."""

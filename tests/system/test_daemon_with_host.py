@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.system.daemons import Connect, Daemon, Peer, Start, drawn, encoded
-from tests.system.hosts import host_of
-from tests.waiting import until
+from tests.system.hosts import host_of, interpreter_after
+from tests.waiting import LIMIT_S, until
 
 CONFIG = """
 [models]
@@ -22,14 +21,6 @@ backends = { xs = "onnxruntime-hosted" }
 models = ["xs", "s"]
 thresholds = [0.99]
 """
-
-
-def interpreter_after(folder: Path, line: str) -> Path:
-    """An interpreter that first does what this line of shell says."""
-    python = folder / "python-after"
-    python.write_text(f'#!/bin/sh\n{line}\nexec {sys.executable} "$@"\n')
-    python.chmod(0o755)
-    return python
 
 
 def hang_under_a_request(daemon: Daemon, peer: Peer, other: Peer, **fields: Any) -> int:
@@ -63,6 +54,10 @@ def test_a_request_in_flight_at_a_death_is_answered_by_the_next_host(daemon: Dae
     assert reply["type"] == "answer"
     assert [run["model"] for run in reply["ran"]] == ["xs"]
     assert host_of(daemon) != host
+    (told,) = other.status()["hosts"]
+    assert (told["state"], told["pid"], told["restarts"]) == ("running", host_of(daemon), 1)
+    assert "SIGKILL" in told["last_end"]
+    assert 0 <= told["last_end_ago_s"] < LIMIT_S
 
 
 @pytest.mark.slow

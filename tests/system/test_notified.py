@@ -5,21 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from tests.system.daemons import Connect, Start
 from tests.system.endless import DARK
 from tests.system.manager import Manager
-
-
-@pytest.fixture
-def manager(tmp_path: Path) -> Iterator[Manager]:
-    manager = Manager(tmp_path / "notify")
-    yield manager
-    manager.close()
 
 
 def test_ready_is_said_when_the_models_are_there_and_what_is_loaded_before(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.system.command import COMMAND, jetsel
-from tests.system.daemons import Connect, Daemon, Start, drawn, encoded, launch, wait_until_ready
+from tests.system.daemons import Connect, Daemon, Start, drawn, encoded
 from tests.system.terminals import ENTER, LEAVE, SHOW_CURSOR, Terminal
 
 CONFIG = '[models]\nonly = ["xs", "s"]\n'
@@ -76,23 +75,15 @@ def test_however_it_ends_the_terminal_is_as_before(
 
 
 @pytest.mark.slow
-def test_a_daemon_that_goes_away_is_waited_for(tmp_path: Path, top: Open) -> None:
-    daemon = launch(tmp_path, CONFIG)
-    again = None
-    try:
-        wait_until_ready(daemon)
-        terminal = top(daemon)
-        terminal.until(lambda screen: f"process {daemon.process.pid}" in screen)
-        daemon.stop(signal.SIGKILL)
-        screen = terminal.until(lambda screen: "no answer" in screen)
-        assert f"process {daemon.process.pid}" in screen[0], "what was seen last stays"
-        again = launch(tmp_path, CONFIG)
-        terminal.until(lambda screen: f"process {again.process.pid}" in screen and "no answer" not in screen)
-    finally:
-        for each in (daemon, again):
-            if each is not None:
-                each.process.kill()
-                each.process.wait()
+def test_a_daemon_that_goes_away_is_waited_for(start: Start, top: Open) -> None:
+    daemon = start(CONFIG)
+    terminal = top(daemon)
+    terminal.until(lambda screen: f"process {daemon.process.pid}" in screen)
+    daemon.stop(signal.SIGKILL)
+    screen = terminal.until(lambda screen: "no answer" in screen)
+    assert f"process {daemon.process.pid}" in screen[0], "what was seen last stays"
+    again = start(CONFIG)
+    terminal.until(lambda screen: f"process {again.process.pid}" in screen and "no answer" not in screen)
 
 
 def test_in_a_pipe_each_look_is_a_block_of_text(shared_daemon: Daemon) -> None:

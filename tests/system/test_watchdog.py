@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.system.daemons import Connect, Start
 from tests.system.endless import DARK, WHITE, put_endless_family
-from tests.system.hosts import host_of, hosts_of
+from tests.system.hosts import host_of, hosts_of, interpreter_after
 from tests.system.manager import LIMIT_S, Manager
 from tests.waiting import until
 
 PERIOD_S = 2.0
+WATCHDOG = {"WATCHDOG_USEC": str(round(PERIOD_S * 1e6))}
 HOSTED = """
 [models]
 only = ["xs", "s"]
@@ -24,21 +23,12 @@ backend = "onnxruntime-hosted"
 """
 
 
-@pytest.fixture
-def manager(tmp_path: Path) -> Iterator[Manager]:
-    manager = Manager(tmp_path / "notify", PERIOD_S)
-    yield manager
-    manager.close()
-
-
 @pytest.mark.slow
 def test_a_host_that_hangs_or_is_started_again_is_no_reason_to_starve(
     start: Start, connect: Connect, manager: Manager, tmp_path: Path
 ) -> None:
-    python = tmp_path / "python-slow"
-    python.write_text(f'#!/bin/sh\n[ -e {tmp_path}/slow ] && sleep 9\nexec {sys.executable} "$@"\n')
-    python.chmod(0o755)
-    daemon = start(f'{HOSTED}[host]\ninterpreter = "{python}"\n', env=manager.environment)
+    python = interpreter_after(tmp_path, f"[ -e {tmp_path}/slow ] && sleep 9")
+    daemon = start(f'{HOSTED}[host]\ninterpreter = "{python}"\n', env={**manager.environment, **WATCHDOG})
     manager.wait_for_feedings(2)
     peer, host = connect(daemon), host_of(daemon)
     (tmp_path / "slow").touch()
@@ -64,7 +54,7 @@ def test_a_model_that_hangs_in_the_daemon_s_own_process_starves_it(
 ) -> None:
     folder = put_endless_family(tmp_path / "models")
     text = f'[server]\nworkers = 2\n[models]\nstarter = false\npaths = ["{folder}"]\n'
-    daemon = start(text, env=manager.environment)
+    daemon = start(text, env={**manager.environment, **WATCHDOG})
     peer, other = connect(daemon), connect(daemon)
     manager.wait_for_feedings(1)
     peer.send({"type": "classify", "model": "endless"}, WHITE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from jetsel.engines.hosting.rules import RULES
 from jetsel.host_settings import HostSettings
 from tests.processes import children_with
 from tests.system.engine_host.models import LIMIT_S, Make, is_gone, load, pid_of, tiny
+from tests.system.hosts import interpreter_after
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -39,26 +39,14 @@ def test_the_host_ends_with_a_daemon_that_was_killed(tmp_path: Path) -> None:
     until(lambda: is_gone(host))
 
 
-LATE = """#!/bin/sh
-if [ -e {when} ]; then touch {begun}; sleep 600; fi
-exec {python} "$@"
-"""
-
-
 def test_closing_does_not_wait_for_a_host_that_is_started_again(make: Make, tmp_path: Path) -> None:
-    python, when, begun = tmp_path / "python-late", tmp_path / "when", tmp_path / "begun"
-    python.write_text(LATE.format(when=when, begun=begun, python=sys.executable))
-    python.chmod(0o755)
+    when, begun = tmp_path / "when", tmp_path / "begun"
+    python = interpreter_after(tmp_path, f"if [ -e {when} ]; then touch {begun}; sleep 600; fi")
     backend = make(str(python), replace(RULES, hello_s=600.0))
     load(backend, tiny(tmp_path))
     when.touch()
     os.kill(pid_of(backend), signal.SIGKILL)
     until(begun.exists)
-    is_closed_in_time(backend)
-
-
-def is_closed_in_time(backend: HostedBackend) -> None:
-    """Close it, in less time than its host may take to say hello or to load; fails where a process is left."""
     closing = threading.Thread(target=backend.close, daemon=True)
     closing.start()
     closing.join(LIMIT_S)

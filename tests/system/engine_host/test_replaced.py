@@ -24,29 +24,21 @@ from tests.waiting import until
 pytestmark = pytest.mark.slow
 
 
-def test_a_killed_host_is_replaced_and_its_models_are_loaded_again(make: Make, tmp_path: Path) -> None:
-    backend = make()
-    one, other = load(backend, tiny(tmp_path, "one")), load(backend, tiny(tmp_path, "other", -MATRIX))
-    first = pid_of(backend)
-    os.kill(first, signal.SIGKILL)
-    until(lambda: one.unavailable is None and other.unavailable is None and pid_of(backend) != first)
-    assert is_right(one)
-    assert np.allclose(other.infer(images()).logits, -images().reshape(1, PIXELS) @ MATRIX, atol=1e-5)
-
-
-def test_an_idle_host_that_dies_is_noticed_and_reported_once(
+def test_an_idle_host_that_dies_is_reported_once_and_its_models_are_loaded_again(
     make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     changes = threading.Semaphore(0)
     backend = make(changed=changes.release)
-    engine = load(backend, tiny(tmp_path))
+    one, other = load(backend, tiny(tmp_path, "one")), load(backend, tiny(tmp_path, "other", -MATRIX))
     first = pid_of(backend)
     caplog.clear()
     os.kill(first, signal.SIGSEGV)
-    until(lambda: engine.unavailable is None and pid_of(backend) != first)
+    until(lambda: one.unavailable is None and other.unavailable is None and pid_of(backend) != first)
+    assert is_right(one)
+    assert np.allclose(other.infer(images()).logits, -images().reshape(1, PIXELS) @ MATRIX, atol=1e-5)
     errors = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
     assert errors == [f"engine host {first} ended while idle: it closed its end (ended by SIGSEGV)"]
-    until(lambda: any("models loaded: 1" in record.getMessage() for record in caplog.records))
+    until(lambda: any("models loaded: 2" in record.getMessage() for record in caplog.records))
     assert changes.acquire(timeout=LIMIT_S), "who waits for the model is told"
 
 

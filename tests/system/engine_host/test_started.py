@@ -37,19 +37,9 @@ def has_loaded(backend: HostedBackend, folder: Path) -> bool:
         return False
 
 
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [("#!/bin/sh\nexit 3\n", "exit status 3"), ("#!/bin/sh\nkill -ILL $$\n", "SIGILL")],
-    ids=["it leaves", "an illegal instruction"],
-)
-def test_an_interpreter_that_ends_at_once_is_told_with_how(make: Make, tmp_path: Path, script: str, said: str) -> None:
-    path = tmp_path / "python-broken"
-    path.write_text(script)
-    path.chmod(0o755)
-    with pytest.raises(EngineFailedError, match=said):
-        load(make(str(path)), tiny(tmp_path))
-
-
-def test_an_interpreter_that_is_not_there_is_told(make: Make, tmp_path: Path) -> None:
+def test_an_interpreter_that_ends_at_once_or_is_not_there_is_told(make: Make, tmp_path: Path) -> None:
+    illegal = hosts.interpreter_after(tmp_path, "kill -ILL $$")
+    with pytest.raises(EngineFailedError, match="SIGILL"):
+        load(make(str(illegal)), tiny(tmp_path))
     with pytest.raises(EngineFailedError, match="python-nowhere: No such file or directory; see: jetsel doctor"):
         load(make(str(tmp_path / "python-nowhere")), tiny(tmp_path))
