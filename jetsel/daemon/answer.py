@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from jetsel import image
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering.metering import Metering
-from jetsel.daemon.metering.telling import budget_status
 from jetsel.policies import Decision
 from jetsel.runtime import RequestRun
 from jetsel.wire import PROTOCOL_VERSION, Answer, Explanation, Ranked, Stages
@@ -87,5 +86,5 @@ def _explanation(
         decoded_height_px=height,
         policy_because=job.family.why(job.request),
         objective=job.family.objective,
-        budget=budget_status(metering),
+        budget=metering.budget.status,
     )

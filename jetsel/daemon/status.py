@@ -9,12 +9,14 @@ from jetsel import __version__
 from jetsel.daemon.admission import Admission
 from jetsel.daemon.current import Current
 from jetsel.daemon.memory import resident_mb
+from jetsel.daemon.metering.conditions import words
 from jetsel.daemon.metering.metering import Metering
-from jetsel.daemon.metering.telling import power_status
 from jetsel.daemon.port import Port
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends, HostReport
+from jetsel.power.integration import FEWEST
 from jetsel.wire import PROTOCOL_VERSION, StatusReply
+from jetsel.wire.power import DroppedRail, EstimatesJudged, PowerStatus
 from jetsel.wire.status import ClientStatus, HostStatus, QueueStatus
 
 CLIENTS = 10  # that are named, of those with requests under way
@@ -48,7 +50,7 @@ def status(
         lost_replies=port.lost_replies,
         resident_mb=resident_mb(),
         progress=current.progress,
-        power=power_status(metering),
+        power=_power(metering),
         queue=queue,
         stages_ms=tally.stages_ms(),
         hosts=[_host(backend, report) for backend, report in backends.hosts().items()],
@@ -77,3 +79,41 @@ def queue_status(admission: Admission, not_begun: int, workers: int) -> QueueSta
 def _host(backend: str, report: HostReport) -> HostStatus:
     ago_s = None if report.last_end_ago_s is None else round(report.last_end_ago_s, 3)
     return HostStatus(backend, report.state, report.reason, report.pid, report.restarts, report.last_end, ago_s)
+
+
+def _power(metering: Metering) -> PowerStatus:
+    """Return all that is known of power, and of what was taken of it since the start."""
+    sampler, estimates, facts = metering.sampler, metering.estimates, metering.facts
+    return PowerStatus(
+        reason=metering.reason,
+        total_of=[] if sampler is None else list(sampler.total_of),
+        watts=None if sampler is None else sampler.watts(),
+        mean_w=metering.budget.mean_w,
+        idle_w=None if metering.idle is None else metering.idle.mean_w,
+        idle_reason=None if metering.idle is not None else metering.reason or metering.idle_reason,
+        rate_hz=None if sampler is None else sampler.achieved_hz(),
+        dropped=[] if sampler is None else [DroppedRail(rail.name, rail.reason) for rail in sampler.dropped],
+        power_mode=facts.power_mode.value,
+        out_of_conditions=words(metering.conditions.reasons),
+        budget=metering.budget.status,
+        models=estimates.models(),
+        policies=estimates.policies(),
+        chooser_j=estimates.chooser_j(),
+        chooser_share=estimates.chooser_share(),
+        judged=_judged(metering),
+        jetpack=facts.jetpack.value,
+        gpu_load=facts.gpu_load.value,
+        temperatures_c=facts.zones_c or None,
+    )
+
+
+def _judged(metering: Metering) -> EstimatesJudged:
+    """Return what the estimates add up to beside what was measured; a ratio where idle power's error leaves one."""
+    estimated_j, answers, without = metering.estimates.totals()
+    above, idle = metering.above_idle, metering.idle
+    found_j = above.energy_j if above.new_values >= FEWEST else None
+    half_j = None if found_j is None or idle is None else idle.half_width_w * above.known_s
+    ratio = None
+    if found_j is not None and half_j is not None and found_j > half_j and estimated_j > 0:
+        ratio = found_j / estimated_j
+    return EstimatesJudged(found_j, half_j, above.known_s, estimated_j, answers, without, ratio)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from jetsel.wire.power import BudgetStatus
+
 MEAN_OVER_S = 10.0
 """Time constant of the running mean: long beside one request and the bursts that a supply bears, short beside the
 minutes in which a board grows hot or a battery runs down."""
@@ -58,15 +60,18 @@ class Budget:
         return step
 
     @property
-    def state(self) -> str:
-        """What the budget does now, in words."""
-        if self.limit_w is None or self.mean_w is None:
-            return "nothing is left out: there is no budget, or no power has been measured yet"
-        where = "above" if self.mean_w > self.limit_w else "within"
-        if not self.level:
-            return f"nothing is left out: {where} the budget"
+    def status(self) -> BudgetStatus | None:
+        """The budget and what it does now, None where there is none."""
+        if self.limit_w is None:
+            return None
+        if self.mean_w is None:
+            return BudgetStatus(self.limit_w, self.level, "nothing is left out: no power has been measured yet")
         models = "most expensive model" if self.level == 1 else f"{self.level} most expensive models"
-        return f"the {models} of each family run only where a request names them: {where} the budget"
+        does = (
+            f"the {models} of each family run only where a request names them" if self.level else "nothing is left out"
+        )
+        where = "above" if self.mean_w > self.limit_w else "within"
+        return BudgetStatus(self.limit_w, self.level, f"{does}: {where} the budget")
 
     def _step(self, since_s: float, mean_w: float) -> int:
         """Return where to go so long after the last step."""

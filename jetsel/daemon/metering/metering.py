@@ -130,10 +130,9 @@ class Metering:
         passed, self._seen_ns = self.sampler.since(self._seen_ns)
         if self.idle is not None and IDLE not in self.conditions.reasons:
             self.above_idle = _more(self.above_idle, passed, self.idle.mean_w)
-        if self.budget.look(now_s, passed.mean_w):
-            level, state = self.budget.level, self.budget.state
-            told = event("power-budget", level=level, mean_w=self.budget.mean_w, limit_w=self.budget.limit_w)
-            log.warning("power budget: level %d: %s", level, state, extra=told)
+        if self.budget.look(now_s, passed.mean_w) and (now := self.budget.status) is not None:
+            told = event("power-budget", level=now.level, mean_w=self.budget.mean_w, limit_w=now.budget_w)
+            log.warning("power budget: level %d: %s", now.level, now.state, extra=told)
 
     def _read_idle(self, sampler: Sampler) -> None:
         """Read what was measured on this board in its power mode of now; log where that is another than before."""
