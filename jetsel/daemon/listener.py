@@ -15,8 +15,8 @@ from collections.abc import MutableMapping
 from pathlib import Path
 
 from jetsel.config import Server
+from jetsel.daemon import socket_activation
 from jetsel.daemon.identity import group_number
-from jetsel.daemon.passed import passed_socket
 from jetsel.endpoint import user_socket
 from jetsel.errors import ConfigError
 
@@ -33,9 +33,9 @@ def listen(server: Server, environment: MutableMapping[str, str] | None = None) 
     """
     environment = os.environ if environment is None else environment
     path = None if server.endpoint is None else Path(server.endpoint.removeprefix("ipc://"))
-    found = passed_socket(environment, path)
-    if found is not None:
-        return Listener(found.path, None, found.fd)
+    passed = socket_activation.passed_socket(environment, path)
+    if passed is not None:
+        return Listener(passed, None, socket_activation.FIRST_FD)
     if path is None and (folder := environment.get(RUNTIME, "").split(":")[0]):
         path = Path(folder, "jetsel.sock")
     if path is None:

@@ -1,4 +1,4 @@
-"""Socket activation: a socket that the service manager listens on, passed to the daemon (sd_listen_fds(3))."""
+"""A socket that the service manager listens on and passes to the daemon (sd_listen_fds(3))."""
 
 from __future__ import annotations
 
@@ -6,23 +6,15 @@ import os
 import socket
 from collections.abc import MutableMapping
 from pathlib import Path
-from typing import NamedTuple
 
 from jetsel.errors import ConfigError
 
-FIRST_FD = 3
+FIRST_FD = 3  # SD_LISTEN_FDS_START
 PROCESS, COUNT, NAMES, PROCESS_ID = "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"
 
 
-class Passed(NamedTuple):
-    """A listening unix stream socket, and the path of its file."""
-
-    fd: int
-    path: Path
-
-
-def passed_socket(environment: MutableMapping[str, str], wanted: Path | None) -> Passed | None:
-    """Return the socket that was passed to this process, None where none was; no child inherits it or hears of it.
+def passed_socket(environment: MutableMapping[str, str], wanted: Path | None) -> Path | None:
+    """Return where FIRST_FD listens if it was passed to this process, else None; no child inherits it or hears of it.
 
     wanted: the configured path, None where there is none. Raises ConfigError where more was passed than one listening
     unix stream socket with a file, or one at another path than is wanted.
@@ -41,7 +33,7 @@ def passed_socket(environment: MutableMapping[str, str], wanted: Path | None) ->
             f"server.endpoint: it is ipc://{wanted}, and the service manager passes {path}: set ListenStream={wanted} "
             "in the socket unit, or the endpoint to the path that is passed, or leave the endpoint out"
         )
-    return Passed(FIRST_FD, path)
+    return path
 
 
 def _path_of(descriptor: int) -> Path | None:
