@@ -7,7 +7,6 @@ import os
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from jetsel.errors import ConfigError, NoDaemonError
 
@@ -43,35 +42,7 @@ def find(endpoint: str | None = None, environment: Mapping[str, str] | None = No
 
 def why_absent(endpoint: str) -> NoDaemonError | None:
     """Connect once and hang up; return why nobody can be reached there, or None where somebody listens."""
-    if endpoint.startswith("ipc://"):
-        return _why_no_file_answers(endpoint.removeprefix("ipc://"))
-    where = urlsplit(endpoint)
-    try:
-        socket.create_connection((where.hostname or "", where.port or 0), PROBE_S).close()
-    except (OSError, ValueError) as error:
-        return NoDaemonError(f"no daemon listens at {endpoint} ({error}): {HOW_TO_START}")
-    return None
-
-
-def _checked(given: str, source: str) -> str:
-    endpoint = f"ipc://{given}" if given.startswith("/") else given
-    if not endpoint.startswith(("ipc://", "tcp://")):
-        raise ConfigError(f"{source} is {given!r}: use ipc:///path/of/the.sock or tcp://127.0.0.1:5555")
-    return endpoint
-
-
-def _stands(path: Path) -> bool:
-    """Whether a socket is there; in a folder under /tmp that somebody else made first, none counts."""
-    try:
-        is_foreign = path.parts[1] == "tmp" and path.parent.stat().st_uid != os.getuid()
-        return not is_foreign and path.is_socket()
-    except PermissionError:
-        return True  # it may be there: connecting says why it cannot be used
-    except OSError:
-        return False
-
-
-def _why_no_file_answers(path: str) -> NoDaemonError | None:
+    path = endpoint.removeprefix("ipc://")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(PROBE_S)
         try:
@@ -87,6 +58,27 @@ def _why_no_file_answers(path: str) -> NoDaemonError | None:
         except OSError as error:
             return NoDaemonError(f"{path} cannot be connected to ({error}): {HOW_TO_START}")
     return None
+
+
+def _checked(given: str, source: str) -> str:
+    endpoint = f"ipc://{given}" if given.startswith("/") else given
+    if not endpoint.startswith("ipc://"):
+        raise ConfigError(
+            f"{source} is {given!r}: use ipc:///path/of/the.sock; to a daemon elsewhere ssh or stunnel gives one "
+            "(docs/deploy.md, From afar)"
+        )
+    return endpoint
+
+
+def _stands(path: Path) -> bool:
+    """Whether a socket is there; in a folder under /tmp that somebody else made first, none counts."""
+    try:
+        is_foreign = path.parts[1] == "tmp" and path.parent.stat().st_uid != os.getuid()
+        return not is_foreign and path.is_socket()
+    except PermissionError:
+        return True  # it may be there: connecting says why it cannot be used
+    except OSError:
+        return False
 
 
 def _who_may(path: str) -> str:

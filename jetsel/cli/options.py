@@ -20,8 +20,8 @@ Endpoint = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Where the daemon listens: ipc:///path/of/the.sock or tcp://127.0.0.1:5555. Left out: $JETSEL_ENDPOINT, "
-        "your own daemon's socket, or /run/jetsel/jetsel.sock, whichever is there first.",
+        help="Where the daemon listens: ipc:///path/of/the.sock. Left out: $JETSEL_ENDPOINT, your own "
+        "daemon's socket, or /run/jetsel/jetsel.sock, whichever is there first.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]

@@ -48,8 +48,7 @@ class Link:
         except zmq.ZMQError as error:
             self.close()
             raise ConfigError(
-                f"{endpoint} is no endpoint ({error.strerror}): use ipc:///path/of/the.sock, at most 107 letters, "
-                "or tcp://127.0.0.1:5555"
+                f"{endpoint} is no endpoint ({error.strerror}): use ipc:///path/of/the.sock, at most 107 letters"
             ) from None
         self.descriptors = (_number(self._socket, zmq.FD), _number(self._monitor, zmq.FD))
         self._end: End | None = None

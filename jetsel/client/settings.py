@@ -23,8 +23,7 @@ R = TypeVar("R", Answer, StatusReply, Reloaded)
 class Settings:
     """Where a client connects, how long it waits, and what it sends at most. Nothing is opened before the first call.
 
-    endpoint: ipc:///path, or tcp://host:port where a tunnel or a proxy to it listens; None: $JETSEL_ENDPOINT, the
-    user's socket, /run/jetsel/jetsel.sock.
+    endpoint: ipc:///path; None: $JETSEL_ENDPOINT, the user's socket, /run/jetsel/jetsel.sock.
     timeout_ms: of a whole call, attempts and pauses included, where the call names no other.
     max_image_mb: the daemon's [server] max_image_mb; past it an image is refused here, before it is sent.
     retry: whether failures that say `retry` (busy, loading, a restart) are tried again within the timeout.

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from jetsel.power.machine import clocks, heat
+from jetsel.power.machine import clocks, throttling
 from jetsel.power.rest import processor
 from jetsel.power.sysfs import root_of
 
@@ -40,7 +40,7 @@ class Watch:
             if read:  # idle cores slow down: the fastest is the one that worked
                 share = max(clock.share for clock in read)
                 self._lowest[name] = min(share, self._lowest.get(name, share))
-        self._hot = self._hot or next(iter(heat.hot(self._sysfs)), None)
+        self._hot = self._hot or next(iter(throttling.hot(self._sysfs)), None)
 
     def reason(self) -> str | None:
         """Return why times since the start cannot be trusted, None where nothing speaks against them."""

@@ -20,7 +20,7 @@ def board(subject: Subject) -> Iterator[Finding]:
     settings = subject.config.power
     facts = look(settings)
     is_jetson = facts.l4t.value is not None
-    release = f"L4T {facts.l4t}, JetPack {facts.jetpack}" if is_jetson else "no Jetson"
+    release = f"L4T {facts.l4t}" if is_jetson else "no Jetson"
     yield Finding("model", "ok" if is_jetson else "info", f"{facts.board}; {release}")
     yield Finding("power mode", "info" if facts.power_mode.value is None else "ok", str(facts.power_mode))
     for reason in throttled(None, facts):

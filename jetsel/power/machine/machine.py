@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jetsel.power.machine import clocks, current, heat, system
+from jetsel.power.machine import clocks, system, throttling
 from jetsel.power.machine.facts import Fact, Facts, Known
 from jetsel.power.settings import Settings
 from jetsel.power.sysfs import root_of
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 JTOP_S = 10.0  # jetson-stats looks for the libraries of the board before it answers
 NOT_ASKED = "not asked: power.jtop is false"
+BY_JTOP = "jetson-stats tells it, where power.jtop asks it"
 
 
 class Machine:
@@ -31,26 +32,26 @@ class Machine:
         """Return all that is known now. wait_s: how long jetson-stats may take for its first answer.
 
         Measurements are kept under board, release and power mode: those are named by the files where they tell, so that
-        the names stay when jetson-stats comes or goes; it fills the gaps. On JetPack and the GPU's load it comes first.
+        the names stay when jetson-stats comes or goes; it fills the gaps. On the GPU's load it comes first, and
+        JetPack it alone knows.
         """
         seen = NOT_ASKED if self._service is None else self._service.last(wait_s)
         said = None if isinstance(seen, str) else seen
-        release = _filled(system.l4t(self._root), said.l4t if said else None)
         cpu, gpu = clocks.cpu(self._sysfs), clocks.gpu(self._sysfs)
         load = None if said is None else said.gpu_load
         return Facts(
             board=_filled(system.board(self._sysfs), said.board if said else None),
-            l4t=release,
-            jetpack=Fact(said.jetpack) if said is not None and said.jetpack else system.jetpack(release),
+            l4t=_filled(system.l4t(self._root), said.l4t if said else None),
+            jetpack=_filled(Fact(None, BY_JTOP), said.jetpack if said else None),
             power_mode=_filled(system.power_mode(self._root), said.power_mode if said else None),
             jetson_clocks=clocks.pinned(cpu, gpu),
             cores=clocks.cores(self._sysfs),
             cpu_clocks=cpu,
             gpu_clocks=gpu,
             gpu_load=clocks.gpu_load(self._sysfs) if load is None else Known(load),
-            zones_c=heat.zones_c(self._sysfs),
-            slowed=[*heat.hot(self._sysfs), *heat.cooled(self._sysfs), *current.past_limits(self._sysfs)],
-            alarms=current.counted(self._sysfs),
+            zones_c=throttling.zones_c(self._sysfs),
+            slowed=throttling.slowed(self._sysfs),
+            alarms=throttling.alarms(self._sysfs),
             jtop=Fact(None, seen) if isinstance(seen, str) else Fact(seen.version),
         )
 

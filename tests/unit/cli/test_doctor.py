@@ -157,7 +157,7 @@ def test_a_board_tells_its_model_its_power_mode_its_rails_and_their_total(tmp_pa
     assert told["total"] == Finding("total", "ok", "VDD_IN")
     told = on(tx2(tmp_path))
     assert told["model"].state == "ok"
-    assert "L4T 32.7.1, JetPack 4.6.1" in told["model"].said
+    assert "L4T 32.7.1" in told["model"].said
     assert told["power mode"] == Finding("power mode", "ok", "3 MAXP_CORE_ARM")
 
 

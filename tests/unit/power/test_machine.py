@@ -23,7 +23,7 @@ GPU_CLOCK = Clock(
 def test_a_tx2_says_what_it_is_and_how_it_is_set(tmp_path: Path) -> None:
     found = Machine(tx2(tmp_path)).facts()
     assert found.board == Fact("quill")
-    assert (found.l4t, found.jetpack) == (Fact("32.7.1"), Fact("4.6.1"))
+    assert found.l4t == Fact("32.7.1")
     assert found.power_mode == Fact("3 MAXP_CORE_ARM")
     assert found.cores == Fact("0,3-5")
     assert found.cpu_clocks == Known([CPU_CLOCK])
@@ -43,19 +43,11 @@ def test_a_machine_that_tells_nothing_gives_a_reason_for_each(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "l4t", "jetpack"),
-    [
-        ("# R36 (release), REVISION: 4.3, GCID: 1\n", "36.4.3", "6.2"),
-        ("# R99 (release), REVISION: 1.2, GCID: 1\n", "99.1.2", None),
-        ("something else\n", None, None),
-    ],
+    ("text", "l4t"), [("# R36 (release), REVISION: 4.3, GCID: 1\n", "36.4.3"), ("something else\n", None)]
 )
-def test_the_release_file_names_l4t_and_the_table_its_jetpack(
-    tmp_path: Path, text: str, l4t: str | None, jetpack: str | None
-) -> None:
-    found = Machine(put(tmp_path, {"etc/nv_tegra_release": text}) / "sys").facts()
-    assert (found.l4t.value, found.jetpack.value) == (l4t, jetpack)
-    assert all(fact.value or fact.reason for fact in (found.l4t, found.jetpack))
+def test_the_release_file_names_l4t(tmp_path: Path, text: str, l4t: str | None) -> None:
+    found = Machine(put(tmp_path, {"etc/nv_tegra_release": text}) / "sys").facts().l4t
+    assert (found.value, found.reason is None) == (l4t, l4t is not None)
 
 
 # jetson_clocks.

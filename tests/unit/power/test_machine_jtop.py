@@ -58,7 +58,7 @@ def test_a_board_without_power_modes_leaves_them_unknown(jtop: ModuleType, tmp_p
     found = asked(tmp_path / "sys")
     assert found.power_mode == Fact(None, "no nvpmodel status")
     assert found.gpu_load.value is None
-    assert found.jetpack == Fact("4.6.1")  # of its L4T
+    assert (found.jetpack.value, bool(found.jetpack.reason)) == (None, True)
 
 
 def test_a_service_that_cannot_be_used_is_a_reason_and_the_files_stand(jtop: ModuleType, tmp_path: Path) -> None:

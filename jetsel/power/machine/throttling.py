@@ -1,4 +1,4 @@
-"""Heat: temperatures by zone, the trip points that were reached, and what Linux slows down for it."""
+"""What slows a board down: heat, by zones, trip points and cooling devices, and over-current, by its alarms."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from jetsel.power import sysfs
+from jetsel.power.sensors.monitor import chips
 
 TRIPS = ("passive", "hot", "critical")
 """Kinds of trip points at which Linux slows down or stops (kernel documentation, thermal/sysfs-api)."""
@@ -19,6 +20,16 @@ SLOWING = re.compile(
     r"|^Processor$"  # ACPI
 )
 """Cooling devices that make something slower; fans and the light of a screen are cooling devices too."""
+
+OVER_CURRENT = "soctherm_oc"
+_COUNTER = re.compile(r"(oc\d+)_(event|irq)_cnt")
+"""NVIDIA's over-current driver: `oc1_irq_cnt` on TX2 and Xavier, `oc1_event_cnt` on Orin and Thor.
+
+On Orin OC1 is low voltage, OC2 the average and OC3 the momentary current (Jetson Linux guide, Orin, "OC throttling").
+"""
+
+_ALARM = re.compile(r"curr(\d+)_(crit|max)_alarm")
+_SAID = {"crit": "critical", "max": "warning"}
 
 
 def zones_c(root: Path) -> dict[str, float]:
@@ -35,17 +46,49 @@ def zones_c(root: Path) -> dict[str, float]:
     return {name: milli / 1e3 for name, milli in read.items() if milli is not None and milli > COLDEST_C * 1e3}
 
 
+def slowed(root: Path) -> list[str]:
+    """Return in sentences what slows the board down now."""
+    return [*hot(root), *_cooled(root), *_past_limits(root)]
+
+
 def hot(root: Path) -> list[str]:
     """Name the zones that have reached a trip point, each with the highest that it has reached."""
     return [told for zone in _folders(root, "thermal_zone") if (told := _tripped(zone)) is not None]
 
 
-def cooled(root: Path) -> list[str]:
+def _cooled(root: Path) -> list[str]:
     """Name what Linux slows down: the cooling devices of that kind whose state it has raised."""
     return [
         f"{_kind(device)} is cooled: step {state} of {sysfs.text(device / 'max_state') or 'unknown'}"
         for device in _folders(root, "cooling_device")
         if (state := sysfs.number(device / "cur_state") or 0) > 0 and SLOWING.search(_kind(device))
+    ]
+
+
+def alarms(root: Path) -> dict[str, int]:
+    """Return how often each alarm has thrown the throttle since the board was started."""
+    hwmon = root / "class/hwmon"
+    return {
+        match[1].upper(): sysfs.number(hwmon / device / name) or 0
+        for device in sysfs.names(hwmon)
+        if sysfs.text(hwmon / device / "name") == OVER_CURRENT
+        for name in sysfs.names(hwmon / device)
+        if (match := _COUNTER.fullmatch(name))
+    }
+
+
+def _past_limits(root: Path) -> list[str]:
+    """Name the rails past a limit, by the alarms of Linux's own driver of the sensor."""
+    alarms = [
+        (chip.folder, name, match.groups())
+        for chip in chips(root, "ina3221")
+        for name in sysfs.names(chip.folder)
+        if (match := _ALARM.fullmatch(name))
+    ]
+    return [
+        f"{sysfs.text(folder / f'in{channel}_label') or f'channel {channel}'} is past its {_SAID[kind]} current limit"
+        for folder, name, (channel, kind) in alarms
+        if sysfs.number(folder / name) == 1
     ]
 
 
