@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jetsel.errors import ConfigError, PowerError
 from jetsel.power.boards import Board, boards, no_such_board, recognise
-from jetsel.power.sensors import ina238, ina3221, nvml, rapl, trace
+from jetsel.power.sensors import ina238, ina3221, nvml, rapl, replay
 from jetsel.power.sensors.rail import Dropped, Rail, RailError, Sensed
 from jetsel.power.settings import Settings
 from jetsel.power.sysfs import root_of
@@ -56,7 +56,7 @@ def find(power: Settings) -> Found:
         if power.replay is None:
             found = _sensors(power, root)
         else:
-            played, recorded_on = trace.sense(Path(power.replay))
+            played, recorded_on = replay.sense(Path(power.replay))
             found = [played]
     except RailError as error:
         return Found(None, (), (), (), f"power.replay: {error}")
@@ -91,7 +91,7 @@ def check(power: Settings) -> None:
         raise ConfigError(no_such_board(power.board))
     if power.replay is not None:
         try:
-            trace.sense(Path(power.replay))
+            replay.sense(Path(power.replay))
         except RailError as error:
             raise ConfigError(f"power.replay: {error}") from None
 
