@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
 
 from jetsel.config import Config
 from jetsel.daemon.family import served_models
 from jetsel.engines.building.builder import Builder, Order
+from jetsel.engines.building.calibrating import Array, Photographs
 from jetsel.engines.building.plans import Plan
 from jetsel.errors import ConfigError, JetselError, UnknownFamilyError, UnknownModelError
 from jetsel.image import InputSpec, Photograph, model_input
@@ -21,18 +18,6 @@ from jetsel.zoo import Model, model_folders, scan, verify
 BACKEND = "tensorrt"  # the one whose models are built
 
 _QDQ = b"\x22\x10DequantizeLinear"  # a node's op_type in an ONNX file: field 4 of NodeProto, 16 bytes long
-
-
-class Photographs(Protocol):
-    """Decoded photographs, read anew at each pass."""
-
-    @property
-    def source(self) -> str:
-        """Which they are, for people."""
-
-    def __len__(self) -> int: ...
-
-    def __iter__(self) -> Iterator[Photograph]: ...
 
 
 @dataclass(frozen=True)
@@ -102,19 +87,18 @@ def asked_for(config: Config, names: Collection[str], family: str | None) -> lis
 def build_missing(
     builder: Builder,
     candidates: Sequence[Candidate],
-    photographs: Photographs,
+    photographs: Photographs[Photograph],
     tell: Callable[[int, int, str], None],
-    progress: Callable[[str, float | None], None],
+    waiting: Callable[[], None],
     *,
-    calibration: Photographs | None = None,
+    calibration: Photographs[Photograph] | None = None,
     force: bool = False,
 ) -> Iterator[Outcome]:
     """Build what does not stand yet, one after the other, and say of each candidate what became of it.
 
     photographs: what each engine is compared on with ONNX Runtime; calibration: what int8 takes its scales from.
-    tell: called before each build with its number, from 1, how many there are, and the model's name; progress: with the
-    stage and its share (0 to 1, None where it is not known). force: build what stands, too. One that fails is an
-    outcome, and the rest go on.
+    tell: called before each build with its number, from 1, how many there are, and the model's name; waiting: where
+    another build has to end first. force: build what stands, too. One that fails is an outcome, and the rest go on.
     """
     standing = [None if force else builder.standing(candidate.weights) for candidate in candidates]
     missing = standing.count(None)
@@ -127,12 +111,14 @@ def build_missing(
         tell(number, missing, candidate.name)
         try:
             order = _order(candidate, photographs, calibration)
-            yield Outcome(candidate, builder.build(order, progress, force=force), None, was_built=True)
+            yield Outcome(candidate, builder.build(order, waiting, force=force), None, was_built=True)
         except JetselError as error:
             yield Outcome(candidate, None, str(error), was_built=False)
 
 
-def _order(candidate: Candidate, photographs: Photographs, calibration: Photographs | None) -> Order:
+def _order(
+    candidate: Candidate, photographs: Photographs[Photograph], calibration: Photographs[Photograph] | None
+) -> Order:
     """Raises ManifestError where the weights are not those that the manifest means."""
     content = verify(candidate.model)
     spec = candidate.model.manifest.input
@@ -147,7 +133,7 @@ def _order(candidate: Candidate, photographs: Photographs, calibration: Photogra
 class _Prepared:
     """Photographs as one model takes them."""
 
-    def __init__(self, photographs: Photographs, spec: InputSpec) -> None:
+    def __init__(self, photographs: Photographs[Photograph], spec: InputSpec) -> None:
         self.source = photographs.source
         self._photographs = photographs
         self._spec = spec
@@ -155,5 +141,5 @@ class _Prepared:
     def __len__(self) -> int:
         return len(self._photographs)
 
-    def __iter__(self) -> Iterator[NDArray[np.float32]]:
+    def __iter__(self) -> Iterator[Array]:
         return (model_input(photograph, self._spec) for photograph in self._photographs)

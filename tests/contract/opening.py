@@ -69,7 +69,7 @@ class Models:
         """Build a model's engine unless it stands, as `jetsel models build` does; raises EngineFailedError."""
         if self._builder is None:
             self._builder = Builder(self._subject.host)
-        return self._builder.build(Order(weights, has_qdq=False, inputs=Noise(weights)), lambda *_: None)
+        return self._builder.build(Order(weights, has_qdq=False, inputs=Noise(weights)))
 
     def close(self) -> None:
         """Close what the models share."""

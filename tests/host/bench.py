@@ -29,7 +29,6 @@ class Bench:
         self.folder = folder
         self.process = HostProcess(Start(str(interpreter), backend, hello_s=LIMIT_S))
         self.region = self.process.memory.take(SIZE_BYTES)
-        self.told: list[str] = []
         self.widths: dict[int, dict[str, int]] = {}  # of each model's outputs
         self.ends = "exit status 0"  # how it has to end
 
@@ -54,12 +53,11 @@ class Bench:
             "lean_tactics": False,
             "timing_cache": str(self.folder / "timings"),
         }
-        self.told.clear()
         feed = None
         if photographs is not None:
             images = [image[None] for image in photographs]
             feed = CalibrationFeed(images, self.process.memory)  # type: ignore[arg-type]  # nobody asks for its source
-        return self.process.exchange("build", {**request, **changes}, LIMIT_S, self.told.append, feed)
+        return self.process.exchange("build", {**request, **changes}, LIMIT_S, feed)
 
     def load(self, key: int = 1, *, name: str = "m", **changes: Any) -> dict[str, Any]:
         """Ask for NAME.plan to be loaded, made for this very place."""

@@ -139,11 +139,3 @@ def test_a_build_that_cannot_be_is_refused(start: Begin, onnx: bytes, changes: d
     refused = start("10").build(onnx, **changes)
     assert refused["code"] == "build-failed"
     assert said in refused["message"]
-
-
-@pytest.mark.parametrize("generation", ["8.2", "11"])
-def test_a_build_says_what_it_does(start: Begin, generation: str) -> None:
-    bench = start(generation, build_ms=1200)  # at most a word every half second
-    bench.build(matrix_model(COUNTING))
-    assert bench.told[0] == "reading the network"
-    assert 1 <= len([stage for stage in bench.told if stage.startswith("building: ")]) <= 3

@@ -61,21 +61,20 @@ def build(
     from jetsel.config import host_settings
     from jetsel.daemon.building import BACKEND, asked_for, build_missing, on_tensorrt
     from jetsel.daemon.snapshot import limits_of
-    from jetsel.engines.building.build_host import BuildLimits
     from jetsel.engines.building.builder import Builder
 
     values = settings.read(settings.locate(config))
     candidates = asked_for(values, names or [], family)
     configured = host_settings(values.host)
     wanted = configured if precision is None else replace(configured, precision=precision)
-    builder = Builder(wanted, BuildLimits(total_s=limit_s))
+    builder = Builder(wanted, limit_s)
     limits, decode_px = limits_of(values), max(one.model.manifest.input.shorter_px for one in candidates)
     compared = Own(limits, decode_px) if photographs is None else Folder(photographs, MOST_COMPARED, limits, decode_px)
     calibration = None if calibrate_on is None else Folder(calibrate_on, MOST_CALIBRATED, limits, decode_px)
     outcomes = []
     with BuildProgress(builder.about, compared.source, len(compared), quiet=json) as progress:
         for outcome in build_missing(
-            builder, candidates, compared, progress.begin, progress.stage, calibration=calibration, force=force
+            builder, candidates, compared, progress.begin, progress.wait, calibration=calibration, force=force
         ):
             outcomes.append(outcome)
             progress.end(outcome)

@@ -1,4 +1,4 @@
-"""What `jetsel models build` prints: the progress of each build, and what became of each model."""
+"""What `jetsel models build` prints: which model is being built, and what became of each model."""
 
 from __future__ import annotations
 
@@ -12,45 +12,39 @@ if TYPE_CHECKING:
 
 
 class BuildProgress:
-    """A bar on a terminal, a line for each stage elsewhere; what became of each model on the standard output."""
+    """A line for each model, with its seconds on a terminal; what became of each on the standard output."""
 
     def __init__(self, about: Mapping[str, Any], source: str, count: int, *, quiet: bool) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
         from jetsel.engines.building.trial import ENOUGH
 
         self._quiet = quiet
         self._console = Console(stderr=True, highlight=False, quiet=quiet)
-        columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()
-        is_bar = self._console.is_terminal and not quiet
-        self._bars = Progress(*columns, console=self._console, disable=not is_bar, transient=True)
-        self._task = self._bars.add_task("")
-        self._name, self._stage = "", ""
+        columns = TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+        is_shown = self._console.is_terminal and not quiet
+        self._clock = Progress(*columns, console=self._console, disable=not is_shown, transient=True)
+        self._task = self._clock.add_task("")
         self._print(f"TensorRT {about['version']} on {about['gpu']['name']}; comparing on {source}")
         if count < ENOUGH:
             self._print(f"fewer than {ENOUGH} photographs show only whether an engine is broken: see --photographs DIR")
 
     def __enter__(self) -> BuildProgress:
-        self._bars.start()
+        self._clock.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bars.stop()
+        self._clock.stop()
 
     def begin(self, number: int, missing: int, name: str) -> None:
         """Begin the next model."""
-        self._name = name
+        self._clock.reset(self._task, description=name)
         self._print(f"building {number} of {missing}: {name}")
 
-    def stage(self, stage: str, share: float | None) -> None:
-        """Show how far the model is."""
-        total = None if share is None else 1.0
-        self._bars.update(self._task, description=f"{self._name}: {stage[:60]}", total=total, completed=share or 0.0)
-        kind = stage.partition(":")[0]
-        if self._bars.disable and kind != self._stage:
-            self._stage = kind
-            self._print(f"{self._name}: {kind}")
+    def wait(self) -> None:
+        """Say that another build has to end first."""
+        self._print("waiting for another build")
 
     def end(self, outcome: Outcome) -> None:
         """Print what became of a model."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -11,16 +12,23 @@ from typing import Any
 
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building import plan_folder, plans
-from jetsel.engines.building.build_host import LIMITS, BuildHost, BuildLimits, Tell, good
 from jetsel.engines.building.calibrating import Array, CalibrationFeed, Inputs
 from jetsel.engines.building.preparing import fold, halve
 from jetsel.engines.building.trial import compare, in_process, objection
 from jetsel.engines.hosting import interpreters
-from jetsel.engines.hosting.process import Start, ask_about
+from jetsel.engines.hosting.link import Feed, LinkBrokenError, LinkTimeoutError
+from jetsel.engines.hosting.memory import Memory
+from jetsel.engines.hosting.process import HostProcess, Start, ask_about
+from jetsel.engines.hosting.running import Loaded
 from jetsel.host_settings import HostSettings
 from jetsel.weights import Weights
 
+LIMIT_S = 14_400.0  # of one build
+END_S = 1.0  # for a host that broke off to end by itself, so that its signal can be told
+MODEL = 1  # the number of the one model that the host loads
 SPACE_TIMES = 6  # of the ONNX file's bytes: it folded to float32 and halved, and the plan, with some to spare
+
+Ask = Callable[..., dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -36,13 +44,16 @@ class Order:
 class Builder:
     """Builds into the settings' folder. Used by the thread that made it: a host ends with its maker's thread."""
 
-    def __init__(self, settings: HostSettings, limits: BuildLimits = LIMITS) -> None:
-        """Ask what TensorRT and GPU there are; raises EngineFailedError where there are none."""
+    def __init__(self, settings: HostSettings, limit_s: float = LIMIT_S) -> None:
+        """Ask what TensorRT and GPU there are; raises EngineFailedError where there are none.
+
+        limit_s: that one build may take.
+        """
         self.settings = settings
-        self._limits = limits
+        self._limit_s = limit_s
         # Nothing is reserved: what the builder itself holds would count; whoever serves checks the reserve.
         interpreter = settings.interpreter or interpreters.default("tensorrt")
-        self._start = Start(interpreter, "tensorrt", hello_s=limits.hello_s)
+        self._start = Start(interpreter, "tensorrt")
         self.about: Mapping[str, Any] = ask_about(self._start)
 
     def key(self, weights: Weights) -> plans.Key:
@@ -55,10 +66,11 @@ class Builder:
             return plans.find(self.settings, weights, self.about)
         return None
 
-    def build(self, order: Order, tell: Tell, *, force: bool = False) -> plans.Plan:
+    def build(self, order: Order, waiting: Callable[[], None] | None = None, *, force: bool = False) -> plans.Plan:
         """Return the model's engine, built where none stands, or in any case with `force`.
 
-        Whatever ends it, what is not finished is never loaded. Raises EngineFailedError with the reason and the repair.
+        waiting: called where another build has to end first. Whatever ends it, what is not finished is never loaded.
+        Raises EngineFailedError with the reason and the repair.
         """
         weights, key, folder = order.weights, self.key(order.weights), self.settings.folder
         if key.precision == "int8" and not self.about["gpu"].get("fast_int8"):
@@ -73,9 +85,9 @@ class Builder:
         except OSError as fault:
             said = f"{weights.name}: {weights.path}: cannot be read: {fault.strerror}; put the weights there"
             raise EngineFailedError(said) from None
-        with plan_folder.workplace(folder, needed_bytes, lambda: tell("waiting for another build", None)) as work:
+        with plan_folder.workplace(folder, needed_bytes, waiting) as work:
             standing = None if force else self.standing(weights)  # another builder may have been faster
-            return standing or self._build(order, key, work, tell)
+            return standing or self._build(order, key, work)
 
     def prune(self, models: Sequence[Weights], others: Sequence[HostSettings] = ()) -> list[tuple[Path, int]]:
         """Delete the engines of these models that do not fit here, and those without a usable record.
@@ -83,34 +95,35 @@ class Builder:
         others: settings whose engines stay, too. Return what was deleted, and its bytes. Raises EngineFailedError.
         """
         keep = [plans.wanted_key(one, settings, self.about) for one in models for settings in (self.settings, *others)]
-        with plan_folder.workplace(self.settings.folder, 0, lambda: None):
+        with plan_folder.workplace(self.settings.folder, 0):
             return plan_folder.prune(self.settings.folder, keep)
 
-    def _build(self, order: Order, key: plans.Key, work: Path, tell: Tell) -> plans.Plan:
+    def _build(self, order: Order, key: plans.Key, work: Path) -> plans.Plan:
         weights = order.weights
         calibration = order.calibration if key.precision == "int8" and not order.has_qdq else None
         source, plan = weights.path, work / f"{key.stem}{plans.PLAN}"
-        tell("preparing", None)
         if not order.has_qdq:
             source = work / "folded.onnx"
             fold(weights, source)
-        with BuildHost(self._start, weights, self._limits, tell) as host:
+        with self._host(weights.name) as (memory, ask):
             request = self._request(key, weights, source, plan, calibration)
-            feed = None if calibration is None else CalibrationFeed(calibration, host.memory)
-            reply = host.ask("build", request, feed)
+            feed = None if calibration is None else CalibrationFeed(calibration, memory)
+            reply = ask("build", request, feed)
             notes = []
             if reply.get("code") == "unsupported" and key.precision == "fp16":
                 half = work / "half.onnx"
-                notes.append(_halve(weights, source, half, order.inputs, tell))
-                reply = host.ask("build", {**request, "onnx": str(half), "is_half": True})
-            built = good(weights, reply)
-            loaded, about = host.load(plans.load_request(weights, plan, built["sha256"], key))
+                notes.append(_halve(weights, source, half, order.inputs))
+                reply = ask("build", {**request, "onnx": str(half), "is_half": True})
+            built = _good(weights, reply)
+            request = plans.load_request(weights, plan, built["sha256"], key)
+            about = _good(weights, ask("load", {"model": MODEL, **request}))
+            loaded = Loaded(MODEL, weights, about["max_batch"], about["embedding_width"])
 
             def run(batch: Array) -> tuple[Array, float | None]:
-                output, _ = loaded.run(host.memory, lambda request: host.ask("infer", request), batch)
+                output, _ = loaded.run(memory, lambda request: ask("infer", request), batch)
                 return output.logits, output.device_ms
 
-            check = compare(run, loaded.max_batch, weights, order.inputs, tell)
+            check = compare(run, loaded.max_batch, weights, order.inputs)
         refused = objection(check, key.precision)
         if refused is not None:
             raise EngineFailedError(
@@ -135,6 +148,32 @@ class Builder:
         )
         return plan_folder.install(work, plan, record)
 
+    @contextlib.contextmanager
+    def _host(self, name: str) -> Iterator[tuple[Memory, Ask]]:
+        """Give a host's memory, and how it is asked one thing; its end is told with its cause and what helps."""
+        give_up_s = time.monotonic() + self._limit_s
+        process = HostProcess(self._start)
+
+        def ask(kind: str, request: Mapping[str, Any], feed: Feed | None = None) -> dict[str, Any]:
+            return process.exchange(kind, request, max(give_up_s - time.monotonic(), 0.0), feed)
+
+        try:
+            yield process.memory, ask
+            process.leave()
+        except LinkTimeoutError:
+            raise EngineFailedError(
+                f"{name}: its build took longer than {self._limit_s:g} s and was killed: allow it more with --limit-s, "
+                "or lower [host] workspace_mb"
+            ) from None
+        except LinkBrokenError as error:
+            how = process.kill(END_S)
+            cause = "most likely no memory was left" if "SIGKILL" in how else "see NVIDIA/TensorRT issue 1404"
+            raise EngineFailedError(
+                f"{name}: its build died: {error} ({how}): {cause}: lower [host] workspace_mb, or stop what else runs"
+            ) from None
+        finally:
+            process.kill()
+
     def _request(
         self, key: plans.Key, weights: Weights, source: Path, plan: Path, calibration: Inputs | None
     ) -> dict[str, Any]:
@@ -152,10 +191,17 @@ class Builder:
         }
 
 
-def _halve(weights: Weights, source: Path, half: Path, inputs: Inputs, tell: Tell) -> str:
+def _good(weights: Weights, reply: dict[str, Any]) -> dict[str, Any]:
+    """Return a reply that says ok; raises EngineFailedError with the host's reason."""
+    if not reply["ok"]:
+        raise EngineFailedError(f"{weights.name}: {reply.get('message')}")
+    return reply
+
+
+def _halve(weights: Weights, source: Path, half: Path, inputs: Inputs) -> str:
     """Write the half-precision twin, compare it, and return a note on it; raises EngineFailedError."""
-    halve(weights, source, half, tell)
-    check = compare(in_process(weights.name, half), None, weights, inputs, tell)
+    halve(weights, source, half)
+    check = compare(in_process(weights.name, half), None, weights, inputs)
     refused = objection(check, "fp16")
     if refused is not None:
         raise EngineFailedError(

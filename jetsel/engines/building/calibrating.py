@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from jetsel.engines.hosting.memory import Memory, Region
 
 Array = NDArray[np.float32]
+T_co = TypeVar("T_co", covariant=True)
 
 
-class Inputs(Protocol):
-    """Photographs as one model takes them, made anew at each pass: each (1, 3, height, width) float32."""
+class Photographs(Protocol[T_co]):
+    """Photographs, read anew at each pass."""
 
     @property
     def source(self) -> str:
@@ -23,7 +24,11 @@ class Inputs(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __iter__(self) -> Iterator[Array]: ...
+    def __iter__(self) -> Iterator[T_co]: ...
+
+
+Inputs = Photographs[Array]
+"""As one model takes them: each (1, 3, height, width) float32."""
 
 
 class CalibrationFeed:

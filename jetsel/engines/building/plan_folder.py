@@ -16,7 +16,7 @@ from jetsel.store import files, publishing
 
 
 @contextmanager
-def workplace(folder: Path, needed_bytes: int, waiting: Callable[[], None]) -> Iterator[Path]:
+def workplace(folder: Path, needed_bytes: int, waiting: Callable[[], None] | None = None) -> Iterator[Path]:
     """Give a folder to build in, for as long as a `with` lasts; the folder of engines is made where there is none.
 
     Two builds at once would take each other's memory, and time their tactics wrongly, so others wait. needed_bytes:

@@ -10,7 +10,6 @@ from pathlib import Path
 import onnxruntime
 
 from jetsel.engines.base import EngineFailedError
-from jetsel.engines.building.build_host import Tell
 from jetsel.engines.hosting.child import Child
 from jetsel.weights import Weights
 
@@ -35,9 +34,8 @@ def fold(weights: Weights, target: Path) -> None:
         raise EngineFailedError(f"{weights.name}: ONNX Runtime does not prepare it for a build: {reason}") from None
 
 
-def halve(weights: Weights, source: Path, target: Path, tell: Tell) -> None:
+def halve(weights: Weights, source: Path, target: Path) -> None:
     """Write `source` in half precision, in a process of its own; raises EngineFailedError with the repair."""
-    tell("converting to half precision", None)
     root = str(Path(__file__).resolve().parents[3])  # where jetsel is imported from
     paths = ":".join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-m", "jetsel.engines.building.half", str(source.resolve()), str(target.resolve())]

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from jetsel.engines.base import EngineFailedError
-from jetsel.engines.building.build_host import Tell
 from jetsel.engines.building.calibrating import Array, Inputs
 from jetsel.engines.building.plans import Check
 from jetsel.engines.onnx import OnnxEngine
@@ -27,7 +26,7 @@ LARGEST_DIFFERENCE = {"fp32": 0.05, "fp16": 0.05, "int8": 0.25}
 """Of the spread of ONNX Runtime's logits, where photographs are few. fp32 may run as TF32, with the digits of fp16."""
 
 
-def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs, tell: Tell) -> Check:
+def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs) -> Check:
     """Run every photograph by `run`, and by ONNX Runtime with the model's own file.
 
     run: takes at most `max_batch` photographs (None: any number). Each photograph is run alone, and the first ones
@@ -41,7 +40,6 @@ def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs, t
     times_ms: list[float] = []
     agreed = 0
     for number, photograph in enumerate(inputs):
-        tell("comparing with ONNX Runtime", number / len(inputs))
         expected.append(reference(photograph)[0])
         found, device_ms = run(photograph)
         if not np.isfinite(found).all():

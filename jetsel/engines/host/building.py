@@ -8,23 +8,23 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 from .backend import NextBatch
+from .calibration import Calibration
 from .gpu import Gpu
 from .messages import Refusal
-from .monitoring import BuildMonitor, Calibration
 
 
 class EngineBuild:
     """One build. notes: what its owner should know of it, one sentence each."""
 
     def __init__(
-        self, trt: Any, gpu: Gpu, log: Any, logger: Any, request: Dict[str, Any], monitor: BuildMonitor
+        self, trt: Any, gpu: Gpu, log: Any, logger: Any, request: Dict[str, Any], next_batch: NextBatch
     ) -> None:
         self._trt, self._gpu, self._log, self._logger = trt, gpu, log, logger
-        self._request, self._monitor = request, monitor
+        self._request, self._next_batch = request, next_batch
         self._calibration: Optional[Calibration] = None
         self.notes: List[str] = []
 
-    def run(self, next_batch: NextBatch) -> Dict[str, Any]:
+    def run(self) -> Dict[str, Any]:
         """Build, write the plan, and return the reply; raises Refusal."""
         began = time.monotonic()
         self._log.clear()
@@ -36,7 +36,7 @@ class EngineBuild:
         network = self._parse()
         shape = self._profile(network)
         try:
-            self._set_precision(next_batch, shape)
+            self._set_precision(shape)
             self._limit_workspace()
             has_timings = self._use_timings()
             plan = self._build(network)
@@ -92,18 +92,18 @@ class EngineBuild:
             raise Refusal("build-failed", f"TensorRT does not take a batch of {most}: {self._log.why()}")
         return [most, *wanted]
 
-    def _set_precision(self, next_batch: NextBatch, shape: List[int]) -> None:
+    def _set_precision(self, shape: List[int]) -> None:
         """Set what the precision needs; raises Refusal where this TensorRT or GPU has no such thing."""
         precision = self._request["precision"]
         if precision == "int8":
-            self._set_int8(next_batch, shape)
+            self._set_int8(shape)
         elif precision == "fp16" and not self._is_typed():
             if not self._set_flag("FP16"):
                 raise Refusal("unsupported", f"TensorRT {self._trt.__version__} takes fp16 from a file in FP16 alone")
             if not getattr(self._builder, "platform_has_fast_fp16", True):
                 self.notes.append("this GPU is not fast in FP16: fp32 may be as good")
 
-    def _set_int8(self, next_batch: NextBatch, shape: List[int]) -> None:
+    def _set_int8(self, shape: List[int]) -> None:
         has_qdq = bool(self._request["has_qdq"])
         if not has_qdq and not hasattr(self._trt, "IInt8EntropyCalibrator2"):
             raise Refusal(
@@ -115,7 +115,7 @@ class EngineBuild:
         if getattr(self._builder, "platform_has_fast_fp16", False):
             self._set_flag("FP16")  # for the layers that have no INT8 form
         if not has_qdq:
-            self._calibration = Calibration(self._gpu, self._monitor, next_batch, shape)
+            self._calibration = Calibration(self._gpu, self._next_batch, shape)
             self._config.int8_calibrator = self._calibrator = self._calibration.calibrator(self._trt)
 
     def _set_flag(self, name: str) -> bool:
@@ -144,18 +144,14 @@ class EngineBuild:
 
     def _build(self, network: Any) -> bytes:
         """Return the plan; a build that fails without cuDNN and cuBLAS is tried again with them."""
-        self._log.listen = lambda line: self._monitor.tell("building: " + line)
         everything = self._exclude_libraries() if self._request["lean_tactics"] else None
-        try:
+        plan = self._builder.build_serialized_network(network, self._config)
+        if plan is None and everything is not None:
+            self.notes.append("built with cuDNN and cuBLAS: without them TensorRT finds no engine")
+            self._config.set_tactic_sources(everything)
             plan = self._builder.build_serialized_network(network, self._config)
-            if plan is None and everything is not None and self._monitor.failure is None:
-                self.notes.append("built with cuDNN and cuBLAS: without them TensorRT finds no engine")
-                self._config.set_tactic_sources(everything)
-                plan = self._builder.build_serialized_network(network, self._config)
-        finally:
-            self._log.listen = None
-        if self._monitor.failure is not None:
-            raise self._monitor.failure
+        if self._calibration is not None and self._calibration.failure is not None:
+            raise self._calibration.failure
         if plan is None:
             message = "TensorRT builds no engine: {}; where it is short of memory, see [host] workspace_mb"
             raise Refusal("build-failed", message.format(self._log.why()))

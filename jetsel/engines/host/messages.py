@@ -6,12 +6,10 @@ import select
 import socket
 import struct
 import sys
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Dict, Optional
 
 MAX_TEXT = 2000  # characters of a reason: enough for every line that a person reads
 HEADER = struct.Struct("!I")
-
-Progress = Callable[[str], None]  # takes the stage
 
 
 class Refusal(Exception):

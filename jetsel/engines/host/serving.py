@@ -81,9 +81,6 @@ class Host:
         self._channel.send(reply)
         return status
 
-    def _progress(self, stage: str) -> None:
-        self._channel.send({"id": self._request_id, "progress": one_line(stage)})
-
     def _hello(self, request: Dict[str, Any]) -> Dict[str, Any]:
         _check_modules(self._backend)
         import numpy
@@ -101,11 +98,9 @@ class Host:
         content = _read_file(request["path"], request["sha256"])
         self._check_reserve(max(len(content), int(request.get("expected_bytes") or 0)), "before it was loaded")
         before = self._runtime.held_bytes()
-        self._progress("loading")
         model: Model = self._runtime.open(request, content)
         del content
         try:
-            self._progress("warming up")
             found = self._warm_up(model, request)
             after = self._runtime.held_bytes()
             self._check_reserve(0, "once it was loaded")
@@ -180,7 +175,7 @@ class Host:
         return {"device_ms": device_ms, "wall_ms": (time.perf_counter() - began) * 1e3}
 
     def _build(self, request: Dict[str, Any]) -> Dict[str, Any]:
-        return dict(self._runtime.build(request, self._progress, self._next_batch))
+        return dict(self._runtime.build(request, self._next_batch))
 
     def _next_batch(self, count: int) -> Any:
         """Ask the daemon for photographs to calibrate with; see backend.NextBatch."""

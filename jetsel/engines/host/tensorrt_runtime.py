@@ -3,13 +3,12 @@
 import contextlib
 import importlib
 import warnings
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Dict, Optional
 
 from .backend import Model, NextBatch, Runtime
 from .building import EngineBuild
 from .gpu import Gpu
-from .messages import Poisoned, Progress, Refusal, first_line, one_line, say
-from .monitoring import BuildMonitor
+from .messages import Poisoned, Refusal, first_line, one_line, say
 from .tensorrt_model import TensorRTModel
 
 
@@ -20,7 +19,6 @@ class TensorRTLog:
 
     def __init__(self) -> None:
         self._error = ""
-        self.listen: Optional[Callable[[str], Any]] = None
 
     def take(self, severity: int, text: str) -> None:
         """Note one line. TensorRT calls this, from any thread, and must not see an exception."""
@@ -30,8 +28,6 @@ class TensorRTLog:
         if severity <= self.WARNING:
             with contextlib.suppress(OSError):  # the log may have gone; the answers have not
                 say("TensorRT: " + line)
-        elif self.listen is not None:
-            self.listen(line)
 
     def clear(self) -> None:
         """Forget the last error, before something that may fail."""
@@ -111,15 +107,13 @@ class TensorRTRuntime(Runtime):
             sides = f"it was built for {text(theirs)}, and this is {text(ours)}"
             raise Refusal("mismatch", f"{sides}: run jetsel models build {request['name']}")
 
-    def build(self, request: Dict[str, Any], progress: Progress, next_batch: NextBatch) -> Dict[str, Any]:
+    def build(self, request: Dict[str, Any], next_batch: NextBatch) -> Dict[str, Any]:
         """See Runtime.build."""
-        monitor = BuildMonitor(progress)
-        monitor.tell("reading the network")
         cuda = self._gpu.cuda
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # calibrators and flags where nothing else is
-                return EngineBuild(self._trt, self._gpu, self._log, self._logger, request, monitor).run(next_batch)
+                return EngineBuild(self._trt, self._gpu, self._log, self._logger, request, next_batch).run()
         except cuda.Error as error:
             raise Poisoned(f"the GPU failed during the build: {error}") from None
         except RuntimeError as error:  # as above

@@ -17,7 +17,7 @@ class Rules:
     longest_pause_s: float = 30.0
     same_failure_s: float = 2.0  # that a failed first start is not tried again: the next model asks at once
     window_s: float = 300.0
-    load_limit_s: float = 120.0  # without a report of progress
+    load_limit_s: float = 240.0
     most_strikes: int = 2  # deaths while loading one model: it is left out from then on
 
 

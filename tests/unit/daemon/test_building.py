@@ -70,7 +70,7 @@ def built(
         candidates(family, config, *names),
         Drawn(),
         lambda *said: told.append(said),
-        lambda *_: None,
+        lambda: None,
     )
     found = [(outcome.was_built, outcome.reason) for outcome in outcomes]
     return told, found

@@ -25,10 +25,6 @@ FAMILY = scan([STARTER]).families["starter"]
 XS = FAMILY.models[0].weights(len(FAMILY.labels.names))
 
 
-def quiet(_stage: str, _share: float | None) -> None:
-    pass
-
-
 def large(path: Path) -> Weights:
     """Write a model of a weight that float16 does not have, which ends at 65,504."""
     path.write_bytes(matrix_model(np.full((PIXELS, CLASSES), 1e6, np.float32)))
@@ -44,12 +40,12 @@ def test_weights_that_are_stored_in_half_become_constants_and_then_half_again(tm
     fold(XS, folded)
     assert kinds(folded) == {TensorProto.FLOAT}
     assert "Cast" not in {node.op_type for node in onnx.load(str(folded)).graph.node}
-    halve(XS, folded, half, quiet)
+    halve(XS, folded, half)
     assert kinds(half) == {TensorProto.FLOAT16}
     onnx.checker.check_model(onnx.load(str(half)))
     graph = onnx.load(str(half)).graph
     assert {value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)} == {TensorProto.FLOAT}
-    check = compare(in_process("xs", half), None, XS, Noise(XS), quiet)
+    check = compare(in_process("xs", half), None, XS, Noise(XS))
     assert check.agreement == 1.0
     assert 0 < check.largest_difference < 0.01 * check.spread
 
@@ -57,7 +53,7 @@ def test_weights_that_are_stored_in_half_become_constants_and_then_half_again(tm
 def test_what_cannot_be_converted_says_why(tmp_path: Path) -> None:
     (tmp_path / "none.onnx").write_bytes(b"no model")
     with pytest.raises(EngineFailedError, match=r"converted to that \(.*set \[host\] precision"):
-        halve(XS, tmp_path / "none.onnx", tmp_path / "half.onnx", quiet)
+        halve(XS, tmp_path / "none.onnx", tmp_path / "half.onnx")
 
 
 @pytest.fixture
@@ -67,7 +63,7 @@ def host(tmp_path: Path) -> Callable[..., HostSettings]:
 
 
 def test_tensorrt_11_builds_fp16_from_a_file_in_half_precision(host: Callable[..., HostSettings]) -> None:
-    plan = Builder(host()).build(Order(XS, False, Noise(XS)), quiet)
+    plan = Builder(host()).build(Order(XS, False, Noise(XS)))
     assert plan.record.key.precision == "fp16"
     assert plan.record.plan_bytes < 150_000  # of 62,000 parameters: two bytes each, not four
     assert "in half precision" in plan.record.notes[0]
@@ -78,6 +74,6 @@ def test_a_model_that_half_precision_breaks_is_refused_with_the_figures(
 ) -> None:
     weights = large(tmp_path / "large.onnx")
     with pytest.raises(EngineFailedError) as raised:
-        Builder(host()).build(Order(weights, False, Noise(weights)), quiet)
+        Builder(host()).build(Order(weights, False, Noise(weights)))
     assert "not the same model" in str(raised.value)
     assert not [path for path in (tmp_path / "engines").iterdir() if path.suffix != ".cache"]
