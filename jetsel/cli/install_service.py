@@ -6,8 +6,7 @@ import os
 import subprocess
 import sys
 import sysconfig
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +21,6 @@ TIMERS = Path("/etc/systemd/system/timers.target.wants")
 HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # by ProtectHome= and PrivateTmp=, see systemd.exec(5)
 IN_OPT = "install it with pip into an environment under /opt, as docs/deploy.md shows"
 STATUS_MS = 30_000.0  # a daemon that loads its models answers late
-UNKNOWN = ("Unknown lvalue", "Unknown key name")  # what systemd says of a directive that is newer than itself
 
 
 class ServiceError(JetselError):
@@ -56,8 +54,6 @@ def install_service(
     if remove:
         _remove(files, user=user, runs=runs)
         return
-    if runs:
-        typer.echo(f"check  {verify(files, user=user)}")
     socket_changed = _write(files, dry_run)
     _run(commands(user=user, socket_changed=socket_changed), runs)
     if runs:
@@ -104,25 +100,6 @@ def commands(*, user: bool, socket_changed: bool) -> list[str]:
     ]
 
 
-def verify(files: Mapping[Path, str], *, user: bool) -> str:
-    """Have systemd read the units before they are put in place; raises ServiceError with what it objects to.
-
-    It exits with 0 all the same, so its words are read; that an older one does not know a directive is no objection.
-    """
-    with tempfile.TemporaryDirectory(prefix="jetsel-units-") as folder:
-        units = {path: text for path, text in files.items() if path.suffix in (".service", ".socket", ".timer")}
-        copies = [Path(folder, path.name.replace("@.", "@check.")) for path in units]
-        for copy, text in zip(copies, units.values(), strict=True):
-            copy.write_text(text)
-        command = ["systemd-analyze", "--user" if user else "--system", "verify", *map(str, copies)]
-        environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-        said = subprocess.run(command, capture_output=True, text=True, check=False, env=environment).stderr.splitlines()
-    wrong = [line for line in said if "jetsel" in line and not any(words in line for words in UNKNOWN)]
-    if wrong:
-        raise ServiceError(f"systemd objects to the units, and nothing was changed: {'; '.join(wrong)}")
-    return "systemd verifies the units"
-
-
 def answers(*, user: bool) -> str:
     """Return what the daemon says of itself; raises JetselError where it does not answer."""
     from jetsel.cli.status_text import headline
@@ -133,7 +110,7 @@ def answers(*, user: bool) -> str:
         return headline(client.status())
 
 
-def _write(files: Mapping[Path, str], dry_run: bool) -> bool:
+def _write(files: dict[Path, str], dry_run: bool) -> bool:
     """Write what is not there just so; return whether a socket's unit was another one before."""
     from jetsel.store.files import replace
 

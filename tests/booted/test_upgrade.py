@@ -104,7 +104,6 @@ def test_install_service_does_without_the_package_what_the_package_did(machine: 
     assert "write " in machine.run(*install_service, "--dry-run")
     assert machine.try_("systemctl", "cat", SERVICE).returncode != 0, "a dry run changes nothing"
     told = machine.run(*install_service)
-    assert "systemd verifies the units" in told
     assert " is ready" in told
     assert machine.run("systemctl", "is-enabled", SERVICE, SOCKET).split() == ["enabled", "enabled"]
     before = main_pid(machine)
