@@ -66,13 +66,6 @@ class ReloadRequests:
         while not self._waiting.empty():
             self._sharing += filter(None, [self._waiting.get()])
 
-    def _reload_once(self) -> list[str] | JetselError:
-        self._notifier.reloading("reloading")
-        ended = self._outcome()
-        status = READY if isinstance(ended, list) else f"{READY}; the last reload was refused: {ended}"
-        self._notifier.ready(status)  # before the reply: who reads it may go by what the manager shows
-        return ended
-
     def _answer(self, ended: list[str] | JetselError) -> None:
         """Answer who shares the reload under way, unless that is done."""
         with self._lock:
@@ -83,10 +76,11 @@ class ReloadRequests:
             else:
                 self._reply(route, failure(request.id, ended))
 
-    def _outcome(self) -> list[str] | JetselError:
-        """Reload, and log how that ended; return what changed, or why nothing did."""
+    def _reload_once(self) -> list[str] | JetselError:
+        """Reload, and tell the log and the service manager how that ended; return what changed, or why nothing did."""
         began_s = time.monotonic()
         ended: list[str] | JetselError
+        self._notifier.reloading("reloading")
         log.info("reloading", extra=event("reload-begun"))
         try:
             ended = self._reload()
@@ -97,11 +91,14 @@ class ReloadRequests:
             ended = InternalError("jetsel failed on this reload: its log has the reason")
         took_s = time.monotonic() - began_s
         self._tally.reloaded(took_s, ended)
+        status = READY
         if isinstance(ended, list):
             told = event("reloaded", changed=ended, took_s=took_s)
             log.info("reloaded: %s", ", ".join(ended) or "nothing changed", extra=told)
         else:
             log.error("reload refused: %s", ended, extra=event("reload-refused", code=ended.code))
+            status += f"; the last reload was refused: {ended}"
+        self._notifier.ready(status)  # before the reply: who reads it may go by what the manager shows
         return ended
 
 

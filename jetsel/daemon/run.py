@@ -1,10 +1,14 @@
-"""The daemon's life: open the socket, load the models, serve, and stop without losing what was accepted."""
+"""The daemon's life: open the socket, load the models, serve, reload, and stop without losing what was accepted."""
 
 from __future__ import annotations
 
+import concurrent.futures
 import logging
 import os
+import threading
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import cv2
 
@@ -12,12 +16,13 @@ from jetsel import __version__
 from jetsel.config import Config, host_settings
 from jetsel.daemon import descriptors
 from jetsel.daemon.dispatcher import Dispatcher
-from jetsel.daemon.life import Life
 from jetsel.daemon.listener import listen
+from jetsel.daemon.loading import load
 from jetsel.daemon.memory import return_large_blocks
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
+from jetsel.daemon.reload_requests import READY
 from jetsel.daemon.signals import Signals
 from jetsel.daemon.snapshot import read_snapshot
 from jetsel.engines import Backends
@@ -27,6 +32,11 @@ from jetsel.logs import begin, cannot_start
 from jetsel.power.finding import check
 
 log = logging.getLogger("jetsel.daemon")
+
+QUIET_LOOKS = 3  # what the kernel still has of peers comes between two looks
+LOOK_S = 0.01
+PATIENCE_S = 2.0  # for a thread that is in the middle of something, before the process ends
+END_S = 10.0  # after the drain
 
 
 def run(config: Config, reread: Callable[[], Config], signals: Signals) -> int:
@@ -55,7 +65,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals) -> int:
         metering.serve(snapshot.families, config.power)
         metering.start()
         dispatcher = Dispatcher(snapshot, port, backends, metering, reread, notifier)
-        Life(dispatcher, port, signals, notifier, is_passed=listener.is_passed).live(backends)
+        Life(dispatcher, port, signals, notifier, listener.is_passed, config.server.drain_s).live(backends)
         return 0
     except JetselError as error:
         notifier.status(str(error))
@@ -64,3 +74,74 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals) -> int:
         notifier.close()
         if listener is not None:
             listener.close()
+
+
+@dataclass(frozen=True)
+class Life:
+    """One daemon's, from its first thread to its last.
+
+    The main thread does this, and nothing else: it computes nothing that could keep a signal waiting.
+    is_passed: whether the service manager listens; who connects while this one drains waits for the next.
+    """
+
+    dispatcher: Dispatcher
+    port: Port
+    signals: Signals
+    notifier: Notifier
+    is_passed: bool
+    drain_s: float
+
+    def live(self, backends: Backends) -> None:
+        """Load and serve until a signal says to stop, and answer everybody. Raises what loading raises."""
+        self.dispatcher.workers.start()
+        try:
+            if self._load(backends):
+                self._serve()
+            self._drain()
+        finally:
+            given_up = self.dispatcher.give_up(PATIENCE_S)
+            log.info("stopped; %d requests were given up", given_up, extra=event("stopped", given_up=given_up))
+
+    def _load(self, backends: Backends) -> bool:
+        """Load every model beside this thread; return whether that is done, and no signal came before it was."""
+        began_s, snapshot, stop = time.monotonic(), self.dispatcher.current.snapshot, threading.Event()
+        if self.signals.stops:
+            return False
+        loaded = concurrent.futures.ThreadPoolExecutor(1, "loading").submit(
+            load, snapshot, backends, self.dispatcher.progress, stop
+        )
+        loaded.add_done_callback(lambda _: self.signals.wake())
+        while not loaded.done() and not self.signals.stops:
+            self.signals.wait()
+        if self.signals.stops:
+            stop.set()
+            concurrent.futures.wait([loaded], PATIENCE_S)
+            return False
+        loaded.result()
+        self.dispatcher.begin_serving()
+        took_s, endpoints = time.monotonic() - began_s, self.port.endpoints
+        told = event("ready", endpoint=endpoints, took_s=took_s)
+        log.info("ready on %s after %.2f s", ", ".join(endpoints), took_s, extra=told)
+        return True
+
+    def _serve(self) -> None:
+        self.notifier.ready(READY)
+        while not self.signals.stops:
+            if self.signals.take_hangup():
+                self.dispatcher.reload()
+            self.signals.wait()
+
+    def _drain(self) -> None:
+        """Answer what was accepted, within the limit, and not at all once a second signal came."""
+        if self.is_passed:
+            self.port.shut()
+        left, began_s = self.dispatcher.refuse_new(), time.monotonic()
+        self.notifier.stopping(self.drain_s + END_S, "stopping: what was accepted is answered")
+        log.info("stopping: %d requests are left to answer", left, extra=event("shutting-down", count=left))
+        quiet = 0
+        while quiet < QUIET_LOOKS and time.monotonic() < began_s + self.drain_s and self.signals.stops < 2:
+            self.signals.wait(LOOK_S)
+            quiet = quiet + 1 if self.dispatcher.is_drained else 0
+        if quiet == QUIET_LOOKS:
+            told = event("drained", count=left, took_s=time.monotonic() - began_s)
+            log.info("all that was accepted is answered", extra=told)

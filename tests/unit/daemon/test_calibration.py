@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jetsel.config import Config, Models
-from jetsel.daemon.changes import changes
+from jetsel.daemon.reload import changes
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.policies.installed import install, rollback
 from tests.unit.daemon.families import calibrate, calibration_of, put_family

@@ -32,7 +32,9 @@ class Rig:
         backends, first = Backends(), read_snapshot(self.config)
         load(first, backends, lambda *_: None, self.stopping)
         self.current = Current(first)
-        self.reload = Reload(self.current, backends, self.metering, lambda: self.config, self.stopping, lambda *_: None)
+        self.reload = Reload(
+            self.config, self.current, backends, self.metering, lambda: self.config, self.stopping, lambda *_: None
+        )
 
     def of(self, **models: object) -> Config:
         return Config(models=Models(starter=False, paths=[str(self.folder)], **models))  # type: ignore[arg-type]
