@@ -17,7 +17,6 @@ from jetsel.calibrate.from_files import FeatureClock
 from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.record import Found, Loaded, Progress, Recorded
 from jetsel.calibrate.record.conditions import gather
-from jetsel.calibrate.unchanged import fingerprint, state_of
 from jetsel.config import Config, Power, power_folder
 from jetsel.errors import CalibrationError
 from jetsel.features import table_hash
@@ -60,16 +59,6 @@ class Job:
     labels_from: str | None = None
     times_from: Path | None = None
 
-    def find(self) -> Found:
-        """List the photographs. Raises CalibrationError where there is none with a label that the family knows."""
-        return recording.find(self.photos, self.family.labels, self.label_map, self.labels_from is None)
-
-    def made_from(self, options: object) -> str:
-        """Return what stands for all that a calibration is made from; options: the command's, as they print."""
-        models = {name: model.manifest.sha256 for name, model in self.served.items()}
-        shown = ((one.path, one.label) for one in self.find().photographs)
-        return fingerprint(shown, models, (options, state_of(self.times_from)))
-
 
 def recording_path(folder: Path, family: str, photos: Path) -> Path:
     """Return one file for each family and source, so that the same command goes on with its own."""
@@ -87,7 +76,7 @@ def record(job: Job, output: Output, goal: Goal | None = None) -> Loaded:
         raise CalibrationError(
             f"--labels-from: family {job.family.name} has no model {job.labels_from}: {', '.join(served)}"
         )
-    found = job.find()
+    found = recording.find(job.photos, job.family.labels, job.label_map, job.labels_from is None)
     with metering(job.config.power, job.times_from, served) as (opened, unknown):
         if goal is not None and goal.needs_energy and unknown is not None:
             raise CalibrationError(f"the goal needs energy, and it is not known: {unknown}")

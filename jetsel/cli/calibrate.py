@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -79,12 +78,6 @@ def calibrate(
         Path | None, typer.Option(metavar="FILE", help="Where to write the report. Left out: beside the recording.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Install even what is not proven better.")] = False,
-    if_changed: Annotated[
-        bool,
-        typer.Option(
-            "--if-changed", help="Do nothing where photographs, models and options are those of the last time."
-        ),
-    ] = False,
     json_progress: Annotated[
         bool, typer.Option("--json-progress", help="Print progress and outcome as lines of JSON, for programs.")
     ] = False,
@@ -97,7 +90,6 @@ def calibrate(
     interrupted. Then every policy is compared on photographs that it was not fitted on. What wins is installed only if
     it is better than what is in use by more than the noise. Go back with: jetsel calibration rollback.
     """
-    from jetsel.calibrate import unchanged
     from jetsel.calibrate.command import fit, record, recording_path
     from jetsel.calibrate.goal import Goal
     from jetsel.cli import family_calibrations
@@ -111,16 +103,10 @@ def calibrate(
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
     job = calibrations.job(path, photos, label_map, labels_from, times_from)
     output = Output(as_json=json_progress)
-    made_from = job.made_from((goal, criterion, theta, labels_from, force))
-    if if_changed and unchanged.is_known(path, made_from):
-        output.unchanged(path)
-        return
     with output:
         loaded = record(job, output, goal)
         found = fit(job, loaded, goal, criterion, theta, calibrations.owners(), output.fitting)
     _finish(calibrations, found, report or path.with_suffix(".html"), output, endpoint, force=force)
-    with contextlib.suppress(OSError):  # the recording stands: the next time does what this time did
-        unchanged.remember(path, made_from)
 
 
 def _finish(

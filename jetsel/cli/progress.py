@@ -79,11 +79,6 @@ class Output:
         lines = [f"{done.photographs} photographs in {path}{left_out}", *notes]
         self._say(lines, phase="recorded", file=str(path), **values, unmetered=done.unmetered)
 
-    def unchanged(self, path: Path) -> None:
-        """Say that there is nothing to do; path: of the recording."""
-        lines = ["photographs, models and options are those of the last time: nothing to do"]
-        self._say(lines, phase="unchanged", file=str(path))
-
     def finished(self, found: Calibrated, report: Path | None, entry: Installed | None, daemon: str | None) -> None:
         """Print the outcome. report: where the page was written, None where its libraries are not installed."""
         findings = found.findings

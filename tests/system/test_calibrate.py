@@ -113,14 +113,6 @@ def test_a_program_reads_one_object_a_line_and_the_last_tells_the_outcome(home: 
     assert entry.report.read_text() == Path(last["report"]).read_text()
 
 
-def test_where_nothing_has_changed_nothing_is_done_if_that_is_asked_for(home: Home) -> None:
-    before = content(home.recording), list((home.folder / "calibrations").rglob("*"))
-    command = ("calibrate", home.photos, "--recording", home.recording, "--force", "--json-progress")
-    said = lines(jetsel(*command, "--if-changed", "--config", home.config))
-    assert said == [{"phase": "unchanged", "file": str(home.recording)}]
-    assert (content(home.recording), list((home.folder / "calibrations").rglob("*"))) == before
-
-
 def test_a_person_is_told_the_outcome_and_a_running_daemon_takes_it_up(
     start: Start, connect: Connect, home: Home, tmp_path: Path
 ) -> None:
