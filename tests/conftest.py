@@ -21,8 +21,6 @@ MARKED_FOLDERS = (
     "emulated",
 )  # their tests carry these marks without saying so
 
-SAID = pytest.StashKey[list[str]]()
-
 # Examples may be slow on a busy machine: that is no failure of theirs.
 settings.register_profile("jetsel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("jetsel"), derandomize=True)
@@ -34,24 +32,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--release", default="bookworm", help="what tests/booted boots: bookworm or bionic")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[SAID] = []
+def pytest_configure() -> None:
     os.environ["PYTEST_DEBUG_TEMPROOT"] = "/tmp"  # a socket's path has 107 bytes at most, and $TMPDIR may be long
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a script's background job: what tests start inherits it
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@pytest.fixture(scope="session")
-def said(pytestconfig: pytest.Config) -> list[str]:
-    """What a test tells of what it saw: lines that are printed when all tests are through."""
-    return pytestconfig.stash[SAID]
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if config.stash[SAID]:
-        terminalreporter.section("what was seen")
-        for line in config.stash[SAID]:
-            terminalreporter.write_line(line)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
+from benchmarks.report import table
 from jetsel.calibrate.record.conditions import gather
 
 UNKNOWN = "unknown"
@@ -24,28 +24,12 @@ def megabytes(size_bytes: int | None) -> str:
     return UNKNOWN if size_bytes is None else f"{size_bytes / 1e6:.1f}"
 
 
-@dataclass(frozen=True)
-class Row:
-    """One engine's figures, in words. Times in ms are p50 / p95 of one photograph."""
-
-    model: str
-    precision: str
-    onnxruntime_ms: str
-    device_ms: str
-    wall_ms: str
-    build_s: str
-    load_s: str
-    plan_mb: str
-    memory_mb: str
-    scratch_mb: str
-
-
 class Report:
-    """Facts about the machine, and a row for each engine."""
+    """Facts about the machine, and a row for each engine: figures in words by their names, the same for all."""
 
     def __init__(self) -> None:
         self.facts: dict[str, str] = {}
-        self.rows: list[Row] = []
+        self.rows: list[dict[str, str]] = []
 
     def machine(self, about: Mapping[str, Any]) -> None:
         """Note the machine's conditions, and what the host says of itself."""
@@ -55,13 +39,8 @@ class Report:
         self.facts |= {f"gpu {name}": str(value) for name, value in about["gpu"].items()}
 
     def lines(self) -> list[str]:
-        """Return all of it as text, the rows as a table that Markdown understands."""
-        names = [field.name for field in fields(Row)]
-        table = [names, ["---"] * len(names)]
-        table += [[str(getattr(row, name)) for name in names] for row in self.rows]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        """Return all of it as text, the rows as a table in Markdown."""
         lines = [f"- {name}: {value}" for name, value in self.facts.items()]
-        for cells in table if self.rows else []:
-            padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
-            lines.append(f"| {' | '.join(padded)} |")
+        if self.rows:
+            lines += table(list(self.rows[0]), [list(row.values()) for row in self.rows])
         return lines

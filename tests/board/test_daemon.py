@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
-from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 
 from jetsel.host_settings import HostSettings
 from tests.board.conftest import Built
-from tests.system.daemons import Daemon, Peer, drawn, encoded, launch, wait_until_ready
+from tests.system.daemons import Peer, drawn, encoded, serving
 from tests.system.hosts import host_of
 from tests.waiting import until
 
@@ -23,20 +22,9 @@ LIMIT_S = 180.0  # a slow card holds TensorRT's libraries
 CLOSE = 0.02  # of a probability, which half precision changes a little
 
 
-@contextlib.contextmanager
-def serving(folder: Path, backend: str, settings: HostSettings) -> Iterator[tuple[Daemon, Peer]]:
-    """A daemon that is ready, and somebody who may ask it."""
-    config = f'[models]\nonly = ["xs"]\nbackend = "{backend}"\n[host]\n'
-    config += f"interpreter = {json.dumps(settings.interpreter)}\nengines = {json.dumps(str(settings.folder))}\n"
-    daemon = launch(folder, config, name=backend)
-    try:
-        wait_until_ready(daemon)
-        peer = Peer(daemon.endpoint)
-        yield daemon, peer
-        peer.close()
-    finally:
-        daemon.process.kill()
-        daemon.process.wait(10)
+def config(backend: str, settings: HostSettings) -> str:
+    host = f"interpreter = {json.dumps(settings.interpreter)}\nengines = {json.dumps(str(settings.folder))}\n"
+    return f'[models]\nonly = ["xs"]\nbackend = "{backend}"\n[host]\n{host}'
 
 
 def asked(peer: Peer) -> list[float]:
@@ -59,9 +47,9 @@ def test_it_answers_as_with_onnx_runtime_before_and_after_its_host_was_killed(
     built: Built, settings: HostSettings, tmp_path: Path
 ) -> None:
     built("fp16", "xs")
-    with serving(tmp_path, "onnxruntime", settings) as (_, peer):
+    with serving(tmp_path, config("onnxruntime", settings)) as daemon, closing(Peer(daemon.endpoint)) as peer:
         expected = asked(peer)
-    with serving(tmp_path, "tensorrt", settings) as (daemon, peer):
+    with serving(tmp_path, config("tensorrt", settings)) as daemon, closing(Peer(daemon.endpoint)) as peer:
         assert asked(peer) == pytest.approx(expected, abs=CLOSE)
         first = host_of(daemon)
         os.kill(first, signal.SIGKILL)

@@ -15,7 +15,7 @@ from jetsel.engines.onnx import OnnxEngine
 from jetsel.host_settings import HostSettings
 from tests.board.building import MODELS
 from tests.board.conftest import Built
-from tests.board.report import Report, Row, megabytes, percentiles
+from tests.board.report import Report, megabytes, percentiles
 from tests.contract.opening import Models, Subject, photographs
 
 RUNS, FIRST = 200, 20  # the first runs are not the usual ones
@@ -54,16 +54,16 @@ def test_the_device_s_own_time_is_part_of_the_wall_s(
     assert all(device is not None and 0 < device <= wall for device, wall in zip(device_ms, wall_ms, strict=True))
     in_process = OnnxEngine(name, MODELS[name].path, concurrency=1, threads=os.cpu_count() or 1)
     report.rows.append(
-        Row(
-            model=name,
-            precision=precision,
-            onnxruntime_ms=percentiles(run(in_process)[0]),
-            device_ms=percentiles([device for device in device_ms if device is not None]),
-            wall_ms=percentiles(wall_ms),
-            build_s=f"{record['build_s']:.1f}",
-            load_s=f"{load_s:.2f}",
-            plan_mb=megabytes(record["plan_bytes"]),
-            memory_mb=megabytes(engine.cost_bytes),  # type: ignore[attr-defined]
-            scratch_mb=megabytes(record["scratch_bytes"]),
-        )
+        {
+            "model": name,
+            "precision": precision,
+            "onnxruntime_ms": percentiles(run(in_process)[0]),
+            "device_ms": percentiles([device for device in device_ms if device is not None]),
+            "wall_ms": percentiles(wall_ms),
+            "build_s": f"{record['build_s']:.1f}",
+            "load_s": f"{load_s:.2f}",
+            "plan_mb": megabytes(record["plan_bytes"]),
+            "memory_mb": megabytes(engine.cost_bytes),  # type: ignore[attr-defined]
+            "scratch_mb": megabytes(record["scratch_bytes"]),
+        }
     )

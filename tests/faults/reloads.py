@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from jetsel.client import Client
 from jetsel.errors import JetselError
 from tests.faults.upsets import UPSETS, Disk
 from tests.faults.watch import Held, held
-from tests.system.daemons import Daemon, Peer, drawn, encoded, launch, wait_until_ready
+from tests.system.daemons import Daemon, Peer, drawn, encoded, serving
 
 APART_S = 0.15  # between two reloads, so that requests are seen without one
 ASKED: tuple[dict[str, str], ...] = ({}, {"model": "xs"})  # what each client's requests name
@@ -53,27 +54,22 @@ class Reloaded:
 def reload_under_load(folder: Path, reloads: int) -> Reloaded:
     """Launch a daemon on files of its own, ask it without pause, and reload it again and again."""
     found, disk, stop = Reloaded(), Disk(folder), threading.Event()
-    daemon = launch(folder, disk.text)
-    askers = [threading.Thread(target=_ask, args=(daemon.endpoint, fields, stop, found)) for fields in ASKED]
-    try:
-        wait_until_ready(daemon)
+    with serving(folder, disk.text) as daemon:
         disk.launched(daemon.config)
         found.held.append(held(daemon.process.pid))
+        with ThreadPoolExecutor() as pool:
+            askers = [pool.submit(_ask, daemon.endpoint, fields, stop, found) for fields in ASKED]
+            try:
+                stop.wait(2 * APART_S)
+                for number in range(reloads):
+                    _upset(found, daemon, disk, number)
+                    stop.wait(APART_S)
+                    disk.restore()
+            finally:
+                stop.set()
         for asker in askers:
-            asker.start()
-        stop.wait(2 * APART_S)
-        for number in range(reloads):
-            _upset(found, daemon, disk, number)
-            stop.wait(APART_S)
-            disk.restore()
-        stop.set()
-        for asker in askers:
-            asker.join()
+            asker.result()
         found.held.append(held(daemon.process.pid))
-    finally:
-        stop.set()
-        daemon.process.kill()
-        daemon.process.wait()
     return found
 
 

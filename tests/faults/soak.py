@@ -21,7 +21,7 @@ from benchmarks.conditions import conditions
 from benchmarks.report import table
 from tests.faults.mix import Kind, mix
 from tests.faults.watch import Held, held
-from tests.system.daemons import Daemon, Peer, launch, wait_until_ready
+from tests.system.daemons import Daemon, Peer, serving
 from tests.waiting import LIMIT_S, until
 
 WINDOW = 6  # requests under way of one client
@@ -49,21 +49,19 @@ class Soaked:
         return statistics.median(self.memory_mb[size : 2 * size + 1]), statistics.median(self.memory_mb[-size:])
 
 
-class Client:
-    """One client's socket, and what it has under way; None: those whose id cannot be read."""
+class Client(Peer):
+    """One client, and what it has under way; None: those whose id cannot be read."""
 
-    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, seed: int, found: Soaked) -> None:
-        self.socket = context.socket(zmq.DEALER)
-        self.socket.setsockopt(zmq.LINGER, 0)
-        self.socket.connect(endpoint)
+    def __init__(self, endpoint: str, seed: int, found: Soaked) -> None:
+        super().__init__(endpoint)
         self._draw = random.Random(seed)
         self._found = found
         self._kinds = mix()
         self._asked = 0
         self.under_way: dict[str | None, list[Kind]] = {}
 
-    def ask(self) -> None:
-        """Send another request."""
+    def send_another(self) -> None:
+        """Send a request of any kind."""
         (kind,) = self._draw.choices(self._kinds, [kind.weight for kind in self._kinds])
         number = str(self._asked) if kind.has_id else None
         self.under_way.setdefault(number, []).append(kind)
@@ -95,26 +93,25 @@ def soak(daemon: Daemon, requests: int, clients: int) -> Soaked:
     """Let the clients loose on a ready daemon, and watch it."""
     found, pid = Soaked(), daemon.process.pid
     found.held.append(held(pid))
-    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     poller, peers = zmq.Poller(), {}
     for seed in range(clients):
-        client = Client(context, daemon.endpoint, seed, found)
+        client = Client(daemon.endpoint, seed, found)
         peers[client.socket] = client
         poller.register(client.socket, zmq.POLLIN)
         for _ in range(WINDOW):
-            client.ask()
+            client.send_another()
     began_s = time.monotonic()
     while found.answered < found.asked and (ready := poller.poll(LIMIT_S * 1e3)):
         for socket, _ in ready:
             peers[socket].take()
             if found.asked < requests:
-                peers[socket].ask()
+                peers[socket].send_another()
             if found.answered % LOOK_EVERY == 0:
                 found.memory_mb.append(held(pid).resident_mb)
     found.took_s = time.monotonic() - began_s
     for client in peers.values():
         found.wrong += [f"{kind.name} was never answered" for kinds in client.under_way.values() for kind in kinds]
-    context.destroy(linger=0)
+        client.close()
     until(lambda: held(pid).descriptors <= found.held[0].descriptors)
     found.held.append(held(pid))
     return found
@@ -126,17 +123,12 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=200_000)
     parser.add_argument("--clients", type=int, default=16)
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="jetsel-") as name:
-        daemon = launch(Path(name))
-        try:
-            wait_until_ready(daemon)
-            found = soak(daemon, args.requests, args.clients)
-            peer = Peer(daemon.endpoint)
-            lost = peer.status()["lost_replies"]
-            peer.close()
-        finally:
-            daemon.process.terminate()
-            ended = daemon.process.wait(LIMIT_S)
+    with tempfile.TemporaryDirectory(prefix="jetsel-") as name, serving(Path(name)) as daemon:
+        found = soak(daemon, args.requests, args.clients)
+        peer = Peer(daemon.endpoint)
+        lost = peer.status()["lost_replies"]
+        peer.close()
+        ended = daemon.stop()
     (before, after), (early_mb, late_mb) = found.held, found.tenths_mb
     growth = late_mb / early_mb - 1
     print("\n".join(conditions()))

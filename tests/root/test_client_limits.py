@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import jetsel
-from tests.root.users import ADMIN_GROUP, GUEST, become, serving
+from tests.root.users import ADMIN_GROUP, GUEST, become, owners_daemon
 from tests.system.daemons import Peer, drawn, encoded
 
 LIMITS = "queue_requests = 8\nclient_requests = 4\n"
@@ -48,29 +48,27 @@ while True:
 
 
 def test_a_user_who_floods_is_over_their_limit_and_never_makes_another_busy(place: Path) -> None:
-    daemon = serving(place, LIMITS)
-    image = place / "image.png"
-    image.write_bytes(encoded(drawn(1, 700, 1000), ".png"))
-    command = [*become(GUEST, "nogroup", ADMIN_GROUP), sys.executable, "-c", FLOOD, daemon.endpoint, str(image)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as flooder:
-        assert flooder.stdout is not None
-        assert flooder.stdout.readline() == "begins\n"
-        peer = Peer(daemon.endpoint)  # root's
-        outcomes = [peer.classify(image.read_bytes()) for _ in range(POLITE)]
-        out, _ = flooder.communicate("enough\n", timeout=60)
-    peer.close()
-    seen = json.loads(out)
-    assert {reply["type"] for reply in outcomes} == {"answer"}, outcomes
-    assert seen["over-limit"] > POLITE, "there was no flood"
-    assert set(seen) == {"answer", "over-limit"}
-    assert daemon.stop() == 0, daemon.log.read_text()
+    with owners_daemon(place, LIMITS) as daemon:
+        image = place / "image.png"
+        image.write_bytes(encoded(drawn(1, 700, 1000), ".png"))
+        command = [*become(GUEST, "nogroup", ADMIN_GROUP), sys.executable, "-c", FLOOD, daemon.endpoint, str(image)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as flooder:
+            assert flooder.stdout is not None
+            assert flooder.stdout.readline() == "begins\n"
+            peer = Peer(daemon.endpoint)  # root's
+            outcomes = [peer.classify(image.read_bytes()) for _ in range(POLITE)]
+            out, _ = flooder.communicate("enough\n", timeout=60)
+        peer.close()
+        seen = json.loads(out)
+        assert {reply["type"] for reply in outcomes} == {"answer"}, outcomes
+        assert seen["over-limit"] > POLITE, "there was no flood"
+        assert set(seen) == {"answer", "over-limit"}
 
 
 def test_users_who_connect_without_end_keep_root_from_nothing(place: Path) -> None:
-    daemon = serving(place)
-    path = daemon.endpoint.removeprefix("ipc://")
-    command = [*become(GUEST, "nogroup", ADMIN_GROUP), sys.executable, "-c", CONNECT, path]
     with ExitStack() as stack:
+        daemon = stack.enter_context(owners_daemon(place))
+        command = [*become(GUEST, "nogroup", ADMIN_GROUP), sys.executable, "-c", CONNECT, str(daemon.path)]
         for _ in range(FLOODS):
             flood = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
             stack.callback(flood.kill)
@@ -79,4 +77,3 @@ def test_users_who_connect_without_end_keep_root_from_nothing(place: Path) -> No
         for _ in range(20):
             with jetsel.Client(daemon.endpoint, timeout_ms=60_000) as client:
                 assert client.status().state == "ready"
-    assert daemon.stop() == 0, daemon.log.read_text()

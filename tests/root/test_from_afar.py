@@ -15,7 +15,7 @@ import pytest
 
 import jetsel
 from jetsel.errors import JetselError
-from tests.system.daemons import Daemon, drawn, launch, wait_until_ready
+from tests.system.daemons import Daemon, drawn, serving
 from tests.waiting import until
 
 DEPLOY = Path(__file__).parents[2] / "docs" / "deploy.md"
@@ -30,10 +30,8 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    started = launch(tmp_path)
-    wait_until_ready(started)
-    yield started
-    assert started.stop() == 0, started.log.read_text()
+    with serving(tmp_path) as daemon:
+        yield daemon
 
 
 @contextmanager

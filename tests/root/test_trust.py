@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.root.users import ADMIN_GROUP, GUEST, OWNER, become, serving
+from tests.root.users import ADMIN_GROUP, GUEST, OWNER, become, owners_daemon
 from tests.system.daemons import Daemon
 
 ASK = """
@@ -29,9 +29,8 @@ print(peer.recv().decode() if peer.poll(3000) else json.dumps({"type": "silence"
 @pytest.fixture
 def daemon(place: Path) -> Iterator[Daemon]:
     """A daemon of another user than root, whose socket the users' common group may use."""
-    running = serving(place, f'admin_group = "{ADMIN_GROUP}"\n')
-    yield running
-    assert running.stop() == 0, running.log.read_text()
+    with owners_daemon(place, f'admin_group = "{ADMIN_GROUP}"\n') as running:
+        yield running
 
 
 def ask(daemon: Daemon, kind: str, user: str, group: str, *more_groups: str) -> dict[str, object]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from tests.system.daemons import Daemon, launch, wait_until_ready
+from tests.system.daemons import Daemon, serving
 
 OWNER, GUEST, ADMIN_GROUP = "daemon", "nobody", "adm"
 
@@ -16,8 +17,6 @@ def become(user: str, group: str, *more_groups: str) -> list[str]:
     return ["setpriv", "--reuid", user, "--regid", group, *groups, *reading]
 
 
-def serving(place: Path, settings: str = "") -> Daemon:
+def owners_daemon(place: Path, settings: str = "") -> AbstractContextManager[Daemon]:
     """A daemon of the user OWNER, whose socket the users' common group may use."""
-    daemon = launch(place, f'[server]\ngroup = "{ADMIN_GROUP}"\n{settings}', prefix=become(OWNER, OWNER, ADMIN_GROUP))
-    wait_until_ready(daemon)
-    return daemon
+    return serving(place, f'[server]\ngroup = "{ADMIN_GROUP}"\n{settings}', prefix=become(OWNER, OWNER, ADMIN_GROUP))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ import pytest
 import zmq
 
 from tests.system.boards import Board
-from tests.system.daemons import Connect, Daemon, Peer, Start, drawn, encoded, launch, wait_until_ready
+from tests.system.daemons import Connect, Daemon, Peer, Start, drawn, encoded, launch, serving, wait_until_ready
 from tests.system.manager import Manager
 
 
@@ -30,19 +28,15 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     yield begin
     for daemon in running:
-        with contextlib.suppress(ProcessLookupError):
-            daemon.process.send_signal(signal.SIGCONT)
-            daemon.process.kill()
+        daemon.process.kill()
         daemon.process.wait(10)
 
 
 @pytest.fixture(scope="session")
 def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """One daemon with the defaults, for tests that leave it as it was."""
-    daemon = launch(tmp_path_factory.mktemp("daemon"))
-    wait_until_ready(daemon)
-    yield daemon
-    assert daemon.stop() == 0, daemon.log.read_text()
+    with serving(tmp_path_factory.mktemp("daemon")) as daemon:
+        yield daemon
 
 
 @pytest.fixture

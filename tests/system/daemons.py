@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,19 @@ def wait_until_ready(daemon: Daemon) -> None:
             time.sleep(0.02)
     finally:
         peer.close()
+
+
+@contextlib.contextmanager
+def serving(folder: Path, config: str = "", **options: Any) -> Iterator[Daemon]:
+    """A daemon that is ready while the block lasts, and must then end well; see `launch`."""
+    daemon = launch(folder, config, **options)
+    try:
+        wait_until_ready(daemon)
+        yield daemon
+        assert daemon.stop() == 0, daemon.log.read_text()
+    finally:
+        daemon.process.kill()
+        daemon.process.wait(10)
 
 
 def drawn(seed: int = 0, height: int = 120, width: int = 160) -> np.ndarray:

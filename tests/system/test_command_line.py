@@ -162,33 +162,26 @@ def test_the_shell_completes_commands_and_options() -> None:
     assert "complete -o default -F _jetsel_completion jetsel" in script.stdout
 
 
-def test_the_reader_of_the_output_may_leave_early(shared_daemon: Daemon, pictures: list[Path]) -> None:
-    process = subprocess.Popen(
-        [*COMMAND, "classify", "--json", *map(str, pictures * 40), "--endpoint", shared_daemon.endpoint],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def classifying(pictures: list[Path], daemon: Daemon, *more: str) -> subprocess.Popen[str]:
+    """The command at work: it has told of the first picture."""
+    command = [*COMMAND, "classify", "--json", *map(str, pictures), "--endpoint", daemon.endpoint, *more]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    assert process.stderr is not None
     assert json.loads(process.stdout.readline())["path"] == str(pictures[0])
-    process.stdout.close()
-    assert process.wait(60) == 1
-    assert process.stderr.read() == ""
-    process.stderr.close()
+    return process
+
+
+def test_the_reader_of_the_output_may_leave_early(shared_daemon: Daemon, pictures: list[Path]) -> None:
+    with classifying(pictures * 40, shared_daemon) as process:
+        process.stdout.close()
+        assert process.wait(60) == 1
+        assert process.stderr.read() == ""
 
 
 def test_ctrl_c_ends_it_quietly(start: Start, pictures: list[Path]) -> None:
     daemon = start()
-    process = subprocess.Popen(
-        [*COMMAND, "classify", "--json", *map(str, pictures * 400), "--jobs", "1", "--endpoint", daemon.endpoint],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    with classifying(pictures * 400, daemon, "--jobs", "1") as process:
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in said

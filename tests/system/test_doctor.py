@@ -34,10 +34,6 @@ def test_tensorrt_that_is_used_has_its_interpreter_and_the_engines_that_are_to_b
     assert "NVIDIA Tegra X2" in found["TensorRT", "Python"]["said"]
     assert found["TensorRT", "xl"]["repair"] == "run: jetsel models build xl"
     assert status == 1
-    lacking = make_interpreter(tmp_path / "lacking", None, pycuda=False)
-    status, found = examined(tmp_path, config.format(lacking))
-    assert "pip install pycuda" in found["TensorRT", "Python"]["repair"]
-    assert status == 1
 
 
 def test_a_library_that_is_broken_is_named_and_not_met_with_a_traceback(tmp_path: Path) -> None:

@@ -23,23 +23,16 @@ def state(tmp_path: Path) -> dict[str, str]:
     return {"STATE_DIRECTORY": str(tmp_path / "state")}
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Path]:
-    """A model and its labels."""
+@pytest.mark.slow
+def test_a_daemon_serves_what_was_added_and_no_longer_what_was_removed(
+    start: Start, connect: Connect, jpeg: bytes, state: dict[str, str], tmp_path: Path
+) -> None:
     onnx, labels = tmp_path / "drinks.onnx", tmp_path / "drinks.txt"
     onnx.write_bytes(matrix_model(np.eye(PIXELS, 3, dtype=np.float32)))
     labels.write_text("tea\ncoffee\nmilk\n")
-    return onnx, labels
-
-
-@pytest.mark.slow
-def test_a_daemon_serves_what_was_added_and_no_longer_what_was_removed(
-    start: Start, connect: Connect, jpeg: bytes, state: dict[str, str], files: tuple[Path, Path]
-) -> None:
     daemon = start(env=state)
     peer = connect(daemon)
     assert peer.classify(jpeg, family="drinks")["code"] == "unknown-family"
-    onnx, labels = files
     added = jetsel("models", "add", onnx, "--labels", labels, *PLAIN, env=state)
     assert (added.returncode, added.stderr) == (0, "")
     assert peer.ask({"type": "reload"})["type"] == "reloaded"

@@ -12,7 +12,7 @@ from jetsel.errors import EngineDiedError, JetselError
 from jetsel.policies import Evidence
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.policy import Policy
-from jetsel.runtime import Driver, RequestRun
+from jetsel.runtime import Batch, Driver, RequestRun
 
 
 class TableEngine:
@@ -78,10 +78,16 @@ def queue(driver: Driver, *requests: RequestRun) -> None:
         driver.wait(request)
 
 
+def taken(driver: Driver) -> Batch:
+    """The next batch, which must be there."""
+    batch = driver.take()
+    assert batch is not None
+    return batch
+
+
 def died_while_running(driver: Driver, engine: TableEngine, request: RequestRun) -> list[RequestRun]:
     """Start the request, let its engine die under the run, and return what goes on with that."""
     queue(driver, request)
-    batch = driver.take()
-    assert batch is not None
+    batch = taken(driver)
     go_away(engine)
     return driver.execute(batch)

@@ -9,7 +9,7 @@ from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver
-from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, queue, request_run
+from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, queue, request_run, taken
 
 
 def test_a_cascade_runs_until_a_model_is_sure(driver: Driver) -> None:
@@ -40,8 +40,7 @@ def test_a_run_and_its_escalation_are_counted_at_once(driver: Driver) -> None:
     seen = []
     while request.outcome is None:
         driver.wait(request)
-        batch = driver.take()
-        assert batch is not None
+        batch = taken(driver)
         assert driver.execute(batch) == [request]
         seen.append([one.record.counts() for one in driver.queues.values()])
     assert seen == [[(1, 1), (0, 0), (0, 0)], [(1, 1), (1, 0), (0, 0)]], "however long the next model takes"
@@ -53,8 +52,7 @@ def test_waiting_for_a_model_is_told_for_all_runs_together(driver: Driver, clock
     for waited_s in (0.25, 0.5):
         driver.wait(request)
         clock.now_s += waited_s
-        batch = driver.take()
-        assert batch is not None
+        batch = taken(driver)
         driver.execute(batch)
     assert request.waiting_ms == pytest.approx(750)
     assert driver.finish(at_once := request_run(Single("s"))) is at_once.outcome
@@ -66,13 +64,11 @@ def test_waiting_runs_of_one_model_go_out_together_up_to_the_limit(
 ) -> None:
     requests = [request_run(Single("m")) for _ in range(5)]
     queue(driver, *requests)
-    first = driver.take()
-    assert first is not None
+    first = taken(driver)
     assert first.runs == requests[:3]
     assert driver.take() is None, "the engine serves one caller at a time"
     assert driver.execute(first) == requests[:3]
-    second = driver.take()
-    assert second is not None
+    second = taken(driver)
     assert driver.execute(second) == requests[3:]
     assert engines["m"].batches == [3, 2]
     assert requests[0].ran[0].batch == 3
@@ -117,8 +113,7 @@ def test_a_batch_is_as_short_as_its_soonest_deadline_wants(driver: Driver, clock
     driver.queues["m"].times_ms.extend([10.0] * 20)
     for allowed_s in (0.025, 10.0, 0.5):  # the first has time for two of 10 ms, and the others for all three
         queue(driver, request_run(Single("m"), clock.now_s + allowed_s))
-    batch = driver.take()
-    assert batch is not None
+    batch = taken(driver)
     assert len(batch.runs) == 2
 
 
@@ -126,8 +121,7 @@ def test_what_a_batch_took_is_shared_out_among_its_photographs(driver: Driver) -
     requests = [request_run(Single("m")) for _ in range(3)]
     for one in requests:
         queue(driver, one)
-    batch = driver.take()
-    assert batch is not None
+    batch = taken(driver)
     driver.execute(batch)
     assert list(driver.queues["m"].times_ms) == [pytest.approx(requests[0].ran[0].latency_ms / 3)]
 

@@ -18,6 +18,7 @@ from tests.unit.runtime.driving import (
     go_away,
     queue,
     request_run,
+    taken,
 )
 
 
@@ -71,8 +72,7 @@ def test_engines_at_one_place_share_its_callers(driver: Driver, engines: dict[st
     assert (first.queue.model, second.queue.model) == ("m", "s"), "l runs where m does"
     assert driver.take() is None
     driver.execute(first)
-    third = driver.take()
-    assert third is not None
+    third = taken(driver)
     assert third.queue.model == "l"
 
 
@@ -80,8 +80,7 @@ def test_an_engine_s_own_limit_ends_a_batch(driver: Driver, engines: dict[str, T
     engines["m"].max_batch = 2
     for _ in range(3):
         queue(driver, request_run(Single("m")))
-    batch = driver.take()
-    assert batch is not None
+    batch = taken(driver)
     assert len(batch.runs) == 2
 
 
@@ -93,8 +92,7 @@ def test_a_run_that_died_with_its_engine_waits_for_it_and_is_run_again(
     assert driver.is_waited_for
     assert driver.take() is None, "it is away"
     come_back(engines["m"])
-    again = driver.take()
-    assert again is not None
+    again = taken(driver)
     assert driver.execute(again) == [request]
     assert isinstance(request.outcome, Decision)
     assert engines["m"].batches == [1, 1]
@@ -107,14 +105,12 @@ def test_runs_that_died_together_are_run_again_in_their_order_and_first(
     requests = [request_run(Single("m")) for _ in range(3)]
     for request in requests[:2]:
         queue(driver, request)
-    batch = driver.take()
-    assert batch is not None
+    batch = taken(driver)
     queue(driver, requests[2])
     go_away(engines["m"])
     assert driver.execute(batch) == []
     come_back(engines["m"])
-    again = driver.take()
-    assert again is not None
+    again = taken(driver)
     assert [requests.index(one) for one in again.runs] == [0, 1, 2]
 
 
@@ -122,8 +118,7 @@ def test_a_run_that_dies_again_is_not_run_a_third_time(driver: Driver, engines: 
     request = request_run(Single("m"))
     died_while_running(driver, engines["m"], request)
     come_back(engines["m"])
-    again = driver.take()
-    assert again is not None
+    again = taken(driver)
     go_away(engines["m"])
     assert driver.execute(again) == [request]
     assert isinstance(request.outcome, EngineDiedError)
@@ -150,8 +145,7 @@ def test_runs_that_wait_for_an_engine_that_is_given_up_fail(driver: Driver, engi
     driver.queues["m"].waiting.append(queued)
     driver._waiting += 1
     go_away(engines["m"], returns=False)
-    batch = driver.take()
-    assert batch is not None
+    batch = taken(driver)
     assert driver.execute(batch) == [request, queued]
     for ended in (request, queued):
         assert isinstance(ended.outcome, ModelUnavailableError)
@@ -167,8 +161,7 @@ def test_a_run_waits_half_a_minute_at_most_for_an_engine_that_is_away(
     clock.now_s += 29.9
     assert driver.take() is None
     clock.now_s += 0.2
-    batch = driver.take()
-    assert batch is not None
+    batch = taken(driver)
     assert driver.execute(batch) == [request]
     assert isinstance(request.outcome, EngineDiedError)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.store import locked, read_bounded, repair_of, replace, sha256_of
-from tests.faults.operations import Fault
+from tests.unit.store.conftest import Fault
 
 
 def test_a_file_is_replaced_whole_or_stays_as_it_was(tmp_path: Path, fault: Fault) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jetsel.store import publish, withdraw, workplace
-from tests.faults.operations import Fault
+from tests.unit.store.conftest import Fault
 
 
 def names(folder: Path) -> list[str]:

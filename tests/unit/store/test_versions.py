@@ -9,7 +9,7 @@ import pytest
 
 from jetsel.errors import CalibrationError
 from jetsel.store import NONE, Versions
-from tests.faults.operations import Fault
+from tests.unit.store.conftest import Fault
 
 
 def check(directory: Path) -> None:
