@@ -51,17 +51,6 @@ def test_a_calibration_that_belongs_to_the_models_decides(folder: Path) -> None:
     assert family.policies["top1"]["cascade"].models == ("s", "l")
 
 
-def test_a_calibration_of_other_hashes_is_refused_with_its_reason(folder: Path) -> None:
-    calibrate(folder, "cats", labels_sha256="a" * 64)
-    family = served(folder)
-    assert list(family.policies["top1"]) == SINGLES
-    assert family.default_policy["top1"] == "single:l"
-    for told in (str(family.in_use), family.because, family.status(0, 0).calibration):
-        assert told is not None
-        assert "refused: the calibration of family cats" in told
-        assert "its labels had hash aaaaaaaaaaaa" in told
-
-
 def test_the_configuration_s_choice_stands_above_the_calibration_s(folder: Path) -> None:
     calibrate(folder, "cats")
     family = served(folder, policy=Policy(default="chain", on_doubt="refuse", fallback="m"))

@@ -25,15 +25,8 @@ def test_the_mean_begins_with_the_first_reading_and_follows_with_a_time_constant
     assert budget.mean_w == pytest.approx((3 + 5 * (1 - math.exp(-1))) / 2)
 
 
-def test_above_the_budget_it_goes_one_level_at_a_time_and_ends_at_the_highest() -> None:
-    budget = Budget(5.0, 2)
-    # From 3 W to 8 W the mean is 8 - 5 exp(-t / 10): it passes 5 W after 10 ln(5 / 3) = 5.1 s.
-    assert looked(budget, 0, 5, 3.0) == []
-    assert looked(budget, 5, 60, 8.0) == [(10, 1), (20, 2)]
-
-
-def test_one_reading_is_no_mean_so_the_first_step_waits_ten_seconds() -> None:
-    assert looked(Budget(5.0, 3), 0, 40, 8.0) == [(10, 1), (20, 2), (30, 3)]
+def test_above_the_budget_it_goes_one_level_at_a_time_ten_seconds_after_one_reading_and_at_once_after_many() -> None:
+    assert looked(Budget(5.0, 2), 0, 60, 8.0) == [(10, 1), (20, 2)]
     late = Budget(5.0, 3)
     assert looked(late, 0, 100, 1.0) == []
     # From 1 W to 100 W the mean is 100 - 99 exp(-t / 10), with t from 99: 10.4 W at once.
