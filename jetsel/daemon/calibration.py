@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from jetsel.config import Config, calibrations_folder
 from jetsel.errors import CalibrationError
@@ -49,10 +50,11 @@ def choose(family: Family, models: Mapping[str, Model], config: Config, before: 
     a calibration is refused, it stays if it still belongs to the models.
     """
     refused: list[str] = []
-    for find in (_owners, shipped):
+    owners = calibrations_folder(config.models)
+    for find in (partial(installed.current, owners, family.name), partial(shipped, family)):
         found = None
         try:
-            found = find(family, config)
+            found = find()
             if found is None:
                 continue
             calibration = found.usable()
@@ -70,7 +72,7 @@ def choose(family: Family, models: Mapping[str, Model], config: Config, before: 
     return InUse(None, catalogue(list(models), None), source)
 
 
-def shipped(family: Family, _config: Config | None = None) -> Installed | None:
+def shipped(family: Family) -> Installed | None:
     """Return the calibration that came with the models, or None where none did."""
     return installed.shipped(family.models[0].directory / SHIPPED_FOLDER)
 
@@ -93,10 +95,6 @@ def offered(
                 "recalibrate (jetsel calibrate PHOTOS), or update jetsel"
             )
     return policies
-
-
-def _owners(family: Family, config: Config) -> Installed | None:
-    return installed.current(calibrations_folder(config.models), family.name)
 
 
 def _identity(found: Installed, calibration: Calibration) -> CalibrationIdentity | None:

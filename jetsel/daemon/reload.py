@@ -13,9 +13,8 @@ from msgspec import structs
 from jetsel.config import Config
 from jetsel.daemon.current import Current
 from jetsel.daemon.family import ServedFamily
-from jetsel.daemon.loading import Tell, load
 from jetsel.daemon.metering.metering import Metering
-from jetsel.daemon.snapshot import Snapshot, read_snapshot
+from jetsel.daemon.snapshot import Snapshot, Tell, load, read_snapshot
 from jetsel.engines import Backends
 from jetsel.errors import JetselError, ReloadFailedError, ShuttingDownError
 from jetsel.events import event

@@ -17,14 +17,13 @@ from jetsel.config import Config, host_settings
 from jetsel.daemon import descriptors
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.listener import listen
-from jetsel.daemon.loading import load
 from jetsel.daemon.memory import return_large_blocks
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
 from jetsel.daemon.reload_requests import READY
 from jetsel.daemon.signals import Signals
-from jetsel.daemon.snapshot import read_snapshot
+from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.engines import Backends
 from jetsel.errors import JetselError
 from jetsel.events import event

@@ -19,9 +19,8 @@ from jetsel.calibrate.recording import Recording
 from jetsel.config import Config, Models
 from jetsel.daemon.admission import Load
 from jetsel.daemon.job import Job
-from jetsel.daemon.loading import load
 from jetsel.daemon.pipeline import begin
-from jetsel.daemon.snapshot import Snapshot, read_snapshot
+from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
 from jetsel.engines import Backends
 from jetsel.features import NAMES, extract
 from jetsel.policies.cascade import Cascade, rungs_of

@@ -17,11 +17,10 @@ from typing import NamedTuple
 from jetsel.config import Config, Models, Power, Server, host_settings
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.listener import Listener
-from jetsel.daemon.loading import load
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
-from jetsel.daemon.snapshot import read_snapshot
+from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.engines import Backends
 from jetsel.errors import InternalError
 from jetsel.wire import Status, encode

@@ -10,9 +10,8 @@ import pytest
 from jetsel.config import Config, Models
 from jetsel.daemon.current import Current
 from jetsel.daemon.job import Job
-from jetsel.daemon.loading import load
 from jetsel.daemon.probe import Probe
-from jetsel.daemon.snapshot import read_snapshot
+from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.engines import Backends
 from jetsel.errors import InternalError, ModelUnavailableError
 from tests.unit.daemon.families import put_family

@@ -11,10 +11,9 @@ import pytest
 from jetsel.config import Config, Models, Power
 from jetsel.daemon import reload as module
 from jetsel.daemon.current import Current
-from jetsel.daemon.loading import load
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.reload import Reload
-from jetsel.daemon.snapshot import Snapshot, read_snapshot
+from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
 from jetsel.engines import Backends, Engine
 from jetsel.errors import JetselError, ReloadFailedError, ShuttingDownError
 from tests.unit.daemon.families import put_family

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from jetsel.config import Config, Models, Policy, Server
-from jetsel.daemon.loading import load
-from jetsel.daemon.snapshot import Snapshot, read_snapshot
+from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
 from jetsel.engines import Backends
 from jetsel.engines.hosted import HostedEngine
 from jetsel.engines.onnx import OnnxEngine
