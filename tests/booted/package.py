@@ -7,11 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-import cv2
-
 import jetsel
 from jetsel.cli.drawn import pictures
 from tests.booted.machine import Machine
+from tests.system.daemons import encoded
 
 DIST = Path(__file__).parents[2] / "dist"
 ARCHIVES = "/var/cache/apt/archives"
@@ -51,7 +50,7 @@ def hang_pictures(root: Path) -> None:
     for name, picture in pictures().items():
         place = root / f"srv/pictures/{name.replace(' ', '-')}.jpg"
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(cv2.imencode(".jpg", picture)[1].tobytes())
+        place.write_bytes(encoded(picture))
 
 
 def later(package: Path, version: str, folder: Path, change: Callable[[Path], object] = Path.exists) -> Path:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 
-import cv2
-import numpy as np
-
 from tests.booted.machine import Machine
 from tests.booted.operator import SERVICE, SOCKET, configuration, main_pid, started_clean
 from tests.booted.package import MEMBER, PICTURE, STRANGER, Package, install
 from tests.booted.release import Release
+from tests.system.daemons import drawn, encoded
 from tests.unit.systemd.test_units import NEWER_THAN_237
 
 FOLDER, UNIT = "/var/lib/jetsel/photographs/drawn", "jetsel-calibrate@drawn"
@@ -79,13 +77,8 @@ def test_the_calibration_unit_works_on_the_photographs_of_a_folder(machine: Mach
     install(machine, package.calibrate)
     machine.run("/opt/jetsel/venv/bin/python", "-c", "import matplotlib")
     before = main_pid(machine)
-    random = np.random.default_rng(7)
-    for label in ("orange", "lemon"):
-        for index in range(8):
-            picture = cv2.resize(
-                random.integers(0, 256, (5, 5, 3), np.uint8), (160, 160), interpolation=cv2.INTER_CUBIC
-            )
-            machine.write(f"{FOLDER}/{label}/{index}.jpg", cv2.imencode(".jpg", picture)[1].tobytes())
+    for seed in range(16):
+        machine.write(f"{FOLDER}/{('orange', 'lemon')[seed % 2]}/{seed}.jpg", encoded(drawn(seed)))
     machine.run("chown", "-R", "jetsel:jetsel", FOLDER)
     machine.run("systemctl", "start", UNIT, timeout_s=400)
     assert machine.show(UNIT, "Result") == "success"

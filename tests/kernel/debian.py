@@ -23,12 +23,12 @@ class MissingError(Exception):
 
 
 class Kernel(NamedTuple):
-    """A kernel that QEMU starts. modules: files by name, with - in names written as _."""
+    """A kernel that QEMU starts. modules: the folder of its modules' files."""
 
     release: str
     image: Path
     busybox: Path
-    modules: dict[str, Path]
+    modules: Path
 
 
 def kernel(cache: Path) -> Kernel:
@@ -47,8 +47,7 @@ def kernel(cache: Path) -> Kernel:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as scratch:
             _make(Path(scratch), image, release).rename(folder)
-    modules = {file.stem: file for file in (folder / "modules").iterdir()}
-    return Kernel(release, folder / "vmlinuz", folder / "busybox", modules)
+    return Kernel(release, folder / "vmlinuz", folder / "busybox", folder / "modules")
 
 
 def _make(scratch: Path, image: str, release: str) -> Path:
@@ -68,7 +67,7 @@ def _make(scratch: Path, image: str, release: str) -> Path:
     folder = scratch / "made"
     (folder / "modules").mkdir(parents=True)
     for module in [*root.glob("lib/modules/*/kernel/**/*.ko"), *built]:
-        shutil.copy(module, folder / "modules" / module.name.replace("-", "_"))
+        shutil.copy(module, folder / "modules")
     shutil.copy(root / f"boot/vmlinuz-{release}", folder / "vmlinuz")
     shutil.copy(root / "bin/busybox", folder / "busybox")
     return folder

@@ -7,16 +7,12 @@ import sys
 from pathlib import Path
 
 from tests.kernel.debian import Kernel
-from tests.kernel.modules import in_order, underscored
 
 PROJECT = Path(__file__).parents[2]
-STUB = "i2c-stub"
-LOADED = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "i2c-dev", STUB)
 SHARE = "host"  # the tag of the host's files
-OPTIONS = {underscored(STUB): " chip_addr=0x40,0x44"}  # where the stub has chips
 
 FOLDER, PROGRAM = 0o040755, 0o100755
-FOLDERS = ("bin", "dev", "proc", "sys", "host", "modules")
+FOLDERS = ("bin", "dev", "proc", "sys", "host", "lib", "lib/modules")
 
 ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
@@ -35,26 +31,29 @@ set -e
 mount -t devtmpfs none /dev
 mount -t proc none /proc
 mount -t sysfs none /sys
-{loading}
+depmod
+modprobe -a virtio_pci virtio_console 9pnet_virtio 9p i2c-dev
+modprobe i2c-stub chip_addr=0x40,0x44  # where the stub has chips
 mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=524288 {share} /host
 for there in dev proc sys; do mount --move /$there /host/$there; done
 mount -t tmpfs none /host/run
-cp -r /bin/busybox /modules /host/run
+cp /bin/busybox /host/run
+cp -r /lib/modules/{release} /host/run/modules
 exec chroot /host /run/busybox env -i {environment} {python} -m tests.kernel.inside
 """
 
 
 def initramfs(kernel: Kernel) -> bytes:
     """Return the archive, uncompressed, in the format newc (kernel document: early-userspace/buffer-format)."""
-    loaded = in_order(LOADED, kernel.modules)
+    modules = f"lib/modules/{kernel.release}"
     init = INIT.format(
-        loading="\n".join(f"insmod /modules/{name}.ko{OPTIONS.get(name, '')}" for name in loaded),
+        release=kernel.release,
         share=SHARE,
         environment=" ".join(f"{name}={shlex.quote(value)}" for name, value in ENVIRONMENT.items()),
         python=shlex.quote(sys.executable),
     )
-    entries = [_entry(name, FOLDER, b"") for name in FOLDERS]
-    entries += [_entry(f"modules/{name}.ko", PROGRAM, file.read_bytes()) for name, file in kernel.modules.items()]
+    entries = [_entry(name, FOLDER, b"") for name in (*FOLDERS, modules)]
+    entries += [_entry(f"{modules}/{file.name}", PROGRAM, file.read_bytes()) for file in kernel.modules.iterdir()]
     entries += [_entry("bin/busybox", PROGRAM, kernel.busybox.read_bytes()), _entry("init", PROGRAM, init.encode())]
     return b"".join([*entries, _entry("TRAILER!!!", 0, b"")])
 

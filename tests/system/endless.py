@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper, parser
 
 from tests.system.daemons import encoded
 from tests.unit.daemon.families import CLASSES, INPUT, SIDE_PX, labels, put_family
@@ -14,8 +14,25 @@ from tests.unit.zoo.making import put_model
 
 # Pixels are scaled so that white is 4.0. The pattern that models are warmed up with ends at 2.0 (engines/base.py).
 SCALED = {**INPUT, "mean": [0.0, 0.0, 0.0], "std": [0.25, 0.25, 0.25], "width_px": SIDE_PX, "height_px": SIDE_PX}
-BRIGHT = 3.0
-FOR_EVER = 2**62
+HANGING = f"""
+<ir_version: 7, opset_import: ["": 13]>
+hanging (float[n, 3, {SIDE_PX}, {SIDE_PX}] images) => (float[n, {CLASSES}] logits)
+<float bright = {{3.0}}, int64 for_ever = {{{2**62}}}, float zero = {{0.0}}>
+{{
+    flat = Flatten (images)
+    raw = MatMul (flat, matrix)
+    brightest = ReduceMax <keepdims = 0> (images)
+    is_bright = Greater (brightest, bright)
+    one = Cast <to = 7> (is_bright)
+    trips = Mul (one, for_ever)
+    counted = Loop (trips, , zero)
+    <body = trip (int64 number, bool go_on, float carried) => (bool goes_on, float carries) {{
+        goes_on = Identity (go_on)
+        carries = Abs (carried)
+    }}>
+    logits = Add (raw, counted)
+}}
+"""
 
 WHITE = encoded(np.full((32, 32, 3), 255, np.uint8), ".png")
 DARK = encoded(np.full((32, 32, 3), 60, np.uint8), ".png")
@@ -42,40 +59,8 @@ def put_endless_family(folder: Path) -> Path:
 
 def endless() -> bytes:
     """Return the ONNX file: logits are the flattened input times a matrix, plus what the loop counted, which is 0."""
-    node, value = helper.make_node, helper.make_tensor_value_info
+    model = parser.parse_model(HANGING)
     matrix = np.random.default_rng(3).normal(size=(3 * SIDE_PX**2, CLASSES)).astype(np.float32) / 100
-    constants = {
-        "matrix": matrix,
-        "bright": np.array(BRIGHT, np.float32),
-        "for_ever": np.array(FOR_EVER),
-        "zero": np.float32(0),
-    }
-    trip = helper.make_graph(  # the number that is carried along stays what it is
-        [node("Identity", ["go_on"], ["goes_on"]), node("Abs", ["carried"], ["carries"])],
-        "trip",
-        [
-            value("trip", TensorProto.INT64, []),
-            value("go_on", TensorProto.BOOL, []),
-            value("carried", TensorProto.FLOAT, []),
-        ],
-        [value("goes_on", TensorProto.BOOL, []), value("carries", TensorProto.FLOAT, [])],
-    )
-    graph = helper.make_graph(
-        [
-            node("Flatten", ["images"], ["flat"]),
-            node("MatMul", ["flat", "matrix"], ["raw"]),
-            node("ReduceMax", ["images"], ["brightest"], keepdims=0),
-            node("Greater", ["brightest", "bright"], ["is_bright"]),
-            node("Cast", ["is_bright"], ["one"], to=TensorProto.INT64),
-            node("Mul", ["one", "for_ever"], ["trips"]),
-            node("Loop", ["trips", "", "zero"], ["counted"], body=trip),
-            node("Add", ["raw", "counted"], ["logits"]),
-        ],
-        "hanging",
-        [value("images", TensorProto.FLOAT, ["n", 3, SIDE_PX, SIDE_PX])],
-        [value("logits", TensorProto.FLOAT, ["n", CLASSES])],
-        [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
-    )
-    whole = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
-    found: bytes = whole.SerializeToString()
+    model.graph.initializer.append(numpy_helper.from_array(matrix, "matrix"))
+    found: bytes = model.SerializeToString()
     return found

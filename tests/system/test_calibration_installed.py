@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import msgspec
@@ -14,7 +13,7 @@ from jetsel.policies.coding import read
 from jetsel.policies.installed import install
 from jetsel.zoo import STARTER
 from tests.system.command import jetsel
-from tests.system.daemons import Connect, Daemon, Start
+from tests.system.daemons import Connect, Start
 
 
 def calibration(model: str, temperature: float) -> Calibration:
@@ -33,14 +32,10 @@ def owners(tmp_path: Path) -> Path:
     return tmp_path / "calibrations"
 
 
-@pytest.fixture
-def daemon(start: Start, owners: Path) -> Daemon:
-    return start(f'[models]\ncalibrations = "{owners}"\n')
-
-
 def test_the_daemon_answers_by_the_calibration_that_was_gone_back_to(
-    daemon: Daemon, connect: Connect, owners: Path, jpeg: bytes
+    start: Start, connect: Connect, owners: Path, jpeg: bytes
 ) -> None:
+    daemon = start(f'[models]\ncalibrations = "{owners}"\n')
     peer = connect(daemon)
     alone = {}
     for model, temperature in (("xs", 0.5), ("s", 3.0)):
@@ -55,26 +50,21 @@ def test_the_daemon_answers_by_the_calibration_that_was_gone_back_to(
     assert abs(peer.classify(jpeg, model="s")["probability"] - alone["s"]) > 0.01, "the temperatures went back, too"
 
 
-def test_a_daemon_that_reads_another_folder_is_noticed(start: Start, owners: Path, tmp_path: Path) -> None:
+def test_a_daemon_that_reads_another_folder_or_does_not_reload_is_noticed_and_the_way_back_is_taken(
+    start: Start, owners: Path, tmp_path: Path
+) -> None:
     daemon = start()
     for model in ("xs", "s"):
         install(calibration(model, 1.0), owners, "starter")
     other = tmp_path / "other.toml"
     other.write_text(f'[models]\ncalibrations = "{owners}"\n')
-    done = jetsel("calibration", "rollback", "--config", other, "--endpoint", daemon.endpoint)
+    rollback = ("calibration", "rollback", "--config", other, "--endpoint", daemon.endpoint)
+    done = jetsel(*rollback)
     assert done.returncode == 0, done.stderr
     assert "with this calibration: shipped with the models" in done.stdout
     assert f"That is not number 1, of {calibration('xs', 1.0).created}" in done.stdout
-
-
-def test_a_daemon_that_does_not_reload_is_told_of_and_the_way_back_is_taken(daemon: Daemon, owners: Path) -> None:
-    for model in ("xs", "s"):
-        install(calibration(model, 1.0), owners, "starter")
-    text = daemon.config.read_text()
-    broken, own = text.replace("[models]", '[models]\nonly = ["huge"]'), daemon.config.with_name("own.toml")
-    own.write_text(text)
-    daemon.config.write_text(broken)
-    done: subprocess.CompletedProcess[str] = jetsel("calibration", "rollback", "--config", own)
+    daemon.config.write_text(daemon.config.read_text() + '[models]\nonly = ["huge"]\n')
+    done = jetsel(*rollback, "--to", "2")
     assert done.returncode == 1
-    assert "now uses number 1, of " in done.stdout
+    assert "now uses number 2, of " in done.stdout
     assert "the daemon was not reloaded" in done.stdout

@@ -53,11 +53,8 @@ def test_raw_pixels_give_what_the_same_pixels_in_a_file_give(peer: Peer) -> None
     layout = {"width": width, "height": height}
     padded = np.zeros((height, width * 3 + 5), np.uint8)
     padded[:, : width * 3] = picture.reshape(height, -1)
-    bgr = peer.classify(padded.tobytes(), model="xs", pixels={"format": "bgr8", "stride": width * 3 + 5, **layout})
-    rgb = peer.classify(
-        picture[:, :, ::-1].tobytes(), model="xs", pixels={"format": "rgb8", "stride": width * 3, **layout}
-    )
-    assert bgr["top_k"] == rgb["top_k"] == wanted["top_k"]
+    raw = peer.classify(padded.tobytes(), model="xs", pixels={"format": "bgr8", "stride": width * 3 + 5, **layout})
+    assert raw["top_k"] == wanted["top_k"]
 
 
 def test_every_policy_answers_under_both_criteria(peer: Peer, jpeg: bytes) -> None:
