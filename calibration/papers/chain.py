@@ -1,10 +1,11 @@
 """How the chain's premodel is fitted to a recording: `python -m calibration.papers.chain RECORDING`.
 
 RECORDING is a file that `jetsel calibrate --recording` or `calibration.starter.calibrate` wrote, of the starter family.
-Prints, of Taylor et al. under top-1, tables in Markdown: the features dropped for their correlation (Table 3), accuracy
-without each feature and with fewer of them (Figures 12 and 13), the premodel with each number of neighbours, how often
-each link is right (section 5.2), and how often choices are right by the distance of the neighbours (section 6). All are
-judged on held-out photographs, in the ten folds of `jetsel calibrate`. Needs scikit-learn.
+Prints, of Taylor et al. under top-1, tables in Markdown: the optimal models and Algorithm 1 (Figures 5 and 6), the
+features dropped for their correlation (Table 3), accuracy without each feature and with fewer of them (Figures 12 and
+13), the premodel with each number of neighbours, how often each link is right (section 5.2), and how often choices are
+right by the distance of the neighbours (section 6). All are judged on held-out photographs, in the ten folds of
+`jetsel calibrate`. Needs scikit-learn.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from calibration.papers.premodels import Study
 from jetsel.calibrate.fit.soundness import fit_soundness
 from jetsel.calibrate.held_out import fit_temperatures
 from jetsel.calibrate.record import load
-from jetsel.premodel import optimum_votes
+from jetsel.premodel import optimum_votes, select_models
 from jetsel.zoo import STARTER, scan
 
 
@@ -46,6 +47,17 @@ def show_features(study: Study) -> None:
         left = tuple(name for name in planned.kept if name not in gone)
         fewer.append((number, f"{accuracy:.1f}", f"{study.clock(left):.3f}"))
     show("Figure 13: how many features", "features | top-1 % of the premodel | ms of extracting", fewer)
+
+
+def show_models(study: Study) -> None:
+    """Print how often each model is the optimum (Figure 5), and what each step of Algorithm 1 adds (Figure 6)."""
+    recording = study.recording
+    shares = optimum_votes(study.right, study.costs_ms).mean(axis=0)
+    rows = ((model, f"{100 * share:.1f}") for model, share in zip(recording.models, shares, strict=True))
+    show("Figure 5: the cheapest that is right", "model | of the photographs, %", rows)
+    _, steps = select_models(study.right, study.costs_ms, recording.models, study.plan.theta_points)
+    added = ((one.added, one.failing, f"{one.gain_points:+.1f}", "yes" if one.kept else "no") for one in steps)
+    show("Figure 6: what the next model adds", "model | where all before it fail | points gained | stays", added)
 
 
 def show_chain(study: Study) -> None:
@@ -85,6 +97,7 @@ def main() -> None:
     study = Study(loaded.recording, family.decode_px, loaded.times.features_ms)
     print(f"{len(study.right)} photographs; features: {', '.join(study.plan.features)}")
     show_features(study)
+    show_models(study)
     show_chain(study)
 
 

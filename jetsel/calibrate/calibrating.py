@@ -94,7 +94,7 @@ def calibrate(
         for criterion in CRITERIA
     }
     comparisons: dict[str, Comparison] = {
-        criterion: compared(judge, tried[criterion], draft, plan.theta_points) for criterion, judge in judges.items()
+        criterion: compared(judge, tried[criterion], draft) for criterion, judge in judges.items()
     }
     winners = {criterion: _winner(tried[criterion], judges[criterion], goals[criterion]) for criterion in CRITERIA}
     rival, rival_outcomes = _rival(order, judges[order.decides], tried[order.decides])

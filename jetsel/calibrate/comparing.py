@@ -16,26 +16,21 @@ from jetsel.calibrate.replay import Run
 from jetsel.calibrate.results import Judge
 from jetsel.calibrate.sentences import sentences
 from jetsel.policies.calibration import Calibration
-from jetsel.premodel import optimum_votes, select_models
 
 MOST_DIFFERING = 200  # photographs listed in the report
 
 
-def compared(judge: Judge, tried: CrossValidated, draft: Calibration, theta_points: float) -> Comparison:
+def compared(judge: Judge, tried: CrossValidated, draft: Calibration) -> Comparison:
     """Return everything about one criterion. draft: what was fitted on all photographs, not decided on yet."""
     recording, criterion = judge.recording, judge.criterion
     results = {name: judge.result(name, run) for name, run in tried.runs.items()}
     bounds = judge.bounds()
-    optimal = optimum_votes(judge.right, recording.costs()).mean(axis=0)
-    _, steps = select_models(judge.right, recording.costs(), recording.models, theta_points)
     chain = _chain(judge, tried, draft)
     return Comparison(
         criterion=criterion,
         best_single=judge.best_single,
         policies=results,
         bounds=bounds,
-        optimal={model: float(share) for model, share in zip(recording.models, optimal, strict=True)},
-        steps=steps,
         chain=chain,
         front=undominated(
             (float(one.time_ms.mean()), float(one.correct.mean()), way)

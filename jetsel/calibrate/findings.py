@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from jetsel.premodel import Step
 from jetsel.wire import Criterion
 
 
@@ -72,14 +71,12 @@ class Result(Struct, frozen=True, kw_only=True):
 
 
 class Reliability(Struct, frozen=True):
-    """One model's confidence against how often it is right, in equal bins: before and after temperature scaling."""
+    """How far a model's confidence is from how often it is right, before and after temperature scaling."""
 
     model: str
     temperature: float
     error_before: float  # expected calibration error (Guo et al. 2017, equation 3)
     error_after: float
-    before: list[tuple[float, float, int]]  # mean confidence, share right, photographs; empty bins left out
-    after: list[tuple[float, float, int]]
 
 
 class Chain(Struct, frozen=True):
@@ -107,8 +104,6 @@ class Comparison(Struct, frozen=True, kw_only=True):
     best_single: str
     policies: dict[str, Result]
     bounds: dict[str, Result]
-    optimal: dict[str, float]  # model -> how often it is the optimum, of all photographs (Figure 5)
-    steps: list[Step]
     chain: Chain
     front: list[tuple[float, float, str]]  # mean time_ms, accuracy, policy: cascades of every budget, undominated
     reliability: list[Reliability]

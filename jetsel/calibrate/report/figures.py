@@ -1,4 +1,4 @@
-"""Accuracy against time, and the energy of every policy and bound."""
+"""Accuracy against time, of every policy and bound."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from jetsel.calibrate.findings import Comparison
 from jetsel.calibrate.metrics import undominated
-from jetsel.calibrate.report.charts import Bar, lines
-from jetsel.calibrate.report.parts import Figure, Table, bar_figure, behind
+from jetsel.calibrate.report.charts import lines
+from jetsel.calibrate.report.parts import Figure, Table
 from jetsel.calibrate.report.policies import ordered
-from jetsel.calibrate.report.words import SPACE, Words, joined, percent, significant
+from jetsel.calibrate.report.words import Words, joined, percent, significant
 
 Point = tuple[float, float]  # mean time in ms, score in hundredths
 
@@ -37,9 +37,10 @@ def trade_off(comparison: Comparison, words: Words) -> Figure:
     series[FRONT] = [(ms, 100 * share) for ms, share, _ in sorted(comparison.front)]
     shown = {name: found for name, found in series.items() if found}
     time, right = words.time("Mean time"), f"{words.score(comparison.criterion)}, %"
-    drawing = lines(time, right, shown, height=300, log=True, marks=KINDS, labels=_labels(points))
+    drawing = lines(time, right, shown, KINDS, _labels(points))
     front = [[way, significant(ms), percent(share)] for ms, share, way in sorted(comparison.front)]
-    return Figure(key, title, finding, drawing, behind(key, FRONT, ["Way to choose", time, right], front))
+    numbers = Table(f"{key}-numbers", f"{FRONT}: the numbers", ["Way to choose", time, right], {"": front})
+    return Figure(key, title, finding, drawing, numbers)
 
 
 def places(comparison: Comparison, words: Words) -> Table:
@@ -66,16 +67,3 @@ def _labels(points: Mapping[str, Point]) -> dict[str, Point]:
         else:
             heaps[time, right] = str(number)
     return {text: point for point, text in heaps.items()}
-
-
-def figure_8b(comparison: Comparison, winner: str) -> Figure:
-    """The mean energy of every policy and bound (Figure 8b), of which some are known."""
-    results = ordered(comparison)
-    key, title = f"{comparison.criterion}-figure-8b", "Figure 8b: mean energy"
-    known = {name: r.energy_mj.mean for name, r in results.items() if r.energy_mj is not None}
-    rows = [Bar(name, energy, significant(energy), strong=name == winner) for name, energy in known.items()]
-    least = min(rows, key=lambda row: row.value)
-    finding = f"The least is that of {least.name}: {least.text}{SPACE}mJ a photograph."
-    unknown = [name for name in results if name not in known]
-    finding += f" Unknown: {', '.join(unknown)}." if unknown else ""
-    return bar_figure(key, title, finding, "Policy", "Mean energy, mJ", rows)

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from jetsel import __version__
 from jetsel.calibrate.findings import Comparison, Differing, Findings
-from jetsel.calibrate.report import figures, policies, premodel, words
+from jetsel.calibrate.report import figures, models, policies, words
 from jetsel.calibrate.report.parts import Cell, Table
 from jetsel.calibrate.report.words import Words, significant
 
@@ -52,7 +52,6 @@ def _comparison(comparison: Comparison, findings: Findings, spoken: Words) -> di
     """What the template shows of one criterion."""
     winner = findings.defaults[comparison.criterion]
     results = policies.ordered(comparison)
-    unmeasured = policies.unmeasured(results)
     return {
         "found": comparison,
         "winner": winner,
@@ -61,12 +60,9 @@ def _comparison(comparison: Comparison, findings: Findings, spoken: Words) -> di
         "places": figures.places(comparison, spoken),
         "tables": policies.policy_tables(comparison, spoken),
         "terms": policies.terms(spoken),
-        "unmeasured": unmeasured,
-        "figure_8b": figures.figure_8b(comparison, winner) if unmeasured is None else None,
-        "figure_5": premodel.figure_5(comparison, spoken),
-        "figure_6": premodel.figure_6(comparison, spoken),
-        "chooser": premodel.chooser(comparison, spoken),
-        "reliability": premodel.reliability(comparison, spoken),
+        "unmeasured": policies.unmeasured(results),
+        "chooser": models.chooser(comparison, spoken),
+        "reliability": models.reliability(comparison),
     }
 
 

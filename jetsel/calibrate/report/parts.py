@@ -1,4 +1,4 @@
-"""What the page is made of: tables, and charts that carry their numbers as a table."""
+"""What the page is made of: tables, and a chart that carries its numbers as a table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from jetsel.calibrate.report.charts import Bar, Drawing, bars
+from jetsel.calibrate.report.charts import Drawing
 
 Cell: TypeAlias = "str | tuple[str, str]"
 """What stands in a table: a value, or a value and what stands beneath it in small print."""
@@ -35,14 +35,3 @@ class Figure(Struct, frozen=True):
     finding: str
     drawing: Drawing
     numbers: Table
-
-
-def behind(key: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
-    """Return the table that stands folded beneath the chart of this key and title."""
-    return Table(f"{key}-numbers", f"{title}: the numbers", columns, {"": rows})
-
-
-def bar_figure(key: str, title: str, finding: str, what: str, quantity: str, rows: Sequence[Bar]) -> Figure:
-    """Return bars with their numbers. what: the name of what has a bar."""
-    numbers = [[row.name, row.text] for row in rows]
-    return Figure(key, title, finding, bars(quantity, rows), behind(key, title, [what, quantity], numbers))

@@ -96,10 +96,8 @@ def test_what_was_found_is_complete(found: Calibrated) -> None:
         }
         assert set(comparison.bounds) == {"cheapest", "best single", "random", "oracle"}
         assert comparison.sentences
-        assert comparison.steps
         assert [one.model for one in comparison.reliability] == list(COSTS_MS)
     assert findings.comparisons["top1"].best_single == "l"
-    assert findings.comparisons["top1"].optimal["s"] > 0.5
     assert findings.differing
 
 

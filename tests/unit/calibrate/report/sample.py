@@ -16,7 +16,6 @@ from jetsel.calibrate.findings import (
     Reliability,
     Result,
     Spread,
-    Step,
 )
 from jetsel.wire import Criterion
 
@@ -65,18 +64,16 @@ def result(name: str, top1: float, top5: float, ms: float, *, energy: bool = Tru
 
 
 def comparison(criterion: Criterion, *, energy: bool = True) -> Comparison:
-    """Everything about one criterion: ten policies, four bounds, five steps."""
+    """Everything about one criterion: ten policies, four bounds."""
     best = 0.646 if criterion == "top1" else 0.864
     return Comparison(
         criterion=criterion,
         best_single="xl",
         policies={name: result(name, *figures, energy=energy) for name, figures in POLICIES.items()},
         bounds={name: result(name, *figures, energy=energy) for name, figures in BOUNDS.items()},
-        optimal={"xs": 0.452, "s": 0.137, "m": 0.083, "l": 0.049, "xl": 0.027},
-        steps=_steps(),
         chain=Chain(k=9, links=["xs", "xl", "m"], chooser_ms=0.148, pays_below_ms=0.115),
         front=[(0.3 + 0.12 * i, best - 0.19 * math.exp(-i / 5), f"cascade of budget {i}") for i in range(30)],
-        reliability=[_reliability(model, 1.1 + 0.2 * i) for i, model in enumerate(MODELS)],
+        reliability=[Reliability(model, 1.1 + 0.2 * i, 0.113, 0.014) for i, model in enumerate(MODELS)],
         sentences=[
             "On your photographs, chain takes 58 % less time than xl, the best single model, and loses 4.2 points.",
             "cascade-averaged is better: 61 % less time than xl, and 0.8 points more.",
@@ -134,28 +131,6 @@ def hostile() -> Findings:
 
     built = msgspec.to_builtins(findings(labels_from="xl", noisy="no meter", energy=False))
     return msgspec.convert(walk(built), Findings, strict=False)
-
-
-def _steps() -> list[Step]:
-    return [
-        Step("xs", {"xs": 0.452, "s": 0.137, "m": 0.083, "l": 0.049, "xl": 0.027}, 8000, 45.2, 0.452, True),
-        Step("xl", {"s": 0.241, "m": 0.327, "l": 0.371, "xl": 0.393}, 4384, 21.5, 0.667, True),
-        Step("m", {"s": 0.118, "m": 0.147, "l": 0.139}, 2661, 4.9, 0.716, True),
-        Step("s", {"s": 0.063, "l": 0.061}, 2269, 1.8, 0.734, True),
-        Step("l", {"l": 0.014}, 2127, 0.4, 0.737, False),
-    ]
-
-
-def _reliability(model: str, temperature: float) -> Reliability:
-    means = [0.15 + 0.1 * i for i in range(9)]
-    return Reliability(
-        model=model,
-        temperature=temperature,
-        error_before=0.113,
-        error_after=0.014,
-        before=[(mean, mean**1.4, 900 - 80 * i) for i, mean in enumerate(means)],
-        after=[(mean, mean + 0.015 * (-1) ** i, 850 - 75 * i) for i, mean in enumerate(means)],
-    )
 
 
 PAGES = {
