@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jetsel.calibrate.findings import Step
+from jetsel.premodel import Step
 from jetsel.premodel.algorithm1 import select_models
 
 MODELS = ("s", "m", "l", "x")
