@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jetsel.cli.checks import Finding, Subject
-from jetsel.errors import CalibrationError
 
 if TYPE_CHECKING:
     from jetsel.config import Power
-    from jetsel.power.machine import Facts
 
 
 def board(subject: Subject) -> Iterator[Finding]:
@@ -32,15 +30,15 @@ def board(subject: Subject) -> Iterator[Finding]:
         yield Finding("jtop", "warning", str(facts.jtop.reason), repair)
     else:
         yield Finding("jtop", "ok", f"jetson-stats {facts.jtop} answers")
-    yield from _sensors(settings, facts)
+    yield from _sensors(settings)
 
 
-def _sensors(settings: Power, facts: Facts) -> Iterator[Finding]:
+def _sensors(settings: Power) -> Iterator[Finding]:
     """Read each rail, and look for what `jetsel power calibrate` measured here in the power mode of now."""
     from jetsel.config import power_folder
     from jetsel.power.finding import check, find
-    from jetsel.power.idle import REPAIR, load
-    from jetsel.power.machine import differences
+    from jetsel.power.idle import REPAIR
+    from jetsel.power.meter import idle_here
 
     check(settings)
     found = find(settings)
@@ -55,13 +53,13 @@ def _sensors(settings: Power, facts: Facts) -> Iterator[Finding]:
         yield Finding("total", "warning" if is_wanted else "info", f"energies stay unknown: {found.reason}")
         return
     yield Finding("total", "ok", " + ".join(found.total_of))
-    here = found.board_name or facts.board.value
-    try:
-        idle = load(power_folder(settings), here, facts.power_mode.value, found.total_of)
-    except CalibrationError as error:
-        yield Finding("idle power", "warning", str(error).removesuffix(f": {REPAIR}"), REPAIR)
+    kept = idle_here(settings, power_folder(settings))
+    if isinstance(kept, str):
+        yield Finding("idle power", "warning", kept.removesuffix(f": {REPAIR}"), REPAIR)
         return
-    changes = differences(idle.facts, facts) if idle.facts is not None else []
+    idle, doubt = kept
     said = f"{idle.mean_w:.3g} W, give or take {idle.half_width_w:.2g} W, measured {idle.measured_at}"
-    said += f"; since then {'; '.join(changes)}" if changes else ""
-    yield Finding("idle power", "warning" if changes else "ok", said, REPAIR if changes else None)
+    if doubt is None:
+        yield Finding("idle power", "ok", said)
+    else:
+        yield Finding("idle power", "warning", f"{said}; {doubt}", REPAIR)

@@ -7,13 +7,14 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from jetsel.daemon.notify import LONGEST_STATUS, Notifier
+from tests.waiting import LIMIT_S
 
-LIMIT_S = 60.0
 Begin = Callable[[str], Notifier]
 
 
@@ -27,15 +28,8 @@ def manager(tmp_path: Path) -> Iterator[socket.socket]:
 
 @pytest.fixture
 def begin() -> Iterator[Begin]:
-    opened: list[Notifier] = []
-
-    def at(address: str) -> Notifier:
-        opened.append(Notifier(address))
-        return opened[-1]
-
-    yield at
-    for notifier in opened:
-        notifier.close()
+    with ExitStack() as stack:
+        yield lambda address: stack.enter_context(closing(Notifier(address)))
 
 
 def said(manager: socket.socket) -> list[str]:

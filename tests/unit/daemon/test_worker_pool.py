@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import cast
 
 import pytest
@@ -87,54 +88,38 @@ def running(socket: Socket, workers: int) -> Iterator[WorkerPool]:
         assert pool.stop(LIMIT_S)
 
 
-class Done:
-    """Counts what was done, and waits for it."""
-
-    def __init__(self) -> None:
-        self._change = threading.Condition()
-        self.seen: Counter[object] = Counter()
-
-    def piece(self, name: object) -> Piece:
-        def do() -> None:
-            with self._change:
-                self.seen[name] += 1
-                self._change.notify_all()
-
-        return do
-
-    def wait_for(self, count: int) -> None:
-        with self._change:
-            came = self._change.wait_for(lambda: self.seen.total() >= count, LIMIT_S)
-        assert came, f"{self.seen.total()} of {count} pieces were done"
+def until_done(done: Collection[object], count: int) -> None:
+    """Wait for so many pieces, each of which adds its name to `done`."""
+    until(lambda: len(done) >= count)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_every_piece_is_done_once(workers: int) -> None:
-    socket, done = Socket(), Done()
+    socket, done = Socket(), list[object]()
     with running(socket, workers):
         for burst in range(100):
-            socket.post(*(done.piece((burst, i)) for i in range(burst % 7)))
-        done.wait_for(sum(burst % 7 for burst in range(100)))
-    assert set(done.seen.values()) == {1}
+            socket.post(*(partial(done.append, (burst, i)) for i in range(burst % 7)))
+        until_done(done, sum(burst % 7 for burst in range(100)))
+    assert set(Counter(done).values()) == {1}
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_as_many_pieces_as_workers_run_at_once(workers: int) -> None:
-    socket, done = Socket(), Done()
+    socket, done = Socket(), list[object]()
     together = threading.Barrier(workers)
 
     def meet() -> None:
         together.wait(LIMIT_S)  # breaks where the others do not run at the same time
-        done.piece("met")()
+        done.append("met")
 
     with running(socket, workers):
         for times in range(1, 21):
             socket.post(*[meet] * workers)
-            done.wait_for(times * workers)
+            until_done(done, times * workers)
 
 
 def test_what_came_together_is_shared_out_and_no_more_run_at_once_than_may() -> None:
-    socket, done = Socket(), Done()
+    socket, done = Socket(), list[object]()
     running_now, most = Counter[str](), Counter[str]()
     together = threading.Barrier(3)
 
@@ -143,70 +128,62 @@ def test_what_came_together_is_shared_out_and_no_more_run_at_once_than_may() -> 
         most["seen"] = max(most["seen"], running_now["now"])
         together.wait(LIMIT_S)
         running_now["now"] -= 1
-        done.piece("met")()
+        done.append("met")
 
     with running(socket, 3):
         socket.post_together(*[work] * 12)
-        done.wait_for(12)
+        until_done(done, 12)
     assert most["seen"] == 3
 
 
 def test_what_is_put_in_front_comes_before_all_that_wait() -> None:
-    socket, done = Socket(), Done()
+    socket, done = Socket(), list[object]()
     begun_first, release = threading.Event(), threading.Event()
-    order: list[str] = []
 
     def hold() -> None:
         begun_first.set()
         release.wait(LIMIT_S)
 
-    def named(name: str) -> Piece:
-        def do() -> None:
-            order.append(name)
-            done.piece(name)()
-
-        return do
-
     with running(socket, 1) as pool:
         socket.post(hold)
         assert begun_first.wait(LIMIT_S)
-        socket.post(named("first"), named("second"))
+        socket.post(partial(done.append, "first"), partial(done.append, "second"))
         until(lambda: pool.waiting == 2)
-        pool.put_in_front(cast("Job", named("probe")))
+        pool.put_in_front(cast("Job", partial(done.append, "probe")))
         release.set()
-        done.wait_for(3)
-    assert order == ["probe", "first", "second"]
+        until_done(done, 3)
+    assert done == ["probe", "first", "second"]
 
 
 def test_a_defect_in_a_piece_is_logged_and_costs_no_thread(caplog: pytest.LogCaptureFixture) -> None:
-    socket, done = Socket(), Done()
+    socket, done = Socket(), list[object]()
 
     def fail() -> None:
-        done.piece("failed")()
+        done.append("failed")
         raise RuntimeError("a defect of ours")
 
     with caplog.at_level(logging.ERROR), running(socket, 2) as pool:
         for times in range(1, 11):
             socket.post(fail)
-            done.wait_for(times)
+            until_done(done, times)
         assert all(thread.is_alive() for thread in pool._threads)
-        socket.post(done.piece("done"))
-        done.wait_for(11)
-    assert done.seen == {"failed": 10, "done": 1}
+        socket.post(partial(done.append, "done"))
+        until_done(done, 11)
+    assert Counter(done) == {"failed": 10, "done": 1}
     assert caplog.text.count("RuntimeError: a defect of ours") == 10
 
 
 def test_a_thread_that_is_stuck_holds_the_end_up_no_longer_than_it_may() -> None:
-    socket, done = Socket(), Done()
+    socket, done = Socket(), list[object]()
     release = threading.Event()
 
     def hold() -> None:
-        done.piece("begun")()
+        done.append("begun")
         release.wait(LIMIT_S)
 
     pool = begun(socket, 1)
     socket.post(hold)
-    done.wait_for(1)
+    until_done(done, 1)
     assert pool.stop(patience_s=0.1) is False
     release.set()
     assert pool.stop(LIMIT_S) is True
