@@ -97,18 +97,15 @@ def build_missing(
     """Build what does not stand yet, one after the other, and say of each candidate what became of it.
 
     photographs: what each engine is compared on with ONNX Runtime; calibration: what int8 takes its scales from.
-    tell: called before each build with its number, from 1, how many there are, and the model's name; waiting: where
+    tell: called before each build with the candidate's number of how many, and the model's name; waiting: where
     another build has to end first. force: build what stands, too. One that fails is an outcome, and the rest go on.
     """
-    standing = [None if force else builder.standing(candidate.weights) for candidate in candidates]
-    missing = standing.count(None)
-    number = 0
-    for candidate, plan in zip(candidates, standing, strict=True):
+    for number, candidate in enumerate(candidates, start=1):
+        plan = None if force else builder.standing(candidate.weights)
         if plan is not None:
             yield Outcome(candidate, plan, None, was_built=False)
             continue
-        number += 1
-        tell(number, missing, candidate.name)
+        tell(number, len(candidates), candidate.name)
         try:
             order = _order(candidate, photographs, calibration)
             yield Outcome(candidate, builder.build(order, waiting, force=force), None, was_built=True)
