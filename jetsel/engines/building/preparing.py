@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import onnxruntime
 
 from jetsel.engines.base import EngineFailedError
-from jetsel.engines.hosting.child import Child
 from jetsel.weights import Weights
-
-CONVERT_S = 900.0
-DONE = "converted"  # what jetsel.engines.building.half prints, which is never imported here: it imports onnx
 
 
 def fold(weights: Weights, target: Path) -> None:
@@ -35,15 +28,23 @@ def fold(weights: Weights, target: Path) -> None:
 
 
 def halve(weights: Weights, source: Path, target: Path) -> None:
-    """Write `source` in half precision, in a process of its own; raises EngineFailedError with the repair."""
-    root = str(Path(__file__).resolve().parents[3])  # where jetsel is imported from
-    paths = ":".join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, "-m", "jetsel.engines.building.half", str(source.resolve()), str(target.resolve())]
-    child = Child(command, {**os.environ, "PYTHONPATH": paths}, output=subprocess.PIPE)
-    printed = child.output(CONVERT_S)
-    lines = [f"it took longer than {CONVERT_S:g} s"] if printed is None else printed.strip().splitlines() or [""]
-    if lines[-1] != DONE:
+    """Write `source` with weights and arithmetic in float16, its inputs and outputs in float32, to `target`.
+
+    A strongly typed network computes in the types that its ONNX file has. What float16 does badly stays in float32, as
+    ONNX Runtime's own list of operators has it. Raises EngineFailedError with the repair.
+    """
+    import onnx  # which no process that serves does
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+    from onnxruntime.transformers.onnx_model import OnnxModel
+
+    try:
+        model = OnnxModel(convert_float_to_float16(onnx.load(str(source)), keep_io_types=True))
+        model.topological_sort()  # the conversion puts the input's cast last
+        onnx.checker.check_model(model.model)
+        onnx.save(model.model, str(target))
+    except Exception as error:  # onnx and protobuf raise whatever they like; it ends here
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise EngineFailedError(
             f"{weights.name}: this TensorRT takes fp16 only from an ONNX file in half precision, and it cannot be "
-            f"converted to that ({lines[-1]}; {child.end()}): set [host] precision to fp32"
-        )
+            f"converted to that ({reason}): set [host] precision to fp32"
+        ) from None

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import socket
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosting import interpreters
-from jetsel.engines.hosting.child import STANDARD_ERROR, Child
 from jetsel.engines.hosting.link import Link, LinkBrokenError, Stopped
 from jetsel.engines.hosting.memory import Memory
 
 HOST = Path(__file__).parents[1] / "host"
 PROTOCOL = 3
 LEAVE_S = 5.0
+GONE_S = 5.0  # that a killed process may take to go: more, and the kernel holds it
+STANDARD_ERROR = 2
 
 
 @dataclass(frozen=True)
 class Start:
     """How to start one: the interpreter, what runs in it, and the memory that loads leave free.
 
-    output: where what it prints goes, see Child.
+    output: a descriptor, or subprocess.DEVNULL, for what it prints, errors included.
     """
 
     interpreter: str
@@ -51,11 +55,14 @@ class HostProcess:
                 self.exchange = self.link.exchange
                 undo.callback(self.link.close)
                 undo.callback(theirs.close)
-                self._child = Child(
+                self._child = subprocess.Popen(
                     [start.interpreter, "-I", str(HOST), "--backend", start.backend, "--fd", str(theirs.fileno())],
-                    interpreters.environment(),
-                    (theirs.fileno(), self.memory.fd),
-                    start.output,
+                    stdin=subprocess.DEVNULL,
+                    stdout=start.output,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=(theirs.fileno(), self.memory.fd),
+                    env=interpreters.environment(),
+                    start_new_session=True,
                 )
             except OSError as error:
                 said = f"the engine host does not start: {start.interpreter}: {error.strerror}; see: jetsel doctor"
@@ -80,11 +87,25 @@ class HostProcess:
         self.kill(LEAVE_S)
 
     def kill(self, patience_s: float = 0.0) -> str:
-        """End it, at once or when it has not ended by itself within the patience; return how it ended, in words."""
-        how = self._child.end(patience_s)
+        """Kill it and all that it started, where it has not ended by itself within the patience.
+
+        Return how it ended, in words.
+        """
+        try:
+            self._child.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
         self.link.close()
         self.memory.close()
-        return how
+        try:
+            status = self._child.wait(GONE_S)
+        except subprocess.TimeoutExpired:
+            return "killed, and not gone yet: the kernel holds it"
+        if status >= 0:
+            return f"exit status {status}"
+        known = {item.value: item.name for item in signal.Signals}
+        return f"ended by {known.get(-status, f'signal {-status}')}"
 
     def _hello(self, start: Start, stopped: Stopped | None) -> dict[str, Any]:
         request = {"memory_fd": self.memory.fd, "reserve_bytes": start.reserve_bytes}
