@@ -97,8 +97,6 @@ class Context:
 
     @staticmethod
     def pop():
-        if not GPU.stack:
-            raise LogicError("context::pop failed: invalid device context - cannot pop non-current context")
         GPU.stack.pop()
 
     def detach(self):
@@ -127,14 +125,7 @@ class DeviceAllocation:
 
     @translated("cuMemFree")
     def free(self):
-        if self._address is None:
-            raise LogicError("device_allocation::free failed: invalid resource handle")
-        address, self._address = self._address, None
-        GPU.free(address)
-
-    def __del__(self):
-        if self.__dict__.get("_address") is not None:
-            GPU.forget(self._address)
+        GPU.free(self._address)
 
 
 @translated("cuMemAlloc")
@@ -161,11 +152,8 @@ def pagelocked_empty(shape, dtype):
     return np.full(int(np.prod(shape)) * kind.itemsize, 0xCD, np.uint8).view(kind).reshape(shape)
 
 
-def _host_bytes(buffer, is_written):
-    content = memoryview(buffer)
-    if not content.c_contiguous or (is_written and content.readonly):
-        raise BufferError("the buffer is not contiguous, or not writable")
-    return np.frombuffer(content.cast("B"), np.uint8)
+def _host_bytes(buffer):
+    return np.frombuffer(memoryview(buffer).cast("B"), np.uint8)
 
 
 def _copy(stream, destination, source):
@@ -186,19 +174,19 @@ def _copy(stream, destination, source):
 
 @translated("cuMemcpyHtoDAsync")
 def memcpy_htod_async(dest, src, stream):
-    content = _host_bytes(src, False)
+    content = _host_bytes(src)
     _copy(stream, (int(dest), content.nbytes), content)
 
 
 @translated("cuMemcpyDtoHAsync")
 def memcpy_dtoh_async(dest, src, stream):
-    content = _host_bytes(dest, True)
+    content = _host_bytes(dest)
     _copy(stream, content, (int(src), content.nbytes))
 
 
 @translated("cuMemcpyHtoD")
 def memcpy_htod(dest, src):
-    content = _host_bytes(src, False)
+    content = _host_bytes(src)
     _copy(None, (int(dest), content.nbytes), content).drain()
 
 

@@ -71,10 +71,7 @@ class Builder(Bound):
 
     def _checked(self, network, config):
         """Return the plan's header; raise BuildError where TensorRT would refuse."""
-        if network._model is None:
-            raise BuildError("Network must have at least one output")
-        needed = board("workspace_needed_bytes")
-        if needed and config._pools.get(0, board("total_bytes")) < needed:
+        if config._workspace_bytes < (board("workspace_needed_bytes") or 0):
             raise BuildError("Could not find any implementation for node MatMul_0: try increasing the workspace size")
         profiles = self._profiles(network, config)
         header = dict(self._header(), profiles=profiles, precision=self._precision(network, config), scales={})
@@ -83,22 +80,11 @@ class Builder(Bound):
         return header
 
     def _profiles(self, network, config):
-        if network._is_dynamic() and not config._profiles:
+        if config._profiles:
+            return [profile._shapes for profile in config._profiles]
+        if any(-1 in tensor._shape for tensor in network._inputs):
             raise BuildError("Network has dynamic or shape inputs, but no optimization profile has been defined.")
-        profiles = []
-        for profile in config._profiles:
-            shapes = dict(profile._shapes)
-            for tensor in network._inputs:
-                if tensor._name not in shapes:
-                    if -1 in tensor._shape:
-                        raise BuildError(f"{tensor._name}: dynamic input is missing dimensions in profile")
-                    shapes[tensor._name] = [tensor._shape] * 3
-                for shape in shapes[tensor._name]:
-                    pairs = zip(shape, tensor._shape)  # noqa: B905 - Python 3.6
-                    if len(shape) != len(tensor._shape) or any(is_ not in (-1, has) for has, is_ in pairs):
-                        raise BuildError(f"{tensor._name}: static dimensions of profile and network differ")
-            profiles.append(shapes)
-        return profiles or [{tensor._name: [tensor._shape] * 3 for tensor in network._inputs}]
+        return [{tensor._name: [tensor._shape] * 3 for tensor in network._inputs}]
 
     def _precision(self, network, config):
         fp16, int8 = config._has("FP16"), config._has("INT8")
@@ -112,7 +98,7 @@ class Builder(Bound):
             raise BuildError("Q/DQ layers need BuilderFlag::kINT8")
         if fp16 and not board("fast_fp16"):
             self._logger.log(Severity.WARNING, "Half2 support requested on hardware without native FP16 support")
-        if int8 and config._values.get("int8_calibrator") is None and not network._is_quantized():
+        if int8 and config._calibrator is None and not network._is_quantized():
             raise BuildError("Calibration failure occurred with no scaling factors detected")
         return "int8" if int8 else "fp16" if fp16 else "fp32"
 

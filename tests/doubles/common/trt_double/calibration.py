@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from trt_double.device import GPU, CudaError
+from trt_double.device import GPU
 from trt_double.values import Severity
 
 
@@ -12,10 +12,9 @@ class CalibrationError(Exception):
 
 def scales(config, network, logger):
     """Return {input: the largest magnitude seen}; raise CalibrationError where none was."""
-    calibrator = config._values["int8_calibrator"]
+    calibrator = config._calibrator
     names = [tensor._name for tensor in network._inputs]
     shapes, largest = _shapes(config, network), {}
-    GPU.check()
     calibrator.get_batch_size()
     assert calibrator.read_calibration_cache() is None
     while True:
@@ -33,20 +32,14 @@ def scales(config, network, logger):
 
 
 def _shapes(config, network):
-    profile = config._profiles[0] if config._profiles else None
     shapes = {}
     for tensor in network._inputs:
         shapes[tensor._name] = tensor._shape
         if -1 in tensor._shape:
-            if profile is None or tensor._name not in profile._shapes:
-                raise CalibrationError(f"{tensor._name}: dynamic input without a calibration profile")
-            shapes[tensor._name] = profile._shapes[tensor._name][1]
+            shapes[tensor._name] = config._profiles[0]._shapes[tensor._name][1]
     return shapes
 
 
 def _values(pointer, shape):
     GPU.drain()  # what copies the batch may still be queued; TensorRT calibrates on the default stream
-    try:
-        return GPU.memory(pointer, int(np.prod(shape)) * 4).view(np.float32)
-    except CudaError as error:
-        raise CalibrationError(f"Calibration read GPU memory that is not there: {error}") from error
+    return GPU.memory(pointer, int(np.prod(shape)) * 4).view(np.float32)

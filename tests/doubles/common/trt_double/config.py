@@ -8,7 +8,6 @@ from trt_double.values import ENUMERATIONS, IHostMemory, Severity
 
 CACHE_MAGIC = b"ftrtCACHE"
 FLAG_VALUES = {member.name: int(member) for _, member in ENUMERATIONS["BuilderFlag"]._members()}
-WORKSPACE = int(ENUMERATIONS["MemoryPoolType"].WORKSPACE)
 
 
 class IOptimizationProfile(Bound):
@@ -16,9 +15,6 @@ class IOptimizationProfile(Bound):
 
     def __init__(self):
         self._shapes = {}
-
-    def __bool__(self):
-        return True
 
     def set_shape(self, input, min, opt, max):  # noqa: A002 - TensorRT's names
         shapes = [tuple(shape) for shape in (min, opt, max)]
@@ -40,73 +36,45 @@ class ITimingCache(Bound):
         return IHostMemory(CACHE_MAGIC + text.encode())
 
 
-class IInt8Calibrator(Bound, metaclass=Overridable):
-    """Hands the builder the batches that it calibrates with; a subclass overrides the methods."""
+class IInt8EntropyCalibrator2(Bound, metaclass=Overridable):
+    """Hands the builder the batches that it calibrates with, by methods of a subclass."""
 
     def __init__(self):
         self._initialized = True
-
-    def get_batch_size(self):
-        raise RuntimeError('Tried to call pure virtual function "IInt8Calibrator::getBatchSize"')
-
-    def get_batch(self, names):
-        raise RuntimeError('Tried to call pure virtual function "IInt8Calibrator::getBatch"')
-
-    def read_calibration_cache(self):
-        raise RuntimeError('Tried to call pure virtual function "IInt8Calibrator::readCalibrationCache"')
-
-    def write_calibration_cache(self, cache):
-        raise RuntimeError('Tried to call pure virtual function "IInt8Calibrator::writeCalibrationCache"')
-
-
-class IInt8EntropyCalibrator2(IInt8Calibrator):
-    """The calibrator by entropy."""
-
-
-def _plain(name, initial):
-    """Return a property that keeps what it is given, and starts as `initial`."""
-    return property(
-        lambda self: self._values.get(name, initial), lambda self, value: self._values.__setitem__(name, value)
-    )
 
 
 class IBuilderConfig(Bound):
     """The configuration of one build."""
 
-    int8_calibrator = _plain("int8_calibrator", None)
-    flags = _plain("flags", 0)
-
     def __init__(self, logger, header):
-        self._values = {}
+        self._flags = 0
+        self._calibrator = None
         self._logger = logger
         self._header = header  # of timing caches made here
-        self._pools = {}
+        self._workspace_bytes = board("total_bytes")
         self._profiles = []
         self._cache = None
         self._tactics = 0b11111
 
     def _has(self, flag):
-        return bool(self._flags() >> FLAG_VALUES[flag] & 1)
-
-    def _flags(self):
-        return self._values.get("flags", 0)
+        return bool(self._flags >> FLAG_VALUES[flag] & 1)
 
     def set_flag(self, flag):
-        self._values["flags"] = self._flags() | 1 << int(flag)
+        self._flags |= 1 << int(flag)
 
-    @property
-    def max_workspace_size(self):
-        return self._pools.get(WORKSPACE, 0)
+    def _set_calibrator(self, calibrator):
+        self._calibrator = calibrator
 
-    @max_workspace_size.setter
-    def max_workspace_size(self, size_bytes):
-        self._pools[WORKSPACE] = size_bytes
+    int8_calibrator = property(None, _set_calibrator)
+
+    def _set_workspace(self, size_bytes):
+        self._workspace_bytes = size_bytes
+
+    max_workspace_size = property(None, _set_workspace)
 
     def set_memory_pool_limit(self, pool, pool_size):
-        if int(pool) == WORKSPACE and pool_size > board("total_bytes"):
-            self._logger.log(Severity.ERROR, "Memory pool limit exceeds the device memory")
-            return
-        self._pools[int(pool)] = pool_size
+        assert pool.name == "WORKSPACE"
+        self._workspace_bytes = pool_size
 
     def add_optimization_profile(self, profile):
         self._profiles.append(profile)
@@ -120,17 +88,14 @@ class IBuilderConfig(Bound):
         return self._tactics
 
     def create_timing_cache(self, serialized_timing_cache):
-        """Return a cache of these bytes, an empty one for none; None for bytes that are no cache of this version."""
+        """Return a cache of these bytes, an empty one for none; None for bytes that are no cache."""
         content = bytes(serialized_timing_cache)
         if not content:
             return ITimingCache(dict(self._header), {})
-        try:
-            found = json.loads(content[len(CACHE_MAGIC) :].decode()) if content.startswith(CACHE_MAGIC) else None
-        except ValueError:
-            found = None
-        if found is None or found["header"]["tensorrt"] != self._header["tensorrt"]:
+        if not content.startswith(CACHE_MAGIC):
             self._logger.log(Severity.ERROR, "Cannot read the timing cache: it is damaged or of another version")
             return None
+        found = json.loads(content[len(CACHE_MAGIC) :].decode())
         return ITimingCache(found["header"], found["entries"])
 
     def set_timing_cache(self, cache, ignore_mismatch):

@@ -1,10 +1,9 @@
-"""The simulated GPU: memory of its own address space, contexts that belong to threads, streams that run late.
+"""The simulated GPU: memory of its own address space, one context stack, streams that run late.
 
 What is queued on a stream runs when someone waits for it, not before: a caller who forgets to synchronise reads what
 was there. Memory that was never written is full of 0xCD. A CUDA error stays: every later call fails with it.
 """
 
-import threading
 from collections import deque
 
 import numpy as np
@@ -33,13 +32,7 @@ class Device:
         self._blocks = {}  # first address -> uint8 array
         self._next_address = FIRST_ADDRESS
         self._next_handle = 0x5000
-        self._thread = threading.get_ident()  # the engine host has one
-        self._stack = []
-
-    @property
-    def stack(self):
-        """The contexts that are current, the last one first in turn; none is in another thread."""
-        return self._stack if threading.get_ident() == self._thread else []
+        self.stack = []  # the contexts that are current
 
     def check(self):
         """Raise the error that broke the GPU, if one did."""
@@ -55,20 +48,15 @@ class Device:
     @property
     def used_bytes(self):
         """What is allocated, and what others hold."""
-        return sum(block.nbytes for block in self._blocks.values() if block.base is None) + (board("used_bytes") or 0)
+        return sum(block.nbytes for block in self._blocks.values()) + (board("used_bytes") or 0)
 
     def allocate(self, size_bytes):
         """Return the address of new memory; raise CudaError where there is not enough."""
         self.check()
-        if size_bytes <= 0:
-            raise CudaError("invalid argument")
         if self.used_bytes + size_bytes > board("total_bytes"):
             raise CudaError("out of memory")
         block = np.empty(size_bytes, np.uint8)
         block.fill(UNWRITTEN)  # touched, so that the process grows by as much
-        return self._place(block)
-
-    def _place(self, block):
         address = self._next_address
         self._next_address += -(-block.nbytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES + ALIGNMENT_BYTES
         self._blocks[address] = block

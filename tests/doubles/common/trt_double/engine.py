@@ -1,7 +1,7 @@
-"""The runtime and its engines: a plan of this very TensorRT and GPU, or None and a line in the log."""
+"""The runtime and its engines: what a plan holds, or None and a line in the log."""
 
 from trt_double import plan
-from trt_double.board import RULES, board, fault
+from trt_double.board import board, fault
 from trt_double.bound import Bound
 from trt_double.context import IExecutionContext
 from trt_double.device import GPU, CudaError
@@ -14,34 +14,18 @@ class Runtime(Bound):
     """Reads plans."""
 
     def __init__(self, logger):
-        if fault("cuda_initialization"):
-            logger.log(Severity.ERROR, "CUDA initialization failure with error: 35")
-            raise TypeError("pybind11::init(): factory function returned nullptr")
         self._logger = logger
 
     def deserialize_cuda_engine(self, serialized_engine):
-        """Return the engine of a plan, None where it is not of this TensorRT and GPU, or not a whole plan."""
+        """Return the engine of a plan, None where it is not a whole plan."""
         try:
             header, onnx = plan.unpack(serialized_engine)
-            refused = self._refusal(header)
-            if refused:
-                raise ValueError(refused)
+            if fault("deserialize_none"):
+                raise ValueError("Serialization assertion failed")
             return ICudaEngine(header, onnx, self._logger)
         except (ValueError, plan.UnreadableModelError, CudaError) as error:
             self._logger.log(Severity.ERROR, f"Deserialize the cuda engine failed: {error}")
             return None
-
-    def _refusal(self, header):
-        if fault("deserialize_none"):
-            return "Serialization assertion failed"
-        ours, theirs = RULES["version"], header["tensorrt"]
-        if ours != theirs:
-            return f"Version tag does not match: the plan was made by TensorRT {theirs}, not {ours}"
-        if header["gpu"] != board("gpu"):
-            return "the plan was made on {}, not {}: engines are not portable across devices".format(
-                header["gpu"], board("gpu")
-            )
-        return None
 
 
 class ICudaEngine(Bound):
@@ -61,17 +45,11 @@ class ICudaEngine(Bound):
             GPU.forget(self._weights)
 
     def _tensor(self, wanted):
-        """Return a tensor by name, or by the index of its binding; each profile has bindings of its own."""
-        if isinstance(wanted, str):
-            if wanted not in self._names:
-                raise ValueError(f"There is no tensor named {wanted}")
-            return self._tensors[self._names.index(wanted)]
-        if not 0 <= wanted < len(self._names) * len(self._profiles):
-            raise IndexError(f"binding index {wanted} is out of range")
-        return self._tensors[wanted % len(self._names)]
+        """Return a tensor by name, or by the index of its binding."""
+        return self._tensors[self._names.index(wanted) if isinstance(wanted, str) else wanted]
 
     num_io_tensors = property(lambda self: len(self._names))
-    num_bindings = property(lambda self: len(self._names) * len(self._profiles))
+    num_bindings = property(lambda self: len(self._names))
     device_memory_size = property(lambda self: self._header["device_memory"])
     device_memory_size_v2 = property(lambda self: self._header["device_memory"])
 
@@ -85,15 +63,13 @@ class ICudaEngine(Bound):
         return self._tensor(binding)["input"]
 
     def get_tensor_mode(self, name):
-        if name not in self._names:
-            return MODE.NONE
         return MODE.INPUT if self._tensor(name)["input"] else MODE.OUTPUT
 
     def get_binding_shape(self, binding):
         return Dims(self._tensor(binding)["shape"])
 
     def get_tensor_shape(self, name):
-        return Dims(self._tensor(name)["shape"]) if name in self._names else Dims([-1])
+        return Dims(self._tensor(name)["shape"])
 
     def get_binding_dtype(self, binding):
         return data_type(self._tensor(binding)["dtype"])
@@ -107,18 +83,19 @@ class ICudaEngine(Bound):
     def get_tensor_profile_shape(self, name, profile_index):
         return [Dims(shape) for shape in self._profiles[profile_index][name]]
 
-    def create_execution_context(self, strategy=None):
-        """Return a context with scratch memory of its own, or without where the strategy is USER_MANAGED."""
-        return self._context(strategy is None or strategy.name != "USER_MANAGED")
+    def create_execution_context(self, strategy):
+        """Return a context without scratch memory of its own; there are no others here."""
+        assert strategy.name == "USER_MANAGED"
+        return self._context()
 
     def create_execution_context_without_device_memory(self):
-        return self._context(False)
+        return self._context()
 
-    def _context(self, with_memory):
+    def _context(self):
         try:
             if fault("context_none"):
                 raise CudaError("out of memory")
-            return IExecutionContext(self, with_memory)
+            return IExecutionContext(self)
         except CudaError as error:
             self._logger.log(Severity.ERROR, f"Cannot create an execution context: Cuda failure: {error}")
             return None

@@ -34,9 +34,6 @@ class INetworkDefinition(Bound):
         self._inputs = [ITensor(described, True) for described in model.inputs]
         self._outputs = [ITensor(described, False) for described in model.outputs]
 
-    def _is_dynamic(self):
-        return any(-1 in tensor._shape for tensor in self._inputs)
-
     def _is_quantized(self):
         return b"QuantizeLinear" in self._model.onnx
 
@@ -83,9 +80,6 @@ class OnnxParser(Bound):
         operator = board("unsupported_operator")
         if operator and operator.encode() in found.onnx:
             return self._refuse(f"No importer registered for op: {operator}")
-        kinds = [described["dtype"] for described in found.inputs + found.outputs]
-        if any(data_type(kind) is None for kind in kinds):
-            return self._refuse(f"Unsupported data type: {kinds}")
         self._network._take(found)
         return True
 

@@ -73,10 +73,7 @@ def unpack(plan):
     if plan[: len(MAGIC)] != MAGIC:
         raise ValueError("magicTag does not match: this is no serialized engine")
     (size_bytes,) = struct.unpack(">I", plan[len(MAGIC) : start].ljust(4, b"\0"))
-    try:
-        header = json.loads(plan[start : start + size_bytes].decode())
-    except ValueError:
-        raise ValueError("the serialized engine is truncated") from None
+    header = json.loads(plan[start : start + size_bytes].decode())
     onnx = plan[start + size_bytes :]
     if len(onnx) != header["onnx_bytes"] or hashlib.sha256(onnx).hexdigest() != header["onnx_sha256"]:
         raise ValueError("the serialized engine is truncated or damaged")

@@ -10,10 +10,6 @@ class Enumeration:
         self._value = value
 
     @property
-    def value(self):
-        return self._value
-
-    @property
     def name(self):
         return next(name for name, member in self._members() if member._value == self._value)
 
@@ -24,20 +20,10 @@ class Enumeration:
     def __int__(self):
         return self._value
 
-    def __index__(self):
-        return self._value
-
     def __eq__(self, other):
         return isinstance(other, Enumeration) and self._kind is other._kind and self._value == other._value
 
-    def __ne__(self, other):
-        return not self == other
-
-    def __hash__(self):
-        return self._value
-
-    def __repr__(self):
-        return f"<{type(self).__name__}.{self.name}: {self._value}>"
+    __hash__ = None
 
 
 # Enumerations, with those members that the engine host may name, in the order of their values. Which of them a version
@@ -75,14 +61,13 @@ def numpy_type(trt_type):
 
 
 def data_type(numpy_type):
-    """Return the DataType of a numpy type, None where there is none."""
-    wanted = np.dtype(numpy_type)
-    names = [name for name, found in NUMPY_TYPES.items() if np.dtype(found) == wanted]
-    return getattr(DataType, names[0], None) if names else None
+    """Return the DataType of a numpy type."""
+    names = [name for name, found in NUMPY_TYPES.items() if np.dtype(found) == np.dtype(numpy_type)]
+    return getattr(DataType, names[0])
 
 
 class Dims:
-    """Extents, -1 for one that is not known yet. Comparable with tuples and lists only, not with each other."""
+    """Extents, -1 for one that is not known yet."""
 
     def __init__(self, extents=()):
         self._extents = tuple(int(extent) for extent in extents)
@@ -93,19 +78,6 @@ class Dims:
     def __getitem__(self, index):
         return self._extents[index]
 
-    def __eq__(self, other):
-        if not isinstance(other, (tuple, list)):
-            raise TypeError(f"__eq__(): incompatible function arguments: {type(other).__name__}")
-        return self._extents == tuple(other)
-
-    def __ne__(self, other):
-        return not self == other
-
-    __hash__ = None
-
-    def __repr__(self):
-        return repr(self._extents)
-
 
 class ILogger:
     """What TensorRT reports to; a subclass overrides `log`."""
@@ -113,28 +85,12 @@ class ILogger:
     def __init__(self):
         pass
 
-    def log(self, severity, msg):
-        raise RuntimeError('Tried to call pure virtual function "ILogger::log"')
-
 
 class IHostMemory(bytearray):
-    """Memory that TensorRT owns: a buffer of bytes, but neither a sequence nor a bytearray to its user."""
-
-    def __getattribute__(self, name):
-        if name in dir(bytearray) and not name.startswith("_"):
-            raise AttributeError(f"'tensorrt.tensorrt.IHostMemory' object has no attribute '{name}'")
-        return bytearray.__getattribute__(self, name)
+    """Memory that TensorRT owns: a buffer of bytes, but no sequence to its user."""
 
     def __len__(self):
         raise TypeError("object of type 'tensorrt.tensorrt.IHostMemory' has no len()")
-
-    @property
-    def nbytes(self):
-        return bytearray.__len__(self)
-
-    @property
-    def dtype(self):
-        return DataType.INT8
 
 
 ILogger.Severity = Severity
