@@ -47,7 +47,7 @@ BODIES = {
     "garbage": 'send(b"\\0\\0\\0\\5hello")',
     "a message without end": 'send(b"\\xff\\xff\\xff\\xff" + 100 * b"x")',
     "another request's answer": 'send(reply(id=request["id"] + 1, ok=True))',
-    "neither reply nor progress": 'send(reply(id=request["id"], maybe=True))',
+    "no reply": 'send(reply(id=request["id"], maybe=True))',
     "a poisoned device": 'send(reply(id=request["id"], ok=False, code="poisoned", message="an illegal address"))',
 }
 

@@ -47,8 +47,8 @@ def tensorrt(subject: Subject) -> Iterator[Finding]:
 
 def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
     """about: what the engine host tells of its TensorRT and its GPU."""
+    from jetsel.cli.models.building import on_tensorrt
     from jetsel.config import host_settings
-    from jetsel.daemon.building import on_tensorrt
     from jetsel.engines.building.plans import find
 
     host = subject.config.host

@@ -11,7 +11,7 @@ import typer
 from jetsel.cli.options import ConfigFile, Json
 
 if TYPE_CHECKING:
-    from jetsel.daemon.building import Outcome
+    from jetsel.cli.models.building import Outcome
 
 EXIT_FAILED = 1
 MOST_COMPARED, MOST_CALIBRATED = 500, 512  # photographs: more change no figure and no scale that counts
@@ -57,9 +57,9 @@ def build(
 
     from jetsel.cli import settings
     from jetsel.cli.models.build_progress import BuildProgress
+    from jetsel.cli.models.building import BACKEND, asked_for, build_missing, on_tensorrt
     from jetsel.cli.models.samples import Folder, Own
     from jetsel.config import host_settings
-    from jetsel.daemon.building import BACKEND, asked_for, build_missing, on_tensorrt
     from jetsel.daemon.snapshot import limits_of
     from jetsel.engines.building.builder import Builder
 

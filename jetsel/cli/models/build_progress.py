@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from jetsel.daemon.building import Outcome
+    from jetsel.cli.models.building import Outcome
 
 
 class BuildProgress:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from jetsel.cli.models.building import on_tensorrt
 from jetsel.config import Config, Models
-from jetsel.daemon.building import on_tensorrt
 from jetsel.zoo import STARTER, scan
 
 
