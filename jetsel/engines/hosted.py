@@ -35,8 +35,8 @@ class HostedBackend:
         self._backend = backend
         self._settings = settings
         self._hello_s = rules.hello_s
-        self._keys = itertools.count(1)
-        self._place = Place()
+        self.keys = itertools.count(1)
+        self.place = Place()
         self.supervisor = Supervisor(self._start, changed, rules)
 
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> HostedEngine:
@@ -46,9 +46,7 @@ class HostedBackend:
         `concurrency`: models elsewhere are served too while the host hangs.
         """
         self.supervisor.start()
-        key, callers = next(self._keys), min(2, max(concurrency - 1, 1))
-        find = functools.partial(self._file, weights, threads)
-        engine = HostedEngine(key, weights, self.supervisor, find, self._place, callers)
+        engine = HostedEngine(self, weights, min(2, max(concurrency - 1, 1)), threads)
         self.supervisor.load(engine)
         return engine
 
@@ -64,7 +62,7 @@ class HostedBackend:
         """See Backend.report."""
         return self.supervisor.report()
 
-    def _file(self, weights: Weights, threads: int) -> dict[str, Any]:
+    def file(self, weights: Weights, threads: int) -> dict[str, Any]:
         """Return what the host is asked to load for this model now; raises EngineFailedError, EngineDiedError."""
         if self._backend != "tensorrt":
             return {**plans.load_request(weights, weights.path, weights.sha256), "threads": threads}
@@ -85,31 +83,23 @@ onnxruntime_hosted = functools.partial(HostedBackend, "onnxruntime")
 class HostedEngine:
     """One model in the host. It is loaded again, by its request, in every host that follows the first."""
 
-    def __init__(
-        self,
-        key: int,
-        weights: Weights,
-        supervisor: Supervisor,
-        find: Callable[[], Mapping[str, Any]],
-        place: Place,
-        concurrency: int,
-    ) -> None:
+    def __init__(self, backend: HostedBackend, weights: Weights, concurrency: int, threads: int) -> None:
         self.name = weights.name
         self.concurrency = concurrency
-        self.place: Place | None = place
+        self.place: Place | None = backend.place
         self.max_batch: int | None = None
         self.cost_bytes: int | None = None  # the memory that loading it took; None where the host could not measure it
-        self._key = key
+        self._key = next(backend.keys)
         self._weights = weights
-        self._supervisor = supervisor
-        self._find = find
+        self._supervisor = backend.supervisor
+        self._find = functools.partial(backend.file, weights, threads)
         self._file: Mapping[str, Any] = {}
         self._home: tuple[HostProcess, Loaded] | None = None
         self._refused: str | None = None
         self._closed = False
         self._usual_s: float | None = None  # what a run takes
 
-    # What the supervisor calls; see supervisor.Resident.
+    # What the supervisor calls.
 
     def request(self) -> dict[str, Any]:
         """Return what the host is asked to load, as it stands now; see docs/engine-host.md."""

@@ -6,12 +6,13 @@ Whoever wants something of the host asks for it in a thread of their own, one at
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import select
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from jetsel.engines.base import EngineFailedError, HostReport, HostState
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Stopped
@@ -21,6 +22,9 @@ from jetsel.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.event_fd import EventFd
 from jetsel.events import event
 
+if TYPE_CHECKING:
+    from jetsel.engines.hosted import HostedEngine
+
 log = logging.getLogger("jetsel.engines")
 
 CLOSE_S = 4 * LEAVE_S  # a ping that is under way, the question to leave, its end, and the end of one that was killed
@@ -28,24 +32,6 @@ CLOSE_S = 4 * LEAVE_S  # a ping that is under way, the question to leave, its en
 
 class AnotherHostError(EngineDiedError):
     """The host that was meant is gone: nothing was asked of the one that has followed it."""
-
-
-class Resident(Protocol):
-    """A model that is to be loaded in every host that starts."""
-
-    name: str
-
-    def request(self) -> Mapping[str, Any]:
-        """Return what `load` is asked with."""
-
-    def loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
-        """Take note that this host has loaded it."""
-
-    def unload(self) -> None:
-        """Have the host unload it."""
-
-    def refused(self, reason: str) -> None:
-        """Take note that it is not loaded any more, for good."""
 
 
 class Supervisor:
@@ -65,7 +51,7 @@ class Supervisor:
         self._closing = False
         self._restarts = 0
         self._last_end: tuple[str, float] | None = None
-        self._strikes: dict[Resident, int] = {}  # of each model: hosts in a row that died while they loaded it
+        self._strikes: dict[HostedEngine, int] = {}  # of each model: hosts in a row that died while they loaded it
         self._deaths = Deaths(rules)
         self._last_word_s = 0.0
         self.returns_within_s = 1.0  # what a start took the last time, with all loads
@@ -141,7 +127,7 @@ class Supervisor:
             self.asking.discard(thread)
         return reply
 
-    def load(self, resident: Resident) -> None:
+    def load(self, resident: HostedEngine) -> None:
         """Load a model now and in every later host; raises EngineFailedError with the host's reason."""
         self._strikes[resident] = 0  # before: a host that starts meanwhile loads it too, which does no harm
         try:
@@ -159,7 +145,7 @@ class Supervisor:
             self.forget(resident)
             raise
 
-    def forget(self, resident: Resident) -> None:
+    def forget(self, resident: HostedEngine) -> None:
         """Load this model no more."""
         with self._condition:
             self._strikes.pop(resident, None)
@@ -211,7 +197,8 @@ class Supervisor:
             with self._talking:
                 self._lost(process, LinkBrokenError("it closed its end"), "idle")
         elif time.monotonic() - self._last_word_s >= self._rules.ping_every_s:
-            self._ping(process)
+            with contextlib.suppress(EngineDiedError):
+                self.ask(process, "ping", {}, self._rules.ping_limit_s, "idle")
 
     def _sleep(self, limit_s: float | None, link_fd: int | None = None) -> bool:
         """Sleep until the event fd is set, the limit, or the end of the host at the link; return if it was the last."""
@@ -223,17 +210,6 @@ class Supervisor:
         if self._event_fd.fd in ready:
             self._event_fd.clear()
         return link_fd in ready
-
-    def _ping(self, process: HostProcess) -> None:
-        if self._talking.acquire(blocking=False):  # else somebody talks to it: that has a limit of its own
-            try:
-                if self.process is process:
-                    process.exchange("ping", {}, self._rules.ping_limit_s)
-            except LinkBrokenError as error:
-                self._lost(process, error, "idle")
-            finally:
-                self._talking.release()
-        self._last_word_s = time.monotonic()
 
     def _lost(self, process: HostProcess, error: LinkBrokenError, what: str) -> None:
         """End a host that died or hangs, and have another started. The caller holds `_talking`."""
@@ -303,7 +279,7 @@ class Supervisor:
         )
         self._changed()
 
-    def _load_again(self, process: HostProcess, resident: Resident) -> None:
+    def _load_again(self, process: HostProcess, resident: HostedEngine) -> None:
         """Load a model that an earlier host held; one that cannot be any more is left out with its reason."""
         if resident not in self._strikes:
             return
@@ -329,7 +305,7 @@ class Supervisor:
         log.error("model left out: %s", reason, extra=event("model-unavailable", model=resident.name))
         self._changed()
 
-    def _count(self, resident: Resident, strikes: int) -> bool:
+    def _count(self, resident: HostedEngine, strikes: int) -> bool:
         """Note how many hosts died of loading it; return whether it is still to be loaded."""
         with self._condition:
             is_wanted = resident in self._strikes
@@ -337,7 +313,7 @@ class Supervisor:
                 self._strikes[resident] = strikes
             return is_wanted
 
-    def _load(self, process: HostProcess, resident: Resident) -> None:
+    def _load(self, process: HostProcess, resident: HostedEngine) -> None:
         request, what = resident.request(), f"loading {resident.name}"
         reply = self.ask(process, "load", request, self._rules.load_limit_s, what, self._stopped)
         if not reply["ok"]:
