@@ -43,6 +43,8 @@ def mix() -> list[Kind]:
         _kind("explained", 2, '"model":"xs","explain":true,"top_k":100', small),
         _kind("a deadline that is hardly met", 2, '"model":"s","deadline_ms":3.0', small, "ok", "deadline"),
         _kind("status", 1, "", kind="status"),
+        _kind("no such kind", 1, "", outcome="unknown-kind", kind="dance"),
+        _kind("a status with an image", 1, "", small, "bad-request", kind="status"),
         _kind("no JSON", 2, "", small, "bad-request", head=b"\xff{no json"),
         _kind("no such field", 2, '"modle":"xs"', small, "bad-request"),
         _kind("another version", 1, "", small, "unsupported-version", version=2),

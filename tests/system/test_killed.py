@@ -29,7 +29,7 @@ def loads(daemon: Daemon, _: Connect) -> None:
 
 def serves(daemon: Daemon, connect: Connect) -> None:
     wait_until_ready(daemon)
-    connect(daemon).send({"type": "classify", "policy": "cascade"}, PICTURE)
+    connect(daemon).send({"type": "classify", "model": "xs"}, PICTURE)
 
 
 def reloads(daemon: Daemon, connect: Connect) -> None:

@@ -8,7 +8,7 @@ import signal
 
 from tests.system.daemons import Connect, Daemon, Start, drawn, encoded
 from tests.system.hosts import host_of
-from tests.waiting import until
+from tests.waiting import LIMIT_S, until
 
 LINE = re.compile(
     r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (debug|info|warning|error|critical) +\S.* \[event=([a-z-]+)"
@@ -87,7 +87,9 @@ def test_a_full_queue_and_lost_replies_are_told_and_not_for_each_request(start: 
     until(leaves_before_its_reply)
 
 
-def test_the_end_of_an_engine_host_names_the_requests_that_it_had(start: Start, connect: Connect, jpeg: bytes) -> None:
+def test_the_end_of_an_engine_host_is_told_with_the_requests_that_it_had_and_the_next_one_answers_them(
+    start: Start, connect: Connect, jpeg: bytes
+) -> None:
     daemon = start(HOSTED)
     peer, other = connect(daemon), connect(daemon)
     host = host_of(daemon)
@@ -97,7 +99,14 @@ def test_the_end_of_an_engine_host_names_the_requests_that_it_had(start: Start, 
         peer.send({"type": "classify", "model": "xs", "id": name}, jpeg)
     until(lambda: other.status()["in_queue"] == len(asked) and other.status()["queue"]["waiting"] == 0)
     os.kill(host, signal.SIGKILL)
-    assert {peer.receive()["id"] for _ in asked} == asked
+    replies = [peer.receive() for _ in asked]
+    assert {reply["id"] for reply in replies} == asked
+    assert {reply["type"] for reply in replies} == {"answer"}
+    (told,) = other.status()["hosts"]
+    assert (told["state"], told["pid"], told["restarts"]) == ("running", host_of(daemon), 1)
+    assert told["pid"] != host
+    assert "SIGKILL" in told["last_end"]
+    assert 0 <= told["last_end_ago_s"] < LIMIT_S
     (died,) = lines(daemon, "host-died")
     assert f"engine host {host} ended" in died
     found = re.search(r"request_id=([\w,-]+)", died)
