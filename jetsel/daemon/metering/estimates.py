@@ -57,8 +57,9 @@ class _Spent:
         return self.joules if self.known else None
 
     @property
-    def mean_mj(self) -> float | None:
-        return self.joules / self.known * 1e3 if self.known else None
+    def figures(self) -> tuple[int, float | None, float | None]:
+        """How many photographs, what they took in J, and in the mean in mJ."""
+        return self.count, self.known_j, self.joules / self.known * 1e3 if self.known else None
 
 
 class Estimates:
@@ -66,8 +67,8 @@ class Estimates:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._models: dict[tuple[str, str], _Spent] = {}
-        self._policies: dict[tuple[str, str], _Spent] = {}
+        self._models: dict[tuple[str, str], _Spent] = {}  # by family and model
+        self._policies: dict[tuple[str, str], _Spent] = {}  # by family and policy
         self._all = _Spent()
         self._chooser = _Spent()
 
@@ -103,23 +104,14 @@ class Estimates:
     def models(self) -> list[ModelEnergy]:
         """Return what each model took that has run for an answer."""
         with self._lock:
-            return [
-                ModelEnergy(family, model, spent.count, spent.known_j, spent.mean_mj)
-                for (family, model), spent in self._models.items()
-            ]
+            return [ModelEnergy(family, model, *spent.figures) for (family, model), spent in self._models.items()]
 
     def policies(self) -> list[PolicyEnergy]:
         """Return what the answers of each policy took."""
         with self._lock:
             return [
                 PolicyEnergy(
-                    family,
-                    policy,
-                    spent.count,
-                    spent.known_j,
-                    spent.mean_mj,
-                    spent.saved_j,
-                    NOT_SAVED if spent.saved_j is None else None,
+                    family, policy, *spent.figures, spent.saved_j, NOT_SAVED if spent.saved_j is None else None
                 )
                 for (family, policy), spent in self._policies.items()
             ]
