@@ -61,16 +61,11 @@ def find(power: Settings) -> Found:
     except RailError as error:
         return Found(None, (), (), (), f"power.replay: {error}")
     sensed = _together(found)
-    rails, dropped = sensed.rails, sensed.dropped
-    if power.replay is not None:
-        board = boards().get(power.board or recorded_on or "")
-    elif power.board is not None:
-        board = boards().get(power.board)
-    else:
-        board = recognise(root)
-    names, reason = choose(power, board, sensed, [rail.name for rail in rails], dropped)
-    total = tuple(rail for rail in rails if rail.name in names)
-    return Found(board, rails, total, dropped, reason)
+    named = power.board or recorded_on
+    board = recognise(root) if named is None and power.replay is None else boards().get(named or "")
+    names, reason = choose(power, board, sensed)
+    total = tuple(rail for rail in sensed.rails if rail.name in names)
+    return Found(board, sensed.rails, total, sensed.dropped, reason)
 
 
 def find_some(power: Settings) -> Found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from jetsel.power.boards import Board, no_such_board
 from jetsel.power.sensors.rail import Dropped, Sensed
@@ -14,23 +14,22 @@ WHOLE_INPUTS = ("VIN", "VDD_IN", "POM_5V_IN")
 _EXAMPLE = '[power] total = ["VDD_IN"]'
 
 
-def choose(
-    power: Settings, board: Board | None, sensed: Sensed, rails: Sequence[str], dropped: Collection[Dropped]
-) -> tuple[tuple[str, ...], str | None]:
+def choose(power: Settings, board: Board | None, sensed: Sensed) -> tuple[tuple[str, ...], str | None]:
     """Return the names of the rails whose sum is the total and None, or () and why there is no total, with the repair.
 
     What decides, in this order: [power] total; the sensor itself where it knows (packages of processors, a trace); the
-    table of the board; a single rail that is known as a whole input. rails: the names of those that can be read.
+    table of the board; a single rail that is known as a whole input. sensed: what every sensor has.
     """
     if power.board is not None and board is None:
         return (), no_such_board(power.board)
-    if not rails:
-        return (), _nothing(power, dropped)
-    every = {*rails, *(each.name for each in dropped)}
-    names, said_by = _told(power, board, sensed, every)
+    if not sensed.rails:
+        return (), _nothing(power, sensed.dropped)
+    rails = [rail.name for rail in sensed.rails]
+    names, said_by = _told(power, board, sensed, {*rails, *(each.name for each in sensed.dropped)})
     if not names:
         return (), f"nothing says which of {', '.join(rails)} make the total; say it in jetsel.toml, as {_EXAMPLE}"
-    reason = _missing(names, said_by, rails, dropped) or _twice(names, _parts(board, sensed))
+    parts: dict[str, Collection[str]] = {**sensed.parts, **(board.parts if board is not None else {})}
+    reason = _missing(names, said_by, rails, sensed.dropped) or _twice(names, parts)
     return ((), reason) if reason is not None else (names, None)
 
 
@@ -46,7 +45,7 @@ def _told(power: Settings, board: Board | None, sensed: Sensed, every: Collectio
     return (whole if len(whole) == 1 else ()), "its name"
 
 
-def _missing(names: Sequence[str], said_by: str, rails: Collection[str], dropped: Collection[Dropped]) -> str | None:
+def _missing(names: Collection[str], said_by: str, rails: Collection[str], dropped: Collection[Dropped]) -> str | None:
     for name in names:
         if name not in rails:
             why = next((each.reason for each in dropped if each.name == name), f"the rails are {', '.join(rails)}")
@@ -60,10 +59,6 @@ def _twice(names: Collection[str], parts: Mapping[str, Collection[str]]) -> str 
         if part is not None:
             return f"{part} is a part of {whole}, and would be added twice; name one of them in [power] total"
     return None
-
-
-def _parts(board: Board | None, sensed: Sensed) -> dict[str, Collection[str]]:
-    return {**sensed.parts, **(board.parts if board is not None else {})}
 
 
 def _nothing(power: Settings, dropped: Collection[Dropped]) -> str:
