@@ -36,11 +36,9 @@ def take(found: Found) -> Snapshot:
     dropped = list(found.dropped)
     for rail in found.rails:
         try:
-            measured = rail.measure()
+            rails[rail.name] = RailPower(rail.name, *rail.measure())
         except RailError as error:  # noqa: PERF203  # a few rails
             dropped.append(Dropped(rail.name, str(error)))
-        else:
-            rails[rail.name] = RailPower(rail.name, measured.watts, measured.volts, measured.amps)
     reason = found.reason
     lost = [name for name in found.total_of if name not in rails]
     if lost:

@@ -14,8 +14,8 @@ from jetsel.daemon.reload_requests import ReloadRequests
 from jetsel.daemon.tally import Tally
 from jetsel.errors import ReloadFailedError
 from jetsel.wire import PROTOCOL_VERSION, Reload, Reply
+from tests.waiting import LIMIT_S, until
 
-LIMIT_S = 60.0
 ROUTE = Route(1)
 
 
@@ -28,18 +28,14 @@ class Rig:
 
     def __init__(self, reload: Callable[[], list[str]]) -> None:
         self.replies: list[Any] = []
-        self._change = threading.Condition()
         self.requests = ReloadRequests(reload, self._reply, Notifier(), Tally())
 
     def _reply(self, route: Route, reply: Reply) -> None:
         assert route is ROUTE
-        with self._change:
-            self.replies.append(reply)
-            self._change.notify_all()
+        self.replies.append(reply)
 
     def wait_for(self, count: int) -> None:
-        with self._change:
-            assert self._change.wait_for(lambda: len(self.replies) >= count, LIMIT_S), self.replies
+        until(lambda: len(self.replies) >= count)
 
 
 class Gate:
