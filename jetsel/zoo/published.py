@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import http.client
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from jetsel.errors import ManifestError
-from jetsel.zoo.download import download
 from jetsel.zoo.export import Example, export
 
 _HASHED = re.compile(r"-([0-9a-f]{8,})\.[a-z]+\Z")  # mobilenet_v3_small-047dcff4.pth: of the file's sha256
@@ -92,14 +92,21 @@ def _chosen(torchvision: Any, name: str, weights: str) -> Any:
 
 
 def _fetched(url: str, mirror: str | None, folder: Path) -> Path:
-    """Download a checkpoint to where torch looks for it, once its hash has shown that it is the one published."""
+    """Download a checkpoint to where torch looks for it; its hash shows that it is the one published."""
+    import torch
+
     file = url.rpartition("/")[2]
     hashed = _HASHED.search(file)
     if hashed is None:
         raise ManifestError(f"{file}: its name holds no hash, so that nothing shows that it is whole: pull another")
     path = folder / "checkpoints" / file
     path.parent.mkdir()
-    download(url if mirror is None else f"{mirror.rstrip('/')}/{file}", path, hashed[1])
+    place = url if mirror is None else f"{mirror.rstrip('/')}/{file}"
+    try:
+        torch.hub.download_url_to_file(place, str(path), hashed[1], progress=False)
+    except (OSError, http.client.HTTPException, RuntimeError, ValueError) as error:
+        said = f"{place}: {error}; try again, or name another place of the same file with --from URL"
+        raise ManifestError(said) from error
     return path
 
 

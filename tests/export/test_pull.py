@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
 import torch
@@ -52,16 +51,6 @@ def test_onnx_runtime_answers_as_torch_does(name: str, tmp_path: Path) -> None:
         last = [module for module in net.modules() if isinstance(module, torch.nn.Linear)][-1]
         with torch.no_grad():
             assert np.abs(last(torch.from_numpy(embedding)).numpy() - logits).max() <= 1e-4 * scale
-
-
-def test_an_old_runtime_can_load_it_and_nothing_lies_elsewhere(tmp_path: Path) -> None:
-    path = tmp_path / "net.onnx"
-    export(untrained("mobilenet_v3_small"), path, 224, 224)
-    model = onnx.load(str(path))
-    assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", 13)]
-    assert model.ir_version <= 8  # what ONNX Runtime 1.10 knows
-    assert not any(node.op_type == "BatchNormalization" for node in model.graph.node)
-    read_model(path)
 
 
 def test_a_network_that_ends_in_no_linear_layer_has_no_embedding(tmp_path: Path) -> None:
@@ -141,6 +130,9 @@ def test_a_model_is_pulled_with_all_that_was_published_of_it(
     (family,) = scan([own]).families.values()
     assert [name.partition(" (")[0] for name in family.labels.names] == described["categories"]
     assert len(set(family.labels.wnids)) == 1000  # although two are called crane
+    graph = read_model(model.path)
+    assert [(entry.domain, entry.version) for entry in graph.opset_import] == [("", 13)]
+    assert graph.ir_version <= 8  # what ONNX Runtime 1.10 knows
     batch = np.random.default_rng(0).standard_normal((2, 3, 224, 224)).astype(np.float32)
     session = onnxruntime.InferenceSession(str(model.path), providers=["CPUExecutionProvider"])
     with torch.no_grad():
@@ -167,6 +159,17 @@ def test_a_checkpoint_never_runs_code(
     publish(published, "mobilenet_v3_small", {**state, "more": Evil(tmp_path / "ran")}, monkeypatch)
     assert "holds no weights" in pull("torchvision:mobilenet_v3_small", "--from", published.as_uri(), status=1)
     assert not (tmp_path / "ran").exists()
+    assert not own.exists()
+
+
+def test_a_checkpoint_that_is_not_there_or_not_the_one_published_is_refused(
+    published: Path, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = publish(published, "mobilenet_v3_small", {}, monkeypatch)
+    said = pull("torchvision:mobilenet_v3_small", "--from", f"{published.as_uri()}/elsewhere", status=1)
+    assert "--from URL" in said
+    file.write_bytes(b"another")
+    assert "hash" in pull("torchvision:mobilenet_v3_small", "--from", published.as_uri(), status=1)
     assert not own.exists()
 
 

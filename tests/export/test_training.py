@@ -1,4 +1,4 @@
-"""The commands from photographs to a published family, on a miniature: train, resume, teach, export, measure."""
+"""The commands from photographs to a published family, on a miniature: train, teach, export, measure."""
 
 from __future__ import annotations
 
@@ -6,17 +6,12 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
-from torch import Tensor
 
 from calibration.starter import export, measure, teach, train
 from calibration.starter.train import Recipe
 from jetsel.zoo import scan, verify
-
-TINY = Recipe(epochs=3, seed=1, sides_px=((0.5, 48), (0.5, 64)), cutmix_share=0.5)
 
 
 @pytest.fixture
@@ -30,52 +25,6 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return call
 
 
-def equal(a: Any, b: Any) -> bool:
-    """Whether two checkpoints hold the same, to the last bit."""
-    if isinstance(a, Tensor):
-        return torch.equal(a, b)
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
-    if isinstance(a, list):
-        return len(a) == len(b) and all(map(equal, a, b))
-    return bool(a == b)
-
-
-def without_times(checkpoint: Path) -> dict[str, Any]:
-    state: dict[str, Any] = torch.load(checkpoint, weights_only=True)
-    del state["seconds"]
-    for line in state["log"]:
-        del line["seconds"]
-    return state
-
-
-def test_an_interrupted_training_resumes_to_the_same_weights(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[..., None]
-) -> None:
-    monkeypatch.setitem(train.RECIPES, "xs", TINY)
-    run(train.main, "xs", "--data", data, "--work", tmp_path / "at once")
-
-    whole_epoch, passed = train.run_epoch, []
-
-    def interrupted(*arguments: Any) -> float:
-        loss = whole_epoch(*arguments)
-        passed.append(loss)
-        if len(passed) == 2:
-            raise KeyboardInterrupt  # weights have moved, nothing is saved
-        return loss
-
-    monkeypatch.setattr(train, "run_epoch", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        run(train.main, "xs", "--data", data, "--work", tmp_path / "in two")
-    assert torch.load(tmp_path / "in two" / "xs.pt", weights_only=True)["epoch"] == 1
-    run(train.main, "xs", "--data", data, "--work", tmp_path / "in two")
-
-    at_once, in_two = (without_times(tmp_path / folder / "xs.pt") for folder in ("at once", "in two"))
-    assert len(passed) == 4  # the second epoch ran twice
-    assert at_once["epoch"] == 3
-    assert equal(at_once, in_two)
-
-
 def test_from_photographs_to_a_measured_family(
     data: Path,
     tmp_path: Path,
@@ -84,7 +33,11 @@ def test_from_photographs_to_a_measured_family(
     run: Callable[..., None],
 ) -> None:
     monkeypatch.setitem(train.RECIPES, "s", Recipe(epochs=8, seed=2))
-    monkeypatch.setitem(train.RECIPES, "xs", Recipe(epochs=4, seed=3, teachers=("s",)))
+    monkeypatch.setitem(
+        train.RECIPES,
+        "xs",
+        Recipe(epochs=4, seed=3, sides_px=((0.5, 48), (0.5, 64)), cutmix_share=0.5, teachers=("s",)),
+    )
     monkeypatch.setattr(teach, "VIEWS", 3)  # fewer than the student's epochs, so that it sees one again
     work, out, trained = tmp_path / "work", tmp_path / "out", tmp_path / "trained"
     where = ("--data", data, "--work", work)

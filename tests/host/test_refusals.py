@@ -30,12 +30,10 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 @pytest.mark.parametrize(
     ("content", "changes", "code", "said"),
     [
-        pytest.param(b"no model at all", {}, "load-failed", "does not load", id="another kind of file"),
         pytest.param(matrix_model(COUNTING), {"sha256": "00" * 32}, "mismatch", "not the file", id="another hash"),
         pytest.param(matrix_model(COUNTING), {"classes": 5}, "bad-output", "labels are 5", id="other labels"),
         pytest.param(matrix_model(COUNTING), {"input_px": [8, 8]}, "infer-failed", "failed", id="another input"),
         pytest.param(matrix_model(NOT_FINITE), {}, "bad-output", "not finite", id="an infinite weight"),
-        pytest.param(matrix_model(COUNTING, logits_name="x"), {}, "load-failed", "logits", id="no logits"),
     ],
 )
 def test_a_model_of_no_use_is_refused(
@@ -61,8 +59,3 @@ def test_a_run_that_cannot_be_is_refused(bench: Bench, changes: dict[str, Any], 
     good = {"model": 1, "input": {"offset": 0, "shape": [1, 3, 2, 3]}, "output": {"offset": 1024, "bytes": 1024}}
     reply = bench.process.exchange("infer", {**good, **changes}, 60)
     assert (reply["ok"], reply["code"]) == (False, code), reply
-
-
-def test_this_backend_builds_nothing(bench: Bench) -> None:
-    reply = bench.build(matrix_model(COUNTING))
-    assert (reply["ok"], reply["code"]) == (False, "unsupported")

@@ -160,14 +160,6 @@ def test_a_fault_of_the_gpu_is_answered_and_ends_the_process(start: Begin, gener
     bench.ends = "exit status 3"
 
 
-@pytest.mark.parametrize(
-    ("fault", "said"),
-    [
-        pytest.param({"import_tensorrt": "libnvinfer.so.8: cannot open"}, "libnvinfer.so.8", id="no TensorRT"),
-        pytest.param({"import_pycuda": "libcuda.so.1: cannot open"}, "libcuda.so.1", id="no pycuda"),
-        pytest.param({"cuda_initialization": True}, "CUDA does not start", id="no device"),
-    ],
-)
-def test_a_host_that_cannot_use_the_gpu_says_why(start: Begin, fault: dict[str, Any], said: str) -> None:
-    with pytest.raises(EngineFailedError, match=said):
-        start("8.2", faults=fault)
+def test_a_host_that_cannot_use_the_gpu_says_why(start: Begin) -> None:
+    with pytest.raises(EngineFailedError, match="CUDA does not start"):
+        start("8.2", faults={"cuda_initialization": True})

@@ -3,7 +3,6 @@
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from .memory import available_bytes, resident_bytes
-from .messages import Refusal
 
 NextBatch = Callable[[int], Any]
 """Takes a number of photographs and returns as many to calibrate with, (count, 3, height, width) float32; the last ones
@@ -48,8 +47,8 @@ class Runtime:
         raise NotImplementedError
 
     def build(self, request: Dict[str, Any], next_batch: NextBatch) -> Dict[str, Any]:
-        """Build an engine; raises Refusal, or Poisoned."""
-        raise Refusal("unsupported", "this backend runs ONNX files as they are: nothing has to be built")
+        """Build an engine, where this runtime runs nothing else; raises Refusal, or Poisoned."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Free the device."""

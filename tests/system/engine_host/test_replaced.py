@@ -95,39 +95,3 @@ def test_a_model_that_is_opened_while_the_host_cannot_start_again_is_told_why_an
     broken.unlink()
     until(lambda: engine.unavailable is None)
     assert is_right(engine)
-
-
-def test_many_threads_and_many_kills_give_no_wrong_answer(make: Make, tmp_path: Path) -> None:
-    backend = make(rules=Rules(first_pause_s=0.001, longest_pause_s=0.01))
-    engine = load(backend, tiny(tmp_path))
-    wrong: list[int] = []
-    counts = {"right": 0, "died": 0}
-    over = threading.Event()
-
-    def ask(number: int) -> None:
-        seed = number
-        while not over.is_set():
-            seed += 8
-            try:
-                if not is_right(engine, seed):
-                    wrong.append(seed)
-                counts["right"] += 1
-            except EngineDiedError:
-                counts["died"] += 1
-                over.wait(0.01)
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    try:
-        for _ in range(5):
-            before = counts["right"]
-            until(lambda before=before: counts["right"] > before + 20 and engine.unavailable is None)  # type: ignore[misc]
-            os.kill(pid_of(backend), signal.SIGKILL)
-            until(lambda: engine.unavailable is None)
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
-    assert wrong == []
-    assert counts["died"] > 0

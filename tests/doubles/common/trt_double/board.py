@@ -12,10 +12,9 @@ build_ms: how long a build takes that its timing cache does not know (0).
 unsupported_operator: an ONNX operator that the parser refuses.
 faults: {name: true, or a value, or {"times": M}: at the first M chances}.
 
-Faults: import_tensorrt and import_pycuda (the message of an ImportError), cuda_initialization (CUDA and builds
-cannot begin), deserialize_none, context_none, enqueue_false, enqueue_error (a CUDA error, which every later call
-repeats), nan_outputs, mem_alloc_memory (out of memory), build_none, build_signal (the number of the signal that ends
-the process).
+Faults: cuda_initialization (CUDA and builds cannot begin), deserialize_none, context_none, enqueue_false, enqueue_error
+(a CUDA error, which every later call repeats), nan_outputs, mem_alloc_memory (out of memory), build_none, build_signal
+(the number of the signal that ends the process).
 """
 
 import json
