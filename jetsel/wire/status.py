@@ -132,7 +132,7 @@ class FamilyStatus(Struct, frozen=True):
 class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
     """How the daemon fares. `state` is loading, ready or stopping; `requests` counts by outcome or error code.
 
-    `progress` says how far the loading is, as in "building 2 of 5"; null once it is done.
+    `progress` says how far the loading is, as in "loading 2 of 5"; null once it is done.
     """
 
     v: int
