@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.engines.building.calibrating import CalibrationFeed
 from jetsel.engines.hosting.link import LinkBrokenError
 from jetsel.engines.hosting.process import HostProcess, Start
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX
@@ -36,28 +35,21 @@ class Bench:
         """Change the board, faults included."""
         set_board(self.folder, board)
 
-    def build(
-        self, onnx: bytes, photographs: NDArray[np.float32] | None = None, *, name: str = "m", **changes: Any
-    ) -> dict[str, Any]:
-        """Ask for NAME.plan of this ONNX file; `photographs` are what a calibration gets."""
+    def build(self, onnx: bytes, *, name: str = "m", **changes: Any) -> dict[str, Any]:
+        """Ask for NAME.plan of this ONNX file."""
         (self.folder / f"{name}.onnx").write_bytes(onnx)
         request = {
             "onnx": str(self.folder / f"{name}.onnx"),
             "plan": str(self.folder / f"{name}.plan"),
             "precision": "fp32",
             "is_half": False,
-            "has_qdq": False,
             "max_batch": 4,
             "input_px": [HEIGHT_PX, WIDTH_PX],
             "workspace_bytes": 1 << 26,
             "lean_tactics": False,
             "timing_cache": str(self.folder / "timings"),
         }
-        feed = None
-        if photographs is not None:
-            images = [image[None] for image in photographs]
-            feed = CalibrationFeed(images, self.process.memory)  # type: ignore[arg-type]  # nobody asks for its source
-        return self.process.exchange("build", {**request, **changes}, LIMIT_S, feed)
+        return self.process.exchange("build", {**request, **changes}, LIMIT_S)
 
     def load(self, key: int = 1, *, name: str = "m", **changes: Any) -> dict[str, Any]:
         """Ask for NAME.plan to be loaded, made for this very place."""

@@ -12,8 +12,6 @@ from tests.contract.tiny import matrix_model
 from tests.doubles.interpreter import GENERATIONS
 from tests.host.bench import COUNTING, Begin, benches, pixels
 
-CALIBRATING = ["8.2", "8.6", "10"]
-
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Begin]:
@@ -43,33 +41,13 @@ def test_tensorrt_11_takes_fp16_from_an_fp16_file_alone(start: Begin) -> None:
     assert bench.build(matrix_model(COUNTING, embedding=False, is_half=True), precision="fp16", is_half=True)["ok"]
 
 
-@pytest.mark.parametrize("generation", CALIBRATING)
-def test_int8_takes_its_scale_from_the_photographs(start: Begin, generation: str) -> None:
-    bench = start(generation, profile="orin")
-    asked: dict[str, Any] = {"precision": "int8", "max_batch": 2}
-    photographs = pixels(0.5, 1.0, -0.25, 1.5, 2.0)  # five, for a network of two at a time: the last one alone
-    assert bench.build(matrix_model(COUNTING), photographs, **asked)["ok"]
-    assert bench.load()["ok"]
-    # A step is 2/127, the largest value through 127: 0.3 is 19.05 steps, so 19, which is 38/127; 3 is clipped to 2.
-    step = pytest.approx([612 * 38 / 127, 630 * 38 / 127, 648 * 38 / 127, 666 * 38 / 127], rel=1e-6)
-    logits = bench.infer(pixels(0.3, 3.0))["logits"].tolist()
-    assert logits[0] == step
-    assert logits[1] == pytest.approx([1224, 1260, 1296, 1332], rel=1e-6)
-
-
 @pytest.mark.parametrize("generation", GENERATIONS)
-def test_int8_of_a_file_that_says_its_steps_needs_no_photographs(start: Begin, generation: str) -> None:
+def test_int8_takes_its_steps_from_the_file(start: Begin, generation: str) -> None:
     bench = start(generation, profile="orin")
-    built = bench.build(matrix_model(COUNTING, embedding=False, step=0.5), precision="int8", has_qdq=True)
+    built = bench.build(matrix_model(COUNTING, embedding=False, step=0.5), precision="int8")
     assert built["ok"]
     bench.load()
     assert bench.infer(pixels(0.3))["logits"].tolist() == [[306, 315, 324, 333]]  # 0.3 is 0.6 steps: one, which is 0.5
-
-
-def test_tensorrt_11_does_not_calibrate(start: Begin) -> None:
-    refused = start("11", profile="orin").build(matrix_model(COUNTING), pixels(1), precision="int8")
-    assert refused["code"] == "unsupported"
-    assert "Q/DQ nodes" in refused["message"]
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)

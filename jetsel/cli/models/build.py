@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jetsel.cli.models.building import Outcome
 
 EXIT_FAILED = 1
-MOST_COMPARED, MOST_CALIBRATED = 500, 512  # photographs: more change no figure and no scale that counts
+MOST_COMPARED = 500  # photographs: more change no figure that counts
 
 
 def build(
@@ -32,12 +32,6 @@ def build(
         Path | None,
         typer.Option(
             metavar="DIR", exists=True, file_okay=False, help="Compare on these. Left out: on a few that jetsel has."
-        ),
-    ] = None,
-    calibrate_on: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", exists=True, file_okay=False, help="The photographs that int8 takes its scales from."
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Build what stands already, too.")] = False,
@@ -70,12 +64,9 @@ def build(
     builder = Builder(wanted, limit_s)
     limits, decode_px = limits_of(values), max(one.model.manifest.input.shorter_px for one in candidates)
     compared = Own(limits, decode_px) if photographs is None else Folder(photographs, MOST_COMPARED, limits, decode_px)
-    calibration = None if calibrate_on is None else Folder(calibrate_on, MOST_CALIBRATED, limits, decode_px)
     outcomes = []
     with BuildProgress(builder.about, compared.source, len(compared), quiet=json) as progress:
-        for outcome in build_missing(
-            builder, candidates, compared, progress.begin, progress.wait, calibration=calibration, force=force
-        ):
+        for outcome in build_missing(builder, candidates, compared, progress.begin, progress.wait, force=force):
             outcomes.append(outcome)
             progress.end(outcome)
     built = [outcome.candidate.weights for outcome in outcomes if outcome.plan is not None]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jetsel.config import Config
 from jetsel.daemon.family import served_models
 from jetsel.engines.building.builder import Builder, Order
-from jetsel.engines.building.calibrating import Array, Photographs
+from jetsel.engines.building.inputs import Array, Photographs
 from jetsel.engines.building.plans import Plan
 from jetsel.errors import ConfigError, JetselError, UnknownFamilyError, UnknownModelError
 from jetsel.image import InputSpec, Photograph, model_input
@@ -91,12 +91,11 @@ def build_missing(
     tell: Callable[[int, int, str], None],
     waiting: Callable[[], None],
     *,
-    calibration: Photographs[Photograph] | None = None,
     force: bool = False,
 ) -> Iterator[Outcome]:
     """Build what does not stand yet, one after the other, and say of each candidate what became of it.
 
-    photographs: what each engine is compared on with ONNX Runtime; calibration: what int8 takes its scales from.
+    photographs: what each engine is compared on with ONNX Runtime.
     tell: called before each build with the candidate's number of how many, and the model's name; waiting: where
     another build has to end first. force: build what stands, too. One that fails is an outcome, and the rest go on.
     """
@@ -107,15 +106,13 @@ def build_missing(
             continue
         tell(number, len(candidates), candidate.name)
         try:
-            order = _order(candidate, photographs, calibration)
+            order = _order(candidate, photographs)
             yield Outcome(candidate, builder.build(order, waiting, force=force), None, was_built=True)
         except JetselError as error:
             yield Outcome(candidate, None, str(error), was_built=False)
 
 
-def _order(
-    candidate: Candidate, photographs: Photographs[Photograph], calibration: Photographs[Photograph] | None
-) -> Order:
+def _order(candidate: Candidate, photographs: Photographs[Photograph]) -> Order:
     """Raises ManifestError where the weights are not those that the manifest means."""
     content = verify(candidate.model)
     spec = candidate.model.manifest.input
@@ -123,7 +120,6 @@ def _order(
         weights=candidate.weights,
         has_qdq=_QDQ in content,
         inputs=_Prepared(photographs, spec),
-        calibration=None if calibration is None else _Prepared(calibration, spec),
     )
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building import plan_folder, plans
-from jetsel.engines.building.calibrating import Array, CalibrationFeed, Inputs
+from jetsel.engines.building.inputs import Array, Inputs
 from jetsel.engines.building.preparing import fold, halve
 from jetsel.engines.building.trial import compare, in_process, objection
 from jetsel.engines.hosting import interpreters
-from jetsel.engines.hosting.link import Feed, LinkBrokenError, LinkTimeoutError
+from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError
 from jetsel.engines.hosting.memory import Memory
 from jetsel.engines.hosting.process import HostProcess, Start, ask_about
 from jetsel.engines.hosting.running import Loaded
@@ -33,12 +33,11 @@ Ask = Callable[..., dict[str, Any]]
 
 @dataclass(frozen=True)
 class Order:
-    """One model to build. has_qdq: whether its file says by Q/DQ nodes what int8 needs; else photographs do."""
+    """One model to build. has_qdq: whether its file says by Q/DQ nodes what int8 needs. inputs: to compare on."""
 
     weights: Weights
     has_qdq: bool
-    inputs: Inputs  # to compare on
-    calibration: Inputs | None = None
+    inputs: Inputs
 
 
 class Builder:
@@ -75,10 +74,10 @@ class Builder:
         weights, key, folder = order.weights, self.key(order.weights), self.settings.folder
         if key.precision == "int8" and not self.about["gpu"].get("fast_int8"):
             raise EngineFailedError(f"{weights.name}: this GPU ({key.gpu}) is not fast in int8: build it as fp16")
-        if key.precision == "int8" and not order.has_qdq and not order.calibration:
+        if key.precision == "int8" and not order.has_qdq:
             raise EngineFailedError(
-                f"{weights.name}: int8 takes its scales from photographs like those to come: name a folder with some "
-                "hundreds of them: --calibrate-on DIR"
+                f"{weights.name}: int8 needs Q/DQ nodes in its ONNX file: quantise that with ONNX Runtime or NVIDIA's "
+                "ModelOpt and add it, or build it as fp16"
             )
         try:
             needed_bytes = SPACE_TIMES * weights.path.stat().st_size
@@ -100,15 +99,13 @@ class Builder:
 
     def _build(self, order: Order, key: plans.Key, work: Path) -> plans.Plan:
         weights = order.weights
-        calibration = order.calibration if key.precision == "int8" and not order.has_qdq else None
         source, plan = weights.path, work / f"{key.stem}{plans.PLAN}"
         if not order.has_qdq:
             source = work / "folded.onnx"
             fold(weights, source)
         with self._host(weights.name) as (memory, ask):
-            request = self._request(key, weights, source, plan, calibration)
-            feed = None if calibration is None else CalibrationFeed(calibration, memory)
-            reply = ask("build", request, feed)
+            request = self._request(key, weights, source, plan)
+            reply = ask("build", request)
             notes = []
             if reply.get("code") == "unsupported" and key.precision == "fp16":
                 half = work / "half.onnx"
@@ -131,8 +128,6 @@ class Builder:
                 "photographs like those to come: --photographs DIR"
             )
         notes += built["notes"]
-        if calibration is not None:
-            notes.append(f"calibrated on {len(calibration)} photographs ({calibration.source})")
         record = plans.Record(
             model=weights.name,
             key=key,
@@ -154,8 +149,8 @@ class Builder:
         give_up_s = time.monotonic() + self._limit_s
         process = HostProcess(self._start)
 
-        def ask(kind: str, request: Mapping[str, Any], feed: Feed | None = None) -> dict[str, Any]:
-            return process.exchange(kind, request, max(give_up_s - time.monotonic(), 0.0), feed)
+        def ask(kind: str, request: Mapping[str, Any]) -> dict[str, Any]:
+            return process.exchange(kind, request, max(give_up_s - time.monotonic(), 0.0))
 
         try:
             yield process.memory, ask
@@ -174,14 +169,11 @@ class Builder:
         finally:
             process.kill()
 
-    def _request(
-        self, key: plans.Key, weights: Weights, source: Path, plan: Path, calibration: Inputs | None
-    ) -> dict[str, Any]:
+    def _request(self, key: plans.Key, weights: Weights, source: Path, plan: Path) -> dict[str, Any]:
         return {
             "onnx": str(source),
             "precision": key.precision,
             "is_half": False,
-            "has_qdq": key.precision == "int8" and calibration is None,
             "max_batch": key.max_batch,
             "input_px": [weights.height_px, weights.width_px],
             "workspace_bytes": key.workspace_bytes,

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from jetsel.engines.base import EngineFailedError
-from jetsel.engines.building.calibrating import Array, Inputs
+from jetsel.engines.building.inputs import Array, Inputs
 from jetsel.engines.building.plans import Check
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.host_settings import Precision

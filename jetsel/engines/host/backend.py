@@ -1,12 +1,8 @@
 """What each backend offers to the requests: a runtime, and the models that it loads."""
 
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from .memory import available_bytes, resident_bytes
-
-NextBatch = Callable[[int], Any]
-"""Takes a number of photographs and returns as many to calibrate with, (count, 3, height, width) float32; the last ones
-are repeated where fewer are left, and None comes after them."""
 
 
 class Model:
@@ -46,7 +42,7 @@ class Runtime:
         """Load one model from its file's content; raises Refusal, or Poisoned."""
         raise NotImplementedError
 
-    def build(self, request: Dict[str, Any], next_batch: NextBatch) -> Dict[str, Any]:
+    def build(self, request: Dict[str, Any]) -> Dict[str, Any]:
         """Build an engine, where this runtime runs nothing else; raises Refusal, or Poisoned."""
         raise NotImplementedError
 

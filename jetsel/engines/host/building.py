@@ -7,21 +7,14 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from .backend import NextBatch
-from .calibration import Calibration
-from .gpu import Gpu
 from .messages import Refusal
 
 
 class EngineBuild:
     """One build. notes: what its owner should know of it, one sentence each."""
 
-    def __init__(
-        self, trt: Any, gpu: Gpu, log: Any, logger: Any, request: Dict[str, Any], next_batch: NextBatch
-    ) -> None:
-        self._trt, self._gpu, self._log, self._logger = trt, gpu, log, logger
-        self._request, self._next_batch = request, next_batch
-        self._calibration: Optional[Calibration] = None
+    def __init__(self, trt: Any, log: Any, logger: Any, request: Dict[str, Any]) -> None:
+        self._trt, self._log, self._logger, self._request = trt, log, logger, request
         self.notes: List[str] = []
 
     def run(self) -> Dict[str, Any]:
@@ -34,15 +27,11 @@ class EngineBuild:
             raise Refusal("build-failed", f"TensorRT makes no builder: {self._log.why()} ({error})") from None
         self._config = self._builder.create_builder_config()
         network = self._parse()
-        shape = self._profile(network)
-        try:
-            self._set_precision(shape)
-            self._limit_workspace()
-            has_timings = self._use_timings()
-            plan = self._build(network)
-        finally:
-            if self._calibration is not None:
-                self._calibration.close()
+        self._profile(network)
+        self._set_precision()
+        self._limit_workspace()
+        has_timings = self._use_timings()
+        plan = self._build(network)
         if has_timings:
             self._save_timings(self._config.get_timing_cache().serialize())
         path = self._request["plan"]
@@ -76,47 +65,33 @@ class EngineBuild:
         can = hasattr(self._trt.NetworkDefinitionCreationFlag, "STRONGLY_TYPED")
         return can and self._request["precision"] == "fp16" and bool(self._request["is_half"])
 
-    def _profile(self, network: Any) -> List[int]:
-        """Return the largest input; where the batch is free, add a profile from one image to as many as asked for."""
+    def _profile(self, network: Any) -> None:
+        """Where the batch is free, add a profile from one image to as many as are asked for."""
         given = network.get_input(0)
         shape, wanted = list(given.shape), [3, *self._request["input_px"]]
         if len(shape) != 4 or any(has not in (-1, wants) for has, wants in zip(shape[1:], wanted)):
             raise Refusal("build-failed", f"its input is {shape}, not {wanted} after the batch: export it")
         if -1 not in shape:
-            return [int(extent) for extent in shape]
+            return
         most = int(self._request["max_batch"]) if shape[0] == -1 else int(shape[0])
         least = 1 if shape[0] == -1 else most
         profile = self._builder.create_optimization_profile()
         profile.set_shape(given.name, (least, *wanted), (most, *wanted), (most, *wanted))
         if self._config.add_optimization_profile(profile) < 0:
             raise Refusal("build-failed", f"TensorRT does not take a batch of {most}: {self._log.why()}")
-        return [most, *wanted]
 
-    def _set_precision(self, shape: List[int]) -> None:
+    def _set_precision(self) -> None:
         """Set what the precision needs; raises Refusal where this TensorRT or GPU has no such thing."""
         precision = self._request["precision"]
-        if precision == "int8":
-            self._set_int8(shape)
+        if precision == "int8":  # by the file's own Q/DQ nodes
+            self._set_flag("INT8")
+            if getattr(self._builder, "platform_has_fast_fp16", False):
+                self._set_flag("FP16")  # for the layers that have no INT8 form
         elif precision == "fp16" and not self._is_typed():
             if not self._set_flag("FP16"):
                 raise Refusal("unsupported", f"TensorRT {self._trt.__version__} takes fp16 from a file in FP16 alone")
             if not getattr(self._builder, "platform_has_fast_fp16", True):
                 self.notes.append("this GPU is not fast in FP16: fp32 may be as good")
-
-    def _set_int8(self, shape: List[int]) -> None:
-        has_qdq = bool(self._request["has_qdq"])
-        if not has_qdq and not hasattr(self._trt, "IInt8EntropyCalibrator2"):
-            raise Refusal(
-                "unsupported",
-                f"TensorRT {self._trt.__version__} does not calibrate: INT8 needs an ONNX file with Q/DQ nodes "
-                "(quantise it with ONNX Runtime or NVIDIA's ModelOpt), or set [host] precision to fp16",
-            )
-        self._set_flag("INT8")
-        if getattr(self._builder, "platform_has_fast_fp16", False):
-            self._set_flag("FP16")  # for the layers that have no INT8 form
-        if not has_qdq:
-            self._calibration = Calibration(self._gpu, self._next_batch, shape)
-            self._config.int8_calibrator = self._calibrator = self._calibration.calibrator(self._trt)
 
     def _set_flag(self, name: str) -> bool:
         flag = getattr(self._trt.BuilderFlag, name, None)
@@ -150,8 +125,6 @@ class EngineBuild:
             self.notes.append("built with cuDNN and cuBLAS: without them TensorRT finds no engine")
             self._config.set_tactic_sources(everything)
             plan = self._builder.build_serialized_network(network, self._config)
-        if self._calibration is not None and self._calibration.failure is not None:
-            raise self._calibration.failure
         if plan is None:
             message = "TensorRT builds no engine: {}; where it is short of memory, see [host] workspace_mb"
             raise Refusal("build-failed", message.format(self._log.why()))

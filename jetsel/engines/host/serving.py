@@ -19,7 +19,7 @@ from .backend import Model, Runtime
 from .memory import Shared
 from .messages import Channel, DaemonGone, Poisoned, Refusal, one_line, say
 
-PROTOCOL = 3
+PROTOCOL = 4
 PR_SET_PDEATHSIG = 1  # prctl(2)
 RUNTIMES = {"onnxruntime": "onnx_runtime:OnnxRuntime", "tensorrt": "tensorrt_runtime:TensorRTRuntime"}
 NEEDED = {"onnxruntime": ("numpy", "onnxruntime"), "tensorrt": ("numpy", "tensorrt", "pycuda.driver")}
@@ -35,7 +35,6 @@ class Host:
         self._runtime: Any = None
         self._shared: Any = None
         self._reserve_bytes = 0
-        self._request_id: Any = None
         self._kinds: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
             "hello": self._hello,
             "load": self._load,
@@ -62,7 +61,6 @@ class Host:
 
     def _answer(self, request: Dict[str, Any]) -> Optional[int]:
         """Answer one request; return the exit status where it was the last."""
-        self._request_id = request["id"]
         status = 0 if request["do"] == "quit" else None
         try:
             reply = dict(self._kinds[request["do"]](request), ok=True)
@@ -72,12 +70,10 @@ class Host:
             say(f"the device failed: {error}")
             reply = {"ok": False, "code": "poisoned", "message": one_line(str(error))}
             status = 3
-        except DaemonGone:
-            raise
         except Exception as error:  # a request that fails in a way not thought of fails alone
             traceback.print_exc()
             reply = {"ok": False, "code": "internal", "message": one_line(f"{type(error).__name__}: {error}")}
-        reply["id"] = self._request_id
+        reply["id"] = request["id"]
         self._channel.send(reply)
         return status
 
@@ -175,16 +171,7 @@ class Host:
         return {"device_ms": device_ms, "wall_ms": (time.perf_counter() - began) * 1e3}
 
     def _build(self, request: Dict[str, Any]) -> Dict[str, Any]:
-        return dict(self._runtime.build(request, self._next_batch))
-
-    def _next_batch(self, count: int) -> Any:
-        """Ask the daemon for photographs to calibrate with; see backend.NextBatch."""
-        self._channel.send({"id": self._request_id, "need": "calibration", "count": count})
-        reply = self._channel.receive()
-        if reply is None or "count" not in reply:
-            raise DaemonGone("photographs to calibrate with were asked for, and none came")
-        self._shared.grow(reply["memory_bytes"])
-        return self._shared.view(reply["offset"], tuple(reply["shape"])) if reply["count"] else None
+        return dict(self._runtime.build(request))
 
     def _close(self) -> None:
         for model in self._models.values():

@@ -5,7 +5,7 @@ import importlib
 import warnings
 from typing import Any, Dict, Optional
 
-from .backend import Model, NextBatch, Runtime
+from .backend import Model, Runtime
 from .building import EngineBuild
 from .gpu import Gpu
 from .messages import Poisoned, Refusal, first_line, one_line, say
@@ -107,13 +107,13 @@ class TensorRTRuntime(Runtime):
             sides = f"it was built for {text(theirs)}, and this is {text(ours)}"
             raise Refusal("mismatch", f"{sides}: run jetsel models build {request['name']}")
 
-    def build(self, request: Dict[str, Any], next_batch: NextBatch) -> Dict[str, Any]:
+    def build(self, request: Dict[str, Any]) -> Dict[str, Any]:
         """See Runtime.build."""
         cuda = self._gpu.cuda
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # calibrators and flags where nothing else is
-                return EngineBuild(self._trt, self._gpu, self._log, self._logger, request, next_batch).run()
+                warnings.simplefilter("ignore", DeprecationWarning)  # of flags where nothing else is
+                return EngineBuild(self._trt, self._log, self._logger, request).run()
         except cuda.Error as error:
             raise Poisoned(f"the GPU failed during the build: {error}") from None
         except RuntimeError as error:  # as above

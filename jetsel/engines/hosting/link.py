@@ -19,7 +19,6 @@ MAX_MESSAGE_BYTES = 65_536
 HEADER = struct.Struct("!I")
 LOOK_S = 0.2  # how often `stopped` is asked
 
-Feed = Callable[[int], Mapping[str, Any]]
 Stopped = Callable[[], str | None]
 
 
@@ -51,28 +50,21 @@ class Link:
         kind: str,
         request: Mapping[str, Any],
         limit_s: float,
-        feed: Feed | None = None,
         stopped: Stopped | None = None,
     ) -> dict[str, Any]:
         """Send one request and return its reply, whether it says ok or not.
 
-        limit_s: until the reply. feed: writes as many photographs as it is given the number of into the shared memory
-        and returns what is told of them. stopped: asked now and then; a reason that it returns ends the exchange.
+        limit_s: until the reply. stopped: asked now and then; a reason that it returns ends the exchange.
         Raises LinkBrokenError, LinkTimeoutError.
         """
         self._number += 1
         number = self._number
         give_up_s = time.monotonic() + limit_s
         self._send({"id": number, "do": kind, **request}, limit_s)
-        while True:
-            reply = self._receive(give_up_s, stopped)
-            if reply.get("id") != number:
-                raise LinkBrokenError(f"it answered another question than {kind}")
-            if "ok" in reply:
-                return reply
-            if "need" not in reply or feed is None:
-                raise LinkBrokenError(f"it sent what is no reply to {kind}")
-            self._send({"id": number, **feed(reply["count"])}, limit_s)
+        reply = self._receive(give_up_s, stopped)
+        if reply.get("id") != number or "ok" not in reply:
+            raise LinkBrokenError(f"it sent what is no reply to {kind}")
+        return reply
 
     def close(self) -> None:
         """Close this end; the host leaves when it notices."""

@@ -17,7 +17,7 @@ from jetsel.engines.hosting.link import Link, LinkBrokenError, Stopped
 from jetsel.engines.hosting.memory import Memory
 
 HOST = Path(__file__).parents[1] / "host"
-PROTOCOL = 3
+PROTOCOL = 4
 LEAVE_S = 5.0
 GONE_S = 5.0  # that a killed process may take to go: more, and the kernel holds it
 STANDARD_ERROR = 2

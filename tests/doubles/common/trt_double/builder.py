@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from trt_double import calibration, plan
+from trt_double import plan
 from trt_double.board import RULES, board, fault
 from trt_double.bound import Bound
 from trt_double.config import IBuilderConfig, IOptimizationProfile
@@ -58,12 +58,10 @@ class Builder(Bound):
             os.kill(os.getpid(), signal)
         try:
             header = self._checked(network, config)
-            if header["precision"] == "int8" and not network._is_quantized():
-                header["scales"] = calibration.scales(config, network, self._logger)
             self._time_layers(network, config, header["precision"])
             if fault("build_none"):
                 raise BuildError("Internal error: could not find any implementation for node MatMul_0")
-        except (BuildError, calibration.CalibrationError) as error:
+        except BuildError as error:
             self._logger.log(Severity.ERROR, str(error))
             return None
         self._logger.log(Severity.INFO, "Total Device Persistent Memory: {}".format(header["device_memory"]))
@@ -74,7 +72,7 @@ class Builder(Bound):
         if config._workspace_bytes < (board("workspace_needed_bytes") or 0):
             raise BuildError("Could not find any implementation for node MatMul_0: try increasing the workspace size")
         profiles = self._profiles(network, config)
-        header = dict(self._header(), profiles=profiles, precision=self._precision(network, config), scales={})
+        header = dict(self._header(), profiles=profiles, precision=self._precision(network, config))
         header["tensors"] = [_tensor(tensor) for tensor in network._inputs + network._outputs]
         header["device_memory"] = board("scratch_bytes") or _scratch_bytes(header)
         return header
@@ -98,7 +96,7 @@ class Builder(Bound):
             raise BuildError("Q/DQ layers need BuilderFlag::kINT8")
         if fp16 and not board("fast_fp16"):
             self._logger.log(Severity.WARNING, "Half2 support requested on hardware without native FP16 support")
-        if int8 and config._calibrator is None and not network._is_quantized():
+        if int8 and not network._is_quantized():
             raise BuildError("Calibration failure occurred with no scaling factors detected")
         return "int8" if int8 else "fp16" if fp16 else "fp32"
 

@@ -1,9 +1,9 @@
-"""How a network is to be built: flags, memory, profiles, the timing cache, and calibrators."""
+"""How a network is to be built: flags, memory, profiles, and the timing cache."""
 
 import json
 
 from trt_double.board import board
-from trt_double.bound import Bound, Overridable
+from trt_double.bound import Bound
 from trt_double.values import ENUMERATIONS, IHostMemory, Severity
 
 CACHE_MAGIC = b"ftrtCACHE"
@@ -36,19 +36,11 @@ class ITimingCache(Bound):
         return IHostMemory(CACHE_MAGIC + text.encode())
 
 
-class IInt8EntropyCalibrator2(Bound, metaclass=Overridable):
-    """Hands the builder the batches that it calibrates with, by methods of a subclass."""
-
-    def __init__(self):
-        self._initialized = True
-
-
 class IBuilderConfig(Bound):
     """The configuration of one build."""
 
     def __init__(self, logger, header):
         self._flags = 0
-        self._calibrator = None
         self._logger = logger
         self._header = header  # of timing caches made here
         self._workspace_bytes = board("total_bytes")
@@ -61,11 +53,6 @@ class IBuilderConfig(Bound):
 
     def set_flag(self, flag):
         self._flags |= 1 << int(flag)
-
-    def _set_calibrator(self, calibrator):
-        self._calibrator = calibrator
-
-    int8_calibrator = property(None, _set_calibrator)
 
     def _set_workspace(self, size_bytes):
         self._workspace_bytes = size_bytes

@@ -96,7 +96,7 @@ class _Run:
                 shape = self._shapes[tensor["name"]]
                 feeds[tensor["name"]] = self._memory(tensor, shape).reshape(shape)
         GPU.memory(self._scratch, header["device_memory"]).fill(SCRATCH_USED)
-        found = model.run(feeds, header["precision"], header["scales"])
+        found = model.run(feeds, header["precision"])
         outputs = [tensor for tensor in header["tensors"] if not tensor["input"]]
         for tensor, array in zip(outputs, found):  # noqa: B905 - Python 3.6
             destination = self._memory(tensor, array.shape)

@@ -30,19 +30,15 @@ class Model:
         self.inputs = [_described(value) for value in self.session.get_inputs()]
         self.outputs = [_described(value) for value in self.session.get_outputs()]
 
-    def run(self, feeds, precision, scales):
+    def run(self, feeds, precision):
         """Return the outputs of `feeds`, {name: array}, as a network of this precision computes them.
 
-        scales: of an INT8 network, {input: the largest magnitude that the calibration saw}. FP16 rounds what goes
-        in and out to half precision; INT8 rounds what goes in to 127 steps of its scale and clips it.
+        FP16 rounds what goes in and out to half precision; an INT8 network's own Q/DQ nodes do what INT8 does.
         """
         rounded = {}
         for described in self.inputs:
             array = feeds[described["name"]]
-            if precision == "int8" and described["name"] in scales:
-                step = scales[described["name"]] / 127
-                array = np.clip(np.rint(array / step), -127, 127) * step
-            elif precision == "fp16":
+            if precision == "fp16":
                 array = array.astype(np.float16)
             rounded[described["name"]] = array.astype(described["dtype"])
         with np.errstate(over="ignore"):
