@@ -11,14 +11,13 @@ import signal
 import struct
 import subprocess
 import termios
-import time
 from collections.abc import Callable
 
 import pytest
 
 from tests.system.command import COMMAND, jetsel
 from tests.system.daemons import Connect, Daemon, Start, drawn, encoded
-from tests.waiting import LIMIT_S
+from tests.waiting import until
 
 CONFIG = '[models]\nonly = ["xs", "s"]\n'
 
@@ -61,18 +60,18 @@ class Top:
         return lines if len(lines) == self._rows and {len(line) for line in lines} == {self._columns} else []
 
     def until(self, met: Callable[[str], bool]) -> list[str]:
-        """Read on until a screen is such, and return it; fails with the last one."""
-        give_up = time.monotonic() + LIMIT_S
-        while not met("\n".join(self.frame())):
-            assert time.monotonic() < give_up, self._output[-4000:].decode(errors="replace")
-            self._read(0.1)
+        """Read on until a screen is such, and return it."""
+
+        def is_shown() -> bool:
+            self._read()
+            return met("\n".join(self.frame()))
+
+        until(is_shown)
         return self.frame()
 
     def end(self) -> int:
         """Read until the process has ended; return its exit status."""
-        give_up = time.monotonic() + LIMIT_S
-        while self._read(0.05) or self.process.poll() is None:
-            assert time.monotonic() < give_up, self._output[-4000:].decode(errors="replace")
+        until(lambda: not self._read() and self.process.poll() is not None)
         return self.process.returncode
 
     def is_as_before(self) -> bool:
@@ -83,8 +82,8 @@ class Top:
             and termios.tcgetattr(self._theirs) == self._before
         )
 
-    def _read(self, limit_s: float) -> bool:
-        ready, _, _ = select.select([self._fd], [], [], limit_s)
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._fd], [], [], 0)
         if ready:
             self._output += os.read(self._fd, 65_536)
         return bool(ready)
