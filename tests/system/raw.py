@@ -26,16 +26,10 @@ def greeting(mechanism: bytes = b"NULL") -> bytes:
 
 def ready(**more: bytes) -> bytes:
     """The command READY of a DEALER under NULL, with more metadata; _ in a name stands for -."""
-    body = b"\x05READY" + properties(**more)
+    body = b"\x05READY"
+    for name, value in {"Socket_Type": b"DEALER", **more}.items():
+        body += bytes([len(name)]) + name.replace("_", "-").encode() + struct.pack(">I", len(value)) + value
     return b"\x04" + bytes([len(body)]) + body
-
-
-def properties(**more: bytes) -> bytes:
-    """The metadata of a DEALER, with more; _ in a name stands for -."""
-    named = {"Socket-Type": b"DEALER", **{name.replace("_", "-"): value for name, value in more.items()}}
-    return b"".join(
-        bytes([len(name)]) + name.encode() + struct.pack(">I", len(value)) + value for name, value in named.items()
-    )
 
 
 def frame(body: bytes, announced: int | None = None) -> bytes:

@@ -96,27 +96,20 @@ def prepared(snapshot: Snapshot, file: bytes, **fields: Any) -> Job:
     return job
 
 
-@pytest.fixture(scope="module")
-def starter(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The starter family with a calibration of the test's own, whose temperatures are far from 1."""
-    folder = tmp_path_factory.mktemp("models") / "starter"
-    shutil.copytree(STARTER, folder, ignore=shutil.ignore_patterns("calibration"))
-    calibrate(folder, "starter")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A family whose models take 16, 150 and 64 pixels: each alone would have large JPEGs decoded at its own scale."""
-    folder = put_family(tmp_path_factory.mktemp("models") / "mixed", "mixed", "s", "m", "l", sides_px=(16, 150, 64))
-    calibrate(folder, "mixed")
-    return folder
-
-
 @pytest.fixture(scope="module", params=["starter", "mixed"])
-def folder(request: pytest.FixtureRequest) -> Path:
-    found: Path = request.getfixturevalue(request.param)
-    return found
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A family with a calibration of the test's own, whose temperatures are far from 1.
+
+    The starter family, or one whose models take 16, 150 and 64 pixels: each alone would have large JPEGs decoded at its
+    own scale.
+    """
+    made: Path = tmp_path_factory.mktemp("models") / request.param
+    if request.param == "starter":
+        shutil.copytree(STARTER, made, ignore=shutil.ignore_patterns("calibration"))
+    else:
+        put_family(made, "mixed", "s", "m", "l", sides_px=(16, 150, 64))
+    calibrate(made, request.param)
+    return made
 
 
 @pytest.fixture(scope="module")

@@ -40,18 +40,16 @@ def test_every_setting_of_a_call_is_in_its_request(path: Path, connect: Connect)
         assert found == answer(peer.seen[0])
 
 
-def test_a_path_and_an_array_arrive_as_bytes(path: Path, connect: Connect, tmp_path: Path) -> None:
-    (tmp_path / "cat.jpg").write_bytes(b"a file")
+def test_an_array_arrives_with_its_layout_however_large_it_is(path: Path, connect: Connect) -> None:
     picture = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)
+    large = np.full((300, 400, 3), 7, np.uint8)  # past the size from which memory is lent
     with Peer(path, daemon_like) as peer:
         client = connect(peer.endpoint)
-        client.classify(tmp_path / "cat.jpg", model="m")
         client.classify(picture[::-1], channels="rgb")
-        large = np.full((300, 400, 3), 7, np.uint8)  # past the size from which memory is lent
         client.classify(large)
-        assert [seen.image for seen in peer.seen] == [b"a file", picture[::-1].tobytes(), large.tobytes()]
+        assert [seen.image for seen in peer.seen] == [picture[::-1].tobytes(), large.tobytes()]
         layouts = [seen.request.pixels for seen in peer.seen if isinstance(seen.request, wire.Classify)]
-        assert layouts[:2] == [None, wire.Pixels("rgb8", 3, 2, 9)]
+        assert layouts == [wire.Pixels("rgb8", 3, 2, 9), wire.Pixels("bgr8", 400, 300, 1200)]
 
 
 def test_every_code_is_raised_in_its_own_class(path: Path, connect: Connect) -> None:
@@ -105,19 +103,15 @@ def test_a_late_reply_is_not_taken_for_the_next_ones(path: Path, connect: Connec
         assert client.classify(b"second").label == "the second"
 
 
-def test_a_failure_without_an_id_is_ours(path: Path, connect: Connect) -> None:
-    with (
-        Peer(path, lambda _: [wire.Failure(1, None, "bad-request", False, "no JSON")]) as peer,
-        pytest.raises(errors.BadRequestError, match="no JSON"),
-    ):
-        connect(peer.endpoint).classify(b"image")
-
-
-def test_a_peer_that_is_no_daemon_is_named(path: Path, connect: Connect) -> None:
-    with (
-        Peer(path, lambda _: [b'{"type": "hello"}']) as peer,
-        pytest.raises(errors.BadRequestError, match="protocol version 1"),
-    ):
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [(wire.Failure(1, None, "bad-request", False, "no JSON"), "no JSON"), (b'{"type": "hello"}', "protocol version 1")],
+    ids=["a failure without an id", "no daemon's reply"],
+)
+def test_what_answers_no_request_by_its_id_is_told(
+    path: Path, connect: Connect, reply: wire.Reply | bytes, said: str
+) -> None:
+    with Peer(path, lambda _: [reply]) as peer, pytest.raises(errors.BadRequestError, match=said):
         connect(peer.endpoint).classify(b"image")
 
 
