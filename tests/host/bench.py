@@ -52,11 +52,8 @@ class Bench:
         return self.process.exchange("build", {**request, **changes}, LIMIT_S)
 
     def load(self, key: int = 1, *, name: str = "m", **changes: Any) -> dict[str, Any]:
-        """Ask for NAME.plan to be loaded, made for this very place."""
-        about = self.process.about
-        made_for = {"tensorrt": about["version"], "gpu": about["gpu"]["name"]}
-        made_for["compute_capability"] = about["gpu"]["compute_capability"]
-        return self.load_file(self.folder / f"{name}.plan", key, **{"made_for": made_for, **changes})
+        """Ask for NAME.plan to be loaded."""
+        return self.load_file(self.folder / f"{name}.plan", key, **changes)
 
     def load_file(self, path: Path, key: int = 1, **changes: Any) -> dict[str, Any]:
         """Ask for a file to be loaded."""

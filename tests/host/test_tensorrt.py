@@ -46,9 +46,7 @@ def test_hello_describes_a_tx2(start: Begin) -> None:
     assert about["gpu"] == {
         "name": "NVIDIA Tegra X2",
         "compute_capability": "6.2",
-        "memory_bytes": 8235577344,
         "is_integrated": True,
-        "fast_fp16": True,
         "fast_int8": False,
     }
 
@@ -88,20 +86,6 @@ def test_an_engine_that_takes_half_precision_is_given_it(start: Begin, generatio
     assert loaded["embedding_width"] is None
     # 0.1 is 0.0999755859375 as a half; 612 times that is 61.185, and halves are 1/32 apart there, 1/16 above 64.
     assert bench.infer(pixels(0.1))["logits"].tolist() == [[61.1875, 63.0, 64.8125, 66.5625]]
-
-
-@pytest.mark.parametrize("other", ["tensorrt", "gpu", "compute_capability"])
-def test_a_plan_made_for_another_place_is_not_loaded(start: Begin, other: str) -> None:
-    bench = start("8.2")
-    bench.build(matrix_model(COUNTING))
-    version = bench.process.about["version"]
-    made_for = {"tensorrt": version, "gpu": "NVIDIA Tegra X2", "compute_capability": "6.2"}
-    refused = bench.load(made_for={**made_for, other: "another"})
-    assert (refused["ok"], refused["code"]) == (False, "mismatch")
-    assert "another" in refused["message"]
-    assert f"TensorRT {version} and NVIDIA Tegra X2 (6.2)" in refused["message"]
-    assert "jetsel models build m" in refused["message"]
-    assert bench.load(made_for=made_for)["ok"]
 
 
 @pytest.mark.parametrize(

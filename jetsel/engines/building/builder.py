@@ -14,7 +14,7 @@ from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building import plan_folder, plans
 from jetsel.engines.building.inputs import Array, Inputs
 from jetsel.engines.building.preparing import fold, halve
-from jetsel.engines.building.trial import compare, in_process, objection
+from jetsel.engines.building.trial import compare, objection
 from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError
 from jetsel.engines.hosting.memory import Memory
@@ -109,10 +109,11 @@ class Builder:
             notes = []
             if reply.get("code") == "unsupported" and key.precision == "fp16":
                 half = work / "half.onnx"
-                notes.append(_halve(weights, source, half, order.inputs))
+                halve(weights, source, half)
+                notes.append("built from its ONNX file in half precision")
                 reply = ask("build", {**request, "onnx": str(half), "is_half": True})
             built = _good(weights, reply)
-            request = plans.load_request(weights, plan, built["sha256"], key)
+            request = plans.load_request(weights, plan, built["sha256"])
             about = _good(weights, ask("load", {"model": MODEL, **request}))
             loaded = Loaded(MODEL, weights, about["max_batch"], about["embedding_width"])
 
@@ -188,18 +189,3 @@ def _good(weights: Weights, reply: dict[str, Any]) -> dict[str, Any]:
     if not reply["ok"]:
         raise EngineFailedError(f"{weights.name}: {reply.get('message')}")
     return reply
-
-
-def _halve(weights: Weights, source: Path, half: Path, inputs: Inputs) -> str:
-    """Write the half-precision twin, compare it, and return a note on it; raises EngineFailedError."""
-    halve(weights, source, half)
-    check = compare(in_process(weights.name, half), None, weights, inputs)
-    refused = objection(check, "fp16")
-    if refused is not None:
-        raise EngineFailedError(
-            f"{weights.name}: in half precision it is not the same model: {refused}; build it with --precision fp32"
-        )
-    return (
-        f"built from its ONNX file in half precision, which agrees with the model's own on {check.agreement:.1%} of "
-        f"{check.photographs} photographs; the largest difference of a logit is {check.largest_difference:.3g}"
-    )

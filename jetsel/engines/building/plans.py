@@ -108,21 +108,18 @@ class Plan:
         """Return what the host is asked to load; see docs/engine-host.md."""
         record = self.record
         expected_bytes = record.plan_bytes if record.cost_bytes is None else record.cost_bytes
-        return {**load_request(weights, self.path, record.plan_sha256, record.key), "expected_bytes": expected_bytes}
+        return {**load_request(weights, self.path, record.plan_sha256), "expected_bytes": expected_bytes}
 
 
-def load_request(weights: Weights, path: Path, sha256: str, key: Key | None = None) -> dict[str, Any]:
-    """Return what a host is asked to load: this file for this model; key: what an engine was built for."""
-    request = {
+def load_request(weights: Weights, path: Path, sha256: str) -> dict[str, Any]:
+    """Return what a host is asked to load: this file for this model."""
+    return {
         "name": weights.name,
         "path": str(path),
         "sha256": sha256,
         "classes": weights.classes,
         "input_px": [weights.height_px, weights.width_px],
     }
-    if key is not None:
-        request["made_for"] = {name: getattr(key, name) for name in ("tensorrt", "gpu", "compute_capability")}
-    return request
 
 
 def wanted_key(weights: Weights, settings: HostSettings, about: Mapping[str, Any]) -> Key:

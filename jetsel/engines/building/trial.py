@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
@@ -32,7 +31,7 @@ def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs) -
     run: takes at most `max_batch` photographs (None: any number). Each photograph is run alone, and the first ones
     together as well. Raises what `run` does, and EngineFailedError.
     """
-    reference = in_process(weights.name, weights.path)
+    reference = OnnxEngine(weights.name, weights.path, concurrency=1, threads=os.cpu_count() or 1)
     together = min(max_batch or _TOGETHER, len(inputs))
     first: list[Array] = []
     expected: list[Array] = []
@@ -40,7 +39,7 @@ def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs) -
     times_ms: list[float] = []
     agreed = 0
     for number, photograph in enumerate(inputs):
-        expected.append(reference(photograph)[0])
+        expected.append(reference.infer(photograph).logits)
         found, device_ms = run(photograph)
         if not np.isfinite(found).all():
             raise EngineFailedError(f"{weights.name}: its engine answers numbers that are not finite: build it as fp32")
@@ -77,9 +76,3 @@ def objection(check: Check, precision: Precision) -> str | None:
         f"{on} a logit differs by {check.largest_difference:.3g} from ONNX Runtime's, and {most:.3g} is the most where "
         f"photographs are fewer than {ENOUGH}"
     )
-
-
-def in_process(name: str, path: Path) -> Run:
-    """Return how an ONNX file is run by ONNX Runtime; raises EngineFailedError where it does not load."""
-    engine = OnnxEngine(name, path, concurrency=1, threads=os.cpu_count() or 1)
-    return lambda batch: (engine.infer(batch).logits, None)

@@ -32,10 +32,8 @@ class Gpu:
         return {
             "name": str(self.device.name()),
             "compute_capability": f"{major}.{minor}",
-            "memory_bytes": int(self.device.total_memory()),
             "is_integrated": self.is_integrated(),
             # As NVIDIA's support matrices have it. Asking a builder would load hundreds of megabytes of kernels.
-            "fast_fp16": (major, minor) in ((5, 3), (6, 0), (6, 2)) or major >= 7,
             "fast_int8": (major, minor) == (6, 1) or major >= 7,
         }
 

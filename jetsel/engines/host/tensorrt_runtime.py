@@ -81,7 +81,6 @@ class TensorRTRuntime(Runtime):
 
     def open(self, request: Dict[str, Any], content: bytes) -> Model:
         """See Runtime.open."""
-        self._check_made_for(request)
         self._log.clear()
         cuda = self._gpu.cuda
         try:
@@ -96,16 +95,6 @@ class TensorRTRuntime(Runtime):
             raise Poisoned(f"the GPU failed while it loaded: {error}") from None
         except RuntimeError as error:  # so pybind passes on what TensorRT throws
             raise Refusal("load-failed", f"TensorRT does not load it: {first_line(error)}") from None
-
-    def _check_made_for(self, request: Dict[str, Any]) -> None:
-        """Raise Refusal where the plan was built by another TensorRT or for another GPU: it might even run, wrongly."""
-        theirs, gpu = request["made_for"], self._gpu.describe()
-        ours = {"tensorrt": str(self._trt.__version__)}
-        ours.update(gpu=gpu["name"], compute_capability=gpu["compute_capability"])
-        if theirs != ours:
-            text = "TensorRT {0[tensorrt]} and {0[gpu]} ({0[compute_capability]})".format
-            sides = f"it was built for {text(theirs)}, and this is {text(ours)}"
-            raise Refusal("mismatch", f"{sides}: run jetsel models build {request['name']}")
 
     def build(self, request: Dict[str, Any]) -> Dict[str, Any]:
         """See Runtime.build."""

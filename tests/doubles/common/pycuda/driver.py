@@ -76,9 +76,6 @@ class Device:
     def compute_capability(self):
         return capability()
 
-    def total_memory(self):
-        return board("total_bytes")
-
     def get_attribute(self, attribute):
         return {device_attribute.INTEGRATED: int(board("integrated"))}[attribute]
 

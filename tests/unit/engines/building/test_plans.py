@@ -109,7 +109,6 @@ def test_what_was_installed_is_found_with_what_the_host_is_to_be_told(tmp_path: 
         "input_px": [64, 64],
         "path": str(path),
         "sha256": hashlib.sha256(PLAN).hexdigest(),
-        "made_for": {"tensorrt": "8.2.1.8", "gpu": "NVIDIA Tegra X2", "compute_capability": "6.2"},
         "expected_bytes": 1000,
     }
 
