@@ -1,4 +1,4 @@
-"""A service manager, as far as the daemon sees one: a datagram socket that it tells, and sockets that it is passed."""
+"""A service manager, as far as the daemon sees one: a datagram socket that it tells how it is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import socket
 import time
 from pathlib import Path
 
-LIMIT_S = 60.0  # how long a test waits for what must come
+from tests.waiting import LIMIT_S
 
 
 class Manager:

@@ -8,8 +8,7 @@ import time
 from pathlib import Path
 
 from jetsel.daemon.zmtp.frames import MORE, framed
-
-LIMIT_S = 30.0  # how long a test waits for what must come
+from tests.waiting import LIMIT_S
 
 
 def reach(endpoint: str) -> socket.socket:

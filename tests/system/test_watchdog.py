@@ -11,8 +11,8 @@ import pytest
 from tests.system.daemons import Connect, Start
 from tests.system.endless import DARK, WHITE, put_endless_family
 from tests.system.hosts import host_of, hosts_of, interpreter_after
-from tests.system.manager import LIMIT_S, Manager
-from tests.waiting import until
+from tests.system.manager import Manager
+from tests.waiting import LIMIT_S, until
 
 PERIOD_S = 2.0
 WATCHDOG = {"WATCHDOG_USEC": str(round(PERIOD_S * 1e6))}

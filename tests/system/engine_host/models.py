@@ -15,7 +15,6 @@ from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
 
 CLASSES = 4
 MATRIX = np.random.default_rng(0).normal(size=(PIXELS, CLASSES)).astype(np.float32)
-LIMIT_S = 30.0  # for what takes milliseconds on an idle machine
 
 Make = Callable[..., HostedBackend]
 

@@ -14,9 +14,9 @@ from jetsel.engines.hosted import HostedBackend
 from jetsel.engines.hosting.rules import RULES
 from jetsel.host_settings import HostSettings
 from tests.processes import children_with
-from tests.system.engine_host.models import LIMIT_S, Make, is_gone, load, pid_of, tiny
+from tests.system.engine_host.models import Make, is_gone, load, pid_of, tiny
 from tests.system.hosts import interpreter_after
-from tests.waiting import until
+from tests.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.slow
 

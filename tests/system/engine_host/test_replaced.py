@@ -18,8 +18,8 @@ from jetsel.engines.hosting.rules import Rules
 from jetsel.errors import EngineDiedError
 from tests.contract.tiny import PIXELS
 from tests.system import hosts
-from tests.system.engine_host.models import LIMIT_S, MATRIX, Make, images, is_gone, is_right, load, pid_of, tiny
-from tests.waiting import until
+from tests.system.engine_host.models import MATRIX, Make, images, is_gone, is_right, load, pid_of, tiny
+from tests.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.slow
 
