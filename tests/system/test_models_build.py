@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from jetsel.engines.building.plans import read_record
 from jetsel.zoo import STARTER
 from tests.doubles.interpreter import make_interpreter
 from tests.processes import children_of
@@ -100,18 +99,6 @@ def test_one_that_fails_ends_with_status_1_and_the_rest_are_built_once(configure
     assert stands["record"]["key"]["tensorrt"] == "8.2.1.8"
     assert stands["record"]["check"]["agreement"] == 1.0
     assert [Path(stands["engine"])] == plans(config)
-
-
-@pytest.mark.slow
-def test_after_an_upgrade_what_is_built_again_replaces_what_does_not_fit(configure: Configure) -> None:
-    assert build(configure("8.2")).returncode == 0
-    config = configure("8.6")
-    former = plans(config)
-    done = build(config, "--prune")
-    assert done.returncode == 0, done.stderr
-    assert all(f"deleted {path} (" in done.stdout for path in former)
-    versions = [read_record(path.with_suffix(".json")).key.tensorrt for path in plans(config)]
-    assert versions == ["8.6.0", "8.6.0"]
 
 
 @pytest.mark.parametrize(

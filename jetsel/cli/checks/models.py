@@ -47,7 +47,7 @@ def tensorrt(subject: Subject) -> Iterator[Finding]:
 
 def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
     """about: what the engine host tells of its TensorRT and its GPU."""
-    from jetsel.cli.models.building import on_tensorrt
+    from jetsel.cli.models.candidates import on_tensorrt
     from jetsel.config import host_settings
     from jetsel.engines.building.plans import find
 

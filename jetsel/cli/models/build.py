@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,7 +12,7 @@ import typer
 from jetsel.cli.options import ConfigFile, Json
 
 if TYPE_CHECKING:
-    from jetsel.cli.models.building import Outcome
+    from jetsel.engines.building.plans import Record
 
 EXIT_FAILED = 1
 MOST_COMPARED = 500  # photographs: more change no figure that counts
@@ -35,9 +36,6 @@ def build(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Build what stands already, too.")] = False,
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Then delete these models' engines of other versions, GPUs and settings.")
-    ] = False,
     limit_s: Annotated[float, typer.Option(min=1, help="Give up on a model after this many seconds.")] = 14_400.0,
     config: ConfigFile = None,
     json: Json = False,
@@ -50,12 +48,17 @@ def build(
     import msgspec
 
     from jetsel.cli import settings
-    from jetsel.cli.models.build_progress import BuildProgress
-    from jetsel.cli.models.building import BACKEND, asked_for, build_missing, on_tensorrt
+    from jetsel.cli.models.candidates import BACKEND, asked_for, on_tensorrt, order_of
     from jetsel.cli.models.samples import Folder, Own
     from jetsel.config import host_settings
     from jetsel.daemon.snapshot import limits_of
     from jetsel.engines.building.builder import Builder
+    from jetsel.engines.building.trial import ENOUGH
+    from jetsel.errors import JetselError
+
+    def tell(line: str, *, is_result: bool = False) -> None:
+        if not json:
+            typer.echo(line, err=not is_result)
 
     values = settings.read(settings.locate(config))
     candidates = asked_for(values, names or [], family)
@@ -64,42 +67,47 @@ def build(
     builder = Builder(wanted, limit_s)
     limits, decode_px = limits_of(values), max(one.model.manifest.input.shorter_px for one in candidates)
     compared = Own(limits, decode_px) if photographs is None else Folder(photographs, MOST_COMPARED, limits, decode_px)
-    outcomes = []
-    with BuildProgress(builder.about, compared.source, len(compared), quiet=json) as progress:
-        for outcome in build_missing(builder, candidates, compared, progress.begin, progress.wait, force=force):
-            outcomes.append(outcome)
-            progress.end(outcome)
-    built = [outcome.candidate.weights for outcome in outcomes if outcome.plan is not None]
-    pruned = builder.prune(built, [configured]) if prune else []
+    tell(f"TensorRT {builder.about['version']} on {builder.about['gpu']['name']}; comparing on {compared.source}")
+    if len(compared) < ENOUGH:
+        tell(f"fewer than {ENOUGH} photographs show only whether an engine is broken: see --photographs DIR")
+    found: list[dict[str, Any]] = []
+    for number, one in enumerate(candidates, 1):
+        plan, fault = None if force else builder.standing(one.weights), None
+        was_built = plan is None
+        if plan is None:
+            tell(f"building {number} of {len(candidates)}: {one.name}")
+            try:
+                waiting = partial(tell, "waiting for another build")
+                plan = builder.build(order_of(one, compared), waiting, force=force)
+            except JetselError as error:
+                was_built, fault = False, str(error)
+        said = f"not built: {fault}" if plan is None else _in_words(plan.record, was_built=was_built)
+        tell(f"{one.family} {one.name}: {' '.join(said.replace(f'{one.name}: ', '', 1).split())}", is_result=True)
+        record, engine = (None, None) if plan is None else (msgspec.to_builtins(plan.record), str(plan.path))
+        about = {"family": one.family, "name": one.name, "was_built": was_built, "fault": fault}
+        found.append(about | {"engine": engine, "record": record})
     if json:
-        found = [_plain(outcome) for outcome in outcomes]
-        gone = [{"path": str(path), "bytes": size} for path, size in pruned]
-        typer.echo(msgspec.json.encode({"compared_on": compared.source, "models": found, "pruned": gone}).decode())
-    else:
-        for path, size in pruned:
-            typer.echo(f"deleted {path} ({size / 1e6:.1f} MB)")
-        if any(outcome.was_built for outcome in outcomes):
-            if wanted != configured:
-                typer.echo(
-                    f'the daemon loads {configured.precision} engines until [host] says precision = "{precision}"'
-                )
-            served = {one.name for one in on_tensorrt("", [one.model for one in candidates], 0, values)}
-            for name in sorted({one.name for one in candidates} - served):
-                typer.echo(f'for {name} to be served by TensorRT write under [models.backends]: {name} = "{BACKEND}"')
-            typer.echo("a daemon that runs uses them after: jetsel reload")
-    if any(outcome.plan is None for outcome in outcomes):
+        typer.echo(msgspec.json.encode({"compared_on": compared.source, "models": found}).decode())
+    elif any(one["was_built"] for one in found):
+        if wanted != configured:
+            typer.echo(f'the daemon loads {configured.precision} engines until [host] says precision = "{precision}"')
+        served = {one.name for one in on_tensorrt("", [one.model for one in candidates], 0, values)}
+        for name in sorted({one.name for one in candidates} - served):
+            typer.echo(f'for {name} to be served by TensorRT write under [models.backends]: {name} = "{BACKEND}"')
+        typer.echo("a daemon that runs uses them after: jetsel reload")
+    if any(one["fault"] is not None for one in found):
         raise typer.Exit(EXIT_FAILED)
 
 
-def _plain(outcome: Outcome) -> dict[str, Any]:
-    import msgspec
+def _in_words(record: Record, *, was_built: bool) -> str:
+    from jetsel.cli.terminal import milliseconds
 
-    plan = outcome.plan
-    return {
-        "family": outcome.candidate.family,
-        "name": outcome.candidate.name,
-        "was_built": outcome.was_built,
-        "fault": outcome.reason,
-        "engine": None if plan is None else str(plan.path),
-        "record": None if plan is None else msgspec.to_builtins(plan.record),
-    }
+    check = record.check
+    began = f"built in {record.build_s:.1f} s" if was_built else f"stands, built {record.built}"
+    device = "" if check.device_ms is None else f", {milliseconds(check.device_ms)} ms on the device"
+    figures = (
+        f"{record.key.precision}, {record.plan_bytes / 1e6:.1f} MB; top-1 agreement with ONNX Runtime "
+        f"{check.agreement:.1%} on {check.source}, largest logit difference {check.largest_difference:.2g} of a "
+        f"spread of {check.spread:.3g}{device}"
+    )
+    return "; ".join([f"{began}, {figures}", *record.notes])

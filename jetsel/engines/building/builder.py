@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -87,15 +87,6 @@ class Builder:
         with plan_folder.workplace(folder, needed_bytes, waiting) as work:
             standing = None if force else self.standing(weights)  # another builder may have been faster
             return standing or self._build(order, key, work)
-
-    def prune(self, models: Sequence[Weights], others: Sequence[HostSettings] = ()) -> list[tuple[Path, int]]:
-        """Delete the engines of these models that do not fit here, and those without a usable record.
-
-        others: settings whose engines stay, too. Return what was deleted, and its bytes. Raises EngineFailedError.
-        """
-        keep = [plans.wanted_key(one, settings, self.about) for one in models for settings in (self.settings, *others)]
-        with plan_folder.workplace(self.settings.folder, 0):
-            return plan_folder.prune(self.settings.folder, keep)
 
     def _build(self, order: Order, key: plans.Key, work: Path) -> plans.Plan:
         weights = order.weights

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from jetsel.engines.base import EngineFailedError
-from jetsel.engines.building.plans import RECORD, Key, Plan, Record, stored
+from jetsel.engines.building.plans import RECORD, Key, Plan, Record
 from jetsel.store import files, publishing
 
 
@@ -29,7 +29,7 @@ def workplace(folder: Path, needed_bytes: int, waiting: Callable[[], None] | Non
         if free_bytes < needed_bytes:
             raise EngineFailedError(
                 f"{folder} has {free_bytes / 1e6:.0f} MB free, and a build may need {needed_bytes / 1e6:.0f} MB: free "
-                "some space, with: jetsel models build --prune, or name another place with [host] engines"
+                "some space (engines of earlier versions lie there, too), or name another place with [host] engines"
             )
         with publishing.workplace(folder, lambda name: (folder / name).with_suffix(RECORD).exists(), waiting) as work:
             for left in folder.glob("*.cache.*"):  # of a host that was killed while it wrote one
@@ -47,22 +47,6 @@ def install(work: Path, plan: Path, record: Record) -> Plan:
     files.write(described, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
     publishing.publish(work, [plan.name, described.name])
     return Plan(work.parent / plan.name, record)
-
-
-def prune(folder: Path, keep: Collection[Key]) -> list[tuple[Path, int]]:
-    """Delete the engines of these keys' models that are of another key, and those without a record that can be used.
-
-    Return what was deleted, and its bytes. Raises OSError where something cannot be.
-    """
-    models = {key.onnx_sha256 for key in keep}
-    gone = []
-    for path, record in stored(folder):
-        if record is None or (record.key.onnx_sha256 in models and record.key not in keep):
-            size = path.stat().st_size
-            path.with_suffix(RECORD).unlink(missing_ok=True)
-            path.unlink()
-            gone.append((path, size))
-    return gone
 
 
 def timing_cache(folder: Path, key: Key) -> Path:

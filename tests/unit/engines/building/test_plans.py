@@ -206,19 +206,6 @@ def test_the_next_builder_clears_away_what_a_killed_one_left(tmp_path: Path) -> 
         }
 
 
-def test_pruning_keeps_what_fits_and_what_is_of_other_models(tmp_path: Path) -> None:
-    wanted = wanted_key(WEIGHTS, HOST, ABOUT)
-    other = msgspec.structs.replace(wanted, onnx_sha256="f" * 64)
-    fits, elsewhere = put(tmp_path, wanted), put(tmp_path, other)
-    old = [put(tmp_path, wanted_key(WEIGHTS, HOST, about(version))) for version in ("8.0.1.6", "8.4.0.1")]
-    lost = put(tmp_path, msgspec.structs.replace(other, tensorrt="7.1.3"))
-    lost.with_suffix(".json").unlink()
-    assert set(plan_folder.prune(tmp_path, [wanted])) == {(path, len(PLAN)) for path in (*old, lost)}
-    assert {path.name for path in tmp_path.iterdir()} == {
-        name for path in (fits, elsewhere) for name in (path.name, path.with_suffix(".json").name)
-    }
-
-
 def test_timings_are_kept_for_each_device_and_version_apart() -> None:
     key = wanted_key(WEIGHTS, HOST, ABOUT)
     name = plan_folder.timing_cache(Path("/e"), key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jetsel.cli.models.building import on_tensorrt
+from jetsel.cli.models.candidates import on_tensorrt
 from jetsel.config import Config, Models
 from jetsel.zoo import STARTER, scan
 

@@ -1,16 +1,15 @@
-"""Build the engines that the configuration's models lack."""
+"""Which models are to run as engines, and what of each is handed to the builder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from jetsel.config import Config
 from jetsel.daemon.family import served_models
-from jetsel.engines.building.builder import Builder, Order
+from jetsel.engines.building.builder import Order
 from jetsel.engines.building.inputs import Array, Photographs
-from jetsel.engines.building.plans import Plan
-from jetsel.errors import ConfigError, JetselError, UnknownFamilyError, UnknownModelError
+from jetsel.errors import ConfigError, UnknownFamilyError, UnknownModelError
 from jetsel.image import InputSpec, Photograph, model_input
 from jetsel.weights import Weights
 from jetsel.zoo import Model, model_folders, scan, verify
@@ -37,16 +36,6 @@ class Candidate:
     def weights(self) -> Weights:
         """What a backend is to load."""
         return self.model.weights(self.classes)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one candidate: its engine, or None and the reason. was_built: now, not before."""
-
-    candidate: Candidate
-    plan: Plan | None
-    reason: str | None
-    was_built: bool
 
 
 def on_tensorrt(family: str, models: Iterable[Model], classes: int, config: Config) -> list[Candidate]:
@@ -84,43 +73,13 @@ def asked_for(config: Config, names: Collection[str], family: str | None) -> lis
     return found
 
 
-def build_missing(
-    builder: Builder,
-    candidates: Sequence[Candidate],
-    photographs: Photographs[Photograph],
-    tell: Callable[[int, int, str], None],
-    waiting: Callable[[], None],
-    *,
-    force: bool = False,
-) -> Iterator[Outcome]:
-    """Build what does not stand yet, one after the other, and say of each candidate what became of it.
+def order_of(candidate: Candidate, photographs: Photographs[Photograph]) -> Order:
+    """Return what is to be built, and compared on these photographs.
 
-    photographs: what each engine is compared on with ONNX Runtime.
-    tell: called before each build with the candidate's number of how many, and the model's name; waiting: where
-    another build has to end first. force: build what stands, too. One that fails is an outcome, and the rest go on.
+    Raises ManifestError where the weights are not those that the manifest means.
     """
-    for number, candidate in enumerate(candidates, start=1):
-        plan = None if force else builder.standing(candidate.weights)
-        if plan is not None:
-            yield Outcome(candidate, plan, None, was_built=False)
-            continue
-        tell(number, len(candidates), candidate.name)
-        try:
-            order = _order(candidate, photographs)
-            yield Outcome(candidate, builder.build(order, waiting, force=force), None, was_built=True)
-        except JetselError as error:
-            yield Outcome(candidate, None, str(error), was_built=False)
-
-
-def _order(candidate: Candidate, photographs: Photographs[Photograph]) -> Order:
-    """Raises ManifestError where the weights are not those that the manifest means."""
     content = verify(candidate.model)
-    spec = candidate.model.manifest.input
-    return Order(
-        weights=candidate.weights,
-        has_qdq=_QDQ in content,
-        inputs=_Prepared(photographs, spec),
-    )
+    return Order(candidate.weights, _QDQ in content, _Prepared(photographs, candidate.model.manifest.input))
 
 
 class _Prepared:
