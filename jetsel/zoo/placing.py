@@ -5,7 +5,6 @@ A manifest is what makes a model: see jetsel.store.publishing, whose record it i
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -24,10 +23,9 @@ from jetsel.zoo.store import Model
 def workplace(folder: Path) -> Iterator[Path]:
     """Give an empty folder on the same disk to prepare a model in, for as long as a `with` lasts.
 
-    `folder` is made where it is not there, and removed again where nothing came of it. One command at a time has it;
-    others wait. Raises ManifestError where this user may not write there.
+    `folder` is made where it is not there. One command at a time has it; others wait. Raises ManifestError where this
+    user may not write there.
     """
-    made = not folder.is_dir()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with store.workplace(folder, partial(_is_named, folder)) as work:
@@ -35,10 +33,6 @@ def workplace(folder: Path) -> Iterator[Path]:
     except OSError as error:
         repair = store.repair_of(error, "name another folder with --folder")
         raise ManifestError(f"{folder}: {error.strerror or error}; nothing was changed there: {repair}") from error
-    finally:
-        if made:
-            with contextlib.suppress(OSError):  # not empty: something came of it
-                folder.rmdir()
 
 
 def put(work: Path, weights: Path, labels: bytes, manifest: Manifest, replaced: Model | None) -> Path:

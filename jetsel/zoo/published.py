@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import http.client
 import re
 from collections.abc import Callable
@@ -83,8 +82,7 @@ def _chosen(torchvision: Any, name: str, weights: str) -> Any:
     """Return the member of the model's enumeration of weights."""
     classifiers = torchvision.models.list_models(module=torchvision.models)
     if name not in classifiers:
-        near = difflib.get_close_matches(name, classifiers) or ["mobilenet_v3_small", "resnet18"]
-        raise ManifestError(f"torchvision has no classifier {name}; try {' or '.join(near)}")
+        raise ManifestError(f"torchvision has no classifier {name}; it has {', '.join(classifiers)}")
     known = torchvision.models.get_model_weights(name)
     if weights not in known.__members__:
         raise ManifestError(f"{name} has no weights {weights}; it has {', '.join(known.__members__)}")
