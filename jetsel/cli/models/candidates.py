@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jetsel.config import Config
 from jetsel.daemon.family import served_models
 from jetsel.engines.building.builder import Order
-from jetsel.engines.building.inputs import Array, Photographs
+from jetsel.engines.building.trial import Array, Photographs
 from jetsel.errors import ConfigError, UnknownFamilyError, UnknownModelError
 from jetsel.image import InputSpec, Photograph, model_input
 from jetsel.weights import Weights

@@ -12,9 +12,8 @@ from typing import Any
 
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building import plan_folder, plans
-from jetsel.engines.building.inputs import Array, Inputs
 from jetsel.engines.building.preparing import fold, halve
-from jetsel.engines.building.trial import compare, objection
+from jetsel.engines.building.trial import Array, Inputs, compare, objection
 from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError
 from jetsel.engines.hosting.memory import Memory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -178,29 +179,13 @@ def read_record(path: Path) -> Record:
         raise ValueError(f"no record of an engine: {error}") from None
 
 
-def stored(folder: Path) -> list[tuple[Path, Record | None]]:
-    """Return every engine's plan and its record, None where that cannot be used. Raises OSError."""
-    try:
-        paths = sorted(path for path in folder.iterdir() if path.suffix == PLAN and not path.name.startswith("."))
-    except FileNotFoundError:
-        return []
-    return [(path, _record_of(path)) for path in paths]
-
-
-def _record_of(path: Path) -> Record | None:
-    try:
-        return read_record(path.with_suffix(RECORD))
-    except (OSError, ValueError):
-        return None
-
-
 def _instead(folder: Path, wanted: Key) -> str:
     """Say what the folder has of this model: the engine that differs least, or none."""
-    try:
-        records = [record for _, record in stored(folder) if record is not None]
-    except OSError as error:
-        return f"{folder} cannot be read: {error.strerror}"
-    others = [record.key.differences(wanted) for record in records if record.key.onnx_sha256 == wanted.onnx_sha256]
+    others = []
+    for path in folder.glob(f"{wanted.onnx_sha256[:_DIGITS]}-*{RECORD}"):
+        with contextlib.suppress(OSError, ValueError):
+            path.with_suffix(PLAN).stat()
+            others.append(read_record(path).key.differences(wanted))
     if not others:
         return "no engine of it was built on this device"
     return f"its engine was built with {min(others, key=len)}"

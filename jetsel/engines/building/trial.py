@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jetsel.engines.base import EngineFailedError
-from jetsel.engines.building.inputs import Array, Inputs
 from jetsel.engines.building.plans import Check
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.host_settings import Precision
 from jetsel.weights import Weights
 
+Array = NDArray[np.float32]
+T_co = TypeVar("T_co", covariant=True)
 Run = Callable[[Array], tuple[Array, float | None]]
 """Takes (n, 3, height, width) float32, and returns logits (n, classes) float32 and the device's own ms or None."""
 
@@ -23,6 +26,22 @@ ENOUGH = 50  # photographs: with fewer, one that two classes share decides about
 LEAST_AGREEMENT = {"fp32": 0.98, "fp16": 0.98, "int8": 0.95}
 LARGEST_DIFFERENCE = {"fp32": 0.05, "fp16": 0.05, "int8": 0.25}
 """Of the spread of ONNX Runtime's logits, where photographs are few. fp32 may run as TF32, with the digits of fp16."""
+
+
+class Photographs(Protocol[T_co]):
+    """Photographs, read anew at each pass."""
+
+    @property
+    def source(self) -> str:
+        """Which photographs they are, for people."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[T_co]: ...
+
+
+Inputs = Photographs[Array]
+"""As one model takes them: each (1, 3, height, width) float32."""
 
 
 def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs) -> Check:
