@@ -45,6 +45,7 @@ GONE = {
     "--multiply-accumulates": "leave it out, models are ordered by the time of a run",
     "--calibrate-on": "int8 needs an ONNX file with Q/DQ nodes: quantise it with ONNX Runtime or NVIDIA's ModelOpt",
     "--prune": "delete what you no longer want from the folder [host] engines",
+    "--json-progress": "--json prints the outcome",
     "--if-changed": "leave it out, what is recorded already is not recorded again",
     "--every-s": "watch jetsel power shows the rails again and again",
     "--once": "leave it out, one reading is all that is shown",

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from jetsel.cli.options import ConfigFile, Endpoint
+from jetsel.cli.options import ConfigFile, Endpoint, Json
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from jetsel.calibrate.calibrating import Calibrated
     from jetsel.cli.family_calibrations import FamilyCalibrations
-    from jetsel.cli.progress import Output
 
 Photos = Annotated[
     Path,
@@ -78,9 +80,7 @@ def calibrate(
         Path | None, typer.Option(metavar="FILE", help="Where to write the report. Left out: beside the recording.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Install even what is not proven better.")] = False,
-    json_progress: Annotated[
-        bool, typer.Option("--json-progress", help="Print progress and outcome as lines of JSON, for programs.")
-    ] = False,
+    json: Json = False,
     config: ConfigFile = None,
     endpoint: Endpoint = None,
 ) -> None:
@@ -90,10 +90,13 @@ def calibrate(
     interrupted. Then every policy is compared on photographs that it was not fitted on. What wins is installed only if
     it is better than what is in use by more than the noise. Go back with: jetsel calibration rollback.
     """
+    import msgspec
+
     from jetsel.calibrate.command import fit, record, recording_path
     from jetsel.calibrate.goal import Goal
     from jetsel.cli import family_calibrations
     from jetsel.cli.progress import Output
+    from jetsel.cli.terminal import console
     from jetsel.errors import CalibrationError
 
     calibrations = family_calibrations.find(config, family)
@@ -102,23 +105,22 @@ def calibrate(
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
     job = calibrations.job(path, photos, label_map, labels_from, times_from)
-    output = Output(as_json=json_progress)
-    with output:
+    with Output(quiet=json) as output:
         loaded = record(job, output, goal)
         found = fit(job, loaded, goal, criterion, theta, calibrations.owners(), output.fitting)
-    _finish(calibrations, found, report or path.with_suffix(".html"), output, endpoint, force=force)
+    outcome = _finish(calibrations, found, report or path.with_suffix(".html"), endpoint, force=force)
+    if json:
+        typer.echo(msgspec.json.encode(outcome).decode())
+        return
+    out = console()
+    for line in told(found, outcome):
+        out.print(line, markup=False, soft_wrap=isinstance(line, str))
 
 
 def _finish(
-    calibrations: FamilyCalibrations,
-    found: Calibrated,
-    report: Path,
-    output: Output,
-    endpoint: str | None,
-    *,
-    force: bool,
-) -> None:
-    """Install what is better, and write the report where its libraries are installed; its gist is printed anyway."""
+    calibrations: FamilyCalibrations, found: Calibrated, report: Path, endpoint: str | None, *, force: bool
+) -> dict[str, Any]:
+    """Install what is better, write the report where its libraries are installed, and return what --json prints."""
     import msgspec
 
     from jetsel.calibrate.report import render
@@ -129,11 +131,35 @@ def _finish(
     installs = found.is_better or force
     page = render(msgspec.structs.replace(found.findings, installed=installs))
     entry = installed.install(found.calibration, calibrations.folder, calibrations.family, page) if installs else None
-    told = tell_daemon(calibrations, entry, endpoint) if entry is not None else None
+    daemon = tell_daemon(calibrations, entry, endpoint) if entry is not None else None
     try:
         if page is not None:
             report.write_text(page, encoding="utf-8")
     except OSError as fault:
         done = "nothing was installed" if entry is None else f"number {entry.number} was installed"
         raise CalibrationError(f"{report}: {fault.strerror}: {done}; name another file with --report") from fault
-    output.finished(found, None if page is None else report, entry, None if told is None else told.said)
+    return {
+        **{name: getattr(found.findings, name) for name in ("winner", "rival", "verdict", "labels_from")},
+        "installed": None if entry is None else entry.number,
+        "daemon": None if daemon is None else daemon.said,
+        "report": None if page is None else str(report),
+    }
+
+
+def told(found: Calibrated, outcome: dict[str, Any]) -> Iterator[str | Table]:
+    """Yield the gist of the report for a terminal: lines and tables."""
+    from jetsel.calibrate.report import NO_PAGE
+    from jetsel.cli.comparison import in_words, results_table
+
+    for comparison in found.findings.comparisons.values():
+        yield results_table(comparison.criterion, (comparison.policies | comparison.bounds).values())
+    yield from in_words(found.findings)
+    yield f"\n{outcome['verdict']}"
+    yield (
+        "nothing was installed: what is in use stays (--force overrides)"
+        if outcome["installed"] is None
+        else f"installed as number {outcome['installed']}; back with: jetsel calibration rollback"
+    )
+    if outcome["daemon"] is not None:
+        yield outcome["daemon"]
+    yield NO_PAGE if outcome["report"] is None else f"the report: {outcome['report']}"

@@ -42,7 +42,7 @@ def evaluate(
     from jetsel.errors import CalibrationError
 
     calibrations = family_calibrations.find(config, family)
-    with tempfile.TemporaryDirectory(prefix="jetsel-") as folder, Output(as_json=False, quiet=json) as output:
+    with tempfile.TemporaryDirectory(prefix="jetsel-") as folder, Output(quiet=json) as output:
         job = calibrations.job(Path(folder, "recording.sqlite"), photos, label_map, labels_from)
         entry = calibrations.entry(None)
         if entry.reason is not None:  # it may be whole, and made for other models than are served

@@ -21,6 +21,7 @@ from jetsel.policies.installed import current
 from tests.system.command import COMMAND, jetsel
 from tests.system.daemons import Connect, Start
 from tests.unit.calibrate.record.making import content
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -62,11 +63,6 @@ def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def named(said: list[dict[str, Any]], phase: str) -> dict[str, Any]:
-    """The last line of a phase."""
-    return [line for line in said if line["phase"] == phase][-1]
-
-
 def installed(folder: Path) -> Calibration:
     entry = current(folder / "calibrations", "starter")
     assert entry is not None
@@ -87,30 +83,23 @@ class Home(NamedTuple):
 def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     folder = tmp_path_factory.mktemp("home")
     photos, recording, config = put(folder / "photos"), folder / "recording.sqlite", configured(folder)
-    options = ("--recording", recording, "--force", "--json-progress", "--config", config)
+    options = ("--recording", recording, "--force", "--json", "--config", config)
     return Home(folder, photos, recording, config, jetsel("calibrate", photos, *options))
 
 
-def test_a_program_reads_one_object_a_line_and_the_last_tells_the_outcome(home: Home) -> None:
-    said = lines(home.first)
+def test_a_program_reads_the_outcome_as_one_object(home: Home) -> None:
+    (said,) = lines(home.first)
     assert home.first.stderr == ""
-    phases = list(dict.fromkeys(line["phase"] for line in said))
-    assert phases[:4] == ["reading", "recording", "timing", "recorded"]
-    for line in said[: [line["phase"] for line in said].index("recorded")]:
-        assert set(line) == {"phase", "done", "total"}
-    assert named(said, "recording")["done"] == named(said, "recording")["total"] == VIEWS
-    recorded = named(said, "recorded")
-    assert (recorded["file"], recorded["photographs"], recorded["skipped"]) == (str(home.recording), VIEWS, {})
-    last, calibration = said[-1], installed(home.folder)
-    assert (last["phase"], last["installed"], last["labels_from"]) == ("finished", 1, None)
-    assert last["daemon"].startswith("no daemon listens")
-    assert (last["verdict"], last["rival"]) == (calibration.because, calibration.rival)
-    assert last["winner"] == calibration.default_policy["top1"]
+    calibration = installed(home.folder)
+    assert (said["installed"], said["labels_from"]) == (1, None)
+    assert said["daemon"].startswith("no daemon listens")
+    assert (said["verdict"], said["rival"]) == (calibration.because, calibration.rival)
+    assert said["winner"] == calibration.default_policy["top1"]
     assert list(calibration.model_sha256) == ["xs", "s"]  # those that are served
     entry = current(home.folder / "calibrations", "starter")
     assert entry is not None
     assert entry.report is not None
-    assert entry.report.read_text() == Path(last["report"]).read_text()
+    assert entry.report.read_text() == Path(said["report"]).read_text()
 
 
 def test_a_person_is_told_the_outcome_and_a_running_daemon_takes_it_up(
@@ -185,24 +174,19 @@ def test_what_cannot_be_done_is_refused_before_anything_is_recorded(
 
 def test_ctrl_c_leaves_what_is_recorded_and_the_same_command_goes_on(home: Home, tmp_path: Path) -> None:
     config = configured(tmp_path)
-    command = ["calibrate", str(home.photos), "--json-progress", "--config", str(config)]
-    with subprocess.Popen([*COMMAND, *command], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if json.loads(line)["phase"] == "timing":
-                process.send_signal(signal.SIGINT)
-                break
-        rest = [json.loads(line) for line in process.stdout]
-    assert process.returncode == 130
-    assert {line["phase"] for line in rest} <= {"timing"}
+    command = ["calibrate", str(home.photos), "--config", str(config)]
+    with subprocess.Popen([*COMMAND, *command], stderr=subprocess.PIPE, text=True) as process:
+        until(lambda: any((tmp_path / "calibrations").rglob("*.sqlite")))
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 130
     (recording,) = (tmp_path / "calibrations/recordings").glob("*.sqlite")
-    kept = content(recording)
-    assert len(kept["photographs"]) == VIEWS
-    said = lines(jetsel(*command))
-    assert named(said, "recording")["total"] == 0
-    assert said[-1]["phase"] == "finished"
-    assert content(recording)["predictions"] == kept["predictions"]
-    assert len(content(recording)["timed"]) == 2 * VIEWS
+    kept = content(recording)["predictions"]
+    done = jetsel(*command)
+    assert done.returncode == 0, done.stderr
+    found = content(recording)
+    assert set(kept) <= set(found["predictions"])
+    assert len(found["photographs"]) == VIEWS
+    assert len(found["timed"]) == 2 * VIEWS
 
 
 def test_evaluate_prints_the_documented_object(home: Home) -> None:
