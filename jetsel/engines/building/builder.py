@@ -18,7 +18,7 @@ from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError
 from jetsel.engines.hosting.memory import Memory
 from jetsel.engines.hosting.process import HostProcess, Start, ask_about
-from jetsel.engines.hosting.running import Loaded
+from jetsel.engines.hosting.running import Loaded, good
 from jetsel.host_settings import HostSettings
 from jetsel.weights import Weights
 
@@ -102,9 +102,9 @@ class Builder:
                 halve(weights, source, half)
                 notes.append("built from its ONNX file in half precision")
                 reply = ask("build", {**request, "onnx": str(half), "is_half": True})
-            built = _good(weights, reply)
+            built = good(weights.name, reply)
             request = plans.load_request(weights, plan, built["sha256"])
-            about = _good(weights, ask("load", {"model": MODEL, **request}))
+            about = good(weights.name, ask("load", {"model": MODEL, **request}))
             loaded = Loaded(MODEL, weights, about["max_batch"], about["embedding_width"])
 
             def run(batch: Array) -> tuple[Array, float | None]:
@@ -172,10 +172,3 @@ class Builder:
             "timing_cache": str(plan_folder.timing_cache(self.settings.folder, key)),
             "plan": str(plan),
         }
-
-
-def _good(weights: Weights, reply: dict[str, Any]) -> dict[str, Any]:
-    """Return a reply that says ok; raises EngineFailedError with the host's reason."""
-    if not reply["ok"]:
-        raise EngineFailedError(f"{weights.name}: {reply.get('message')}")
-    return reply

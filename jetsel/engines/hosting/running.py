@@ -16,6 +16,13 @@ from jetsel.weights import Weights
 Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
+def good(name: str, reply: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a reply that says ok; raises EngineFailedError with the model's name and the host's reason."""
+    if not reply["ok"]:
+        raise EngineFailedError(f"{name}: {reply.get('message')}")
+    return reply
+
+
 @dataclass(frozen=True)
 class Loaded:
     """A model that a host has loaded under the number `key`. max_batch: images of one run, None without a limit."""
@@ -42,15 +49,12 @@ class Loaded:
             output_at = region.offset + input_bytes
             results = region.view(output_at, (output_bytes // 4,))
             results.fill(np.nan)  # what the host does not write must never look like an answer
-            reply = ask(
-                {
-                    "model": self.key,
-                    "input": {"offset": region.offset, "shape": shape},
-                    "output": {"offset": output_at, "bytes": output_bytes},
-                }
-            )
-            if not reply["ok"]:
-                raise EngineFailedError(f"{name}: {reply.get('message')}")
+            request = {
+                "model": self.key,
+                "input": {"offset": region.offset, "shape": shape},
+                "output": {"offset": output_at, "bytes": output_bytes},
+            }
+            reply = good(name, ask(request))
             logits, rest = np.split(results.copy(), [rows * classes])
         finally:
             memory.give_back(region)

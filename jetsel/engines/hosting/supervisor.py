@@ -18,6 +18,7 @@ from jetsel.engines.base import EngineFailedError, HostReport, HostState
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Stopped
 from jetsel.engines.hosting.process import LEAVE_S, HostProcess, Start
 from jetsel.engines.hosting.rules import RULES, Deaths, Rules
+from jetsel.engines.hosting.running import good
 from jetsel.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.event_fd import EventFd
 from jetsel.events import event
@@ -316,6 +317,4 @@ class Supervisor:
     def _load(self, process: HostProcess, resident: HostedEngine) -> None:
         request, what = resident.request(), f"loading {resident.name}"
         reply = self.ask(process, "load", request, self._rules.load_limit_s, what, self._stopped)
-        if not reply["ok"]:
-            raise EngineFailedError(f"{resident.name}: {reply.get('message')}")
-        resident.loaded(process, reply)
+        resident.loaded(process, good(resident.name, reply))
