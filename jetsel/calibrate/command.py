@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -46,7 +46,7 @@ class Job:
     """Which photographs are shown to which models.
 
     served: those of the family's models that are shown them, by name, cheapest first. path: of the recording.
-    labels_from: the model whose answers stand for labels. times_from: a board's recording, for times and energies.
+    labels_from: the model whose answers stand for labels.
     """
 
     family: Family
@@ -57,7 +57,6 @@ class Job:
     photos: Path
     label_map: Path | None = None
     labels_from: str | None = None
-    times_from: Path | None = None
 
 
 def recording_path(folder: Path, family: str, photos: Path) -> Path:
@@ -77,13 +76,12 @@ def record(job: Job, output: Output, goal: Goal | None = None) -> Loaded:
             f"--labels-from: family {job.family.name} has no model {job.labels_from}: {', '.join(served)}"
         )
     found = recording.find(job.photos, job.family.labels, job.label_map, job.labels_from is None)
-    with metering(job.config.power, job.times_from, served) as (opened, unknown):
-        if goal is not None and goal.needs_energy and unknown is not None:
-            raise CalibrationError(f"the goal needs energy, and it is not known: {unknown}")
+    with open_meter(job.config.power, power_folder(job.config.power)) as opened:
+        if goal is not None and goal.needs_energy and opened.reason is not None:
+            raise CalibrationError(f"the goal needs energy, and it is not known: {opened.reason}")
         done = _into(job, found, opened, output)
     output.recorded(job.path, done)
-    loaded = recording.load(job.path, job.family, served, job.labels_from)
-    return loaded if job.times_from is None else recording.times_from(loaded, job.times_from)
+    return recording.load(job.path, job.family, served, job.labels_from)
 
 
 def fit(
@@ -141,19 +139,3 @@ def _into(job: Job, found: Found, opened: Opened, output: Output) -> Recorded:
     if not done.finished:
         raise KeyboardInterrupt
     return done
-
-
-@contextmanager
-def metering(power: Power, times_from: Path | None, models: Sequence[str]) -> Iterator[tuple[Opened, str | None]]:
-    """Give the meter that the configuration asks for until the end of the block, and why no energy will be known.
-
-    times_from: the board's recording, from which the energies of these models are taken instead. Raises
-    CalibrationError where that cannot be read.
-    """
-    if times_from is not None:
-        unknown = recording.why_not_metered(times_from, models)
-        where = None if unknown is None else f"{times_from}: {unknown}"
-        yield Opened(reason=f"energies were taken from {times_from}"), where
-        return
-    with open_meter(power, power_folder(power)) as opened:
-        yield opened, opened.reason

@@ -47,6 +47,7 @@ GONE = {
     "--prune": "delete what you no longer want from the folder [host] engines",
     "--json-progress": "--json prints the outcome",
     "--if-changed": "leave it out, what is recorded already is not recorded again",
+    "--times-from": "copy the recording to the board and calibrate there with --recording, times are taken anew",
     "--every-s": "watch jetsel power shows the rails again and again",
     "--once": "leave it out, one reading is all that is shown",
 }

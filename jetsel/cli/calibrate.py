@@ -70,12 +70,6 @@ def calibrate(
     recording: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to record. Left out: beside the calibrations.")
     ] = None,
-    times_from: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", exists=True, help="Take times and energies from this recording, made on the board."
-        ),
-    ] = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write the report. Left out: beside the recording.")
     ] = None,
@@ -104,7 +98,7 @@ def calibrate(
     path = recording or recording_path(calibrations.folder, calibrations.family, photos)
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
-    job = calibrations.job(path, photos, label_map, labels_from, times_from)
+    job = calibrations.job(path, photos, label_map, labels_from)
     with Output(quiet=json) as output:
         loaded = record(job, output, goal)
         found = fit(job, loaded, goal, criterion, theta, calibrations.owners(), output.fitting)

@@ -72,7 +72,6 @@ class FamilyCalibrations:
         photos: Path,
         label_map: Path | None = None,
         labels_from: str | None = None,
-        times_from: Path | None = None,
     ) -> Job:
         """What records these photographs; raises CalibrationError where the configuration has no model served."""
         from jetsel.calibrate.command import Job
@@ -83,7 +82,7 @@ class FamilyCalibrations:
         if not served:
             raise CalibrationError(f"models.only names no model of family {self.family}: name one, or leave it out")
         limits = limits_of(self.config)
-        return Job(self.models, served, self.config, limits, path, photos, label_map, labels_from, times_from)
+        return Job(self.models, served, self.config, limits, path, photos, label_map, labels_from)
 
     def _judged(self, entry: Installed) -> Installed:
         if self.models is None or entry.calibration is None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import sqlite3
 import subprocess
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -137,21 +135,6 @@ def test_what_cannot_be_better_is_not_installed_and_a_model_that_stands_for_labe
     assert [path.name for path in (tmp_path / "calibrations").iterdir()] == ["recordings"]
     (report,) = (tmp_path / "calibrations/recordings").glob("starter-flat-*.html")
     assert "Nothing was changed" in report.read_text()
-
-
-def test_times_are_taken_from_the_boards_recording(home: Home, tmp_path: Path) -> None:
-    board = tmp_path / "board.sqlite"
-    shutil.copy(home.recording, board)
-    here = installed(home.folder).costs_ms
-    with closing(sqlite3.connect(board)) as file, file:
-        file.execute("UPDATE timings SET mean_ms = 100 * mean_ms")
-    done = jetsel(
-        *("calibrate", home.photos, "--recording", home.recording, "--times-from", board, "--force"),
-        *("--report", tmp_path / "report.html", "--config", configured(tmp_path)),
-    )
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "report.html").exists()
-    assert installed(tmp_path).costs_ms == pytest.approx({model: 100 * ms for model, ms in here.items()})
 
 
 @pytest.mark.parametrize(

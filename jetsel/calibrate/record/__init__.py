@@ -1,8 +1,8 @@
 """Record once: every model of a family on every photograph, into one file that is resumed, added to and read back."""
 
 from jetsel.calibrate.record.bench import EnergyPlan, Options
-from jetsel.calibrate.record.energies import Energies, why_not_metered
-from jetsel.calibrate.record.load import Loaded, Times, load, times_from
+from jetsel.calibrate.record.energies import Energies
+from jetsel.calibrate.record.load import Loaded, Times, load
 from jetsel.calibrate.record.photographs import Found, Labelled, Skipped, count_reasons, find
 from jetsel.calibrate.record.progress import Progress
 from jetsel.calibrate.record.recorder import Recorded, loaded_models, record
@@ -25,6 +25,4 @@ __all__ = [
     "load",
     "loaded_models",
     "record",
-    "times_from",
-    "why_not_metered",
 ]

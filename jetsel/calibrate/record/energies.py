@@ -6,11 +6,8 @@ import math
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-
-from jetsel.calibrate.record.schema import opened_to_read
 
 NOT_ENDED = "not every model is metered: record until it has ended"
 _FEATURES = "the features"
@@ -29,13 +26,6 @@ class Energies:
     mean_mj: Mapping[str, float]
     half_width_mj: Mapping[str, float]
     chooser_w: float
-
-
-def why_not_metered(path: Path, models: Sequence[str]) -> str | None:
-    """Return why a recording does not tell the energy of these models, None where it does. Raises CalibrationError."""
-    with opened_to_read(path, None) as file:
-        found = read_energies(file, models)
-    return found if isinstance(found, str) else None
 
 
 def read_energies(file: sqlite3.Connection, models: Sequence[str]) -> Energies | str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -91,18 +90,6 @@ def load(path: Path, family: Family, models: Sequence[str] | None = None, labels
         left_out = file.execute("SELECT path, reason FROM skipped ORDER BY path").fetchall()
     skipped = count_reasons([reason for _, reason in left_out])
     return Loaded(recording, times, skipped, left_out, wanted, family.name, labels_from)
-
-
-def times_from(loaded: Loaded, board: Path) -> Loaded:
-    """Replace times and energies by those of a recording made on the board (section 3.3: relative runtimes are stable).
-
-    Raises CalibrationError where the board's recording is of other models or weights, or has no times.
-    """
-    with opened_to_read(board, None) as file:
-        _refuse_others(file, board, loaded.models_sha256)
-        times = _times(file, board, loaded.recording.models)
-    recording = dataclasses.replace(loaded.recording, costs_ms=times.costs_ms, **_of_energy(times.energies))
-    return dataclasses.replace(loaded, recording=recording, times=times)
 
 
 def _refuse_others(file: sqlite3.Connection, path: Path, models: Mapping[str, str]) -> None:

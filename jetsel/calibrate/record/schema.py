@@ -109,8 +109,8 @@ def create_or_open(path: Path, family: Family) -> sqlite3.Connection:
 
 
 @contextmanager
-def opened_to_read(path: Path, family: Family | None) -> Iterator[sqlite3.Connection]:
-    """Open a recording, of this family unless None, until the end of the block.
+def opened_to_read(path: Path, family: Family) -> Iterator[sqlite3.Connection]:
+    """Open a recording of this family until the end of the block.
 
     Nothing is written but what SQLite itself owes a file whose writer was killed; one that may not be written is read
     all the same. Raises CalibrationError where there is none or another, or where what is read of it in the block is
@@ -138,7 +138,7 @@ def _bonds(family: Family) -> dict[str, str]:
     }
 
 
-def _check(connection: sqlite3.Connection, path: Path, family: Family | None) -> None:
+def _check(connection: sqlite3.Connection, path: Path, family: Family) -> None:
     columns = connection.execute("SELECT name FROM pragma_table_info('meta')").fetchall()
     meta = dict(connection.execute("SELECT * FROM meta")) if columns == [("key",), ("value",)] else {}
     if meta.get("format") != FORMAT:
@@ -148,8 +148,6 @@ def _check(connection: sqlite3.Connection, path: Path, family: Family | None) ->
             "delete it and record again" if meta["version"] == "1" else "upgrade jetsel, or record into another file"
         )
         raise CalibrationError(f"{path}: is of format {meta['version']} and this jetsel reads {VERSION}; {repair}")
-    if family is None:
-        return
     for key, due in _bonds(family).items():
         if meta[key] != due:
             other = _OTHERS[key].format(recorded=meta[key], due=due)

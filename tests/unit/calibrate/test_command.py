@@ -7,14 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.calibrate.command import machine_of, metering
+from jetsel.calibrate.command import machine_of
 from jetsel.calibrate.record.conditions import gather
-from jetsel.calibrate.record.store import Store
 from jetsel.config import Power
 from jetsel.power.idle import Idle, save
 from jetsel.power.machine import Machine, kept
+from jetsel.power.meter import open_meter
 from tests.data.sysfs_trees import tree
-from tests.unit.calibrate.record.making import family
 from tests.unit.power.machines import tx2
 
 IDLE = Idle(
@@ -48,34 +47,25 @@ def test_nothing_is_kept_where_times_come_from_another_board_or_power_mode(tmp_p
 
 def test_without_a_sensor_there_is_no_meter_and_the_reason_is_said(tmp_path: Path) -> None:
     (tmp_path / "sys").mkdir()
-    with metering(Power(sysfs=f"{tmp_path}/sys"), None, ("xs",)) as (opened, unknown):
-        assert (opened.meter, unknown) == (None, opened.reason)
-        assert "no power sensor" in (unknown or "")
+    with open_meter(Power(sysfs=f"{tmp_path}/sys"), tmp_path) as opened:
+        assert opened.meter is None
+        assert "no power sensor" in (opened.reason or "")
 
 
 @pytest.mark.parametrize("mode", [None, "3 MAXP_CORE_ARM"])
 def test_without_idle_power_of_the_mode_of_now_the_repair_is_to_measure_it(tmp_path: Path, mode: str | None) -> None:
     if mode is not None:
         save(msgspec.structs.replace(IDLE, power_mode=mode), tmp_path)
-    with metering(Power(sysfs=str(tree("jetson-tx2")), calibration=str(tmp_path)), None, ("xs",)) as (opened, unknown):
+    with open_meter(Power(sysfs=str(tree("jetson-tx2"))), tmp_path) as opened:
         assert opened.meter is None
-        assert "idle power was not measured on jetson-tx2" in (unknown or "")
-        assert "run `jetsel power calibrate`" in (unknown or "")
+        assert "idle power was not measured on jetson-tx2" in (opened.reason or "")
+        assert "run `jetsel power calibrate`" in (opened.reason or "")
 
 
 def test_with_both_the_total_less_idle_power_is_metered(tmp_path: Path) -> None:
     save(IDLE, tmp_path)
-    with metering(Power(sysfs=str(tree("jetson-tx2")), calibration=str(tmp_path)), None, ("xs",)) as (opened, unknown):
-        assert (opened.reason, unknown, opened.idle_half_w) == (None, None, 0.05)
+    with open_meter(Power(sysfs=str(tree("jetson-tx2"))), tmp_path) as opened:
+        assert (opened.reason, opened.idle_half_w) == (None, 0.05)
         assert opened.meter is not None
         assert opened.meter.name == "VDD_IN"
         assert "new values" in (opened.meter.since(opened.meter.begin()).reason or "")
-
-
-def test_energies_of_a_board_s_recording_are_taken_from_there(tmp_path: Path) -> None:
-    board = tmp_path / "board.db"
-    with Store(board, family("xs", "s")):
-        pass
-    with metering(Power(), board, ("xs", "s")) as (opened, unknown):
-        assert (opened.meter, opened.reason) == (None, f"energies were taken from {board}")
-        assert unknown == f"{board}: not every model is metered: record until it has ended"

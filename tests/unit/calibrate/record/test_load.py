@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-from jetsel.calibrate.record import load, record, times_from
+from jetsel.calibrate.record import load, record
 from jetsel.calibrate.record.conditions import gather
 from jetsel.engines import Engine
 from jetsel.errors import CalibrationError
@@ -107,23 +107,6 @@ def test_labels_from_a_model_are_its_own_first_answers(copy: Path) -> None:
     assert loaded.labels_from == "s"
     assert loaded.recording.right("top1")[:, 1].tolist() == [True] * 7
     assert np.array_equal(loaded.recording.classes, loaded.recording.logits[1].argmax(axis=1))
-
-
-def test_times_of_a_board_replace_those_of_the_recording(whole: Path, copy: Path) -> None:
-    change(copy, "UPDATE timings SET mean_ms = 40.0 * model")
-    change(copy, "UPDATE photographs SET features_ms = 9.0")
-    loaded = load(whole, BOTH)
-    on_board = times_from(loaded, copy)
-    names = dict(rows(copy, "SELECT id, name FROM models"))
-    assert on_board.recording.costs_ms == on_board.times.costs_ms == {names[1]: 40.0, names[2]: 80.0}
-    assert on_board.times.features_ms == 9.0
-    assert np.array_equal(on_board.recording.logits, loaded.recording.logits)
-    change(copy, "UPDATE models SET sha256 = 'other' WHERE name = 's'")
-    with pytest.raises(CalibrationError, match="s was recorded with other weights; record into it again"):
-        times_from(loaded, copy)
-    change(copy, "DELETE FROM models WHERE name = 's'")
-    with pytest.raises(CalibrationError, match="s was not recorded"):
-        times_from(loaded, copy)
 
 
 def test_times_and_energies_of_two_machines_are_never_mixed(
