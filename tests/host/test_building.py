@@ -28,11 +28,6 @@ def test_fp16_is_a_flag_of_the_builder(start: Begin, generation: str, is_half: b
     assert bench.infer(pixels(0.1))["logits"].tolist() == [[61.1875, 63.0, 64.8125, 66.5625]]
 
 
-def test_fp16_where_it_is_not_fast_is_noted(start: Begin) -> None:
-    built = start("8.6", fast_fp16=False).build(matrix_model(COUNTING), precision="fp16")
-    assert built["notes"] == ["this GPU is not fast in FP16: fp32 may be as good"]
-
-
 def test_tensorrt_11_takes_fp16_from_an_fp16_file_alone(start: Begin) -> None:
     bench = start("11")
     refused = bench.build(matrix_model(COUNTING), precision="fp16")

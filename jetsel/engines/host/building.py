@@ -87,11 +87,8 @@ class EngineBuild:
             self._set_flag("INT8")
             if getattr(self._builder, "platform_has_fast_fp16", False):
                 self._set_flag("FP16")  # for the layers that have no INT8 form
-        elif precision == "fp16" and not self._is_typed():
-            if not self._set_flag("FP16"):
-                raise Refusal("unsupported", f"TensorRT {self._trt.__version__} takes fp16 from a file in FP16 alone")
-            if not getattr(self._builder, "platform_has_fast_fp16", True):
-                self.notes.append("this GPU is not fast in FP16: fp32 may be as good")
+        elif precision == "fp16" and not self._is_typed() and not self._set_flag("FP16"):
+            raise Refusal("unsupported", f"TensorRT {self._trt.__version__} takes fp16 from a file in FP16 alone")
 
     def _set_flag(self, name: str) -> bool:
         flag = getattr(self._trt.BuilderFlag, name, None)

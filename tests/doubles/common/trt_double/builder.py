@@ -94,8 +94,6 @@ class Builder(Bound):
             raise BuildError("Network needs native INT8 and platform does not have native INT8 support")
         if network._is_quantized() and not int8:
             raise BuildError("Q/DQ layers need BuilderFlag::kINT8")
-        if fp16 and not board("fast_fp16"):
-            self._logger.log(Severity.WARNING, "Half2 support requested on hardware without native FP16 support")
         if int8 and not network._is_quantized():
             raise BuildError("Calibration failure occurred with no scaling factors detected")
         return "int8" if int8 else "fp16" if fp16 else "fp32"
