@@ -15,7 +15,7 @@ from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, Order, calibrate
 from jetsel.calibrate.from_files import FeatureClock
 from jetsel.calibrate.goal import Goal
-from jetsel.calibrate.record import Found, Loaded, Progress, Recorded
+from jetsel.calibrate.record import Found, Loaded, Progress
 from jetsel.calibrate.record.conditions import gather
 from jetsel.config import Config, Power, power_folder
 from jetsel.errors import CalibrationError
@@ -34,7 +34,7 @@ class Output(Protocol):
     def recording(self, progress: Progress) -> None:
         """Where the recording stands."""
 
-    def recorded(self, path: Path, done: Recorded) -> None:
+    def recorded(self, path: Path, loaded: Loaded) -> None:
         """What it came to."""
 
     def interruptible(self) -> AbstractContextManager[threading.Event]:
@@ -79,9 +79,10 @@ def record(job: Job, output: Output, goal: Goal | None = None) -> Loaded:
     with open_meter(job.config.power, power_folder(job.config.power)) as opened:
         if goal is not None and goal.needs_energy and opened.reason is not None:
             raise CalibrationError(f"the goal needs energy, and it is not known: {opened.reason}")
-        done = _into(job, found, opened, output)
-    output.recorded(job.path, done)
-    return recording.load(job.path, job.family, served, job.labels_from)
+        _into(job, found, opened, output)
+    loaded = recording.load(job.path, job.family, served, job.labels_from)
+    output.recorded(job.path, loaded)
+    return loaded
 
 
 def fit(
@@ -123,7 +124,7 @@ def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
     return kept(look(power))
 
 
-def _into(job: Job, found: Found, opened: Opened, output: Output) -> Recorded:
+def _into(job: Job, found: Found, opened: Opened, output: Output) -> None:
     """Record what is not recorded yet."""
     try:
         job.path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,4 +139,3 @@ def _into(job: Job, found: Found, opened: Opened, output: Output) -> Recorded:
         done = recording.record(job.path, job.family, engines, found, options, tell=output.recording, stop=stop)
     if not done.finished:
         raise KeyboardInterrupt
-    return done

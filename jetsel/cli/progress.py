@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from jetsel.calibrate.record import Progress, Recorded
+    from jetsel.calibrate.record import Loaded, Progress
 
 PHASES = {
     "reading": "reading the files",
@@ -62,12 +62,13 @@ class Output:
         """Show where fitting and comparing stand."""
         self._step(what, done, total)
 
-    def recorded(self, path: Path, done: Recorded) -> None:
+    def recorded(self, path: Path, loaded: Loaded) -> None:
         """Say what recording came to."""
-        left_out = "".join(f"; left out: {count} {reason}" for reason, count in done.skipped.items())
-        lines = [f"{done.photographs} photographs in {path}{left_out}"]
-        lines += [] if done.noisy is None else [f"the times are noisy: {done.noisy}"]
-        lines += [] if done.unmetered is None else [f"energy was not measured: {done.unmetered}"]
+        left_out = "".join(f"; left out: {count} {reason}" for reason, count in loaded.skipped.items())
+        times, count = loaded.times, len(loaded.recording.classes)
+        lines = [f"{count} photographs in {path}{left_out}"]
+        lines += [] if times.noisy is None else [f"the times are noisy: {times.noisy}"]
+        lines += [] if times.energy_reason is None else [f"energy is not known: {times.energy_reason}"]
         self._console.print("\n".join(lines), markup=False, soft_wrap=True)
 
     def _step(self, what: str, done: int, total: int) -> None:

@@ -35,15 +35,12 @@ DEFAULTS = Config()
 class Recorded:
     """What a run did. photographs: how many the recording has in all; recorded: how many were new or had new models.
 
-    skipped: kind of reason -> files; noisy: why its times cannot be trusted, None where nothing speaks against them;
-    unmetered: why no energy was measured, None where it was. finished: False where stopped.
+    skipped: kind of reason -> files. finished: False where stopped. What stands in the file is read with `load`.
     """
 
     photographs: int
     recorded: int
     skipped: Mapping[str, int]
-    noisy: str | None
-    unmetered: str | None
     finished: bool
 
 
@@ -110,7 +107,7 @@ def record(
                 store.connection.execute("UPDATE conditions SET unmetered = ? WHERE id = ?", (opened.reason, number))
             elif finished:
                 finished = meter_models(bench, opened.meter)
-        return _summary(store, recorded, finished, number)
+        return _summary(store, recorded, finished)
 
 
 def _examine_all(store: Store, tasks: list[Task], examiner: Examiner, crew: Crew) -> int:
@@ -137,14 +134,8 @@ def _refuse_none(store: Store, found: Found) -> None:
         )
 
 
-def _summary(store: Store, recorded: int, finished: bool, number: int) -> Recorded:
+def _summary(store: Store, recorded: int, finished: bool) -> Recorded:
     execute = store.connection.execute
     (photographs,) = execute("SELECT COUNT(*) FROM photographs").fetchone()
     reasons = [reason for (reason,) in execute("SELECT reason FROM skipped")]
-    noisy = execute("SELECT DISTINCT noisy FROM conditions WHERE id IN (SELECT conditions FROM timings) AND noisy > ''")
-    unmetered = execute(
-        "SELECT reason FROM energies WHERE mean_mj IS NULL UNION ALL SELECT unmetered FROM conditions WHERE id = ?",
-        (number,),
-    ).fetchone()
-    noise = "; ".join(reason for (reason,) in noisy) or None
-    return Recorded(photographs, recorded, count_reasons(reasons), noise, unmetered[0], finished)
+    return Recorded(photographs, recorded, count_reasons(reasons), finished)
