@@ -3,7 +3,7 @@
 from jetsel.calibrate.record.bench import EnergyPlan, Options
 from jetsel.calibrate.record.energies import Energies
 from jetsel.calibrate.record.load import Loaded, Times, load
-from jetsel.calibrate.record.photographs import Found, Labelled, Skipped, count_reasons, find
+from jetsel.calibrate.record.photographs import Found, count_reasons, find
 from jetsel.calibrate.record.progress import Progress
 from jetsel.calibrate.record.recorder import Recorded, loaded_models, record
 from jetsel.calibrate.record.repeats import Plan
@@ -12,13 +12,11 @@ __all__ = [
     "Energies",
     "EnergyPlan",
     "Found",
-    "Labelled",
     "Loaded",
     "Options",
     "Plan",
     "Progress",
     "Recorded",
-    "Skipped",
     "Times",
     "count_reasons",
     "find",
