@@ -1,4 +1,4 @@
-"""Run a model that is about to be added, or is verified: whether it answers as a classifier does, and how fast.
+"""Run a model once it is to be added, or looked at: whether it answers as a classifier does, and how fast.
 
 Wherever it will be served, ONNX Runtime runs it here.
 """

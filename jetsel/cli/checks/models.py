@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from jetsel.cli.checks import Finding, State, Subject
-from jetsel.errors import JetselError, ManifestError
+from jetsel.errors import JetselError
 
 
 def models(subject: Subject) -> Iterator[Finding]:
-    """Look at every model that is to be served, and at the calibration of each family."""
+    """Read and run every model that is to be served, and look at the calibration of each family."""
+    from jetsel.cli.terminal import milliseconds
     from jetsel.engines import BACKENDS
+    from jetsel.engines.trying import tried
     from jetsel.zoo import verify
+    from jetsel.zoo.onnx_model import model_in
 
     for unknown in sorted(subject.used - set(BACKENDS)):
         yield Finding("backend", "failed", f"{unknown!r} is no backend", f"name one of these: {', '.join(BACKENDS)}")
@@ -20,9 +23,13 @@ def models(subject: Subject) -> Iterator[Finding]:
         yield Finding(f"family {name}", "ok", f"{', '.join(family.models)}; {len(family.labels.names)} classes")
         for model in family.models.values():
             try:
-                verify(model)
-            except ManifestError as error:  # noqa: PERF203  # hashing takes longer
+                model_in(verify(model), str(model.path))
+                latency_ms = tried(model.weights(len(family.labels.names)), subject.config.models.threads).latency_ms
+            except JetselError as error:  # noqa: PERF203  # running takes longer
                 yield Finding(model.manifest.name, "failed", str(error), "put the model's own file there")
+            else:
+                said = f"whole, and takes {milliseconds(latency_ms)} ms a photograph on ONNX Runtime"
+                yield Finding(model.manifest.name, "ok", said)
         used = family.in_use
         repair = None if used.calibration else "jetsel calibrate with photographs of your own"
         state: State = "ok" if used.calibration else "info" if used.refused is None else "warning"

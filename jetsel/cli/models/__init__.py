@@ -9,12 +9,10 @@ from jetsel.cli.models.build import build
 from jetsel.cli.models.listing import list_models
 from jetsel.cli.models.pull import pull
 from jetsel.cli.models.remove import remove
-from jetsel.cli.models.verify import verify
 
 models = typer.Typer(no_args_is_help=True, help="See and change the models on this device.")
 models.command("list")(list_models)
 models.command()(add)
 models.command()(pull)
-models.command()(verify)
 models.command()(remove)
 models.command()(build)

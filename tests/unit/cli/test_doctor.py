@@ -98,6 +98,7 @@ def test_a_broken_manifest_is_a_warning_and_a_broken_model_a_failure(tmp_path: P
     (tmp_path / "zoo/none.json").write_text("{")
     told = found(models, models=Models(starter=False, paths=[str(tmp_path / "zoo")]))
     assert (told["family starter"].state, told["xs"].state, told["left out"].state) == ("ok", "failed", "warning")
+    assert (told["s"].state, " ms a photograph" in told["s"].said) == ("ok", True)
 
 
 @pytest.mark.parametrize(

@@ -190,24 +190,6 @@ def _relabelled(labels: Path) -> Path:
     return labels
 
 
-def test_every_model_is_verified_and_one_that_fails_is_status_1(own: Path, onnx: Path, labels: Path) -> None:
-    add(onnx, labels)
-    said = run("verify").splitlines()
-    assert [line.split(":")[0] for line in said] == [f"starter {name}" for name in ("xs", "s", "m", "l", "xl")] + [
-        "drinks tiny-net"
-    ]
-    assert all("good, " in line for line in said)
-    weights = only_model(own).path
-    weights.write_bytes(weights.read_bytes()[:-1])
-    (own / "broken.json").write_text("{")
-    found = json.loads(run("verify", "--json", status=1))["models"]
-    faults = {line["name"]: line["fault"] for line in found if line["fault"]}
-    assert "sha256 is" in faults["tiny-net"]
-    assert "not JSON" in faults["broken"]
-    assert run("verify", "xs").startswith("starter xs: good, ")
-    assert "there is no model huge" in run("verify", "xs", "huge", status=1)
-
-
 def test_removing_asks_first(own: Path, onnx: Path, labels: Path) -> None:
     add(onnx, labels)
     run("remove", "tiny-net", status=1, answer="n\n")
