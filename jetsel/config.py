@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from jetsel.errors import ConfigError
+from jetsel.events import harmless
 from jetsel.host_settings import HostSettings
 from jetsel.state import state_folder
 
@@ -103,50 +104,37 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     log: Log = Log()
 
 
+_DEFAULTS: dict[str, dict[str, Any]] = msgspec.to_builtins(Config())
 EXAMPLES = {
+    f"{section}.{key}": f"{key} = {msgspec.json.encode(value).decode()}"  # these are TOML's, too
+    for section, values in _DEFAULTS.items()
+    for key, value in values.items()
+} | {
     "server.endpoint": 'endpoint = "ipc:///run/jetsel/jetsel.sock"',
     "server.group": 'group = "video"',
     "server.admin_group": 'admin_group = "adm"',
     "server.workers": "workers = 4",
-    "server.queue_requests": "queue_requests = 128",
-    "server.queue_mb": "queue_mb = 64",
-    "server.queue_megapixels": "queue_megapixels = 100",
     "server.client_requests": "client_requests = 32",
-    "server.max_clients": "max_clients = 1000",
-    "server.peers_mb": "peers_mb = 512",
-    "server.max_image_mb": "max_image_mb = 16",
-    "server.max_image_megapixels": "max_image_megapixels = 50",
-    "server.drain_s": "drain_s = 10",
     "models.paths": 'paths = ["/var/lib/jetsel/models"]',
-    "models.starter": "starter = true",
     "models.default_family": 'default_family = "starter"',
     "models.only": 'only = ["xs", "xl"]',
-    "models.backend": 'backend = "onnxruntime"',
     "models.backends": 'backends = { xl = "tensorrt" }',
-    "models.threads": "threads = 1",
-    "models.max_batch": "max_batch = 8",
     "models.calibrations": 'calibrations = "/var/lib/jetsel/calibrations"',
     "host.interpreter": 'interpreter = "/usr/bin/python3.6"',
-    "host.reserve_mb": "reserve_mb = 256",
     "host.engines": 'engines = "/var/lib/jetsel/engines"',
     "host.precision": 'precision = "fp16" (or "fp32", "int8")',
-    "host.workspace_mb": "workspace_mb = 512",
-    "host.max_batch": "max_batch = 8",
     "power.sensor": 'sensor = "auto" (or "ina3221", "ina238", "rapl", "nvml", "none")',
-    "power.sysfs": 'sysfs = "/sys"',
     "power.replay": 'replay = "/var/lib/jetsel/power/trace.csv"',
     "power.board": 'board = "jetson-tx2"',
     "power.total": 'total = ["VDD_IN"]',
     "power.labels": 'labels = { "1-0040/2" = "VDD_SOC" }',
     "power.rate_hz": "rate_hz = 20 (from 1 to 100: energies are of seconds, and need no more)",
-    "power.jtop": "jtop = true",
     "power.calibration": 'calibration = "/var/lib/jetsel/power"',
     "power.budget_w": "budget_w = 7.5",
     "policy.default": 'default = "cascade"',
     "policy.on_doubt": 'on_doubt = "use" (or "refuse")',
     "policy.fallback": 'fallback = "xl"',
     "log.level": 'level = "info" (or "debug", "warning", "error")',
-    "log.requests": "requests = false",
 }
 
 _FROM_AFAR = "the daemon listens on its unix socket alone; reach it over ssh or TLS, see 'From afar' in docs/deploy.md"
@@ -172,12 +160,12 @@ def parse(text: str) -> Config:
     try:
         plain = msgspec.toml.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise ConfigError(_line(f"not TOML: {error}; example: {_ANY_EXAMPLE}")) from None
+        raise ConfigError(harmless(f"not TOML: {error}; example: {_ANY_EXAMPLE}")) from None
     _refuse_what_is_gone(plain)
     try:
         config = msgspec.convert(plain, Config)
     except msgspec.ValidationError as error:
-        raise ConfigError(_line(_explain(str(error)))) from None
+        raise ConfigError(harmless(_explain(str(error)))) from None
     server = config.server
     if server.peers_mb < 2 * server.max_image_mb:
         raise ConfigError(
@@ -222,11 +210,6 @@ def host_settings(host: Host, environment: Mapping[str, str] | None = None) -> H
 def power_folder(power: Power, environment: Mapping[str, str] | None = None) -> Path:
     """Return the folder of what `jetsel power calibrate` measured: power.calibration if set, else see state_folder."""
     return Path(power.calibration) if power.calibration is not None else state_folder("power", environment)
-
-
-def _line(text: str) -> str:
-    """One line, whatever line ends a quoted key or value of the file holds."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _explain(message: str) -> str:

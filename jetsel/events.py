@@ -32,6 +32,11 @@ def event(name: str, /, **fields: object) -> dict[str, object]:
     return {"event": name, "fields": fields}
 
 
+def harmless(text: str) -> str:
+    """Return the text on one line, with controls, line ends and all else that str.isprintable excludes spelled out."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def requests() -> tuple[str, ...]:
     """The ids of the requests that this thread works on; empty outside of any."""
     ids = _about.get()

@@ -20,11 +20,9 @@ from types import TracebackType
 from typing import NamedTuple
 
 from jetsel.errors import ConfigError, JetselError
-from jetsel.events import event, requests
+from jetsel.events import event, harmless, requests
 
 PRIORITIES = {logging.CRITICAL: 2, logging.ERROR: 3, logging.WARNING: 4, logging.INFO: 6, logging.DEBUG: 7}  # syslog(3)
-COLOURS = {logging.WARNING: "\x1b[33m", logging.ERROR: "\x1b[31m", logging.CRITICAL: "\x1b[31;1m"}
-RESET = "\x1b[0m"
 
 LONGEST_VALUE = 200  # characters of a field that are written
 MARK = "[event="  # stands in a line once: where words or values hold it, it is written otherwise
@@ -52,7 +50,6 @@ class Handler(logging.Handler):
         super().__init__()
         self._fd = fd
         self._is_journal = is_journal(fd, environment)
-        self._is_coloured = os.isatty(fd) and not environment.get("NO_COLOR")  # no-color.org
         self._poll = select.poll()
         self._poll.register(fd, select.POLLOUT)
         self._windows: dict[tuple[object, ...], _Window] = {}
@@ -82,11 +79,8 @@ class Handler(logging.Handler):
         more = [f"{CONTINUED}{harmless(line)}" for line in _traceback(record)]
         if self._is_journal:
             return [f"<{priority(record.levelno)}>{line}" for line in (words, *more)]
-        level = f"{record.levelname.lower():<8}"
-        if self._is_coloured:
-            level = f"{COLOURS.get(record.levelno, '')}{level}{RESET}"
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        return [f"{at}.{int(record.msecs):03d}Z {level} {words}", *more]
+        return [f"{at}.{int(record.msecs):03d}Z {record.levelname.lower():<8} {words}", *more]
 
     def _left_out(self, record: logging.LogRecord, now_s: float) -> int | None:
         """Return how many records like this one were left out before it; None where this one is, too."""
@@ -128,11 +122,6 @@ def is_journal(fd: int, environment: Mapping[str, str]) -> bool:
 def priority(level: int) -> int:
     """Return the priority of syslog(3) for a level of logging; one between two of ours is the less urgent."""
     return next((number for known, number in PRIORITIES.items() if level >= known), PRIORITIES[logging.DEBUG])
-
-
-def harmless(text: str) -> str:
-    """Return the text on one line, with controls, line ends and all else that str.isprintable excludes spelled out."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _words(record: logging.LogRecord) -> str:

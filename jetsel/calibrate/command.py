@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from jetsel.calibrate import record as recording
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, Order, calibrate
 from jetsel.calibrate.from_files import FeatureClock
 from jetsel.calibrate.goal import Goal
-from jetsel.calibrate.record import Found, Loaded, Progress
+from jetsel.calibrate.record import Found, Loaded
 from jetsel.calibrate.record.conditions import gather
+from jetsel.calibrate.record.progress import Stop, Tell
 from jetsel.config import Config, Power, power_folder
 from jetsel.errors import CalibrationError
 from jetsel.features import table_hash
@@ -26,19 +25,6 @@ from jetsel.power.machine import kept, look
 from jetsel.power.meter import Opened, open_meter
 from jetsel.wire import Criterion
 from jetsel.zoo import Family, Model
-
-
-class Output(Protocol):
-    """What shows the progress."""
-
-    def recording(self, progress: Progress) -> None:
-        """Where the recording stands."""
-
-    def recorded(self, path: Path, loaded: Loaded) -> None:
-        """What it came to."""
-
-    def interruptible(self) -> AbstractContextManager[threading.Event]:
-        """Give an event that is set where the owner wants the recording to end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +51,8 @@ def recording_path(folder: Path, family: str, photos: Path) -> Path:
     return folder / "recordings" / f"{family}-{photos.resolve().name}-{source}.sqlite"
 
 
-def record(job: Job, output: Output, goal: Goal | None = None) -> Loaded:
-    """Record what is not recorded yet, and read it back. Raises KeyboardInterrupt where the owner ended it.
+def record(job: Job, tell: Tell, stop: Stop, goal: Goal | None = None) -> Loaded:
+    """Record what is not recorded yet, and read it back. Raises KeyboardInterrupt where it was stopped.
 
     Raises CalibrationError before anything is recorded where the goal needs energy and it will not be known.
     """
@@ -79,10 +65,8 @@ def record(job: Job, output: Output, goal: Goal | None = None) -> Loaded:
     with open_meter(job.config.power, power_folder(job.config.power)) as opened:
         if goal is not None and goal.needs_energy and opened.reason is not None:
             raise CalibrationError(f"the goal needs energy, and it is not known: {opened.reason}")
-        _into(job, found, opened, output)
-    loaded = recording.load(job.path, job.family, served, job.labels_from)
-    output.recorded(job.path, loaded)
-    return loaded
+        _into(job, found, opened, tell, stop)
+    return recording.load(job.path, job.family, served, job.labels_from)
 
 
 def fit(
@@ -124,7 +108,7 @@ def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
     return kept(look(power))
 
 
-def _into(job: Job, found: Found, opened: Opened, output: Output) -> None:
+def _into(job: Job, found: Found, opened: Opened, tell: Tell, stop: Stop) -> None:
     """Record what is not recorded yet."""
     try:
         job.path.parent.mkdir(parents=True, exist_ok=True)
@@ -134,8 +118,8 @@ def _into(job: Job, found: Found, opened: Opened, output: Output) -> None:
         ) from fault
     # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
     asked = replace(job.family, models=tuple(job.served.values()))
-    with output.interruptible() as stop, recording.loaded_models(asked, job.config) as engines:
+    with recording.loaded_models(asked, job.config) as engines:
         options = recording.Options(limits=job.limits, opened=opened, sysfs=job.config.power.sysfs)
-        done = recording.record(job.path, job.family, engines, found, options, tell=output.recording, stop=stop)
+        done = recording.record(job.path, job.family, engines, found, options, tell=tell, stop=stop)
     if not done.finished:
         raise KeyboardInterrupt

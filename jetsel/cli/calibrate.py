@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from jetsel.cli.options import ConfigFile, Endpoint, Json
+from jetsel.cli.options import ConfigFile, Endpoint, Json, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -84,8 +84,6 @@ def calibrate(
     interrupted. Then every policy is compared on photographs that it was not fitted on. What wins is installed only if
     it is better than what is in use by more than the noise. Go back with: jetsel calibration rollback.
     """
-    import msgspec
-
     from jetsel.calibrate.command import fit, record, recording_path
     from jetsel.calibrate.goal import Goal
     from jetsel.cli import family_calibrations
@@ -100,11 +98,13 @@ def calibrate(
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
     job = calibrations.job(path, photos, label_map, labels_from)
     with Output(quiet=json) as output:
-        loaded = record(job, output, goal)
-        found = fit(job, loaded, goal, criterion, theta, calibrations.owners(), output.fitting)
+        with output.interruptible() as stop:
+            loaded = record(job, output.step, stop, goal)
+        output.recorded(job.path, loaded)
+        found = fit(job, loaded, goal, criterion, theta, calibrations.owners(), output.step)
     outcome = _finish(calibrations, found, report or path.with_suffix(".html"), endpoint, force=force)
     if json:
-        typer.echo(msgspec.json.encode(outcome).decode())
+        print_json(outcome)
         return
     out = console()
     for line in told(found, outcome):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jetsel.cli.options import ConfigFile, Endpoint, Json
+from jetsel.cli.options import ConfigFile, Endpoint, Json, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -34,7 +34,7 @@ def list_calibrations(family: FamilyName = None, config: ConfigFile = None, json
     calibrations = family_calibrations.find(config, family)
     entries = calibrations.entries()
     if json:
-        _print_json(
+        print_json(
             {
                 "family": calibrations.family,
                 "folder": str(calibrations.folder),
@@ -70,7 +70,7 @@ def show(
     entry = calibrations.entry(number)
     plain = as_plain(entry.usable())
     if json:
-        _print_json(summary(entry) | {"calibration": plain})
+        print_json(summary(entry) | {"calibration": plain})
         return
     from rich.markup import escape
 
@@ -116,7 +116,7 @@ def rollback(
     told = family_calibrations.tell_daemon(calibrations, chosen, endpoint)
     number = installed.SHIPPED if chosen is None else chosen.number
     if json:
-        _print_json({"family": calibrations.family, "number": number, "reloaded": told.reloaded, "daemon": told.said})
+        print_json({"family": calibrations.family, "number": number, "reloaded": told.reloaded, "daemon": told.said})
     else:
         typer.echo(
             f"family {calibrations.family} now uses {chosen.called if chosen else 'no calibration: none came with it'}"
@@ -162,9 +162,3 @@ def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) ->
             named(entry.number), "in use" if entry.is_current else "", *map(escape, row), escape(entry.reason or "")
         )
     return shown
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    import msgspec
-
-    typer.echo(msgspec.json.encode(value).decode())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jetsel.cli.options import Endpoint, TimeoutMs
+from jetsel.cli.options import Endpoint, TimeoutMs, print_json
 from jetsel.errors import JetselError
 
 if TYPE_CHECKING:
@@ -121,11 +121,9 @@ async def _outcome(client: AsyncClient, path: Path, settings: dict[str, Any]) ->
 
 
 def _print_json(outcome: Outcome) -> None:
-    import msgspec
-
     from jetsel.cli.answers import as_plain
 
-    print(msgspec.json.encode(as_plain(outcome)).decode(), flush=True)
+    print_json(as_plain(outcome))
 
 
 def _print_details(outcome: Outcome) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from jetsel.cli.options import ConfigFile, Json
+from jetsel.cli.options import ConfigFile, Json, print_json
 
 if TYPE_CHECKING:
     from jetsel.cli.checks import Finding, Subject
@@ -34,12 +34,9 @@ def doctor(config: ConfigFile = None, json: Json = False) -> None:
     checks = {"installation": installation, "board": board, "models": models, "TensorRT": tensorrt, "daemon": daemon}
     findings = examine(subject_of(config), checks)
     if json:
-        import msgspec
-
         with contextlib.redirect_stdout(sys.stderr):  # where a library prints, the JSON stays JSON
             found = list(findings)
-        plain = [{"section": section, **finding._asdict()} for section, finding in found]
-        typer.echo(msgspec.json.encode(plain).decode())
+        print_json([{"section": section, **finding._asdict()} for section, finding in found])
     else:
         found = list(_printed(findings))
     if any(finding.state == "failed" for _, finding in found):

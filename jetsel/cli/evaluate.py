@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from jetsel.cli.calibrate import FamilyName, LabelMap, LabelsFrom, Photos
-from jetsel.cli.options import ConfigFile, Json
-
-if TYPE_CHECKING:
-    from jetsel.calibrate.findings import Result
-    from jetsel.calibrate.record import Loaded
+from jetsel.cli.options import ConfigFile, Json, print_json
 
 ALL = "all"
 
@@ -50,11 +46,22 @@ def evaluate(
         calibration = entry.usable()
         wanted = [] if ALL in (policy or [ALL]) else policy or []
         replayed = asked(tuple(job.served), calibration, criterion, wanted)
-        loaded = record(job, output)
+        with output.interruptible() as stop:
+            loaded = record(job, output.step, stop)
+        output.recorded(job.path, loaded)
         clock, reason = clock_of(job, loaded), loaded.times.energy_reason
         policies, bounds = judged(loaded.recording, calibration, criterion, replayed, clock, reason)
     if json:
-        typer.echo(_json(loaded, criterion, policies, bounds))
+        said = {
+            "photographs": len(loaded.recording.classes),
+            "criterion": criterion,
+            "labels_from": loaded.labels_from,
+            "noisy": loaded.times.noisy,
+            "energy_reason": reason,
+            "policies": policies,
+            "bounds": bounds,
+        }
+        print_json(said)
         return
     from jetsel.cli.comparison import results_table
     from jetsel.cli.terminal import console
@@ -64,20 +71,3 @@ def evaluate(
     out.print(f"{len(loaded.recording.classes)} photographs; the calibration is of {calibration.created}", markup=False)
     if labels_from is not None:
         out.print(f"there were no labels: right means agreement with {labels_from}", markup=False, style="yellow")
-    if loaded.times.noisy is not None:
-        out.print(f"the times are noisy: {loaded.times.noisy}", markup=False, style="yellow")
-    if loaded.times.energy_reason is not None:
-        out.print(f"energy is not known: {loaded.times.energy_reason}", markup=False)
-
-
-def _json(loaded: Loaded, criterion: str, policies: dict[str, Result], bounds: dict[str, Result]) -> str:
-    import msgspec
-
-    said: dict[str, Any] = {
-        "photographs": len(loaded.recording.classes),
-        "criterion": criterion,
-        "labels_from": loaded.labels_from,
-        "noisy": loaded.times.noisy,
-        "energy_reason": loaded.times.energy_reason,
-    }
-    return msgspec.json.encode(said | {"policies": policies, "bounds": bounds}).decode()

@@ -1,9 +1,9 @@
-"""The options that several commands share, each described once."""
+"""The options that several commands share, each described once, and how they print JSON."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,3 +28,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs inst
 TimeoutMs = Annotated[
     float, typer.Option(min=1, help="Give up on a call after this many milliseconds, retries included.")
 ]
+
+
+def print_json(value: Any) -> None:
+    """Print what --json asks for on one line, at once. value: plain values, structs or dataclasses."""
+    import msgspec
+
+    print(msgspec.json.encode(value).decode(), flush=True)

@@ -41,12 +41,13 @@ def energy_tables(power: PowerStatus) -> list[Table]:
             models.add_row(escape(model.model), escape(model.family), str(model.photographs), *took)
         found.append(models)
     if power.policies:
-        policies = table("policy", "family", ">answers", ">energy", ">mJ each", "saved")
+        policies = table("policy", "family", ">answers", ">energy", ">mJ each", ">saved")
         policies.title = "estimated energy above idle by policy, choosing included"
         for policy in power.policies:
             took = (joules(policy.joules), figure(policy.mean_mj))
-            saved = joules(policy.saved_j) if policy.saved_j is not None else f"not known: {policy.saved_reason}"
-            policies.add_row(escape(policy.policy), escape(policy.family), str(policy.answers), *took, escape(saved))
+            policies.add_row(
+                escape(policy.policy), escape(policy.family), str(policy.answers), *took, joules(policy.saved_j)
+            )
         found.append(policies)
     return found
 

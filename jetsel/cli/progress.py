@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from jetsel.calibrate.record import Loaded, Progress
+    from jetsel.calibrate.record import Loaded
 
 PHASES = {
     "reading": "reading the files",
@@ -54,14 +54,6 @@ class Output:
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def recording(self, progress: Progress) -> None:
-        """Show where the recording stands."""
-        self._step(progress.phase, progress.done, progress.total)
-
-    def fitting(self, what: str, done: int, total: int) -> None:
-        """Show where fitting and comparing stand."""
-        self._step(what, done, total)
-
     def recorded(self, path: Path, loaded: Loaded) -> None:
         """Say what recording came to."""
         left_out = "".join(f"; left out: {count} {reason}" for reason, count in loaded.skipped.items())
@@ -71,7 +63,8 @@ class Output:
         lines += [] if times.energy_reason is None else [f"energy is not known: {times.energy_reason}"]
         self._console.print("\n".join(lines), markup=False, soft_wrap=True)
 
-    def _step(self, what: str, done: int, total: int) -> None:
+    def step(self, what: str, done: int, total: int) -> None:
+        """Show how far one thing is: recording, and then fitting and comparing."""
         if not self._tasks:
             self._bars.start()
         if what not in self._tasks:

@@ -7,9 +7,6 @@ from pathlib import Path
 from jetsel.config import SYSTEM_CONFIG, Config, parse
 from jetsel.errors import ConfigError
 
-MAX_BYTES = 1 << 20
-"""Past this a configuration is not parsed: one of every key is under 10 KB."""
-
 
 def locate(given: Path | None) -> Path | None:
     """Return the file to read: the one given, the system's where it exists, else None for the built-in defaults."""
@@ -24,11 +21,7 @@ def read(path: Path | None) -> Config:
     if path is None:
         return Config()
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise ConfigError(f"larger than the {MAX_BYTES} bytes that a configuration may have")
-        return parse(content.decode("utf-8"))
+        return parse(path.read_text("utf-8"))
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     except UnicodeDecodeError as error:

@@ -82,20 +82,6 @@ def history(folder: Path, family: str) -> list[Installed]:
     return [_look(versions.path(number), number, is_current=number == used) for number in numbers]
 
 
-def before(folder: Path, family: str) -> int:
-    """Return the number that `rollback` would go back to; 0 for the one that came with the models.
-
-    Raises CalibrationError where nothing is installed.
-    """
-    versions = _versions(folder, family)
-    if versions.current() == SHIPPED:
-        raise CalibrationError(
-            f"{versions.folder}: no calibration of the owner's is in use; what came with the models is, if anything: "
-            "see jetsel calibration list"
-        )
-    return versions.before()
-
-
 def rollback(folder: Path, family: str, to: int | None = None) -> Installed | None:
     """Have the calibration before the current one used, or the one numbered `to`; None where that is the shipped one.
 
@@ -103,7 +89,12 @@ def rollback(folder: Path, family: str, to: int | None = None) -> Installed | No
     or it would be refused, and then nothing has changed.
     """
     versions = _versions(folder, family)
-    wanted = before(folder, family) if to is None or not versions.folder.is_dir() else to
+    if versions.current() == SHIPPED and (to is None or not versions.folder.is_dir()):
+        raise CalibrationError(
+            f"{versions.folder}: no calibration of the owner's is in use; what came with the models is, if anything: "
+            "see jetsel calibration list"
+        )
+    wanted = versions.before() if to is None else to
     if wanted == versions.current():
         raise CalibrationError(f"in use already for family {family}: {_named(wanted)}")
     found = None if wanted == SHIPPED else _look(versions.path(wanted), wanted, is_current=True)

@@ -42,7 +42,6 @@ class PolicyEnergy(Struct, frozen=True):
     joules: float | None
     mean_mj: float | None
     saved_j: float | None
-    saved_reason: str | None
 
 
 class EstimatesJudged(Struct, frozen=True):

@@ -41,7 +41,6 @@ def test_answers_have_calibrated_energies_and_the_sensor_says_what_they_add_up_t
         "single:cat-s": 1,
     }
     assert {model["model"]: model["photographs"] for model in power["models"]} == {"cat-l": 1, "cat-s": 1}
-    assert all(policy["saved_reason"] is None for policy in power["policies"])
     assert (power["reason"], power["total_of"], power["power_mode"]) == (None, ["VDD_IN"], "0 MAXN")
     for watts in (8.0, 9.0) * 6:  # the sensor has new values, a few of them at least
         board.power(watts)

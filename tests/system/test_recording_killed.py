@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.calibrate.record import Progress, loaded_models, progress, record, store
+from jetsel.calibrate.record import loaded_models, progress, record, store
 from tests.unit.calibrate.record.making import LABELS, TEN_TIMED, content, family, found, put
 
 KILLS = 8
@@ -39,7 +39,7 @@ def test_killed_recordings_end_as_one_that_was_not(
     monkeypatch.setattr(progress, "EVERY_S", 0.0)
     path, left = tmp_path / "recording.db", list[Path]()
 
-    def leave(_: Progress) -> None:
+    def leave(*_: object) -> None:
         folder = tmp_path / f"{len(left)}"
         folder.mkdir()
         for file in tmp_path.glob(f"{path.name}*"):

@@ -121,16 +121,6 @@ def test_what_a_client_sends_stays_in_its_line_and_its_quotes(text: str) -> None
     assert re.search(r'\[event=ready request_id=("(?:[^"\\]|\\.)*"|[\w\-.:/+@%,]+)\]$', line)
 
 
-def test_a_terminal_gets_colours_unless_it_asks_for_none() -> None:
-    ours, theirs = os.openpty()
-    for environment, has_colours in (({}, True), ({"NO_COLOR": "1"}, False)):
-        handler = Handler(theirs, environment)
-        handler.handle(record("hot", level=logging.ERROR))
-        assert (b"\x1b[" in os.read(ours, 4096)) is has_colours
-    os.close(ours)
-    os.close(theirs)
-
-
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time by the handler's clock."""

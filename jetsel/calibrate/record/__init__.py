@@ -4,7 +4,6 @@ from jetsel.calibrate.record.bench import EnergyPlan, Options
 from jetsel.calibrate.record.energies import Energies
 from jetsel.calibrate.record.load import Loaded, Times, load
 from jetsel.calibrate.record.photographs import Found, count_reasons, find
-from jetsel.calibrate.record.progress import Progress
 from jetsel.calibrate.record.recorder import Recorded, loaded_models, record
 from jetsel.calibrate.record.repeats import Plan
 
@@ -15,7 +14,6 @@ __all__ = [
     "Loaded",
     "Options",
     "Plan",
-    "Progress",
     "Recorded",
     "Times",
     "count_reasons",

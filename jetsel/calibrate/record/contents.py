@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jetsel.calibrate.record.photographs import Found, Labelled
 from jetsel.calibrate.record.store import Store
-from jetsel.calibrate.record.working import Crew
+from jetsel.calibrate.record.workers import Workers
 
 _CHUNK_BYTES = 1 << 20
 
@@ -30,7 +30,7 @@ class Task:
     missing: tuple[str, ...]
 
 
-def claim(store: Store, found: Found, crew: Crew) -> list[Task] | None:
+def claim(store: Store, found: Found, workers: Workers) -> list[Task] | None:
     """Hash the files and settle which are one photograph; return what lacks predictions, None where stopped.
 
     The same content counts once, under the first of its paths; under two labels it counts not at all. What is left out
@@ -40,7 +40,7 @@ def claim(store: Store, found: Found, crew: Crew) -> list[Task] | None:
     unreadable: list[tuple[Path, str]] = []
     before = {path: tuple(content) for path, *content in store.connection.execute("SELECT * FROM files")}
     given = [(photograph, before.get(str(photograph.path))) for photograph in found.photographs]
-    with closing(crew.work("reading", _content, given)) as contents:
+    with closing(workers.work("reading", _content, given)) as contents:
         for (photograph, known), content in contents:
             if isinstance(content, str):
                 unreadable.append((photograph.path, content))
@@ -49,7 +49,7 @@ def claim(store: Store, found: Found, crew: Crew) -> list[Task] | None:
                 if content != known:
                     row = (str(photograph.path), *content)
                     store.connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", row)
-    if crew.stop.is_set():
+    if workers.stop.is_set():
         return None
     store.connection.execute("DELETE FROM skipped")
     store.skip((skipped.path, skipped.reason) for skipped in found.skipped)

@@ -1,4 +1,4 @@
-"""How far a recording is: a small value a few times a second, for people and for programs."""
+"""How far a recording is, told a few times a second."""
 
 from __future__ import annotations
 
@@ -7,22 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
-from msgspec import Struct
-
 Phase = Literal["reading", "recording", "timing", "metering"]
 
 EVERY_S = 0.25
 
 
-class Progress(Struct, frozen=True):
-    """Where one phase stands."""
-
-    phase: Phase
-    done: int
-    total: int
-
-
-Tell = Callable[[Progress], None]
+Tell = Callable[[str, int, int], None]
+"""Told which phase it is, how many are done, and of how many."""
 Stop = threading.Event
 """Set where the work shall end at the next photograph."""
 
@@ -44,4 +35,4 @@ class Reporter:
         if self._tell is None or (done != self._total and now - self._told < EVERY_S):
             return
         self._told = now
-        self._tell(Progress(self._phase, done, self._total))
+        self._tell(self._phase, done, self._total)

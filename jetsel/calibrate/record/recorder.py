@@ -22,7 +22,7 @@ from jetsel.calibrate.record.progress import Stop, Tell
 from jetsel.calibrate.record.schema import faults
 from jetsel.calibrate.record.store import Store
 from jetsel.calibrate.record.timing import time_models
-from jetsel.calibrate.record.working import Crew
+from jetsel.calibrate.record.workers import Workers
 from jetsel.config import Config, host_settings
 from jetsel.engines import Backends, Engine, warm_up
 from jetsel.errors import CalibrationError
@@ -93,11 +93,11 @@ def record(
     with faults(path), Store(path, family) as store:
         store.adopt([model for model in family.models if model.manifest.name in engines], family.models[0])
         number = store.begin(conditions)
-        crew = Crew(store, options.workers, tell, halt)
-        tasks = claim(store, found, crew)
+        workers = Workers(store, options.workers, tell, halt)
+        tasks = claim(store, found, workers)
         recorded, finished = 0, False
         if tasks is not None:
-            recorded = _examine_all(store, tasks, Examiner(family, engines, options.limits), crew)
+            recorded = _examine_all(store, tasks, Examiner(family, engines, options.limits), workers)
             finished = not halt.is_set()
         if finished:
             _refuse_none(store, found)
@@ -110,10 +110,10 @@ def record(
         return _summary(store, recorded, finished)
 
 
-def _examine_all(store: Store, tasks: list[Task], examiner: Examiner, crew: Crew) -> int:
+def _examine_all(store: Store, tasks: list[Task], examiner: Examiner, workers: Workers) -> int:
     """Examine what lacks predictions until stopped; return how many were."""
     recorded = 0
-    with closing(crew.work("recording", examiner, tasks)) as outcomes:
+    with closing(workers.work("recording", examiner, tasks)) as outcomes:
         for task, seen in outcomes:
             if isinstance(seen, str):
                 store.skip([(task.photograph.path, seen)])

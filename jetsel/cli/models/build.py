@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from jetsel.cli.options import ConfigFile, Json
+from jetsel.cli.options import ConfigFile, Json, print_json
 
 if TYPE_CHECKING:
     from jetsel.engines.building.plans import Record
@@ -45,8 +45,6 @@ def build(
     Each is compared with ONNX Runtime on photographs, and refused where its answers differ; what stands already is left
     alone. Exit status 1 where one fails; the rest are built.
     """
-    import msgspec
-
     from jetsel.cli import settings
     from jetsel.cli.models.candidates import BACKEND, asked_for, on_tensorrt, order_of
     from jetsel.cli.models.samples import Folder, Own
@@ -83,11 +81,11 @@ def build(
                 was_built, fault = False, str(error)
         said = f"not built: {fault}" if plan is None else _in_words(plan.record, was_built=was_built)
         tell(f"{one.family} {one.name}: {' '.join(said.replace(f'{one.name}: ', '', 1).split())}", is_result=True)
-        record, engine = (None, None) if plan is None else (msgspec.to_builtins(plan.record), str(plan.path))
+        record, engine = (None, None) if plan is None else (plan.record, str(plan.path))
         about = {"family": one.family, "name": one.name, "was_built": was_built, "fault": fault}
         found.append(about | {"engine": engine, "record": record})
     if json:
-        typer.echo(msgspec.json.encode({"compared_on": compared.source, "models": found}).decode())
+        print_json({"compared_on": compared.source, "models": found})
     elif any(one["was_built"] for one in found):
         if wanted != configured:
             typer.echo(f'the daemon loads {configured.precision} engines until [host] says precision = "{precision}"')

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from jetsel.cli.options import ConfigFile, Json
+from jetsel.cli.options import ConfigFile, Json, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,9 +22,7 @@ def list_models(config: ConfigFile = None, json: Json = False) -> None:
 
     zoo = scan(model_folders(settings.read(settings.locate(config)).models))
     if json:
-        import msgspec
-
-        typer.echo(msgspec.json.encode(as_plain(zoo)).decode())
+        print_json(as_plain(zoo))
         return
     from jetsel.cli.terminal import console
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from jetsel.cli.options import print_json
+
 if TYPE_CHECKING:
     from jetsel.config import Config
     from jetsel.zoo.adding import Wanted
@@ -31,7 +33,7 @@ def place(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, re
         import msgspec
 
         told = {"directory": str(added.path.parent), "manifest": str(added.path), "classes": added.classes}
-        typer.echo(msgspec.json.encode({**msgspec.to_builtins(manifest), **told, "notes": notes}).decode())
+        print_json({**msgspec.to_builtins(manifest), **told, "notes": notes})
         return
     typer.echo(
         f"added {manifest.name} {manifest.version} to family {manifest.family}: {added.classes} classes, "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jetsel.cli.models.options import FamilyName
-from jetsel.cli.options import ConfigFile, Json
+from jetsel.cli.options import ConfigFile, Json, print_json
 
 if TYPE_CHECKING:
     from jetsel.config import Config
@@ -44,10 +44,7 @@ def remove(
         typer.confirm(f"remove {name} of family {found.name} from {model.directory}?", abort=True, err=True)
     take_out(model)
     if json:
-        import msgspec
-
-        plain = {"name": name, "family": found.name, "directory": str(model.directory), "notes": notes}
-        typer.echo(msgspec.json.encode(plain).decode())
+        print_json({"name": name, "family": found.name, "directory": str(model.directory), "notes": notes})
         return
     typer.echo(f"removed {name} of family {found.name} from {model.directory}")
     if yes:

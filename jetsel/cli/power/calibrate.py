@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.cli.options import ConfigFile, Json
+from jetsel.cli.options import ConfigFile, Json, print_json
 from jetsel.cli.power.options import Replay, Sysfs
 
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ def calibrate(
     idle = measure_here(power, seconds, with_load)
     path = save(idle, power_folder(power))
     if json:
-        import msgspec
-
-        typer.echo(msgspec.json.encode(idle).decode())
+        print_json(idle)
         return
     for line in told(idle):
         typer.echo(line)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from jetsel.cli.options import ConfigFile, Json
+from jetsel.cli.options import ConfigFile, Json, print_json
 from jetsel.cli.power.options import Replay, Sysfs
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ def show(
     """
     if ctx.invoked_subcommand is not None:
         return
-    import msgspec
-
     from jetsel.cli.power.options import section, sensors
     from jetsel.cli.terminal import console
     from jetsel.power.snapshot import take
@@ -36,7 +34,7 @@ def show(
     finally:
         found.close()
     if json:
-        typer.echo(msgspec.json.encode(seen).decode())
+        print_json(seen)
         return
     out = console()
     out.print(rails_table(seen))

@@ -11,7 +11,6 @@ from jetsel.wire import Answer, Ran
 from jetsel.wire.power import ModelEnergy, PolicyEnergy
 
 NO_CALIBRATION = "the family has no calibration: make one with `jetsel calibrate` where power is measured"
-NOT_SAVED = "no answer's energy is known, or no calibration says which model is best"
 
 
 def estimated_mj(ran: Sequence[Ran], chose: bool, calibration: Calibration | None) -> tuple[float | None, str | None]:
@@ -110,9 +109,7 @@ class Estimates:
         """Return what the answers of each policy took."""
         with self._lock:
             return [
-                PolicyEnergy(
-                    family, policy, *spent.figures, spent.saved_j, NOT_SAVED if spent.saved_j is None else None
-                )
+                PolicyEnergy(family, policy, *spent.figures, spent.saved_j)
                 for (family, policy), spent in self._policies.items()
             ]
 

@@ -41,10 +41,9 @@ def test_the_file_given_is_read_before_the_systems(tmp_path: Path, monkeypatch: 
             "not TOML|there is no such key|parts between dots",
             marks=pytest.mark.slow,
         ),
-        (b"#" * (settings.MAX_BYTES + 1), "larger than"),
         (None, "write one"),
     ],
-    ids=["no such key", "no text", "too many dots", "too large", "no file"],
+    ids=["no such key", "no text", "too many dots", "no file"],
 )
 def test_a_file_that_cannot_be_used_is_named_in_one_line(tmp_path: Path, content: bytes | None, said: str) -> None:
     path = tmp_path / "jetsel.toml"

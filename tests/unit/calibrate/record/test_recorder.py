@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from jetsel import image
-from jetsel.calibrate.record import Options, Plan, Progress, Recorded, load, record
+from jetsel.calibrate.record import Options, Plan, Recorded, load, record
 from jetsel.calibrate.record.near import perceptual_hash
 from jetsel.engines import Engine, EngineFailedError, Output
 from jetsel.errors import CalibrationError
@@ -211,8 +211,8 @@ def test_a_file_that_changes_between_reading_and_recording_is_not_mistaken(
 ) -> None:
     file = photographs / LABELS.wnids[0] / "000.jpg"
 
-    def tell(progress: Progress) -> None:
-        if (progress.phase, progress.done) == ("recording", 0):
+    def tell(phase: str, done: int, _: int) -> None:
+        if (phase, done) == ("recording", 0):
             file.write_bytes(jpeg(77))
 
     done = record(path, BOTH, engines, found(photographs), NO_TIMES, tell)
@@ -246,8 +246,8 @@ def test_stopped_in_any_phase_it_goes_on_later(
 ) -> None:
     stop = threading.Event()
 
-    def tell(progress: Progress) -> None:
-        if progress.phase == phase:
+    def tell(now: str, *_: int) -> None:
+        if now == phase:
             stop.set()
 
     done = record(path, BOTH, engines, found(photographs), QUICK, tell, stop)

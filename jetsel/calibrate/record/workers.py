@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TypeVar
 
 from jetsel.calibrate.record.progress import Phase, Reporter, Stop, Tell
@@ -15,14 +16,14 @@ Outcome = TypeVar("Outcome")
 PAGE = 256
 
 
-class Crew:
-    """Works in so many threads, and says how far it is; what the taker wrote for an outcome is committed by the way."""
+@dataclass(frozen=True)
+class Workers:
+    """So many threads, which say how far they are; what the taker wrote for an outcome is committed by the way."""
 
-    def __init__(self, store: Store, workers: int, tell: Tell | None, stop: Stop) -> None:
-        self._store = store
-        self._workers = workers
-        self._tell = tell
-        self.stop = stop
+    store: Store
+    threads: int
+    tell: Tell | None
+    stop: Stop
 
     def work(
         self, phase: Phase, work: Callable[[Item], Outcome], items: Sequence[Item]
@@ -31,14 +32,14 @@ class Crew:
 
         An exception of `work` is raised here. Closing the generator waits for what runs and drops what waits.
         """
-        reporter = Reporter(phase, len(items), self._tell)
-        pool = ThreadPoolExecutor(self._workers, thread_name_prefix="jetsel-record")
+        reporter = Reporter(phase, len(items), self.tell)
+        pool = ThreadPoolExecutor(self.threads, thread_name_prefix="jetsel-record")
         try:
             for start in range(0, len(items), PAGE):
                 page = items[start : start + PAGE]
                 for done, outcome in enumerate(zip(page, pool.map(work, page), strict=True), start + 1):
                     yield outcome
-                    self._store.tick()
+                    self.store.tick()
                     reporter.reach(done)
                     if self.stop.is_set():
                         return

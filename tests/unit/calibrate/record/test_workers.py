@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.calibrate.record import working
+from jetsel.calibrate.record import workers
 from jetsel.calibrate.record.store import Store
 from tests.unit.calibrate.record.making import family
 
@@ -15,7 +15,7 @@ from tests.unit.calibrate.record.making import family
 def test_outcomes_come_in_order_and_no_more_than_a_page_is_begun(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(working, "PAGE", 6)
+    monkeypatch.setattr(workers, "PAGE", 6)
     begun: list[int] = []
 
     def work(item: int) -> int:
@@ -23,7 +23,7 @@ def test_outcomes_come_in_order_and_no_more_than_a_page_is_begun(
         return item * item
 
     with Store(tmp_path / "recording.db", family("xs")) as store:
-        outcomes = working.Crew(store, 3, None, threading.Event()).work("recording", work, range(20))
+        outcomes = workers.Workers(store, 3, None, threading.Event()).work("recording", work, range(20))
         assert next(outcomes) == (0, 0)
         assert set(begun) <= set(range(6))
         assert list(outcomes) == [(item, item * item) for item in range(1, 20)]
