@@ -75,9 +75,9 @@ def front_on(other: Loaded, fitted_on: Loaded, found: Calibrated) -> list[tuple[
     temperatures = found.calibration.temperatures
     points = []
     for averaged in (False, True):
-        voices = fitted_on.recording.table("top1", temperatures).voices(averaged=averaged)
-        others = other.recording.table("top1", temperatures).voices(averaged=averaged)
-        for cascade in fit_cascades(voices):
+        outputs = fitted_on.recording.table("top1", temperatures).outputs(averaged=averaged)
+        others = other.recording.table("top1", temperatures).outputs(averaged=averaged)
+        for cascade in fit_cascades(outputs):
             right, ran = judge(cascade, others)
             points.append(
                 (float((ran @ others.costs).mean()), float(right.mean()), "cascade-averaged" if averaged else "cascade")

@@ -1,4 +1,4 @@
-"""`jetsel status` and `jetsel reload`: see how a running daemon fares, and have it read its files again."""
+"""`jetsel status` and `jetsel reload`: see the state of a running daemon, and have it read its files again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def status(
     endpoint: Endpoint = None,
     timeout_ms: TimeoutMs = 5000,
 ) -> None:
-    """Show what the daemon serves and how it fares."""
+    """Show what the daemon serves, and its state."""
     from jetsel.cli.status_text import details, headline
     from jetsel.cli.terminal import console
     from jetsel.client import Client

@@ -83,7 +83,7 @@ class AsyncClient(Settings):
         return await self._ask(request, data, timeout_ms, Answer)
 
     async def status(self, *, timeout_ms: float | None = None) -> StatusReply:
-        """Return what the daemon serves and how it fares; it answers while it loads, too."""
+        """Return what the daemon serves, and its state; it answers while it loads, too."""
         return await self._ask(Status(PROTOCOL_VERSION, ""), None, timeout_ms, StatusReply)
 
     async def reload(self, *, timeout_ms: float | None = None) -> Reloaded:
@@ -93,14 +93,14 @@ class AsyncClient(Settings):
     async def _ask(
         self, request: Request, image: bytes | memoryview | None, timeout_ms: float | None, kind: type[R]
     ) -> R:
-        patience = self._patience(request, timeout_ms)
+        attempts = self._attempts(request, timeout_ms)
         while True:
             try:
                 exchange = self._open()
-                request_id, message = self._write(request, patience)
-                return result(await exchange.ask(request_id, message, image, patience), kind)
+                request_id, message = self._write(request, attempts)
+                return result(await exchange.ask(request_id, message, image, attempts), kind)
             except JetselError as error:
-                pause_s = patience.pause_s(error) if self.retry else None
+                pause_s = attempts.pause_s(error) if self.retry else None
                 if pause_s is None:
                     raise
             await asyncio.sleep(pause_s)

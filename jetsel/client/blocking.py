@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal
 
+from jetsel.client.attempts import Attempts
 from jetsel.client.link import Link
-from jetsel.client.patience import Patience
 from jetsel.client.photograph import Channels, Photograph, payload_of
 from jetsel.client.settings import R, Settings, end_of, result, too_late
 from jetsel.errors import JetselError, NoReplyError
@@ -82,7 +82,7 @@ class Client(Settings):
         return self._ask(request, data, timeout_ms, Answer)
 
     def status(self, *, timeout_ms: float | None = None) -> StatusReply:
-        """Return what the daemon serves and how it fares; it answers while it loads, too."""
+        """Return what the daemon serves, and its state; it answers while it loads, too."""
         return self._ask(Status(PROTOCOL_VERSION, ""), None, timeout_ms, StatusReply)
 
     def reload(self, *, timeout_ms: float | None = None) -> Reloaded:
@@ -90,25 +90,25 @@ class Client(Settings):
         return self._ask(Reload(PROTOCOL_VERSION, ""), None, timeout_ms, Reloaded)
 
     def _ask(self, request: Request, image: bytes | memoryview | None, timeout_ms: float | None, kind: type[R]) -> R:
-        patience = self._patience(request, timeout_ms)
-        if not self._turn.acquire(timeout=max(patience.left_ms, 0) / 1e3):
+        attempts = self._attempts(request, timeout_ms)
+        if not self._turn.acquire(timeout=max(attempts.left_ms, 0) / 1e3):
             raise NoReplyError("another thread's call had this client for the whole timeout: give each thread its own")
         try:
             while True:
                 try:
-                    return self._attempt(request, image, patience, kind)
+                    return self._attempt(request, image, attempts, kind)
                 except JetselError as error:
-                    pause_s = patience.pause_s(error) if self.retry else None
+                    pause_s = attempts.pause_s(error) if self.retry else None
                     if pause_s is None:
                         raise
                 time.sleep(pause_s)
         finally:
             self._turn.release()
 
-    def _attempt(self, request: Request, image: bytes | memoryview | None, patience: Patience, kind: type[R]) -> R:
+    def _attempt(self, request: Request, image: bytes | memoryview | None, attempts: Attempts, kind: type[R]) -> R:
         """Send once and wait for the reply under this attempt's id; those of calls that gave up are dropped."""
         link = self._open()
-        request_id, message = self._write(request, patience)
+        request_id, message = self._write(request, attempts)
         is_sent = link.send(message, image)
         while True:
             frame = link.receive()
@@ -119,10 +119,10 @@ class Client(Settings):
             elif link.end is not None:
                 self._hang_up()
                 raise end_of(link)
-            elif patience.left_ms <= 0:
-                raise too_late(link, patience)
+            elif attempts.left_ms <= 0:
+                raise too_late(link, attempts)
             else:
-                link.wait(patience.left_ms, to_send=not is_sent)
+                link.wait(attempts.left_ms, to_send=not is_sent)
                 is_sent = is_sent or link.send(message, image)
 
     def _open(self) -> Link:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+from jetsel.client.attempts import Attempts
 from jetsel.client.link import Link
-from jetsel.client.patience import Patience
 from jetsel.client.settings import end_of, error_of, too_late
 from jetsel.errors import JetselError, NoReplyError
 from jetsel.wire import Failure, Reply, decode_reply
@@ -34,11 +34,11 @@ class Exchange:
         for descriptor in link.descriptors:
             loop.add_reader(descriptor, self.pump)
 
-    async def ask(self, request_id: str, message: bytes, image: bytes | memoryview | None, patience: Patience) -> Reply:
+    async def ask(self, request_id: str, message: bytes, image: bytes | memoryview | None, attempts: Attempts) -> Reply:
         """Send a request and return its reply; raises NoDaemonError or NoReplyError. Cancelling forgets the request."""
         future: asyncio.Future[Reply] = self.loop.create_future()
         self._waiting[request_id] = future
-        timer = self.loop.call_later(patience.left_ms / 1e3, _fail, future, too_late(self._link, patience))
+        timer = self.loop.call_later(attempts.left_ms / 1e3, _fail, future, too_late(self._link, attempts))
         self._unsent.append((request_id, message, image))
         self.pump()
         try:

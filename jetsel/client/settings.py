@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
+from jetsel.client.attempts import Attempts, CrowdedError
 from jetsel.client.link import Link
-from jetsel.client.patience import CrowdedError, Patience
 from jetsel.endpoint import find, why_absent
 from jetsel.errors import BY_CODE, BadRequestError, DeadlineError, JetselError, NoDaemonError, NoReplyError
 from jetsel.wire import MAX_JSON_BYTES, Answer, Classify, Failure, Reloaded, Reply, Request, StatusReply, encode
@@ -37,11 +37,11 @@ class Settings:
     _prefix: str = field(init=False, repr=False, default_factory=lambda: f"{os.getpid()}-{os.urandom(3).hex()}")
     _count: Iterator[int] = field(init=False, repr=False, default_factory=lambda: itertools.count(1))
 
-    def _patience(self, request: Request, timeout_ms: float | None) -> Patience:
+    def _attempts(self, request: Request, timeout_ms: float | None) -> Attempts:
         deadline_ms = request.deadline_ms if isinstance(request, Classify) else None
-        return Patience(self.timeout_ms if timeout_ms is None else timeout_ms, deadline_ms)
+        return Attempts(self.timeout_ms if timeout_ms is None else timeout_ms, deadline_ms)
 
-    def _write(self, request: Request, patience: Patience) -> tuple[str, bytes]:
+    def _write(self, request: Request, attempts: Attempts) -> tuple[str, bytes]:
         """Return frame one and its id, a new one for each attempt: a late reply is never taken for a later one's.
 
         Raises DeadlineError where the time for the answer is over, and BadRequestError where the daemon would not read
@@ -49,7 +49,7 @@ class Settings:
         """
         request_id = f"{self._prefix}-{next(self._count)}"
         if isinstance(request, Classify) and request.deadline_ms is not None and request.deadline_ms > 0:
-            left_ms = patience.deadline_left_ms
+            left_ms = attempts.deadline_left_ms
             if left_ms is not None and left_ms <= 0:
                 raise DeadlineError(f"{request.deadline_ms:g} ms were over before the photograph could be sent")
             request = msgspec.structs.replace(request, deadline_ms=left_ms)
@@ -90,9 +90,9 @@ def end_of(link: Link) -> NoDaemonError | NoReplyError:
     )
 
 
-def too_late(link: Link, patience: Patience) -> NoReplyError:
+def too_late(link: Link, attempts: Attempts) -> NoReplyError:
     """Return the error of a call whose time is over."""
     return NoReplyError(
-        f"the daemon at {link.endpoint} did not answer within {patience.timeout_ms:g} ms: "
+        f"the daemon at {link.endpoint} did not answer within {attempts.timeout_ms:g} ms: "
         "see `jetsel status`, or allow more time"
     )

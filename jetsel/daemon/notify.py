@@ -51,7 +51,7 @@ class Notifier:
         self._tell("READY=1", status=status)
 
     def status(self, text: str) -> None:
-        """Say in one line how the daemon fares, for `systemctl status`."""
+        """Say in one line what the daemon does, for `systemctl status`."""
         self._tell(status=text)
 
     def progress(self, words: str, patience_s: float) -> None:

@@ -1,4 +1,4 @@
-"""How the daemon fares, as `status` tells it."""
+"""The state of the daemon, as `status` tells it."""
 
 from __future__ import annotations
 

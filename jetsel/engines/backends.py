@@ -56,7 +56,7 @@ class Backends:
         return frozenset().union(*(backend.asking() for backend in list(self._made.values())))
 
     def hosts(self) -> dict[str, HostReport]:
-        """Return how the engine host of each backend fares that has one and was asked for."""
+        """Return the state of the engine host of each backend that has one and was asked for."""
         made = list(self._made.items())  # without the lock, which whoever makes one may hold for long
         return {name: report for name, backend in made if (report := backend.report()) is not None}
 

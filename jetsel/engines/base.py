@@ -116,7 +116,7 @@ class Backend(Protocol):
         """Return the threads (threading.get_ident) that wait for another process, whose supervisor ends their wait."""
 
     def report(self) -> HostReport | None:
-        """Return how the process that the models run in fares, None where that is the caller's own."""
+        """Return the state of the process that the models run in, None where that is the caller's own."""
 
     def close(self) -> None:
         """Free what the models shared; all of them are closed before."""

@@ -138,12 +138,12 @@ class CascadeKind(Kind):
 
     def learn(self, train: Table, _plan: Plan) -> _Learned:
         """Fit rungs and thresholds."""
-        return _Learned(train.models, fit_cascades(train.voices(averaged=self._averaged)))
+        return _Learned(train.models, fit_cascades(train.outputs(averaged=self._averaged)))
 
     def tried(self, learned: _Learned, held: Table) -> list[Tried]:
         """One point for each budget."""
-        voices = held.voices(averaged=self._averaged)
-        return [Tried(*judge(fitted, voices)) for fitted in learned.cascades]
+        outputs = held.outputs(averaged=self._averaged)
+        return [Tried(*judge(fitted, outputs)) for fitted in learned.cascades]
 
     def fitted(self, learned: Mapping[Criterion, _Learned], chosen: Mapping[Criterion, Any]) -> Part:
         """Store the cascade of the chosen budget."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.policies.policy import Policy
-from jetsel.premodel.cascades import PRICES, Voices, log_softmax
+from jetsel.premodel.cascades import PRICES, Outputs, log_softmax
 from jetsel.wire import Criterion
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ class Table:
         """The named features, (n, names) float32. Raises ValueError where one is not in the table."""
         return self.features[:, [self.feature_names.index(name) for name in names]]
 
-    def voices(self, *, averaged: bool) -> Voices:
+    def outputs(self, *, averaged: bool) -> Outputs:
         """What the models say one after the other, for cascades."""
-        return Voices(self._log_odds, self.classes, self.costs, self.criterion, averaged=averaged)
+        return Outputs(self._log_odds, self.classes, self.costs, self.criterion, averaged=averaged)
 
     @property
     def prices(self) -> NDArray[np.float64]:

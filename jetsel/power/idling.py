@@ -13,7 +13,7 @@ from jetsel.power.finding import find
 from jetsel.power.idle import Idle
 from jetsel.power.integration import FEWEST, add_up, too_few
 from jetsel.power.machine import Facts, look
-from jetsel.power.rest import Rest
+from jetsel.power.processor import OtherWork
 from jetsel.power.sampler import READY_S, Sampler
 from jetsel.power.settings import Settings
 
@@ -39,7 +39,7 @@ def measure_here(settings: Settings, seconds: float, with_load: bool) -> Idle:
             raise PowerError(
                 f"power cannot be read: {sampler.reason or 'the sensors do not answer'}; see: jetsel doctor"
             )
-        busy = (lambda: None) if with_load else Rest().broken
+        busy = (lambda: None) if with_load else OtherWork().found
         # Errors of rounding are independent of each other: their squares add up.
         return measure(sampler, seconds, found.board_name, look(settings), busy, math.hypot(*steps))
     finally:

@@ -19,7 +19,7 @@ PASSES = 3
 FEW_MODELS = 8  # up to so many, cascades have four rungs; of more, three: the combinations grow too fast
 
 
-class Voices:
+class Outputs:
     """What the models say that have run: the last of them alone, or all averaged as AveragedCascade does."""
 
     def __init__(
@@ -61,12 +61,12 @@ class Fitted:
     thresholds: tuple[float, ...]
 
 
-def judge(fitted: Fitted, voices: Voices) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def judge(fitted: Fitted, outputs: Outputs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return for each photograph whether the cascade is right, (n,), and which models run, (n, m)."""
-    waiting = np.ones(len(voices.classes), bool)
-    correct, ran = np.zeros(len(waiting), bool), np.zeros((len(waiting), len(voices.costs)), bool)
+    waiting = np.ones(len(outputs.classes), bool)
+    correct, ran = np.zeros(len(waiting), bool), np.zeros((len(waiting), len(outputs.costs)), bool)
     for place, threshold in enumerate(fitted.thresholds):
-        confidence, right = voices.of(fitted.rungs[: place + 1])
+        confidence, right = outputs.of(fitted.rungs[: place + 1])
         ran[:, fitted.rungs[place]] = waiting
         taken = waiting & (confidence >= threshold)
         correct |= taken & right
@@ -74,39 +74,39 @@ def judge(fitted: Fitted, voices: Voices) -> tuple[NDArray[np.bool_], NDArray[np
     return correct, ran
 
 
-def fit_cascades(voices: Voices, budgets: Sequence[float] | NDArray[np.float64] = BUDGETS) -> list[Fitted]:
+def fit_cascades(outputs: Outputs, budgets: Sequence[float] | NDArray[np.float64] = BUDGETS) -> list[Fitted]:
     """Return, for each budget, the most accurate cascade whose mean cost keeps it; the cheapest where none does.
 
     budgets: shares of what the most expensive model costs. Every choice of one to four rungs is fitted at every price,
     thresholds by coordinate ascent over quantiles, each step the best there is. Prices find only what no mixture of two
     others beats, which leaves gaps: so each of them is tried with other last thresholds too.
     """
-    models = len(voices.costs)
+    models = len(outputs.costs)
     most = min(models, 4 if models <= FEW_MODELS else 3)
-    prices = PRICES / voices.costs.max()
-    ladders = [_Ladder(rungs, voices) for n in range(1, most + 1) for rungs in itertools.combinations(range(models), n)]
-    climbed = {ladder.climb(float(price)): ladder for ladder in ladders for price in prices}
-    tried = list(
-        dict.fromkeys([*climbed, *(near for fitted, ladder in climbed.items() for near in ladder.near(fitted))])
-    )
-    judged = [judge(fitted, voices) for fitted in tried]
+    prices = PRICES / outputs.costs.max()
+    tried_rungs = [
+        _Rungs(rungs, outputs) for n in range(1, most + 1) for rungs in itertools.combinations(range(models), n)
+    ]
+    climbed = {one.climb(float(price)): one for one in tried_rungs for price in prices}
+    tried = list(dict.fromkeys([*climbed, *(near for fitted, one in climbed.items() for near in one.near(fitted))]))
+    judged = [judge(fitted, outputs) for fitted in tried]
     accuracy = np.array([correct.mean() for correct, _ in judged])
-    mean_cost = np.array([ran.mean(axis=0) @ voices.costs for _, ran in judged])
+    mean_cost = np.array([ran.mean(axis=0) @ outputs.costs for _, ran in judged])
     found = []
-    for budget in np.asarray(budgets) * voices.costs.max():
+    for budget in np.asarray(budgets) * outputs.costs.max():
         within = mean_cost <= budget
         best = np.lexsort((mean_cost, -np.where(within, accuracy, -1.0)))[0] if within.any() else mean_cost.argmin()
         found.append(tried[int(best)])
     return found
 
 
-class _Ladder:
+class _Rungs:
     """One choice of rungs over the photographs to fit on, prepared for many prices."""
 
-    def __init__(self, rungs: tuple[int, ...], voices: Voices) -> None:
+    def __init__(self, rungs: tuple[int, ...], outputs: Outputs) -> None:
         self._rungs = rungs
-        self._costs = [float(voices.costs[rung]) for rung in rungs]
-        heard = [voices.of(rungs[: place + 1]) for place in range(len(rungs))]
+        self._costs = [float(outputs.costs[rung]) for rung in rungs]
+        heard = [outputs.of(rungs[: place + 1]) for place in range(len(rungs))]
         self._right = [right.astype(np.float64) for _, right in heard]
         self._confidence = [confidence for confidence, _ in heard[:-1]]
         self._order = [np.argsort(-confidence) for confidence in self._confidence]

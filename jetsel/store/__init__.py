@@ -1,4 +1,4 @@
-"""Everything that is kept on disk: written aside, flushed, hashed, numbered, swapped and rolled back in one way."""
+"""Everything that is kept on disk: written, flushed, hashed, numbered, swapped and rolled back in one way."""
 
 from jetsel.store.files import flush, locked, read_bounded, repair_of, replace, sha256_of, write
 from jetsel.store.publishing import publish, withdraw, workplace

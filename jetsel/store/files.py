@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-ASIDE = ".jetsel-"
+TEMPORARY = ".jetsel-"
 """Begins the name of all that is not finished; the next writer of the folder clears it away."""
 
 _CHUNK_BYTES = 1 << 20
@@ -41,13 +41,13 @@ def write(path: Path, content: bytes) -> None:
 
 def replace(path: Path, content: bytes) -> None:
     """Have a file hold these bytes, readable by all, or what it held before. Raises OSError."""
-    aside = path.with_name(f"{ASIDE}{os.getpid()}-{path.name}")
+    temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
     try:
-        write(aside, content)
-        aside.chmod(0o644)
-        aside.replace(path)
+        write(temporary, content)
+        temporary.chmod(0o644)
+        temporary.replace(path)
     except BaseException:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     flush(path.parent)
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from jetsel.store.files import ASIDE, flush, locked, write
+from jetsel.store.files import TEMPORARY, flush, locked, write
 
-_WORK = f"{ASIDE}work"
-_NAMES = f"{ASIDE}names"  # in the workplace: the files that are being moved out of it, or removed from its folder
+_WORK = f"{TEMPORARY}work"
+_NAMES = f"{TEMPORARY}names"  # in the workplace: the files that are being moved out of it, or removed from its folder
 
 Named = Callable[[str], bool]
 """Whether a record of the folder names this file."""

@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from jetsel.errors import JetselError
-from jetsel.store.files import ASIDE, flush, locked, repair_of, write
+from jetsel.store.files import TEMPORARY, flush, locked, repair_of, write
 
 NONE = 0
 """The number of no version: what was there before the first is in use."""
 
 _CURRENT = "current"
 _BEFORE = "before"  # in each directory: the number that was in use when it was installed
-_NEW, _LINK, _OLD = f"{ASIDE}new", f"{ASIDE}link", f"{ASIDE}old-"
+_NEW, _LINK, _OLD = f"{TEMPORARY}new", f"{TEMPORARY}link", f"{TEMPORARY}old-"
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
@@ -76,9 +76,9 @@ class Versions:
     def install(self, files: Mapping[str, bytes], check: Callable[[Path], object]) -> int:
         """Write a directory with these files under the next number, and have it used; return the number.
 
-        It is written aside, flushed, checked as it lies on the disk (check raises where it would be refused) and
-        renamed to its number; only then the link is replaced. Killed or out of space at any moment, the link leads to
-        the one before. Raises `error`, and then nothing has changed.
+        It is written under a temporary name, flushed, checked as it lies on the disk (check raises where it would be
+        refused) and renamed to its number; only then the link is replaced. Killed or out of space at any moment, the
+        link leads to the one before. Raises `error`, and then nothing has changed.
         """
         try:
             if not self.folder.is_dir():
@@ -152,10 +152,10 @@ class Versions:
 
     def _remove(self, number: int) -> None:
         """Remove a version; its number goes first, so that no half of one is ever listed."""
-        aside = self.folder / f"{_OLD}{number}"
+        temporary = self.folder / f"{_OLD}{number}"
         with contextlib.suppress(FileNotFoundError):
-            self.path(number).rename(aside)
-            shutil.rmtree(aside)
+            self.path(number).rename(temporary)
+            shutil.rmtree(temporary)
 
     def _not_written(self, fault: OSError) -> JetselError:
         return self._error(f"{self.folder}: not written ({fault}); what was installed stays: {repair_of(fault)}")

@@ -37,7 +37,7 @@ class Classify(Struct, tag="classify", tag_field="type", frozen=True, forbid_unk
 
 
 class Status(Struct, tag="status", tag_field="type", frozen=True, forbid_unknown_fields=True):
-    """Asks what the daemon serves and how it fares."""
+    """Asks what the daemon serves, and its state."""
 
     v: int
     id: Id

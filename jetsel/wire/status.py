@@ -1,4 +1,4 @@
-"""How the daemon fares, as `status` replies."""
+"""The state of the daemon, as `status` replies."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class FamilyStatus(Struct, frozen=True):
 
 
 class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
-    """How the daemon fares. `state` is loading, ready or stopping; `requests` counts by outcome or error code.
+    """The state of the daemon. `state` is loading, ready or stopping; `requests` counts by outcome or error code.
 
     `progress` says how far the loading is, as in "loading 2 of 5"; null once it is done.
     """

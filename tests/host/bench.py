@@ -106,9 +106,9 @@ Begin = Callable[..., Bench]
 
 def set_board(folder: Path, board: Mapping[str, Any]) -> Path:
     """Write the board that an interpreter with a double reads, and return its file."""
-    aside, file = folder / "board.aside", folder / "board.json"
-    aside.write_text(json.dumps(board))
-    return aside.replace(file)
+    new, file = folder / "board.new", folder / "board.json"
+    new.write_text(json.dumps(board))
+    return new.replace(file)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jetsel.power.machine import clocks, throttling
-from jetsel.power.rest import processor
+from jetsel.power.processor import processor
 from jetsel.power.sysfs import root_of
 
 OTHERS_SHARE = 0.05  # of all cores; an idle desktop or board takes 1 to 3 %

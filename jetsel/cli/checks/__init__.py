@@ -53,7 +53,7 @@ class Subject:
             return error
 
     @cached_property
-    def generation(self) -> Snapshot:
+    def snapshot(self) -> Snapshot:
         """What a daemon would serve, not loaded; raises JetselError where it would not start."""
         from jetsel.daemon.snapshot import read_snapshot
 

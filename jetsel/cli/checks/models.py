@@ -19,7 +19,7 @@ def models(subject: Subject) -> Iterator[Finding]:
 
     for unknown in sorted(subject.used - set(BACKENDS)):
         yield Finding("backend", "failed", f"{unknown!r} is no backend", f"name one of these: {', '.join(BACKENDS)}")
-    for name, family in subject.generation.families.items():
+    for name, family in subject.snapshot.families.items():
         yield Finding(f"family {name}", "ok", f"{', '.join(family.models)}; {len(family.labels.names)} classes")
         for model in family.models.values():
             try:
@@ -34,7 +34,7 @@ def models(subject: Subject) -> Iterator[Finding]:
         repair = None if used.calibration else "jetsel calibrate with photographs of your own"
         state: State = "ok" if used.calibration else "info" if used.refused is None else "warning"
         yield Finding(f"calibration of {name}", state, str(used), repair)
-    for line in subject.generation.broken:
+    for line in subject.snapshot.broken:
         yield Finding("left out", "warning", line, "correct that file, or remove it")
 
 
@@ -59,7 +59,7 @@ def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
     from jetsel.engines.building.plans import find
 
     host = subject.config.host
-    for family, served in subject.generation.families.items():
+    for family, served in subject.snapshot.families.items():
         for model in on_tensorrt(family, served.models.values(), len(served.labels.names), subject.config):
             name = model.name
             try:

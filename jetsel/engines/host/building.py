@@ -139,7 +139,7 @@ class EngineBuild:
     def _save_timings(self, content: Any) -> None:
         """Keep the timings for the next build, for which they are a help and no condition."""
         path = Path(self._request["timing_cache"])
-        aside = path.with_name(f"{path.name}.{os.getpid()}")
+        temporary = path.with_name(f"{path.name}.{os.getpid()}")
         with contextlib.suppress(OSError):
-            aside.write_bytes(bytes(content))
-            aside.replace(path)
+            temporary.write_bytes(bytes(content))
+            temporary.replace(path)

@@ -73,7 +73,7 @@ def test_a_rail_that_says_nothing_or_rubbish_is_dropped_and_the_rest_serve(tmp_p
 def test_a_rail_that_vanishes_says_so_and_serves_again_when_it_is_back(tmp_path: Path) -> None:
     file = iio(tmp_path, IN) / "in_power0_input"
     (rail,) = ina3221.sense(tmp_path, {}).rails
-    shutil.move(file, tmp_path / "aside")
+    shutil.move(file, tmp_path / "elsewhere")
     rail.close()  # as after a reading that failed
     with pytest.raises(RailError, match="No such file"):
         rail.read_uw()

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import replay
 from jetsel.policies.cascade import AveragedCascade, Cascade, rungs_of
-from jetsel.premodel.cascades import PRICES, QUANTILES, Fitted, Voices, fit_cascades, judge
+from jetsel.premodel.cascades import PRICES, QUANTILES, Fitted, Outputs, fit_cascades, judge
 from tests.unit.calibrate.recorded import COSTS_MS, drawn
 
 EVEN = dict.fromkeys(COSTS_MS, 1.0)
 
 
-def voices(recording: Recording, *, averaged: bool = False) -> Voices:
-    return recording.table("top1", EVEN).voices(averaged=averaged)
+def outputs(recording: Recording, *, averaged: bool = False) -> Outputs:
+    return recording.table("top1", EVEN).outputs(averaged=averaged)
 
 
 @pytest.mark.parametrize("averaged", [False, True])
@@ -31,7 +31,7 @@ def test_judging_is_replaying_the_policy(averaged: bool, seed: int, thresholds: 
         if averaged
         else Cascade("c", rungs_of(found.models, thresholds))
     )
-    correct, ran = judge(Fitted((0, 1, 2), (*thresholds, 0.0)), voices(found, averaged=averaged))
+    correct, ran = judge(Fitted((0, 1, 2), (*thresholds, 0.0)), outputs(found, averaged=averaged))
     for photograph in range(len(found.classes)):
         replayed = replay(policy, found, photograph, "top1", EVEN, "l")
         assert replayed.decision is not None
@@ -39,7 +39,7 @@ def test_judging_is_replaying_the_policy(averaged: bool, seed: int, thresholds: 
         assert replayed.models_ms == ran[photograph] @ found.costs()
 
 
-def judged(fitted: Fitted, heard: Voices) -> tuple[float, float]:
+def judged(fitted: Fitted, heard: Outputs) -> tuple[float, float]:
     correct, ran = judge(fitted, heard)
     return float(correct.mean()), float((ran @ heard.costs).mean())
 
@@ -50,7 +50,7 @@ def judged(fitted: Fitted, heard: Voices) -> tuple[float, float]:
 def test_at_every_price_nothing_of_two_rungs_beats_what_is_fitted(averaged: bool, seed: int) -> None:
     three = drawn(seed, photographs=12)
     found = dataclasses.replace(three, models=("s", "l"), logits=three.logits[[0, 2]])
-    heard = voices(found, averaged=averaged)
+    heard = outputs(found, averaged=averaged)
     everything = [Fitted((0,), (0.0,)), Fitted((1,), (0.0,))]
     everything += [Fitted((0, 1), (float(t), 0.0)) for t in np.quantile(heard.of((0,))[0], QUANTILES)]
     fitted = [judged(one, heard) for one in fit_cascades(heard, np.linspace(0.05, 1.3, 200))]
@@ -60,4 +60,4 @@ def test_at_every_price_nothing_of_two_rungs_beats_what_is_fitted(averaged: bool
 
 
 def test_where_no_budget_is_kept_the_fastest_is_taken() -> None:
-    assert fit_cascades(voices(drawn(1)), [0.01]) == [Fitted((0,), (0.0,))]
+    assert fit_cascades(outputs(drawn(1)), [0.01]) == [Fitted((0,), (0.0,))]

@@ -14,13 +14,13 @@ BUSY_CORES = 0.1
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Rest:
+class OtherWork:
     """Looks from when it is made; each question is about the time since the one before."""
 
     def __init__(self) -> None:
         self._before = _seen()
 
-    def broken(self) -> str | None:
+    def found(self) -> str | None:
         """Return why the machine was not at rest since the last look, None where it was or nothing tells."""
         (then_s, then_busy_s), (now_s, now_busy_s) = self._before, _seen()
         self._before = now_s, now_busy_s

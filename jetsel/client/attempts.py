@@ -17,7 +17,7 @@ class CrowdedError(NoReplyError):
     """A daemon listens, and so many wait to be let in that the kernel has no room for one more (connect(2), EAGAIN)."""
 
 
-class Patience:
+class Attempts:
     """The clock of one call: `timeout_ms` ends the waiting, `deadline_ms` is what the photograph is answered within."""
 
     def __init__(self, timeout_ms: float, deadline_ms: float | None = None) -> None:
