@@ -45,11 +45,7 @@ def save(idle: Idle, folder: Path) -> Path:
     """Write it in place of what was measured before on this board in this power mode, and return the file.
 
     The new file is written under a temporary name, flushed and renamed, so that there is a whole one at every moment.
-
-    Raises
-    ------
-    CalibrationError, and then the old one stays.
-
+    Where it raises CalibrationError, the old one stays.
     """
     target = folder / file_name(idle.board, idle.power_mode)
     try:
