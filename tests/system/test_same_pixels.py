@@ -15,6 +15,7 @@ import pytest
 from skimage import data
 
 from jetsel.calibrate import record
+from jetsel.calibrate.record.photographs import Labelled
 from jetsel.calibrate.recording import Recording
 from jetsel.config import Config, Models
 from jetsel.daemon.admission import Load
@@ -58,7 +59,7 @@ def recorded(folder: Path, family: str, work: Path) -> Recording:
     paths = [work / f"{number:02d}" for number in range(len(PHOTOGRAPHS))]
     for path, file in zip(paths, PHOTOGRAPHS.values(), strict=True):
         path.write_bytes(file)
-    shown = record.Found(work, tuple(record.Labelled(path, 0, "any") for path in paths), ())
+    shown = record.Found(work, tuple(Labelled(path, 0, "any") for path in paths), ())
     options = record.Options(plan=record.Plan(photographs=1, least_repeats=2, most_repeats=2))
     with record.loaded_models(found) as engines:
         record.record(work / "recording.sqlite", found, engines, shown, options)
