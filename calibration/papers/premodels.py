@@ -19,9 +19,9 @@ from calibration.papers.network import choose_by_network, small_pictures
 from calibration.papers.techniques import Alternative, compare_techniques
 from jetsel import image
 from jetsel.calibrate.calibrating import FOLDS, SEED
-from jetsel.calibrate.folds import deal
+from jetsel.calibrate.folds import assign_folds
 from jetsel.calibrate.from_files import FeatureClock
-from jetsel.calibrate.neighbourhood import Neighbourhood, look_around
+from jetsel.calibrate.neighbourhood import Neighbourhood, nearest_in_other_folds
 from jetsel.calibrate.planning import Planned, make_plan
 from jetsel.calibrate.record import load
 from jetsel.calibrate.recording import Recording
@@ -38,13 +38,13 @@ class Study:
     def __init__(self, recording: Recording, decode_px: int, features_ms: float) -> None:
         groups = np.arange(len(recording.classes)) if recording.groups is None else recording.groups
         self.recording = recording
-        self.fold_of = deal(groups, FOLDS, SEED)
+        self.fold_of = assign_folds(groups, FOLDS, SEED)
         self.clock = FeatureClock(recording.paths, decode_px, LIMITS, features_ms)
         self.planned: Planned = make_plan(recording, self.fold_of, "top1", 0.5, self.clock)
         self.plan: Plan = self.planned.plan
         columns = [recording.feature_names.index(name) for name in self.plan.features]
         self.features = recording.features[:, columns]
-        self.near: Neighbourhood = look_around(self.features, self.fold_of, self.plan.k)
+        self.near: Neighbourhood = nearest_in_other_folds(self.features, self.fold_of, self.plan.k)
         self.right, self.costs_ms = recording.right("top1"), recording.costs("time")
 
     def links(self, theta_points: float) -> list[int]:

@@ -13,10 +13,10 @@ from jetsel.calibrate.assemble import Identity, assemble
 from jetsel.calibrate.comparing import compared, differing
 from jetsel.calibrate.cross_validation import CrossValidated, cross_validate
 from jetsel.calibrate.findings import Comparison, Differing, Findings
-from jetsel.calibrate.folds import deal
+from jetsel.calibrate.folds import assign_folds
 from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.held_out import fit_temperatures, learn
-from jetsel.calibrate.neighbourhood import look_around
+from jetsel.calibrate.neighbourhood import nearest_in_other_folds
 from jetsel.calibrate.planning import make_plan
 from jetsel.calibrate.record import Loaded
 from jetsel.calibrate.recording import Recording
@@ -78,17 +78,17 @@ def calibrate(
         raise CalibrationError(f"the goal needs energy, and it is not known: {loaded.times.energy_reason}")
     recording = replace(loaded.recording, objective=order.goal.objective)
     groups = np.arange(len(recording.classes)) if recording.groups is None else recording.groups
-    fold_of = deal(groups, FOLDS, SEED)
+    fold_of = assign_folds(groups, FOLDS, SEED)
     progress("choosing features", 0, 1)
     plan = make_plan(recording, fold_of, order.decides, order.theta_points, features_ms).plan
     columns = [recording.feature_names.index(name) for name in plan.features]
-    near = look_around(recording.features[:, columns], fold_of, plan.k)
+    near = nearest_in_other_folds(recording.features[:, columns], fold_of, plan.k)
     # Limits are meant for the criterion that decides: 60 % may be much under top1, and little under top5.
     anything = Goal(order.goal.objective)
     goals = {criterion: order.goal if criterion == order.decides else anything for criterion in CRITERIA}
     tried = cross_validate(recording, fold_of, near, plan, goals, identity, progress)
     progress("fitting on all photographs", 0, 1)
-    draft = msgspec.structs.replace(_on_all(recording, plan, tried, identity), labels_from=loaded.labels_from)
+    draft = msgspec.structs.replace(_fit_on_all(recording, plan, tried, identity), labels_from=loaded.labels_from)
     judges = {
         criterion: Judge(recording, criterion, features_ms, order.choice_factor, loaded.times.energy_reason)
         for criterion in CRITERIA
@@ -149,7 +149,7 @@ def _findings(
     )
 
 
-def _on_all(
+def _fit_on_all(
     recording: Recording,
     plan: Plan,
     tried: Mapping[Criterion, CrossValidated],

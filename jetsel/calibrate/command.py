@@ -65,7 +65,7 @@ def record(job: Job, tell: Tell, stop: Stop, goal: Goal | None = None) -> Loaded
     with open_meter(job.config.power, power_folder(job.config.power)) as opened:
         if goal is not None and goal.needs_energy and opened.reason is not None:
             raise CalibrationError(f"the goal needs energy, and it is not known: {opened.reason}")
-        _into(job, found, opened, tell, stop)
+        _calibrate_into(job, found, opened, tell, stop)
     return recording.load(job.path, job.family, served, job.labels_from)
 
 
@@ -108,7 +108,7 @@ def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
     return kept(look(power))
 
 
-def _into(job: Job, found: Found, opened: Opened, tell: Tell, stop: Stop) -> None:
+def _calibrate_into(job: Job, found: Found, opened: Opened, tell: Tell, stop: Stop) -> None:
     """Record what is not recorded yet."""
     try:
         job.path.parent.mkdir(parents=True, exist_ok=True)

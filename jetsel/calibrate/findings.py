@@ -22,7 +22,7 @@ class Spread(Struct, frozen=True):
     p95: float
 
 
-class Against(Struct, frozen=True):
+class PolicyDifference(Struct, frozen=True):
     """A policy beside a rival: right answers in points (of a hundred), time and energy as its own over the rival's."""
 
     top1_points: float
@@ -58,8 +58,8 @@ class Result(Struct, frozen=True, kw_only=True):
     runs: dict[str, float]  # model -> share of the photographs that it ran on
     in_doubt: float
     coin: float | None
-    vs_best_single: Against
-    vs_oracle: Against
+    vs_best_single: PolicyDifference
+    vs_oracle: PolicyDifference
 
     def share(self, criterion: Criterion) -> float:
         """The share that is right under the criterion."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from jetsel.errors import CalibrationError
 
 
-def deal(groups: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:
+def assign_folds(groups: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:
     """Return each photograph's fold, (n,) int64 from 0; groups: (n,), whose members go into one fold.
 
     Large groups are dealt first, each to the smallest fold so far, in an order drawn by `seed`. Raises CalibrationError

@@ -18,7 +18,7 @@ class Neighbourhood:
     distance: NDArray[np.float64]
 
 
-def look_around(features: NDArray[np.float32], fold_of: NDArray[np.int64], k: int) -> Neighbourhood:
+def nearest_in_other_folds(features: NDArray[np.float32], fold_of: NDArray[np.int64], k: int) -> Neighbourhood:
     """Find k neighbours, or as many as the other folds hold; features: (n, f), not scaled.
 
     They are scaled to the range of the other folds, as when a photograph is new.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.calibrate.cross_validation import best_single
-from jetsel.calibrate.findings import Against, Result, Spread
+from jetsel.calibrate.findings import PolicyDifference, Result, Spread
 from jetsel.calibrate.goal import Outcomes
 from jetsel.calibrate.metrics import best_mix, macro, mean_interval, share_interval
 from jetsel.calibrate.recording import Recording
@@ -129,7 +129,7 @@ class Judge:
         correct: NDArray[np.bool_] = run.is_top5 if criterion == "top5" else run.answered == self.recording.classes
         return correct
 
-    def _against(self, run: Run, rival: Run) -> Against:
+    def _against(self, run: Run, rival: Run) -> PolicyDifference:
         points = {
             criterion: 100 * float(self._correct(run, criterion).mean() - self._correct(rival, criterion).mean())
             for criterion in ("top1", "top5")
@@ -137,7 +137,7 @@ class Judge:
         ratio = float(self.time_ms(run).mean() / self.time_ms(rival).mean())
         ours, theirs = self.energy_mj(run), self.energy_mj(rival)
         of_energy = None if ours is None or theirs is None else float(ours.mean() / theirs.mean())
-        return Against(points["top1"], points["top5"], ratio, of_energy)
+        return PolicyDifference(points["top1"], points["top5"], ratio, of_energy)
 
 
 def _spread(values: NDArray[np.float64]) -> Spread:

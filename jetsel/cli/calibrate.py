@@ -107,7 +107,7 @@ def calibrate(
         print_json(outcome)
         return
     out = console()
-    for line in told(found, outcome):
+    for line in outcome_lines(found, outcome):
         out.print(line, markup=False, soft_wrap=isinstance(line, str))
 
 
@@ -140,7 +140,7 @@ def _finish(
     }
 
 
-def told(found: Calibrated, outcome: dict[str, Any]) -> Iterator[str | Table]:
+def outcome_lines(found: Calibrated, outcome: dict[str, Any]) -> Iterator[str | Table]:
     """Yield the gist of the report for a terminal: lines and tables."""
     from jetsel.calibrate.report import NO_PAGE
     from jetsel.cli.comparison import in_words, results_table

@@ -111,14 +111,14 @@ def find(config: Path | None, family: str | None) -> FamilyCalibrations:
 
 
 @dataclass(frozen=True)
-class Told:
+class ReloadOutcome:
     """What a running daemon made of a change. `reloaded` is None where no daemon listens: no failure."""
 
     reloaded: bool | None
     said: str
 
 
-def tell_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, endpoint: str | None) -> Told:
+def tell_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, endpoint: str | None) -> ReloadOutcome:
     """Have the daemon read its files again, and return what it serves the family with then.
 
     chosen: what it should use, None for no calibration. endpoint: where it listens; None for $JETSEL_ENDPOINT, the
@@ -133,18 +133,18 @@ def tell_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, endp
             client.reload()
             families: Mapping[str, str | None] = {f.name: f.calibration for f in client.status().families}
     except NoDaemonError:
-        return Told(None, "no daemon listens: the next one to start will use it")
+        return ReloadOutcome(None, "no daemon listens: the next one to start will use it")
     except JetselError as fault:
-        return Told(False, f"the daemon was not reloaded: {fault}")
+        return ReloadOutcome(False, f"the daemon was not reloaded: {fault}")
     if calibrations.family not in families:
-        return Told(True, f"the daemon has reloaded, and does not serve family {calibrations.family}")
+        return ReloadOutcome(True, f"the daemon has reloaded, and does not serve family {calibrations.family}")
     used = families[calibrations.family]
     said = f"the daemon has reloaded, and serves family {calibrations.family} with this calibration: {used}"
     if chosen is not None and used != chosen.called:
         said += (
             f". That is not {chosen.called}: see its log, and whether its models.calibrations is {calibrations.folder}"
         )
-    return Told(True, said)
+    return ReloadOutcome(True, said)
 
 
 def named(number: int) -> str:

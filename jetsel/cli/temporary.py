@@ -54,12 +54,12 @@ def _started(folder: Path) -> Iterator[Client]:
 
 
 def _wait_until_ready(client: Client, process: subprocess.Popen[bytes], log: Path) -> None:
-    heard_s = time.monotonic()
-    while process.poll() is None and time.monotonic() - heard_s < SILENCE_S:
+    answered_s = time.monotonic()
+    while process.poll() is None and time.monotonic() - answered_s < SILENCE_S:
         try:
             if client.status(timeout_ms=1000).state == "ready":
                 return
-            heard_s = time.monotonic()  # it loads: that takes what it takes
+            answered_s = time.monotonic()  # it loads: that takes what it takes
         except (NoDaemonError, NoReplyError):
             pass  # its socket is not there yet
         time.sleep(LOOK_EVERY_S)

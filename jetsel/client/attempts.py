@@ -31,12 +31,12 @@ class Attempts:
     @property
     def left_ms(self) -> float:
         """Milliseconds until the call gives up; 0 or less when it must."""
-        return self.timeout_ms - self._spent_ms
+        return self.timeout_ms - self._elapsed_ms
 
     @property
     def deadline_left_ms(self) -> float | None:
         """Milliseconds of the request's deadline that are left for the next attempt, or None where it has none."""
-        return None if self._deadline_ms is None else self._deadline_ms - self._spent_ms
+        return None if self._deadline_ms is None else self._deadline_ms - self._elapsed_ms
 
     def pause_s(self, error: JetselError) -> float | None:
         """Return how long to pause before the next attempt, doubling each time; None where the error is final.
@@ -54,5 +54,5 @@ class Attempts:
         return None if self._losses > MOST_LOSSES or pause_s * 1e3 >= left_ms else pause_s
 
     @property
-    def _spent_ms(self) -> float:
+    def _elapsed_ms(self) -> float:
         return (time.monotonic() - self._began_s) * 1e3

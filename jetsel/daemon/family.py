@@ -107,7 +107,7 @@ class ServedFamily:
             return  # each request is told why
         best = running[-1]
         if self.fallback not in running:
-            self._instead(f"{best} is the fallback of family {self.name}: {self.fallback} is unavailable")
+            self._log_stand_in(f"{best} is the fallback of family {self.name}: {self.fallback} is unavailable")
             self.fallback = best
         for criterion, name in self.default_policy.items():
             needed = self.policies[criterion][name].models  # it passes over those of them that are unavailable
@@ -115,11 +115,11 @@ class ServedFamily:
                 lost = " and ".join(needed)
                 self.default_policy[criterion] = f"single:{best}"
                 self.because = f"{name} cannot do without {lost}, unavailable now: the most expensive that runs answers"
-                self._instead(
+                self._log_stand_in(
                     f"single:{best} is the default of family {self.name} for {criterion}: {name} is unavailable"
                 )
 
-    def _instead(self, words: str) -> None:
+    def _log_stand_in(self, words: str) -> None:
         self.instead.append(words)
         log.warning("%s", words, extra=event("stands-in", family=self.name, reason=words))
 

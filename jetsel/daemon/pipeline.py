@@ -79,7 +79,7 @@ class Pipeline:
             self._serve_other(message, request)
         except JetselError as error:
             self._refuse(message, frame, error)
-        except Exception as error:  # the net at the door: whatever one message breaks, the next is read
+        except Exception as error:  # whatever one message breaks, the next is read
             self._refuse(message, frame, unexpected(error, read_id(frame)))
         return None
 
@@ -133,7 +133,7 @@ class Pipeline:
         """Begin one job; None where it has ended with that."""
         try:
             return begin(job)
-        except Exception as error:  # the request loop's net: whatever one photograph breaks, the next is served
+        except Exception as error:  # whatever one photograph breaks, the next is served
             self._finish(job, error)
             return None
 
@@ -182,7 +182,7 @@ class Pipeline:
                 if isinstance(job.run.outcome, Decision):
                     return answer(job, job.run, job.run.outcome, self._metering)
                 error = job.run.outcome  # not raised: its traceback and the run would keep each other
-        except Exception as defect:  # the net of the answer's own making
+        except Exception as defect:  # the request still gets its reply
             error = defect
         refused = error if isinstance(error, JetselError) else unexpected(error, job.request.id)
         return failure(job.request.id, refused)

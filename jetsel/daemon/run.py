@@ -64,7 +64,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals) -> int:
         metering.serve(snapshot.families, config.power)
         metering.start()
         dispatcher = Dispatcher(snapshot, port, backends, metering, reread, notifier)
-        Life(dispatcher, port, signals, notifier, listener.is_passed, config.server.drain_s).live(backends)
+        Lifecycle(dispatcher, port, signals, notifier, listener.is_passed, config.server.drain_s).run(backends)
         return 0
     except JetselError as error:
         notifier.status(str(error))
@@ -76,7 +76,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals) -> int:
 
 
 @dataclass(frozen=True)
-class Life:
+class Lifecycle:
     """One daemon's, from its first thread to its last.
 
     The main thread does this, and nothing else: it computes nothing that could keep a signal waiting.
@@ -90,7 +90,7 @@ class Life:
     is_passed: bool
     drain_s: float
 
-    def live(self, backends: Backends) -> None:
+    def run(self, backends: Backends) -> None:
         """Load and serve until a signal says to stop, and answer everybody. Raises what loading raises."""
         self.dispatcher.workers.start()
         try:

@@ -17,7 +17,7 @@ from jetsel.weights import Tried, Weights
 RUNS, AT_MOST_S = 20, 2.0
 
 
-def tried(weights: Weights, threads: int, before_softmax: str | None = None) -> Tried:
+def try_run(weights: Weights, threads: int, before_softmax: str | None = None) -> Tried:
     """Run a model on patterns; raises EngineFailedError where it cannot be served.
 
     before_softmax: the tensor that may be served instead where the answers are probabilities.

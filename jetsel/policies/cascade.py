@@ -61,34 +61,35 @@ class Cascade:
     def __call__(self, photo: Evidence) -> Steps:
         """Climb until those that ran are sure. An unavailable rung is passed over; those that ran stand in for it."""
         why = "first rung"
-        heard: list[Prediction] = []
+        predictions: list[Prediction] = []
         for rung in self.rungs:
             last = rung is self.rungs[-1]
             try:
                 (seen,) = yield Run((rung.model,), why)
             except ModelUnavailableError:
-                if last and not heard:
+                if last and not predictions:
                     raise
                 why = f"{rung.model} is unavailable"
                 continue
-            heard.append(seen)
-            answer = self.answer(heard)
+            predictions.append(seen)
+            answer = self.answer(predictions)
             if last:
                 return Decision(answer, f"{rung.model} is the last rung")
             if answer.confidence >= rung.threshold:
                 return Decision(
-                    answer, f"{self.who(heard)} is sure: {answer.confidence:.2f} of at least {rung.threshold:.2f}"
+                    answer,
+                    f"{self.names(predictions)} is sure: {answer.confidence:.2f} of at least {rung.threshold:.2f}",
                 )
-            why = f"{self.who(heard)} was not sure: {answer.confidence:.2f} of {rung.threshold:.2f}"
-        return Decision(self.answer(heard), f"{why}; {heard[-1].model} is the best that ran")
+            why = f"{self.names(predictions)} was not sure: {answer.confidence:.2f} of {rung.threshold:.2f}"
+        return Decision(self.answer(predictions), f"{why}; {predictions[-1].model} is the best that ran")
 
-    def answer(self, heard: Sequence[Prediction]) -> Prediction:
+    def answer(self, predictions: Sequence[Prediction]) -> Prediction:
         """Return what those that ran say: what the last of them says."""
-        return heard[-1]
+        return predictions[-1]
 
-    def who(self, heard: Sequence[Prediction]) -> str:
+    def names(self, predictions: Sequence[Prediction]) -> str:
         """Return whose answer that is, in words."""
-        return heard[-1].model
+        return predictions[-1].model
 
 
 @dataclass(frozen=True)
@@ -97,24 +98,24 @@ class AveragedCascade(Cascade):
 
     criterion: Criterion
 
-    def answer(self, heard: Sequence[Prediction]) -> Prediction:
+    def answer(self, predictions: Sequence[Prediction]) -> Prediction:
         """Return the geometric mean of the probabilities, which is what the mean of scaled logits gives.
 
         It goes by the name of the last model, the most expensive of them.
         """
-        if len(heard) == 1:
-            return heard[0]
-        logs = np.log(np.maximum(np.stack([prediction.probabilities for prediction in heard]), LEAST))
+        if len(predictions) == 1:
+            return predictions[0]
+        logs = np.log(np.maximum(np.stack([prediction.probabilities for prediction in predictions]), LEAST))
         mean = logs.mean(axis=0)
         mean -= mean.max()
         probabilities = np.exp(mean, mean)
         probabilities /= probabilities.sum()
         confidence = float(probabilities.max()) if self.criterion == "top1" else sum_of_five(probabilities)
-        return Prediction(heard[-1].model, probabilities, confidence, heard[-1].embedding)
+        return Prediction(predictions[-1].model, probabilities, confidence, predictions[-1].embedding)
 
-    def who(self, heard: Sequence[Prediction]) -> str:
+    def names(self, predictions: Sequence[Prediction]) -> str:
         """Return whose answer that is, in words."""
-        names = [prediction.model for prediction in heard]
+        names = [prediction.model for prediction in predictions]
         return names[0] if len(names) == 1 else f"the mean of {' and '.join(names)}"
 
 

@@ -56,7 +56,7 @@ class ChainPolicy:
         assert photo.features is not None
         choice = self.chain.choose(photo.features)
         if choice.model is not None:
-            because = f"the neighbours vote for {choice.model}{_trust(choice)}"
+            because = f"the neighbours vote for {choice.model}{_confidence_words(choice)}"
             seen, because = yield from run_or_fall_back(choice.model, because, photo.fallback)
             return Decision(seen, because, distance=choice.distance)
         far = f"the nearest known photographs are {choice.distance:.3f} away, too far to be believed"
@@ -67,7 +67,7 @@ class ChainPolicy:
         return Decision(seen, f"{because}; {photo.fallback} is the fallback", in_doubt=True, distance=choice.distance)
 
 
-def _trust(choice: Choice) -> str:
+def _confidence_words(choice: Choice) -> str:
     """What calibration knows of choices at this distance (section 6)."""
     return "" if choice.confidence is None else f"; such choices were right {100 * choice.confidence:.0f} % of the time"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from jetsel.errors import ConfigError, PowerError
 from jetsel.power.boards import Board, boards, no_such_board, recognise
 from jetsel.power.sensors import ina238, ina3221, nvml, rapl, replay
-from jetsel.power.sensors.rail import Dropped, Rail, RailError, Sensed
+from jetsel.power.sensors.rail import Detected, Dropped, Rail, RailError
 from jetsel.power.settings import Settings
 from jetsel.power.sysfs import root_of
 from jetsel.power.total import choose
@@ -56,16 +56,16 @@ def find(power: Settings) -> Found:
         if power.replay is None:
             found = _sensors(power, root)
         else:
-            played, recorded_on = replay.sense(Path(power.replay))
+            played, recorded_on = replay.detect(Path(power.replay))
             found = [played]
     except RailError as error:
         return Found(None, (), (), (), f"power.replay: {error}")
-    sensed = _together(found)
+    detected = _together(found)
     named = power.board or recorded_on
     board = recognise(root) if named is None and power.replay is None else boards().get(named or "")
-    names, reason = choose(power, board, sensed)
-    total = tuple(rail for rail in sensed.rails if rail.name in names)
-    return Found(board, sensed.rails, total, sensed.dropped, reason)
+    names, reason = choose(power, board, detected)
+    total = tuple(rail for rail in detected.rails if rail.name in names)
+    return Found(board, detected.rails, total, detected.dropped, reason)
 
 
 def find_some(power: Settings) -> Found:
@@ -86,42 +86,42 @@ def check(power: Settings) -> None:
         raise ConfigError(no_such_board(power.board))
     if power.replay is not None:
         try:
-            replay.sense(Path(power.replay))
+            replay.detect(Path(power.replay))
         except RailError as error:
             raise ConfigError(f"power.replay: {error}") from None
 
 
-def _sensors(power: Settings, root: Path) -> list[Sensed]:
-    kinds: dict[str, Callable[[], Sensed]] = {
-        "ina3221": lambda: ina3221.sense(root, power.labels),
-        "ina238": lambda: ina238.sense(root, power.labels),
-        "rapl": lambda: rapl.sense(root),
-        "nvml": nvml.sense,
+def _sensors(power: Settings, root: Path) -> list[Detected]:
+    kinds: dict[str, Callable[[], Detected]] = {
+        "ina3221": lambda: ina3221.detect(root, power.labels),
+        "ina238": lambda: ina238.detect(root, power.labels),
+        "rapl": lambda: rapl.detect(root),
+        "nvml": nvml.detect,
     }
     if power.sensor != "auto":
         return [kinds[power.sensor]()] if power.sensor in kinds else []
     found = [kinds["ina3221"](), kinds["ina238"]()]
-    if any(sensed.rails or sensed.dropped for sensed in found):
+    if any(detected.rails or detected.dropped for detected in found):
         return found
-    found = [rapl.sense(root)]
+    found = [rapl.detect(root)]
     if root == Path("/sys"):  # NVML knows this machine alone, never the one that a copied tree is of
-        cards = nvml.sense()
+        cards = nvml.detect()
         found += [cards] if cards.total else []  # no card: nothing to tell
     return found
 
 
-def _together(found: Iterable[Sensed]) -> Sensed:
+def _together(found: Iterable[Detected]) -> Detected:
     """The rails of every sensor, with each name once: one that has the name of another is closed and dropped."""
     kept: dict[str, Rail] = {}
-    whole = Sensed()
-    for sensed in found:
+    whole = Detected()
+    for detected in found:
         again = []
-        for rail in sensed.rails:
+        for rail in detected.rails:
             first = kept.setdefault(rail.name, rail)
             if first is not rail:
                 rail.close()
                 why = f"{rail.where} has the name of {first.where}, which is read; name it by [power] labels"
                 again.append(Dropped(rail.name, why))
-        total, parts = whole.total + sensed.total, {**whole.parts, **sensed.parts}
-        whole = Sensed(tuple(kept.values()), (*whole.dropped, *sensed.dropped, *again), total, parts)
+        total, parts = whole.total + detected.total, {**whole.parts, **detected.parts}
+        whole = Detected(tuple(kept.values()), (*whole.dropped, *detected.dropped, *again), total, parts)
     return whole

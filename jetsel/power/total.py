@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from jetsel.power.boards import Board, no_such_board
-from jetsel.power.sensors.rail import Dropped, Sensed
+from jetsel.power.sensors.rail import Detected, Dropped
 from jetsel.power.settings import Settings
 
 WHOLE_INPUTS = ("VIN", "VDD_IN", "POM_5V_IN")
@@ -14,31 +14,33 @@ WHOLE_INPUTS = ("VIN", "VDD_IN", "POM_5V_IN")
 _EXAMPLE = '[power] total = ["VDD_IN"]'
 
 
-def choose(power: Settings, board: Board | None, sensed: Sensed) -> tuple[tuple[str, ...], str | None]:
+def choose(power: Settings, board: Board | None, detected: Detected) -> tuple[tuple[str, ...], str | None]:
     """Return the names of the rails whose sum is the total and None, or () and why there is no total, with the repair.
 
     What decides, in this order: [power] total; the sensor itself where it knows (packages of processors, a trace); the
-    table of the board; a single rail that is known as a whole input. sensed: what every sensor has.
+    table of the board; a single rail that is known as a whole input. detected: what every sensor has.
     """
     if power.board is not None and board is None:
         return (), no_such_board(power.board)
-    if not sensed.rails:
-        return (), _nothing(power, sensed.dropped)
-    rails = [rail.name for rail in sensed.rails]
-    names, said_by = _told(power, board, sensed, {*rails, *(each.name for each in sensed.dropped)})
+    if not detected.rails:
+        return (), _none_found(power, detected.dropped)
+    rails = [rail.name for rail in detected.rails]
+    names, said_by = _configured(power, board, detected, {*rails, *(each.name for each in detected.dropped)})
     if not names:
         return (), f"nothing says which of {', '.join(rails)} make the total; say it in jetsel.toml, as {_EXAMPLE}"
-    parts: dict[str, Collection[str]] = {**sensed.parts, **(board.parts if board is not None else {})}
-    reason = _missing(names, said_by, rails, sensed.dropped) or _twice(names, parts)
+    parts: dict[str, Collection[str]] = {**detected.parts, **(board.parts if board is not None else {})}
+    reason = _missing(names, said_by, rails, detected.dropped) or _twice(names, parts)
     return ((), reason) if reason is not None else (names, None)
 
 
-def _told(power: Settings, board: Board | None, sensed: Sensed, every: Collection[str]) -> tuple[tuple[str, ...], str]:
+def _configured(
+    power: Settings, board: Board | None, detected: Detected, every: Collection[str]
+) -> tuple[tuple[str, ...], str]:
     """The rails of the total, each once, and who says so; () where nobody does."""
     if power.total:
         return tuple(dict.fromkeys(power.total)), "[power] total"
-    if sensed.total:
-        return tuple(dict.fromkeys(sensed.total)), "the sensor"
+    if detected.total:
+        return tuple(dict.fromkeys(detected.total)), "the sensor"
     whole = tuple(name for name in WHOLE_INPUTS if name in every)
     if board is not None and (len(whole) != 1 or any(name in every for name in board.total)):
         return tuple(board.total), f"the table of {board.name}"
@@ -61,7 +63,7 @@ def _twice(names: Collection[str], parts: Mapping[str, Collection[str]]) -> str 
     return None
 
 
-def _nothing(power: Settings, dropped: Collection[Dropped]) -> str:
+def _none_found(power: Settings, dropped: Collection[Dropped]) -> str:
     if power.sensor == "none" and power.replay is None:
         return '[power] sensor is "none"; "auto" looks for what is there'
     if dropped:

@@ -87,7 +87,7 @@ def fit_cascades(outputs: Outputs, budgets: Sequence[float] | NDArray[np.float64
     tried_rungs = [
         _Rungs(rungs, outputs) for n in range(1, most + 1) for rungs in itertools.combinations(range(models), n)
     ]
-    climbed = {one.climb(float(price)): one for one in tried_rungs for price in prices}
+    climbed = {one.thresholds_at(float(price)): one for one in tried_rungs for price in prices}
     tried = list(dict.fromkeys([*climbed, *(near for fitted, one in climbed.items() for near in one.near(fitted))]))
     judged = [judge(fitted, outputs) for fitted in tried]
     accuracy = np.array([correct.mean() for correct, _ in judged])
@@ -116,7 +116,7 @@ class _Rungs:
             for confidence, grid in zip(self._confidence, self._grid, strict=True)
         ]
 
-    def climb(self, price: float) -> Fitted:
+    def thresholds_at(self, price: float) -> Fitted:
         """Better one threshold at a time until a pass changes nothing."""
         thresholds = [float(grid[len(grid) // 2]) for grid in self._grid]
         for _ in range(PASSES):

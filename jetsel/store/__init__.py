@@ -1,7 +1,7 @@
 """Everything that is kept on disk: written, flushed, hashed, numbered, swapped and rolled back in one way."""
 
 from jetsel.store.files import flush, locked, read_bounded, repair_of, replace, sha256_of, write
-from jetsel.store.publishing import publish, withdraw, workplace
+from jetsel.store.publishing import publish, withdraw, working_folder
 from jetsel.store.versions import NONE, Versions
 
 __all__ = [
@@ -15,6 +15,6 @@ __all__ = [
     "replace",
     "sha256_of",
     "withdraw",
-    "workplace",
+    "working_folder",
     "write",
 ]

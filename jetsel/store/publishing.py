@@ -13,18 +13,20 @@ from pathlib import Path
 from jetsel.store.files import TEMPORARY, flush, locked, write
 
 _WORK = f"{TEMPORARY}work"
-_NAMES = f"{TEMPORARY}names"  # in the workplace: the files that are being moved out of it, or removed from its folder
+_NAMES = (
+    f"{TEMPORARY}names"  # in the working folder: the files that are being moved out of it, or removed from its folder
+)
 
 Named = Callable[[str], bool]
 """Whether a record of the folder names this file."""
 
 
 @contextmanager
-def workplace(folder: Path, is_named: Named, waiting: Callable[[], None] | None = None) -> Iterator[Path]:
+def working_folder(folder: Path, is_named: Named, waiting: Callable[[], None] | None = None) -> Iterator[Path]:
     """Give an empty folder on the same disk to prepare files in, for as long as a `with` lasts.
 
     One process at a time has it, and others wait (waiting: called once then). What a process that was killed left is
-    removed first: its workplace, and those of its files that no record names. Raises OSError.
+    removed first: its working folder, and those of its files that no record names. Raises OSError.
     """
     with locked(folder, waiting):
         _clear_up(folder, is_named)
@@ -37,9 +39,9 @@ def workplace(folder: Path, is_named: Named, waiting: Callable[[], None] | None 
 
 
 def publish(work: Path, names: Sequence[str], replaced: Iterable[str] = ()) -> None:
-    """Move files out of a workplace into its folder, on the disk and under these names; the last is the record.
+    """Move files out of a working folder into its folder, on the disk and under these names; the last is the record.
 
-    replaced: files of the record that stood there before; they go with the workplace unless a record names them.
+    replaced: files of the record that stood there before; they go with the working folder unless a record names them.
     Where another file than the record stands there under its name already, the old record is removed first: no record
     ever speaks of another file than the one beside it. Raises OSError.
     """
@@ -60,7 +62,7 @@ def publish(work: Path, names: Sequence[str], replaced: Iterable[str] = ()) -> N
 
 
 def withdraw(work: Path, record: str, others: Iterable[str]) -> None:
-    """Remove a record from a workplace's folder; its other files go with the workplace unless a record names them.
+    """Remove a record from the folder; its other files go with the working folder unless a record names them.
 
     Raises OSError.
     """
@@ -72,7 +74,7 @@ def withdraw(work: Path, record: str, others: Iterable[str]) -> None:
 
 
 def _clear_up(folder: Path, is_named: Named) -> None:
-    """Remove the workplace, and of the files that it was about those that no record names."""
+    """Remove the working folder, and of the files that it was about those that no record names."""
     work = folder / _WORK
     if not work.is_dir():
         return

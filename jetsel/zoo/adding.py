@@ -14,7 +14,7 @@ from jetsel.zoo.classifier import EMBEDDING, LOGITS, Classifier, classifier_of
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import Manifest, manifest_of
 from jetsel.zoo.onnx_model import parameters, read_model, with_output
-from jetsel.zoo.placing import put, workplace
+from jetsel.zoo.placing import put, working_folder
 from jetsel.zoo.store import STARTER, Model, Zoo, scan
 
 Try = Callable[[Weights, str | None], Tried]
@@ -80,7 +80,7 @@ def add_model(onnx: Path, wanted: Wanted, where: Where, try_it: Try, *, replace:
     if content is not theirs:
         before = hashlib.sha256(theirs).hexdigest()
         source += f"; of that file, sha256 {before}, the tensor {found.logits} was made the output {LOGITS}"
-    with workplace(target) as work:
+    with working_folder(target) as work:
         copy = work / "model.onnx"
         copy.write_bytes(content)
         weights = Weights(wanted.name, copy, sha256, found.height_px, found.width_px, len(labels.names))

@@ -20,7 +20,7 @@ from jetsel.zoo.store import Model
 
 
 @contextmanager
-def workplace(folder: Path) -> Iterator[Path]:
+def working_folder(folder: Path) -> Iterator[Path]:
     """Give an empty folder on the same disk to prepare a model in, for as long as a `with` lasts.
 
     `folder` is made where it is not there. One command at a time has it; others wait. Raises ManifestError where this
@@ -28,7 +28,7 @@ def workplace(folder: Path) -> Iterator[Path]:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with store.workplace(folder, partial(_is_named, folder)) as work:
+        with store.working_folder(folder, partial(_is_named, folder)) as work:
             yield work
     except OSError as error:
         repair = store.repair_of(error, "name another folder with --folder")
@@ -36,7 +36,7 @@ def workplace(folder: Path) -> Iterator[Path]:
 
 
 def put(work: Path, weights: Path, labels: bytes, manifest: Manifest, replaced: Model | None) -> Path:
-    """Bring weights prepared in a workplace into its folder, with labels and manifest; return the manifest's path.
+    """Bring weights prepared in a working folder into its folder, with labels and manifest; return the manifest's path.
 
     manifest: its `file` and `labels` are the names that they get; they hold a part of the hash, so that a file that
     stands there under its name is the very same and stays. replaced: the model of that folder in whose place this one
@@ -60,7 +60,7 @@ def take_out(model: Model) -> None:
 
     Raises ManifestError where this user may not; then nothing has changed.
     """
-    with workplace(model.directory) as work:
+    with working_folder(model.directory) as work:
         withdraw(work, model.manifest_path.name, (model.manifest.file, model.manifest.labels))
 
 

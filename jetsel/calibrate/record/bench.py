@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from jetsel import image
-from jetsel.calibrate.record.noise import Watch
+from jetsel.calibrate.record.noise import NoiseMonitor
 from jetsel.calibrate.record.progress import Stop, Tell
 from jetsel.calibrate.record.repeats import Plan
 from jetsel.calibrate.record.store import Store
@@ -66,7 +66,7 @@ class Bench:
     engines: Mapping[str, Engine]
     options: Options
     conditions: int
-    watch: Watch
+    watch: NoiseMonitor
     tell: Tell | None
     stop: Stop
 
@@ -122,4 +122,4 @@ class Bench:
                 settled = f"did not settle within {100 * share:g} %"
                 reasons.append(f"{100 * restless / count:.0f} % of the {called} {settled}")
         execute("UPDATE conditions SET noisy = ? WHERE id = ?", ("; ".join(reasons) or None, self.conditions))
-        self.store.tick()
+        self.store.commit_when_due()

@@ -15,7 +15,7 @@ STOLEN_SHARE = 0.02  # of all cores, by the hypervisor
 CLOCK_SHARE = 0.9  # of the highest clock that the power mode allows
 
 
-class Watch:
+class NoiseMonitor:
     """Looks at the machine from when it is made until it is asked."""
 
     def __init__(

@@ -56,7 +56,7 @@ def find(source: Path, labels: Labels, label_map: Path | None, need_labels: bool
     photographs = sorted((j for j in judged if isinstance(j, Labelled)), key=lambda p: (p.path, p.label or ""))
     skipped = sorted((j for j in judged if isinstance(j, Skipped)), key=lambda s: (s.path, s.reason))
     if not photographs:
-        raise CalibrationError(_nothing(source, skipped, labels, need_labels))
+        raise CalibrationError(_none_found(source, skipped, labels, need_labels))
     return Found(source, tuple(photographs), tuple(skipped))
 
 
@@ -107,7 +107,7 @@ def _in_csv(source: Path, need_labels: bool) -> Iterator[tuple[Path, str | None]
         yield source.parent / cells[0], cells[1] if need_labels else None
 
 
-def _nothing(source: Path, skipped: list[Skipped], labels: Labels, need_labels: bool) -> str:
+def _none_found(source: Path, skipped: list[Skipped], labels: Labels, need_labels: bool) -> str:
     what = "no photograph with a label that the family knows" if need_labels else "no photograph"
     first = (
         f" ({len(skipped)} files left out, the first: {skipped[0].path.name}: {skipped[0].reason})" if skipped else ""

@@ -16,7 +16,7 @@ from jetsel.calibrate.record.conditions import gather
 from jetsel.calibrate.record.contents import Task, claim
 from jetsel.calibrate.record.examine import Examiner, write
 from jetsel.calibrate.record.metering import meter_models
-from jetsel.calibrate.record.noise import Watch
+from jetsel.calibrate.record.noise import NoiseMonitor
 from jetsel.calibrate.record.photographs import Found, count_reasons
 from jetsel.calibrate.record.progress import Stop, Tell
 from jetsel.calibrate.record.schema import faults
@@ -91,7 +91,7 @@ def record(
     halt, options = stop or threading.Event(), options or Options()
     opened, conditions = options.opened, gather(options.sysfs)
     with faults(path), Store(path, family) as store:
-        store.adopt([model for model in family.models if model.manifest.name in engines], family.models[0])
+        store.set_models([model for model in family.models if model.manifest.name in engines], family.models[0])
         number = store.begin(conditions)
         workers = Workers(store, options.workers, tell, halt)
         tasks = claim(store, found, workers)
@@ -101,7 +101,7 @@ def record(
             finished = not halt.is_set()
         if finished:
             _refuse_none(store, found)
-            bench = Bench(store, family, engines, options, number, Watch(options.sysfs), tell, halt)
+            bench = Bench(store, family, engines, options, number, NoiseMonitor(options.sysfs), tell, halt)
             finished = time_models(bench)
             if opened.meter is None:
                 store.connection.execute("UPDATE conditions SET unmetered = ? WHERE id = ?", (opened.reason, number))

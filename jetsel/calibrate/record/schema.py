@@ -100,7 +100,7 @@ def create_or_open(path: Path, family: Family) -> sqlite3.Connection:
             if is_new:
                 for table in _TABLES:
                     connection.execute(table)
-                connection.executemany("INSERT INTO meta VALUES (?, ?)", _bonds(family).items())
+                connection.executemany("INSERT INTO meta VALUES (?, ?)", _binding(family).items())
             connection.execute("COMMIT")
         except BaseException:
             connection.close()
@@ -127,7 +127,7 @@ def opened_to_read(path: Path, family: Family) -> Iterator[sqlite3.Connection]:
             raise CalibrationError(f"{path}: holds what jetsel does not write ({fault}); {repair}") from fault
 
 
-def _bonds(family: Family) -> dict[str, str]:
+def _binding(family: Family) -> dict[str, str]:
     return {
         "format": FORMAT,
         "version": str(VERSION),
@@ -148,7 +148,7 @@ def _check(connection: sqlite3.Connection, path: Path, family: Family) -> None:
             "delete it and record again" if meta["version"] == "1" else "upgrade jetsel, or record into another file"
         )
         raise CalibrationError(f"{path}: is of format {meta['version']} and this jetsel reads {VERSION}; {repair}")
-    for key, due in _bonds(family).items():
+    for key, due in _binding(family).items():
         if meta[key] != due:
             other = _OTHERS[key].format(recorded=meta[key], due=due)
             raise CalibrationError(f"{path}: was recorded {other}; record into another file")

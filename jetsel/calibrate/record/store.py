@@ -39,14 +39,14 @@ class Store:
         finally:
             self.connection.close()
 
-    def tick(self) -> None:
+    def commit_when_due(self) -> None:
         """Commit where the transaction is a second old."""
         if time.monotonic() - self._began >= COMMIT_EVERY_S:
             self.connection.execute("COMMIT")
             self.connection.execute("BEGIN")
             self._began = time.monotonic()
 
-    def adopt(self, models: Sequence[Model], cheapest: Model) -> None:
+    def set_models(self, models: Sequence[Model], cheapest: Model) -> None:
         """Take the models in; what other weights of the same name said is dropped.
 
         cheapest: the one whose embeddings are kept; its predictions without one are dropped to be made again.

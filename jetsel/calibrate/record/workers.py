@@ -39,7 +39,7 @@ class Workers:
                 page = items[start : start + PAGE]
                 for done, outcome in enumerate(zip(page, pool.map(work, page), strict=True), start + 1):
                     yield outcome
-                    self.store.tick()
+                    self.store.commit_when_due()
                     reporter.reach(done)
                     if self.stop.is_set():
                         return

@@ -44,7 +44,10 @@ def policy_tables(comparison: Comparison, words: Words) -> list[Table]:
     """The tables, each with the policies first and the bounds beneath."""
     results = ordered(comparison)
     contents = {
-        "gist": (f"How often each policy {words.is_right}, and in what time", _gist(comparison.criterion, words)),
+        "gist": (
+            f"How often each policy {words.is_right}, and in what time",
+            _summary_columns(comparison.criterion, words),
+        ),
         "answers": ("More on the answers", _answers()),
         "costs": ("More on time and energy", _costs(results, words)),
         "runs": ("How many of the photographs each model ran on, %", _runs(results)),
@@ -63,7 +66,7 @@ def _groups(comparison: Comparison, results: dict[str, Result], columns: Columns
     return groups
 
 
-def _gist(criterion: Criterion, words: Words) -> Columns:
+def _summary_columns(criterion: Criterion, words: Words) -> Columns:
     noisy = "" if words.noisy is None else " (noisy)"
     return {
         f"{words.score('top1')}, %": lambda r: (percent(r.top1), percent_interval(r.top1_interval)),

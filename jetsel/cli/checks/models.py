@@ -13,7 +13,7 @@ def models(subject: Subject) -> Iterator[Finding]:
     """Read and run every model that is to be served, and look at the calibration of each family."""
     from jetsel.cli.terminal import milliseconds
     from jetsel.engines import BACKENDS
-    from jetsel.engines.trying import tried
+    from jetsel.engines.trying import try_run
     from jetsel.zoo import verify
     from jetsel.zoo.onnx_model import model_in
 
@@ -24,7 +24,7 @@ def models(subject: Subject) -> Iterator[Finding]:
         for model in family.models.values():
             try:
                 model_in(verify(model), str(model.path))
-                latency_ms = tried(model.weights(len(family.labels.names)), subject.config.models.threads).latency_ms
+                latency_ms = try_run(model.weights(len(family.labels.names)), subject.config.models.threads).latency_ms
             except JetselError as error:  # noqa: PERF203  # running takes longer
                 yield Finding(model.manifest.name, "failed", str(error), "put the model's own file there")
             else:

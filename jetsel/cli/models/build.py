@@ -47,7 +47,7 @@ def build(
     """
     from jetsel.cli import settings
     from jetsel.cli.models.candidates import BACKEND, asked_for, on_tensorrt, order_of
-    from jetsel.cli.models.samples import Folder, Own
+    from jetsel.cli.models.samples import BuiltInPhotographs, PhotographFolder
     from jetsel.config import host_settings
     from jetsel.daemon.snapshot import limits_of
     from jetsel.engines.building.builder import Builder
@@ -64,7 +64,11 @@ def build(
     wanted = configured if precision is None else replace(configured, precision=precision)
     builder = Builder(wanted, limit_s)
     limits, decode_px = limits_of(values), max(one.model.manifest.input.shorter_px for one in candidates)
-    compared = Own(limits, decode_px) if photographs is None else Folder(photographs, MOST_COMPARED, limits, decode_px)
+    compared = (
+        BuiltInPhotographs(limits, decode_px)
+        if photographs is None
+        else PhotographFolder(photographs, MOST_COMPARED, limits, decode_px)
+    )
     tell(f"TensorRT {builder.about['version']} on {builder.about['gpu']['name']}; comparing on {compared.source}")
     if len(compared) < ENOUGH:
         tell(f"fewer than {ENOUGH} photographs show only whether an engine is broken: see --photographs DIR")

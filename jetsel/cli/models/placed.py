@@ -21,13 +21,13 @@ def place(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, re
     Raises ManifestError, EngineFailedError or ConfigError that names the repair.
     """
     from jetsel.cli.terminal import milliseconds
-    from jetsel.engines.trying import tried
+    from jetsel.engines.trying import try_run
     from jetsel.zoo.adding import Where, add_model
     from jetsel.zoo.folders import model_folders
 
     where = Where(folders=model_folders(values.models), default=_first_writable(values), folder=folder)
     threads = values.models.threads
-    added = add_model(onnx, wanted, where, lambda weights, before: tried(weights, threads, before), replace=replace)
+    added = add_model(onnx, wanted, where, lambda weights, before: try_run(weights, threads, before), replace=replace)
     manifest, notes = added.manifest, _notes(values, added.path.parent, added.manifest.name)
     if json:
         import msgspec

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from jetsel.image import Limits, Photograph
 
 
-class Own:
+class BuiltInPhotographs:
     """What jetsel draws, and scikit-image's photographs where that is installed."""
 
     def __init__(self, limits: Limits, decode_px: int) -> None:
@@ -37,7 +37,7 @@ class Own:
             yield decode(read_file(path, self._limits), self._limits, self._decode_px)
 
 
-class Folder:
+class PhotographFolder:
     """The photographs of a folder, at any depth; where there are more than `most`, some of all parts of it."""
 
     def __init__(self, folder: Path, most: int, limits: Limits, decode_px: int) -> None:

@@ -46,12 +46,12 @@ def calibrate(
     if json:
         print_json(idle)
         return
-    for line in told(idle):
+    for line in idle_lines(idle):
         typer.echo(line)
     typer.echo(f"kept in {path}; a running daemon takes it up by itself")
 
 
-def told(idle: Idle) -> list[str]:
+def idle_lines(idle: Idle) -> list[str]:
     """Return what was measured, in words."""
     return [
         f"idle power: {idle.mean_w:.3f} W, give or take {idle.half_width_w * 1e3:.1f} mW (95 %)",

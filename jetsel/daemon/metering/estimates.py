@@ -31,7 +31,7 @@ def estimated_mj(ran: Sequence[Ran], chose: bool, calibration: Calibration | Non
 
 
 @dataclass
-class _Spent:
+class _EnergySum:
     """A sum over photographs; known: of how many of them the energy is known.
 
     saved_j: what always using the best single model would have taken more, None where that is not known of any.
@@ -66,10 +66,10 @@ class Estimates:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._models: dict[tuple[str, str], _Spent] = {}  # by family and model
-        self._policies: dict[tuple[str, str], _Spent] = {}  # by family and policy
-        self._all = _Spent()
-        self._chooser = _Spent()
+        self._models: dict[tuple[str, str], _EnergySum] = {}  # by family and model
+        self._policies: dict[tuple[str, str], _EnergySum] = {}  # by family and policy
+        self._all = _EnergySum()
+        self._chooser = _EnergySum()
 
     def add(self, answer: Answer, chose: bool, calibration: Calibration | None, best_mj: float | None) -> None:
         """Take in an answer that was given.
@@ -81,10 +81,10 @@ class Estimates:
         with self._lock:
             self._all.add(answer.energy_mj)
             for run in answer.ran:
-                self._models.setdefault((answer.family, run.model), _Spent()).add(of_model.get(run.model))
+                self._models.setdefault((answer.family, run.model), _EnergySum()).add(of_model.get(run.model))
             if chose:
                 self._chooser.add(None if made is None else made.chooser_energy_mj or 0.0)
-            self._policies.setdefault((answer.family, answer.policy), _Spent()).add(answer.energy_mj, best_mj)
+            self._policies.setdefault((answer.family, answer.policy), _EnergySum()).add(answer.energy_mj, best_mj)
 
     def totals(self) -> tuple[float, int, int]:
         """Return the joules of all answers, how many there are, and how many of them have no estimate."""

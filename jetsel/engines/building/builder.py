@@ -83,7 +83,7 @@ class Builder:
         except OSError as fault:
             said = f"{weights.name}: {weights.path}: cannot be read: {fault.strerror}; put the weights there"
             raise EngineFailedError(said) from None
-        with plan_folder.workplace(folder, needed_bytes, waiting) as work:
+        with plan_folder.working_folder(folder, needed_bytes, waiting) as work:
             standing = None if force else self.standing(weights)  # another builder may have been faster
             return standing or self._build(order, key, work)
 

@@ -16,7 +16,7 @@ from jetsel.store import files, publishing
 
 
 @contextmanager
-def workplace(folder: Path, needed_bytes: int, waiting: Callable[[], None] | None = None) -> Iterator[Path]:
+def working_folder(folder: Path, needed_bytes: int, waiting: Callable[[], None] | None = None) -> Iterator[Path]:
     """Give a folder to build in, for as long as a `with` lasts; the folder of engines is made where there is none.
 
     Two builds at once would take each other's memory, and time their tactics wrongly, so others wait. needed_bytes:
@@ -31,7 +31,9 @@ def workplace(folder: Path, needed_bytes: int, waiting: Callable[[], None] | Non
                 f"{folder} has {free_bytes / 1e6:.0f} MB free, and a build may need {needed_bytes / 1e6:.0f} MB: free "
                 "some space (engines of earlier versions lie there, too), or name another place with [host] engines"
             )
-        with publishing.workplace(folder, lambda name: (folder / name).with_suffix(RECORD).exists(), waiting) as work:
+        with publishing.working_folder(
+            folder, lambda name: (folder / name).with_suffix(RECORD).exists(), waiting
+        ) as work:
             for left in folder.glob("*.cache.*"):  # of a host that was killed while it wrote one
                 left.unlink()
             yield work
@@ -42,7 +44,7 @@ def workplace(folder: Path, needed_bytes: int, waiting: Callable[[], None] | Non
 
 
 def install(work: Path, plan: Path, record: Record) -> Plan:
-    """Put a plan that lies in the workplace, and its record, into the folder; return the engine. Raises OSError."""
+    """Move a plan and its record from the working folder into the folder; return the engine. Raises OSError."""
     described = plan.with_suffix(RECORD)
     files.write(described, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
     publishing.publish(work, [plan.name, described.name])

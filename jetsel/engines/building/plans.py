@@ -157,7 +157,7 @@ def find(settings: HostSettings, weights: Weights, about: Mapping[str, Any]) -> 
         record = read_record(path.with_suffix(RECORD))
         size = path.stat().st_size
     except FileNotFoundError:
-        raise EngineFailedError(f"{weights.name}: {_instead(settings.folder, wanted)}; {repair}") from None
+        raise EngineFailedError(f"{weights.name}: {_closest_engine(settings.folder, wanted)}; {repair}") from None
     except OSError as error:
         raise EngineFailedError(
             f"{weights.name}: {path.with_suffix(RECORD)}: cannot be read: {error.strerror}; let the daemon's user read "
@@ -179,7 +179,7 @@ def read_record(path: Path) -> Record:
         raise ValueError(f"no record of an engine: {error}") from None
 
 
-def _instead(folder: Path, wanted: Key) -> str:
+def _closest_engine(folder: Path, wanted: Key) -> str:
     """Say what the folder has of this model: the engine that differs least, or none."""
     others = []
     for path in folder.glob(f"{wanted.onnx_sha256[:_DIGITS]}-*{RECORD}"):

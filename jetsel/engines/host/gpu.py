@@ -98,7 +98,7 @@ class Scratch:
         self._memory: Any = None
         self._size = 0
 
-    def lend(self, context: Any, size_bytes: int) -> None:
+    def assign(self, context: Any, size_bytes: int) -> None:
         """Give a context the buffer, larger than before where it has to be; raises Refusal."""
         self._contexts.append(context)
         if size_bytes > self._size:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jetsel.power import sysfs
 from jetsel.power.sensors.monitor import Chip, Files, SupplyRail, chips
-from jetsel.power.sensors.rail import Sensed, opened
+from jetsel.power.sensors.rail import Detected, opened
 
 # INA238 data sheet (TI SBOSA20), register maps: bus voltage 3.125 mV a bit; shunt voltage 5 uV a bit in the range of
 # 163.84 mV, of which the calibration that the kernel's driver fixes (SHUNT_CAL 16384: 1 mA a bit at 20 mOhm) leaves
@@ -21,10 +21,10 @@ UNLABELLED = "VIN"
 """The driver has no labels. On the one board that has this chip, Thor, it watches the input of the whole board."""
 
 
-def sense(root: Path, labels: Mapping[str, str]) -> Sensed:
+def detect(root: Path, labels: Mapping[str, str]) -> Detected:
     """Return the rail of every INA238 under a root of sysfs; `labels` may name each by its device and channel."""
     found = [(labels.get(f"{chip.device}/{CHANNEL}", UNLABELLED), chip) for chip in chips(root, "ina238")]
-    return Sensed(*opened((name, partial(_rail, name, chip)) for name, chip in found))
+    return Detected(*opened((name, partial(_rail, name, chip)) for name, chip in found))
 
 
 def _rail(name: str, chip: Chip) -> SupplyRail:

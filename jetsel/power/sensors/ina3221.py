@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from jetsel.power import sysfs
 from jetsel.power.sensors.monitor import Chip, Files, SupplyRail, chips
-from jetsel.power.sensors.rail import Dropped, Sensed, opened
+from jetsel.power.sensors.rail import Detected, Dropped, opened
 
 # INA3221 data sheet (TI SBOS576): one bit of the bus and of the shunt converter.
 BUS_STEP_V = 8e-3
@@ -32,7 +32,7 @@ class _Channel(NamedTuple):
     shunt_ohm: float | None
 
 
-def sense(root: Path, labels: Mapping[str, str]) -> Sensed:
+def detect(root: Path, labels: Mapping[str, str]) -> Detected:
     """Return the rails of every INA3221 under a root of sysfs; `labels` names the channels that have no label."""
     named = [
         (labels.get(channel.key, channel.label), channel)
@@ -47,7 +47,7 @@ def sense(root: Path, labels: Mapping[str, str]) -> Sensed:
     nameless = [
         Dropped(channel.key, _nameless(name, channel.key)) for name, channel in named if not sysfs.is_name(name)
     ]
-    return Sensed(rails, (*dropped, *nameless))
+    return Detected(rails, (*dropped, *nameless))
 
 
 def _rail(name: str, channel: _Channel) -> SupplyRail:

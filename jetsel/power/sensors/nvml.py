@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from jetsel.power.sensors.rail import Dropped, Measured, RailError, Sensed, opened
+from jetsel.power.sensors.rail import Detected, Dropped, Measured, RailError, opened
 
 LIBRARY = "libnvidia-ml.so.1"
 NAME = "nvml"
@@ -91,7 +91,7 @@ class Card:
         return counted.value
 
 
-def sense(load: Callable[[str], Any] = ctypes.CDLL) -> Sensed:
+def detect(load: Callable[[str], Any] = ctypes.CDLL) -> Detected:
     """Return the power of every card; what the library, or a card, does not tell is dropped with its words.
 
     load: gives the library of a name, an object with its functions.
@@ -100,9 +100,9 @@ def sense(load: Callable[[str], Any] = ctypes.CDLL) -> Sensed:
         library = Library(load)
         handles = library.devices()
     except RailError as error:
-        return Sensed(dropped=(Dropped(NAME, str(error)),))
+        return Detected(dropped=(Dropped(NAME, str(error)),))
     names = tuple(f"gpu-{index}" for index in range(len(handles)))
     rails, dropped = opened(
         (name, partial(Card, name, library, handle)) for name, handle in zip(names, handles, strict=True)
     )
-    return Sensed(rails, dropped, total=names)
+    return Detected(rails, dropped, total=names)

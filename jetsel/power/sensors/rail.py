@@ -53,7 +53,7 @@ class Dropped(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Sensed:
+class Detected:
     """What looking for one kind of sensor gives.
 
     total: names of rails that make the whole of what this sensor sees, the dropped ones too; () where only a table of

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from jetsel.power import sysfs
-from jetsel.power.sensors.rail import Measured, RailError, Sensed, opened
+from jetsel.power.sensors.rail import Detected, Measured, RailError, opened
 from jetsel.power.sysfs import Number
 
 SPAN_S = 0.02  # that one measurement spans: the counters move about once a millisecond
@@ -35,7 +35,7 @@ class Counter:
         self._t_ns: int | None = None
         self._energy_uj = 0
 
-    def see(self, t_ns: int, energy_uj: int) -> bool:
+    def update(self, t_ns: int, energy_uj: int) -> bool:
         """Take a reading at a time and return whether it moved."""
         if self._t_ns is None:
             self._t_ns, self._energy_uj = t_ns, energy_uj
@@ -69,22 +69,22 @@ class Domain:
 
     def read_uw(self) -> int:
         """Return the mean power in microwatts between the last two moves of the counter; raises RailError."""
-        self._see()
+        self._update()
         if self._counter.power_uw is None:
             raise RailError(f"{self.where}: the counter does not move, so this machine does not measure {self.name}")
         return self._counter.power_uw
 
     def read_uj(self) -> int:
         """Return the microjoules counted since it was opened; raises RailError."""
-        self._see()
+        self._update()
         return self._counter.counted_uj
 
     def measure(self) -> Measured:
         """Return the mean power over the next 20 ms, or until the counter has moved; raises RailError."""
-        self._see()
+        self._update()
         end_s = time.monotonic() + PATIENCE_S
         time.sleep(SPAN_S)
-        while not self._see() and time.monotonic() < end_s:
+        while not self._update() and time.monotonic() < end_s:
             time.sleep(SPAN_S)
         return Measured(self.read_uw() / 1e6, None, None)
 
@@ -92,13 +92,13 @@ class Domain:
         """Close its file."""
         self._energy_uj.close()
 
-    def _see(self) -> bool:
+    def _update(self) -> bool:
         """Read the counter; whether it has moved since it was last seen to."""
         energy_uj = self._energy_uj.read()
-        return self._counter.see(time.monotonic_ns(), energy_uj)
+        return self._counter.update(time.monotonic_ns(), energy_uj)
 
 
-def sense(root: Path) -> Sensed:
+def detect(root: Path) -> Detected:
     """Return every domain under a root of sysfs; the total is of the packages and their memory.
 
     Cores and graphics are parts of their package. The platform's domain has the packages in it; it makes no total by
@@ -111,7 +111,7 @@ def sense(root: Path) -> Sensed:
     parts = {
         whole: tuple(name for name in every if name.startswith(f"{whole}/") and name not in total) for whole in total
     }
-    return Sensed(rails, dropped, total, parts | {PLATFORM: tuple(n for n in every if n != PLATFORM)})
+    return Detected(rails, dropped, total, parts | {PLATFORM: tuple(n for n in every if n != PLATFORM)})
 
 
 def _names(root: Path) -> dict[Path, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jetsel.power.sensors.rail import Measured, RailError, Sensed
+from jetsel.power.sensors.rail import Detected, Measured, RailError
 from jetsel.power.trace import Trace, read
 
 
@@ -40,7 +40,7 @@ class TraceRail:
         """Nothing is open: the whole trace is in memory."""
 
 
-def sense(path: Path) -> tuple[Sensed, str | None]:
+def detect(path: Path) -> tuple[Detected, str | None]:
     """Return the rails of a trace and the name of the board it was recorded on; raises RailError, see trace.read.
 
     It is played from now on, over and over.
@@ -53,4 +53,4 @@ def sense(path: Path) -> tuple[Sensed, str | None]:
         return int(np.searchsorted(trace.times_s, trace.times_s[0] + played_s, side="right")) - 1
 
     rails = tuple(TraceRail(trace, index, path, row) for index in range(len(trace.rails)))
-    return Sensed(rails, total=trace.total_of), trace.board
+    return Detected(rails, total=trace.total_of), trace.board

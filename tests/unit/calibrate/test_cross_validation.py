@@ -9,10 +9,10 @@ import pytest
 
 from jetsel.calibrate.assemble import Identity, assemble
 from jetsel.calibrate.cross_validation import best_single, cross_validate
-from jetsel.calibrate.folds import deal
+from jetsel.calibrate.folds import assign_folds
 from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.held_out import Learned, fit_temperatures, learn, try_out
-from jetsel.calibrate.neighbourhood import look_around
+from jetsel.calibrate.neighbourhood import nearest_in_other_folds
 from jetsel.calibrate.recording import Objective, Recording
 from jetsel.calibrate.replay import replay_all
 from jetsel.features import PAPER_SEVEN
@@ -112,14 +112,14 @@ def test_the_papers_chain_has_its_seven_features_five_neighbours_and_three_links
 def test_a_fold_is_judged_by_what_the_others_taught() -> None:
     """With the labels of one fold changed, what is learned for it, and so what it costs, stays as it was."""
     recording = recorded()
-    fold_of = deal(np.arange(120), FOLDS, 0)
+    fold_of = assign_folds(np.arange(120), FOLDS, 0)
     shuffled = recording.classes.copy()
     shuffled[fold_of == 2] = (shuffled[fold_of == 2] + 1) % 7
     one, other = (
         cross_validate(
             dataclasses.replace(recording, classes=classes),
             fold_of,
-            look_around(recording.features, fold_of, PLAN.k),
+            nearest_in_other_folds(recording.features, fold_of, PLAN.k),
             PLAN,
             GOALS,
             IDENTITY,
@@ -141,9 +141,9 @@ def test_a_fold_is_judged_by_what_the_others_taught() -> None:
 
 def test_every_policy_is_replayed_on_every_photograph_once() -> None:
     recording = recorded(40)
-    fold_of = deal(np.arange(40), FOLDS, 0)
+    fold_of = assign_folds(np.arange(40), FOLDS, 0)
     steps: list[tuple[str, int, int]] = []
-    near = look_around(recording.features, fold_of, PLAN.k)
+    near = nearest_in_other_folds(recording.features, fold_of, PLAN.k)
     found = cross_validate(recording, fold_of, near, PLAN, GOALS, IDENTITY, lambda *step: steps.append(step))
     assert set(found) == {"top1", "top5"}
     for one in found.values():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetsel.calibrate.folds import deal
+from jetsel.calibrate.folds import assign_folds
 from jetsel.errors import CalibrationError
 
 
@@ -16,19 +16,19 @@ def test_groups_stay_together_and_folds_are_even(groups: list[int], folds: int, 
     of_groups = np.array(groups)
     if len(set(groups)) < folds:
         with pytest.raises(CalibrationError, match="too few"):
-            deal(of_groups, folds, seed)
+            assign_folds(of_groups, folds, seed)
         return
-    fold_of = deal(of_groups, folds, seed)
+    fold_of = assign_folds(of_groups, folds, seed)
     for group in set(groups):
         assert len(set(fold_of[of_groups == group].tolist())) == 1
     sizes = np.bincount(fold_of, minlength=folds)
     assert len(sizes) == folds
     assert sizes.min() > 0
     assert sizes.max() - sizes.min() <= np.bincount(of_groups).max()  # no more than one group apart
-    assert fold_of.tolist() == deal(of_groups, folds, seed).tolist()
+    assert fold_of.tolist() == assign_folds(of_groups, folds, seed).tolist()
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_large_group_has_a_fold_to_itself(seed: int) -> None:
-    fold_of = deal(np.array([0, 1, 9, 9, 9, 9, 2, 3]), 2, seed)
+    fold_of = assign_folds(np.array([0, 1, 9, 9, 9, 9, 2, 3]), 2, seed)
     assert set(fold_of[2:6].tolist()).isdisjoint(fold_of[[0, 1, 6, 7]].tolist())

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jetsel.calibrate.fit.features import chosen_right
-from jetsel.calibrate.neighbourhood import look_around
+from jetsel.calibrate.neighbourhood import nearest_in_other_folds
 from jetsel.premodel import optimum_votes
 from tests.unit.premodel.fitted import fit_chain
 
@@ -17,7 +17,7 @@ ODD = np.arange(6) % 2  # the folds: 0, 2.4 and 4.2 against 1, 3 and 10
 
 
 def test_the_neighbours_by_hand_scaled_by_the_other_folds() -> None:
-    found = look_around(LINE, ODD, 5)  # the other folds hold three
+    found = nearest_in_other_folds(LINE, ODD, 5)  # the other folds hold three
     # From 0: 1, 3, 10, which are 1 to 10, a range of 9. From 1: 0, 2.4, 4.2, a range of 4.2. And so on.
     assert found.near.tolist() == [[1, 3, 5], [0, 2, 4], [3, 1, 5], [2, 4, 0], [3, 1, 5], [4, 2, 0]]
     assert found.distance[[0, 1, 5]] == pytest.approx([14 / 3 / 9, 5.6 / 3 / 4.2, 23.4 / 3 / 4.2])
@@ -40,7 +40,7 @@ def test_the_choices_are_the_premodel_s_fold_by_fold(
     right = draw.random((photographs, models)) < 0.6
     costs = draw.permutation(models) + 1.0
     links = draw.permutation(models)[: draw.integers(1, models + 1)].tolist()
-    found = look_around(features, fold_of, k)
+    found = nearest_in_other_folds(features, fold_of, k)
     k = found.near.shape[1]
     votes = optimum_votes(right[:, links], costs[links])
     chosen = chosen_right(found.near, votes, right[:, [*links, -1]], len(links))

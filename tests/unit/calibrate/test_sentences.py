@@ -7,14 +7,14 @@ import re
 import msgspec
 import pytest
 
-from jetsel.calibrate.findings import Against, Chain, Result, Spread
+from jetsel.calibrate.findings import Chain, PolicyDifference, Result, Spread
 from jetsel.calibrate.sentences import sentences
 from tests.unit.calibrate.report import sample
 
 
 def result(name: str, top1: float, top5: float, mean_ms: float) -> Result:
     """Beside a best single model of 60 % and 80 % in 10 ms."""
-    against = Against(100 * (top1 - 0.6), 100 * (top5 - 0.8), mean_ms / 10)
+    against = PolicyDifference(100 * (top1 - 0.6), 100 * (top5 - 0.8), mean_ms / 10)
     coin = None if mean_ms < 5 else 0.6
     plain = sample.result(name, top1, top5, mean_ms, energy=False)
     return msgspec.structs.replace(plain, coin=coin, vs_best_single=against)

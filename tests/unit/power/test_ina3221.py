@@ -17,17 +17,17 @@ SOC = Channel("VDD_SOC", 5000, 200, 5000)
 
 
 def test_jetpack_4_gives_power_in_milliwatts_with_channels_from_0() -> None:
-    sensed = ina3221.sense(tree("jetson-tx2"), {})
-    assert sensed.dropped == ()
-    (rail,) = (rail for rail in sensed.rails if rail.name == "VDD_IN")
+    detected = ina3221.detect(tree("jetson-tx2"), {})
+    assert detected.dropped == ()
+    (rail,) = (rail for rail in detected.rails if rail.name == "VDD_IN")
     assert rail.read_uw() == 3_051_000  # 19,072 mV x 160 mA = 3,051.52 mW, of which the driver gives whole ones
     assert rail.measure() == Measured(watts=3.051, volts=19.072, amps=0.16)
     assert rail.where.startswith("0-0041/0 in ")
 
 
 def test_hwmon_gives_millivolts_and_milliamperes_with_channels_from_1() -> None:
-    sensed = ina3221.sense(tree("jetson-orin-nano"), {})
-    rail = sensed.rails[0]
+    detected = ina3221.detect(tree("jetson-orin-nano"), {})
+    rail = detected.rails[0]
     assert (rail.name, rail.read_uw()) == ("VDD_IN", 4_321_088)  # 5,048 mV x 856 mA
     assert rail.measure() == Measured(watts=4.321088, volts=5.048, amps=0.856)
     assert rail.where.startswith("1-0040/1 in ")
@@ -36,9 +36,9 @@ def test_hwmon_gives_millivolts_and_milliamperes_with_channels_from_1() -> None:
 def test_a_channel_without_a_label_is_dropped_with_the_setting_that_names_it(tmp_path: Path) -> None:
     folder = hwmon(tmp_path, IN, SOC)
     (folder / "in2_label").unlink()
-    sensed = ina3221.sense(tmp_path, {})
-    assert [rail.name for rail in sensed.rails] == ["VDD_IN"]
-    (dropped,) = sensed.dropped
+    detected = ina3221.detect(tmp_path, {})
+    assert [rail.name for rail in detected.rails] == ["VDD_IN"]
+    (dropped,) = detected.dropped
     assert dropped.name == "1-0040/2"
     assert '[power] labels = { "1-0040/2" = ' in dropped.reason
 
@@ -46,25 +46,25 @@ def test_a_channel_without_a_label_is_dropped_with_the_setting_that_names_it(tmp
 def test_a_channel_without_a_label_has_its_name_from_the_settings(tmp_path: Path) -> None:
     folder = iio(tmp_path, IN, SOC)
     (folder / "rail_name_1").write_text("\n")
-    sensed = ina3221.sense(tmp_path, {"1-0040/1": "VDD_MINE"})  # as this driver counts: from 0
-    assert [(rail.name, rail.read_uw()) for rail in sensed.rails] == [("VDD_IN", 4_000_000), ("VDD_MINE", 1_000_000)]
-    assert sensed.dropped == ()
+    detected = ina3221.detect(tmp_path, {"1-0040/1": "VDD_MINE"})  # as this driver counts: from 0
+    assert [(rail.name, rail.read_uw()) for rail in detected.rails] == [("VDD_IN", 4_000_000), ("VDD_MINE", 1_000_000)]
+    assert detected.dropped == ()
 
 
 @pytest.mark.parametrize("label", ["VDD\x1b[2J", "Spannung \xe4", "x" * 65])
 def test_a_label_that_is_no_name_is_dropped(tmp_path: Path, label: str) -> None:
     (hwmon(tmp_path, IN) / "in1_label").write_text(label)
-    sensed = ina3221.sense(tmp_path, {})
-    assert sensed.rails == ()
-    assert [dropped.name for dropped in sensed.dropped] == ["1-0040/1"]
+    detected = ina3221.detect(tmp_path, {})
+    assert detected.rails == ()
+    assert [dropped.name for dropped in detected.dropped] == ["1-0040/1"]
 
 
 @pytest.mark.parametrize("content", ["", "rubbish\n"])
 def test_a_rail_that_says_nothing_or_rubbish_is_dropped_and_the_rest_serve(tmp_path: Path, content: str) -> None:
     (hwmon(tmp_path, IN, SOC) / "curr1_input").write_text(content)
-    sensed = ina3221.sense(tmp_path, {})
-    assert [rail.name for rail in sensed.rails] == ["VDD_SOC"]
-    (dropped,) = sensed.dropped
+    detected = ina3221.detect(tmp_path, {})
+    assert [rail.name for rail in detected.rails] == ["VDD_SOC"]
+    (dropped,) = detected.dropped
     assert dropped.name == "VDD_IN"
     assert "curr1_input" in dropped.reason
     assert "no number" in dropped.reason
@@ -72,7 +72,7 @@ def test_a_rail_that_says_nothing_or_rubbish_is_dropped_and_the_rest_serve(tmp_p
 
 def test_a_rail_that_vanishes_says_so_and_serves_again_when_it_is_back(tmp_path: Path) -> None:
     file = iio(tmp_path, IN) / "in_power0_input"
-    (rail,) = ina3221.sense(tmp_path, {}).rails
+    (rail,) = ina3221.detect(tmp_path, {}).rails
     shutil.move(file, tmp_path / "elsewhere")
     rail.close()  # as after a reading that failed
     with pytest.raises(RailError, match="No such file"):
@@ -87,21 +87,21 @@ def test_a_rail_that_vanishes_says_so_and_serves_again_when_it_is_back(tmp_path:
 
 def test_the_resolution_is_a_bit_of_current_at_the_voltage_and_a_bit_of_voltage_at_the_current(tmp_path: Path) -> None:
     hwmon(tmp_path, IN)
-    (rail,) = ina3221.sense(tmp_path, {}).rails
+    (rail,) = ina3221.detect(tmp_path, {}).rails
     # 40 uV over 5 mOhm are 8 mA: 5 V x 8 mA + 0.8 A x 8 mV = 40 mW + 6.4 mW
     assert rail.resolution_w == pytest.approx(0.0464)
 
 
 def test_the_shunt_of_jetpack_4_is_in_the_device_tree() -> None:
-    (rail,) = (rail for rail in ina3221.sense(tree("jetson-tx2"), {}).rails if rail.name == "VDD_IN")
+    (rail,) = (rail for rail in ina3221.detect(tree("jetson-tx2"), {}).rails if rail.name == "VDD_IN")
     assert rail.resolution_w == pytest.approx(19.072 * 0.008 + 0.16 * 0.008)
 
 
 def test_above_40_milliohms_the_driver_s_whole_milliamperes_are_the_step(tmp_path: Path) -> None:
     hwmon(tmp_path, Channel("VDD_IN", 5000, 0, 100_000))
-    (rail,) = ina3221.sense(tmp_path, {}).rails
+    (rail,) = ina3221.detect(tmp_path, {}).rails
     assert rail.resolution_w == pytest.approx(0.005)
 
 
 def test_without_a_known_shunt_there_is_no_resolution() -> None:
-    assert {rail.resolution_w for rail in ina3221.sense(tree("jetson-nano"), {}).rails} == {None}
+    assert {rail.resolution_w for rail in ina3221.detect(tree("jetson-nano"), {}).rails} == {None}

@@ -49,28 +49,28 @@ def library(cards: int = 1, usage_mw: int | None = None, counted_mj: list[int] |
 
 
 def test_every_card_is_a_rail_and_an_old_one_does_not_count() -> None:
-    sensed = nvml.sense(library(cards=2, usage_mw=68_400))
-    assert [(rail.name, rail.read_uw()) for rail in sensed.rails] == [("gpu-0", 68_400_000), ("gpu-1", 68_401_000)]
-    assert sensed.rails[0].measure() == Measured(68.4, None, None)
-    assert [rail.read_uj for rail in sensed.rails] == [None, None]
-    assert (sensed.total, sensed.dropped) == (("gpu-0", "gpu-1"), ())
+    detected = nvml.detect(library(cards=2, usage_mw=68_400))
+    assert [(rail.name, rail.read_uw()) for rail in detected.rails] == [("gpu-0", 68_400_000), ("gpu-1", 68_401_000)]
+    assert detected.rails[0].measure() == Measured(68.4, None, None)
+    assert [rail.read_uj for rail in detected.rails] == [None, None]
+    assert (detected.total, detected.dropped) == (("gpu-0", "gpu-1"), ())
 
 
 def test_a_card_that_counts_energy_gives_what_it_counted_since_it_was_opened() -> None:
-    (rail,) = nvml.sense(library(usage_mw=68_400, counted_mj=[5_000_000_000, 5_000_000_123])).rails
+    (rail,) = nvml.detect(library(usage_mw=68_400, counted_mj=[5_000_000_000, 5_000_000_123])).rails
     assert rail.read_uj is not None
     assert rail.read_uj() == 123_000
 
 
 def test_a_jetson_starts_the_library_and_has_no_power_in_it() -> None:
-    sensed = nvml.sense(library())
-    assert sensed.rails == ()
-    assert sensed.total == ("gpu-0",)  # it would be, so there is no total without it
-    assert [(each.name, "Not Supported" in each.reason) for each in sensed.dropped] == [("gpu-0", True)]
+    detected = nvml.detect(library())
+    assert detected.rails == ()
+    assert detected.total == ("gpu-0",)  # it would be, so there is no total without it
+    assert [(each.name, "Not Supported" in each.reason) for each in detected.dropped] == [("gpu-0", True)]
 
 
 def test_no_library_is_said_with_where_it_comes_from() -> None:
-    (dropped,) = nvml.sense(lambda _: ctypes.CDLL("libno-such-library.so.1")).dropped
+    (dropped,) = nvml.detect(lambda _: ctypes.CDLL("libno-such-library.so.1")).dropped
     assert dropped.name == "nvml"
     assert "libno-such-library.so.1" in dropped.reason
     assert "NVIDIA's driver" in dropped.reason

@@ -52,16 +52,16 @@ def test_packages_and_their_memory_make_the_total_and_their_cores_do_not(tmp_pat
     ]
     zone(tmp_path, "intel-rapl-mmio:0", "package-0")  # a second way to the same
     with moving(*counters):
-        sensed = rapl.sense(tmp_path)
-        assert all(rail.read_uw() > 0 for rail in sensed.rails)
-        assert all(rail.measure().volts is None for rail in sensed.rails[:1])
-    assert [rail.name for rail in sensed.rails] == [
+        detected = rapl.detect(tmp_path)
+        assert all(rail.read_uw() > 0 for rail in detected.rails)
+        assert all(rail.measure().volts is None for rail in detected.rails[:1])
+    assert [rail.name for rail in detected.rails] == [
         "package-0", "package-0/core", "package-0/uncore", "package-0/dram", "package-1", "package-1/core", "psys",
     ]  # fmt: skip
-    assert sensed.total == ("package-0", "package-0/dram", "package-1")
-    assert sensed.parts["package-0"] == ("package-0/core", "package-0/uncore")
-    assert set(sensed.parts["psys"]) == {rail.name for rail in sensed.rails} - {"psys"}
-    for rail in sensed.rails:
+    assert detected.total == ("package-0", "package-0/dram", "package-1")
+    assert detected.parts["package-0"] == ("package-0/core", "package-0/uncore")
+    assert set(detected.parts["psys"]) == {rail.name for rail in detected.rails} - {"psys"}
+    for rail in detected.rails:
         rail.close()
 
 
@@ -69,14 +69,14 @@ def test_a_counter_that_stands_still_is_not_zero_watts_but_dropped(tmp_path: Pat
     package = zone(tmp_path, "intel-rapl:0", "package-0")
     zone(tmp_path, "intel-rapl:1", "psys")
     with moving(package):
-        sensed = rapl.sense(tmp_path)
-    assert [rail.name for rail in sensed.rails] == ["package-0"]
-    assert [(each.name, "does not move" in each.reason) for each in sensed.dropped] == [("psys", True)]
-    sensed.rails[0].close()
+        detected = rapl.detect(tmp_path)
+    assert [rail.name for rail in detected.rails] == ["package-0"]
+    assert [(each.name, "does not move" in each.reason) for each in detected.dropped] == [("psys", True)]
+    detected.rails[0].close()
 
 
 def test_a_counter_of_root_s_alone_is_dropped_with_the_repair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replace(zone(tmp_path, "intel-rapl:0", "package-0"), ALWAYS_EIO)
     monkeypatch.setattr(os, "access", lambda *_: False)
-    (dropped,) = rapl.sense(tmp_path).dropped
+    (dropped,) = rapl.detect(tmp_path).dropped
     assert "sudo chmod a+r" in dropped.reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jetsel.store import publish, withdraw, workplace
+from jetsel.store import publish, withdraw, working_folder
 from tests.unit.store.conftest import Fault
 
 
@@ -18,7 +18,7 @@ def is_named_in(folder: Path) -> object:
 
 
 def put(folder: Path, record: str, **others: str) -> None:
-    with workplace(folder, is_named_in(folder)) as work:
+    with working_folder(folder, is_named_in(folder)) as work:
         for name, content in others.items():
             (work / name).write_text(content)
         (work / record).write_text(" ".join(others))
@@ -26,7 +26,7 @@ def put(folder: Path, record: str, **others: str) -> None:
 
 
 def remove(folder: Path, record: str) -> None:
-    with workplace(folder, is_named_in(folder)) as work:
+    with working_folder(folder, is_named_in(folder)) as work:
         others = (folder / record).read_text().split()
         withdraw(work, record, others)
 
@@ -44,7 +44,7 @@ def test_a_fault_at_any_step_leaves_no_half(tmp_path: Path, fault: Fault) -> Non
                 assert {"more", "labels"} <= set(names(tmp_path))
                 remove(tmp_path, "b.json")
             else:
-                with workplace(tmp_path, is_named_in(tmp_path)):
+                with working_folder(tmp_path, is_named_in(tmp_path)):
                     pass
             assert names(tmp_path) == ["a.json", "weights"]
             fault.left = left

@@ -10,7 +10,7 @@ import pytest
 from jetsel.errors import ManifestError
 from jetsel.zoo import Model, scan, verify
 from jetsel.zoo.manifest import manifest_of
-from jetsel.zoo.placing import put, take_out, workplace
+from jetsel.zoo.placing import put, take_out, working_folder
 from tests.unit.zoo.making import LABELS, WHOLE, described
 
 OTHER = WHOLE + b"\x08\x07"
@@ -18,7 +18,7 @@ OTHER = WHOLE + b"\x08\x07"
 
 def place(folder: Path, name: str, *, replaced: Model | None = None, weights: bytes = WHOLE) -> Path:
     sha256 = hashlib.sha256(weights).hexdigest()
-    with workplace(folder) as work:
+    with working_folder(folder) as work:
         (work / "copy").write_bytes(weights)
         plain = described(name=name, file=f"pets.{name}.{sha256[:12]}.onnx", sha256=sha256, labels="pets.tsv")
         return put(work, work / "copy", LABELS.encode(), manifest_of(plain), replaced)
@@ -38,11 +38,11 @@ def names(folder: Path) -> set[str]:
 
 
 def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match="No such file"), workplace(tmp_path / "models") as work:
+    with pytest.raises(ManifestError, match="No such file"), working_folder(tmp_path / "models") as work:
         (work / "nothing").rename(work / "copy")
     assert names(tmp_path / "models") == set()
     (tmp_path / "file").write_text("")
-    with pytest.raises(ManifestError, match="another folder with --folder"), workplace(tmp_path / "file" / "in"):
+    with pytest.raises(ManifestError, match="another folder with --folder"), working_folder(tmp_path / "file" / "in"):
         raise AssertionError("there is no such place")
 
 

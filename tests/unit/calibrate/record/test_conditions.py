@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from jetsel.calibrate.record.conditions import Conditions, Fact, gather
-from jetsel.calibrate.record.noise import Watch
+from jetsel.calibrate.record.noise import NoiseMonitor
 
 PER_S = 100  # ticks, as on every Linux that we know
 
@@ -56,7 +56,7 @@ def stat(busy: int, idle: int, steal: int) -> dict[str, str]:
 def watched(root: Path, busy: int, steal: int, own_s: float) -> str | None:
     now, own = 0.0, 0.0
     put(root, stat(1000, 5000, 10))
-    watch = Watch(root / "sys", lambda: now, lambda: own)
+    watch = NoiseMonitor(root / "sys", lambda: now, lambda: own)
     now, own = 10.0, own_s
     put(root, stat(1000 + busy, 5000, 10 + steal))
     watch.look()
@@ -79,12 +79,12 @@ def test_low_clocks_and_heat_are_noise(tmp_path: Path) -> None:
         f"{zone}/trip_point_1_type": "passive\n",
         f"{zone}/trip_point_1_temp": "86000\n",
     }
-    watch = Watch(put(tmp_path, TX2 | heat) / "sys")
+    watch = NoiseMonitor(put(tmp_path, TX2 | heat) / "sys")
     watch.look(gpu=True)
     put(tmp_path, {"sys/devices/system/cpu/cpufreq/policy0/scaling_cur_freq": "2035200\n", f"{zone}/temp": "40000\n"})
     watch.look(gpu=True)
     for part in ("CPU ran at 17 %", "GPU ran at 86 %", "GPU-therm is at 86 °C"):
         assert part in (watch.reason() or "")
-    watch = Watch(tmp_path / "sys")
+    watch = NoiseMonitor(tmp_path / "sys")
     watch.look(gpu=False)  # an idle GPU is slow
     assert watch.reason() is None

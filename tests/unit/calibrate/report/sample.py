@@ -7,12 +7,12 @@ import math
 import msgspec
 
 from jetsel.calibrate.findings import (
-    Against,
     Chain,
     Comparison,
     Differing,
     Findings,
     Interval,
+    PolicyDifference,
     Reliability,
     Result,
     Spread,
@@ -58,8 +58,12 @@ def result(name: str, top1: float, top5: float, ms: float, *, energy: bool = Tru
         runs={model: 0.98 - 0.23 * i for i, model in enumerate(MODELS)},
         in_doubt=0.031,
         coin=None if ms < 0.21 else top1 - 0.01,
-        vs_best_single=Against(100 * (top1 - 0.633), 100 * (top5 - 0.853), ms / 3.87, ms / 3.87 if energy else None),
-        vs_oracle=Against(100 * (top1 - 0.748), 100 * (top5 - 0.912), ms / 0.88, ms / 0.88 if energy else None),
+        vs_best_single=PolicyDifference(
+            100 * (top1 - 0.633), 100 * (top5 - 0.853), ms / 3.87, ms / 3.87 if energy else None
+        ),
+        vs_oracle=PolicyDifference(
+            100 * (top1 - 0.748), 100 * (top5 - 0.912), ms / 0.88, ms / 0.88 if energy else None
+        ),
     )
 
 

@@ -49,7 +49,7 @@ def record(key: Key, **changes: Any) -> Record:
 
 
 def put(folder: Path, key: Key, **changes: Any) -> Path:
-    with plan_folder.workplace(folder, 0) as work:
+    with plan_folder.working_folder(folder, 0) as work:
         plan = work / f"{key.stem}.plan"
         plan.write_bytes(PLAN)
         return plan_folder.install(work, plan, record(key, **changes)).path
@@ -183,13 +183,13 @@ def test_half_of_an_engine_is_none(tmp_path: Path, ending: str) -> None:
 def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_built(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     refused = pytest.raises(EngineFailedError, match=r"cannot be saved there \(Not a directory\).*\[host\] engines")
-    with refused, plan_folder.workplace(tmp_path / "file" / "engines", 0):
+    with refused, plan_folder.working_folder(tmp_path / "file" / "engines", 0):
         pass
 
 
 def test_a_full_disk_is_told_before_anything_is_built(tmp_path: Path) -> None:
     refused = pytest.raises(EngineFailedError, match=r"MB free, and a build may need 1152921504607 MB: free some space")
-    with refused, plan_folder.workplace(tmp_path, 1 << 60):
+    with refused, plan_folder.working_folder(tmp_path, 1 << 60):
         pass
 
 
@@ -197,7 +197,7 @@ def test_the_next_builder_clears_away_what_a_killed_one_left(tmp_path: Path) -> 
     kept = put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT))
     (tmp_path / "timing-x.cache.77").write_text("half")
     (tmp_path / "timing-x.cache").write_text("whole")
-    with plan_folder.workplace(tmp_path, 0) as work:
+    with plan_folder.working_folder(tmp_path, 0) as work:
         assert {path.name for path in tmp_path.iterdir()} == {
             work.name,
             kept.name,
