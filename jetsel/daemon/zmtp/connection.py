@@ -72,9 +72,7 @@ class Connection:
                 self.is_drained = True  # where the kernel has nothing
                 if self._body is None:
                     self._read_frames(found)
-                    is_begun = (
-                        self._body is not None
-                    )  # ZeroMQ writes a large frame in two parts: the other is there now
+                    is_begun = self._body is not None  # ZeroMQ writes a large frame in two parts: the other is there
                 else:
                     self._read_body(self._body, found)
                     is_begun = False
