@@ -66,13 +66,7 @@ class FamilyCalibrations:
         entry = next((entry for entry in self.entries() if entry.is_current and entry.number), None)
         return entry.calibration if entry is not None and entry.reason is None else None
 
-    def job(
-        self,
-        path: Path,
-        photos: Path,
-        label_map: Path | None = None,
-        labels_from: str | None = None,
-    ) -> Job:
+    def job(self, path: Path, photos: Path, label_map: Path | None = None, labels_from: str | None = None) -> Job:
         """What records these photographs; raises CalibrationError where the configuration has no model served."""
         from jetsel.calibrate.command import Job
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jetsel.calibrate.calibrating import Calibrated
-from jetsel.cli.calibrate import told
+from jetsel.cli.calibrate import outcome_lines
 from jetsel.cli.terminal import console
 from tests.unit.calibrate.report import sample
 
@@ -13,7 +13,7 @@ FOUND = Calibrated(None, sample.findings(), is_better=True)  # type: ignore[arg-
 
 
 def test_without_the_page_the_report_is_printed_and_the_extra_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    parts = list(told(FOUND, {"verdict": "chain wins", "installed": None, "daemon": None, "report": None}))
+    parts = list(outcome_lines(FOUND, {"verdict": "chain wins", "installed": None, "daemon": None, "report": None}))
     for part in parts:
         console().print(part)
     printed = " ".join(capsys.readouterr().out.split())

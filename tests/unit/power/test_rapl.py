@@ -15,28 +15,28 @@ MS = 1_000_000  # in ns
 
 def test_power_is_the_energy_between_two_moves_over_the_time_between_them() -> None:
     counter = rapl.Counter(range_uj=1_000_000)
-    counter.see(10 * MS, 5_000)
+    counter.update(10 * MS, 5_000)
     assert counter.power_uw is None
-    counter.see(30 * MS, 305_000)  # 300 mJ in 20 ms are 15 W
+    counter.update(30 * MS, 305_000)  # 300 mJ in 20 ms are 15 W
     assert counter.power_uw == 15_000_000
 
 
 def test_a_counter_that_did_not_move_repeats_its_power_and_loses_no_time() -> None:
     counter = rapl.Counter(range_uj=1_000_000)
-    counter.see(0, 0)
-    counter.see(10 * MS, 100_000)
-    counter.see(15 * MS, 100_000)
+    counter.update(0, 0)
+    counter.update(10 * MS, 100_000)
+    counter.update(15 * MS, 100_000)
     assert counter.power_uw == 10_000_000
-    counter.see(20 * MS, 150_000)  # 50 mJ since 10 ms, not since 15
+    counter.update(20 * MS, 150_000)  # 50 mJ since 10 ms, not since 15
     assert counter.power_uw == 5_000_000
 
 
 def test_a_counter_wraps_round_at_its_range() -> None:
     counter = rapl.Counter(range_uj=1_000_000)
-    counter.see(0, 990_000)
-    counter.see(10 * MS, 40_000)  # 10 mJ to the end and 40 after it
+    counter.update(0, 990_000)
+    counter.update(10 * MS, 40_000)  # 10 mJ to the end and 40 after it
     assert counter.power_uw == 5_000_000
-    counter.see(20 * MS, 60_000)
+    counter.update(20 * MS, 60_000)
     assert counter.counted_uj == 70_000
 
 
