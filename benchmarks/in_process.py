@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from benchmarks.bare import LIMITS
 from jetsel import image
 from jetsel.engines.onnx import OnnxEngine
-from jetsel.errors import JetselError
+from jetsel.errors import InternalError
 from jetsel.features import extract, table_hash
-from jetsel.policies import Evidence, Policy, catalogue
+from jetsel.policies import Decision, Evidence, Policy, catalogue
 from jetsel.policies.calibration import check
 from jetsel.policies.coding import read
 from jetsel.runtime import Driver, ModelQueue, RequestRun
@@ -57,7 +57,9 @@ class InProcess:
             "top1",
             lambda model: image.model_input(photograph, self._specs[model]),
         )
-        outcome = self._driver.finish(run)
-        if isinstance(outcome, JetselError):
-            raise outcome
+        self._driver.start(run)
+        self._driver.carry(run)
+        outcome = run.outcome
+        if not isinstance(outcome, Decision):
+            raise outcome or InternalError("the policy did not end")
         return Said(self._family.labels.wnids[outcome.seen.label], tuple(run.model for run in run.ran))

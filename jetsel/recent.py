@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import struct
+from collections import deque
 from typing import NamedTuple
 
 import numpy as np
@@ -23,37 +23,34 @@ class Percentiles(NamedTuple):
 class Recent:
     """The last 4,096 rows of measured values that are no older than five minutes; its owner's lock is held by callers.
 
-    Percentiles are exact, of whatever is kept. A row is packed into memory that was taken at the start, so that noting
-    one allocates nothing, and `kept` holds up who notes for no longer than a copy takes.
+    Percentiles are exact, of whatever is kept.
     """
 
     def __init__(self, columns: int) -> None:
-        """columns: values in a row, float32."""
-        row = struct.Struct(f"=d{columns}f")
-        self._pack, self._row_bytes = row.pack_into, row.size
-        self._type = np.dtype([("at_s", np.float64), ("values", np.float32, (columns,))])
-        self._memory = bytearray(row.size * MOST)
-        self._count = 0
+        """columns: values in a row."""
+        self._columns = columns
+        self._rows: deque[tuple[float, ...]] = deque(maxlen=MOST)
 
     def add(self, now_s: float, *values: float) -> None:
         """Note one row. now_s: on the monotonic clock. values: as many as there are columns; NaN: did not happen."""
-        self._pack(self._memory, self._count % MOST * self._row_bytes, now_s, *values)
-        self._count += 1
+        self._rows.append((now_s, *values))
 
     def kept(self) -> Kept:
         """Return a copy of what is kept, to look at without the lock."""
-        return Kept(np.frombuffer(bytes(self._memory), self._type, min(self._count, MOST)))
+        return Kept(list(self._rows), self._columns)
 
 
 class Kept(NamedTuple):
-    """A copy of kept rows, their columns at_s and values."""
+    """Rows of at_s and so many values."""
 
-    rows: NDArray[np.void]
+    rows: list[tuple[float, ...]]
+    columns: int
 
     def since(self, now_s: float) -> tuple[NDArray[np.float32], float | None]:
-        """Return the values that are not too old, (n, columns) in any order, and the age of the oldest in seconds."""
-        rows = self.rows[self.rows["at_s"] >= now_s - WINDOW_S]
-        return rows["values"], float(now_s - rows["at_s"].min()) if len(rows) else None
+        """Return the values that are not too old, (n, columns), and the age of the oldest in seconds."""
+        rows = [row for row in self.rows if row[0] >= now_s - WINDOW_S]
+        values = np.array([row[1:] for row in rows], np.float32).reshape(len(rows), self.columns)
+        return values, now_s - rows[0][0] if rows else None
 
 
 def percentiles(values: NDArray[np.float32]) -> Percentiles | None:

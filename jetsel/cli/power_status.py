@@ -56,13 +56,8 @@ def joules(value: float | None) -> str:
     """Return an energy with three digits that mean something, or a dash where it is not known."""
     if value is None:
         return "-"
-    return (
-        f"{value / 1e3:.3g} kJ"
-        if abs(value) >= 1e3
-        else f"{value:.3g} J"
-        if abs(value) >= 1
-        else f"{value * 1e3:.3g} mJ"
-    )
+    times, unit = (1e-3, "kJ") if abs(value) >= 1e3 else (1, "J") if abs(value) >= 1 else (1e3, "mJ")
+    return f"{value * times:.3g} {unit}"
 
 
 def _total(power: PowerStatus) -> str:

@@ -60,13 +60,13 @@ def _ranked(job: Job, probabilities: NDArray[np.float32]) -> list[Ranked]:
 
 def _stages(job: Job, run: RequestRun) -> Stages:
     return Stages(
-        queue=round(job.queue_ms, 4),
-        decode=round(job.decode_ms, 4),
-        features=None if job.features_ms is None else round(job.features_ms, 4),
-        choice=round(run.choice_ms, 4),
-        inference=[round(one.latency_ms, 4) for one in run.ran],
-        total=round((time.monotonic() - job.received_s) * 1e3, 4),
-        waiting=round(run.waiting_ms, 4),
+        queue=job.queue_ms,
+        decode=job.decode_ms,
+        features=job.features_ms,
+        choice=run.choice_ms,
+        inference=[one.latency_ms for one in run.ran],
+        total=(time.monotonic() - job.received_s) * 1e3,
+        waiting=run.waiting_ms,
     )
 
 

@@ -57,20 +57,23 @@ class Port:
         """Rouse one thread that waits in `receive`, or the next that would."""
         self._event_fd.set()
 
-    def receive(self, timeout_s: float) -> list[Message] | None:
-        """Wait for one piece of news and return the messages that it brings: mostly one, or none.
+    def receive(self, timeout_s: float, most: int = 1) -> list[Message] | None:
+        """Wait for news, at most so many pieces of it, and return the messages that they bring: mostly one each.
 
-        None where `wake` was called, a peer came, or the time is over.
+        None of them where `wake` was called or a peer came; None where the time is over.
         """
-        for descriptor, events in self._epoll.poll(timeout_s, 1):  # another thread hears what else there is
+        messages: list[Message] = []
+        news = self._epoll.poll(timeout_s, most)  # another thread hears what else there is
+        for descriptor, events in news:
             connection = self._connections.get(descriptor)
             if connection is not None:
-                return self._read(connection, events)
-            if descriptor == self._event_fd.fd:
+                messages += self._read(connection, events)
+            elif descriptor == self._event_fd.fd:
                 self._event_fd.clear()
-                return None
-            self._accept()
-            return None
+            else:
+                self._accept()
+        if news:
+            return messages
         if timeout_s:
             self._accept()  # perhaps a descriptor, or a place, has become free
         return None
@@ -134,15 +137,9 @@ class Port:
 
     def _tell_full(self) -> None:
         if not self._is_full:
-            self._is_full = True
-            count, limit = len(self._connections), descriptors.limit()
-            log.warning(
-                "%d clients are connected and more wait for a place: raise server.max_clients or the limit of open "
-                "files (%d)",
-                count,
-                limit,
-                extra=event("clients-wait", clients=count),
-            )
+            self._is_full, count = True, len(self._connections)
+            words = "%d clients are connected and more wait: raise server.max_clients or the limit of open files (%d)"
+            log.warning(words, count, descriptors.limit(), extra=event("clients-wait", clients=count))
 
     def send(self, route: Route, frame: bytes) -> None:
         """Send one reply without waiting for the peer; what its kernel does not take now is kept for it.

@@ -1,7 +1,8 @@
 """The daemon's threads: each waits at the socket, and carries what it reads to the reply.
 
 There is one more thread than may compute at a time, so the socket is read, and a full queue answered, while all of the
-others compute.
+others compute. While requests follow one another without a break, one at a time, one thread does all and the others
+stand by: Linux wakes one more of those that wait at the socket for each piece in which a peer writes its message.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ log = logging.getLogger("jetsel.daemon")
 
 HEARTBEAT_S = 1.0  # no thread waits longer, whatever happens
 MOST_JOBS = 4  # that a thread takes at once
-MOMENT_S = 0.01  # without which none of the threads that compute has come round: the one that is left over reads
+ALONE = 32  # pieces of work, one after the other, before the other threads stand by
+MOMENT_S = 0.02  # a thread stands by no longer, unless others have done a piece of work meanwhile
 PAUSE_S = 0.01  # after a defect, so that one that lasts does not take a core
 
 
@@ -37,7 +39,10 @@ class WorkerPool:
         self._jobs: deque[Job] = deque()
         self._lock = threading.Lock()
         self._working = 0
+        self._standing_by = 0
+        self._called = threading.Semaphore(0)  # one of those that stand by
         self._turns = 0  # of threads that have done what they took
+        self._alone = 0  # how many pieces of work in a row were begun while no other was under way or waiting
         self._stopping = False
         self._threads = [
             threading.Thread(target=self._serve, name=f"worker-{i}", daemon=True) for i in range(workers + 1)
@@ -83,41 +88,59 @@ class WorkerPool:
         self._port.wake()  # one call ends one wait: each that leaves passes it on
 
     def _take_in_news(self) -> None:
-        """Wait for news of the socket, and take in what it brings.
-
-        While as many threads compute as may, news are left to them: this one would only take their cores. It reads
-        where none of them has come round for a moment.
-        """
-        if self._working >= self._workers:
-            turns = self._turns
-            time.sleep(MOMENT_S)
-            if self._turns != turns:
-                return
-        messages = self._port.receive(self._heartbeat_s)
-        if messages is None:
+        """Wait for news of the socket, and take in what it brings."""
+        if self._stood_by():
+            return
+        most = MOST_JOBS + 1 if self._working else 1  # while others compute, all that has come is taken along
+        messages = self._port.receive(0.0) if self._alone >= ALONE else None
+        if messages:
+            self._alone -= ALONE // 2  # it came while this thread was at work: perhaps there is work for another
+        elif messages is None:
+            messages = self._port.receive(self._heartbeat_s, most)
+        if not messages:
             self._pipeline.carry_waiting()
             return
-        while messages:
-            for message in messages:
-                job = self._pipeline.take_in(message)
-                if job is not None:
-                    self._jobs.append(job)
-            # While others compute, what else has come is taken along.
-            messages = self._port.receive(0.0) if self._working and len(self._jobs) < MOST_JOBS else None
+        for message in messages:
+            job = self._pipeline.take_in(message)
+            if job is not None:
+                self._jobs.append(job)
+
+    def _stood_by(self) -> bool:
+        """Stand by for a moment where this thread is not needed at the socket; return whether it still is not.
+
+        It is not while as many threads compute as may, since it would only take their cores; nor while requests come
+        one at a time and another thread does them. It is where nobody has done a piece of work for a moment.
+        """
+        with self._lock:
+            turns, is_last = self._turns, self._standing_by == len(self._threads) - 1
+            if self._working < self._workers and (self._alone < ALONE or is_last):
+                return False
+            self._standing_by += 1
+        is_called = self._called.acquire(timeout=MOMENT_S)
+        with self._lock:
+            self._standing_by -= 1
+            if is_called or self._turns != turns:
+                return True
+            self._alone = 0
+            return False
 
     def _next(self, *, has_worked: bool) -> list[Job]:
         """Return the next jobs for this thread; none where none wait, or as many threads compute as may.
 
-        Mostly one. Where many wait, this thread's share of them: together they cost less, and delay nobody more.
+        Mostly one. Where many wait, this thread's share of them: together they cost less, and delay nobody more. Of a
+        few, one is left for the next thread that comes round.
         """
         with self._lock:
             self._working -= has_worked
             self._turns += has_worked
             if not self._jobs or self._working >= self._workers:
                 return []
+            waiting, others = len(self._jobs), self._working
             self._working += 1
-            share = min(len(self._jobs) // (self._workers - self._working + 1), MOST_JOBS)
+            share = min(waiting // (self._workers - others), max(2, waiting - 1), MOST_JOBS)
             jobs = [self._jobs.popleft() for _ in range(max(1, share))]
-            if self._jobs and self._working < self._workers:
-                self._port.wake()  # the thread that wakes takes the next
+            self._alone = 0 if others or self._jobs else min(self._alone + 1, 2 * ALONE)
+            if self._jobs and self._working < self._workers:  # one more thread takes the next
+                call = self._called.release if self._standing_by else self._port.wake
+                call()
             return jobs

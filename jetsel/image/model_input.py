@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import lru_cache
 from typing import Annotated, Literal
 
@@ -74,8 +75,27 @@ def model_input(photograph: Photograph, spec: InputSpec) -> np.ndarray:
     else:
         resize = _stretched if spec.resize == "stretch" else _covering
         levels = resize(photograph.bgr, spec).astype(np.float32, copy=False)
-    normalised = cv2.transform(levels, _normalisation(spec))
-    return np.ascontiguousarray(normalised.transpose(2, 0, 1))[np.newaxis]
+    height, width = levels.shape[:2]
+    normalised = cv2.transform(levels, _normalisation(spec), _between.array("normalised", height, width))
+    found: np.ndarray = normalised.transpose(2, 0, 1)[np.newaxis].copy()
+    return found
+
+
+class _Between(threading.local):
+    """One thread's arrays for the steps in between: to allocate its own, OpenCV waits for Python's lock once more."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, np.ndarray] = {}  # by step, the last
+
+    def array(self, step: str, height: int, width: int) -> np.ndarray:
+        """Return (height, width, 3) float32 of any content, which this thread's next call for the step gives again."""
+        found = self._arrays.get(step)
+        if found is None or found.shape[:2] != (height, width):
+            found = self._arrays[step] = np.empty((height, width, 3), np.float32)
+        return found
+
+
+_between = _Between()
 
 
 @lru_cache(maxsize=64)  # families have a handful of models
@@ -159,6 +179,7 @@ def _resized(pixels: np.ndarray, width: int, height: int, interpolation: str) ->
 def _shrunk_by_area(pixels: np.ndarray, width: int, height: int) -> np.ndarray:
     if pixels.shape[:2] == (height, width):
         return pixels
+    shrunk = None
     if pixels.shape[0] * pixels.shape[1] <= _FLOAT_AREA_PIXELS:
-        pixels = pixels.astype(np.float32)
-    return cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
+        pixels, shrunk = pixels.astype(np.float32), _between.array("shrunk", height, width)
+    return cv2.resize(pixels, (width, height), shrunk, interpolation=cv2.INTER_AREA)

@@ -20,7 +20,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from jetsel.engines import EngineFailedError, Place
-from jetsel.errors import DeadlineError, EngineDiedError, InternalError, JetselError, ModelUnavailableError
+from jetsel.errors import DeadlineError, EngineDiedError, JetselError, ModelUnavailableError
 from jetsel.events import event, run_about
 from jetsel.policies.policy import Decision, OutOfTime, Policy, Prediction, Run, sum_of_five
 from jetsel.runtime.model_queue import ModelQueue
@@ -95,14 +95,6 @@ class Driver:
                 for run in batch.runs:
                     run.outcome = error
                 going = batch.runs
-
-    def finish(self, run: RequestRun) -> Decision | Exception:
-        """Run one policy to its end on this thread: for evaluation, tests, and whoever has no pool of threads."""
-        self.start(run)
-        self.carry(run)
-        if run.outcome is None:
-            raise InternalError("another thread holds an engine that this run waits for")
-        return run.outcome
 
     # Which runs go out.
 
@@ -211,7 +203,7 @@ class Driver:
             embedding = None if embeddings is None else embeddings[number]
             prediction = predict(queue.model, logits[number], queue.temperature, run.criterion, embedding)
             because = run.asked.because if run.asked else ""
-            run.ran.append(Ran(queue.model, because, round(prediction.confidence, 6), took_ms, len(runs), device_ms))
+            run.ran.append(Ran(queue.model, because, prediction.confidence, took_ms, len(runs), device_ms))
             run.waiting_ms += (begun_s - run.asked_s) * 1e3
             predictions.append(prediction)
         if runs[0].is_counted:  # the daemon's own request is seldom in a batch

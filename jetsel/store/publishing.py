@@ -13,9 +13,7 @@ from pathlib import Path
 from jetsel.store.files import TEMPORARY, flush, locked, write
 
 _WORK = f"{TEMPORARY}work"
-_NAMES = (
-    f"{TEMPORARY}names"  # in the working folder: the files that are being moved out of it, or removed from its folder
-)
+_NAMES = f"{TEMPORARY}names"  # in the working folder: the files that are being moved out of it, or removed
 
 Named = Callable[[str], bool]
 """Whether a record of the folder names this file."""

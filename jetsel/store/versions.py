@@ -97,8 +97,6 @@ class Versions:
                 self._point(number)
             except BaseException:
                 with contextlib.suppress(OSError, JetselError):  # what stays is removed by the next command
-                    if self.current() == number:
-                        self._lead(was)
                     self._remove(number)
                     shutil.rmtree(self.folder / _NEW, ignore_errors=True)
                 raise

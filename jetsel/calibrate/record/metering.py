@@ -9,7 +9,7 @@ from functools import partial
 from statistics import fmean
 
 from jetsel.calibrate.record.bench import Bench, EnergyPlan
-from jetsel.calibrate.record.progress import Reporter, Stop
+from jetsel.calibrate.record.progress import Stop, progress
 from jetsel.calibrate.record.repeats import half_width, is_settled
 from jetsel.calibrate.record.store import Store
 from jetsel.features import extract
@@ -66,7 +66,7 @@ def meter_models(bench: Bench, meter: Meter) -> bool:
         for photograph, path in bench.photographs(plan.photographs)
         if (missing := _missing(bench.store, photograph))
     ]
-    reporter = Reporter("metering", sum(len(missing) for *_, missing in chosen), bench.tell)
+    reach = progress("metering", sum(len(missing) for *_, missing in chosen), bench.tell)
     done = 0
     windows = Windows(meter, plan, bench.options.plan.half_width)
     for photograph, decoded, missing, on_gpu in bench.shown(chosen):
@@ -78,7 +78,7 @@ def meter_models(bench: Bench, meter: Meter) -> bool:
             _write(bench, photograph, name, series)
             bench.look(on_gpu)
             done += 1
-            reporter.reach(done)
+            reach(done)
             if series.unknown is not None:
                 return True
         if bench.stop.is_set():

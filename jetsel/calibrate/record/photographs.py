@@ -109,13 +109,10 @@ def _in_csv(source: Path, need_labels: bool) -> Iterator[tuple[Path, str | None]
 
 def _none_found(source: Path, skipped: list[Skipped], labels: Labels, need_labels: bool) -> str:
     what = "no photograph with a label that the family knows" if need_labels else "no photograph"
-    first = (
-        f" ({len(skipped)} files left out, the first: {skipped[0].path.name}: {skipped[0].reason})" if skipped else ""
-    )
-    repair = (
-        f"name one folder per class as the labels file does, as in {labels.wnids[0]} or {labels.names[0]}, "
-        "or map your own names with a CSV of folder,label"
-        if need_labels
-        else "name a folder with JPEG, PNG or WebP files"
-    )
+    first, repair = "", "name a folder with JPEG, PNG or WebP files"
+    if skipped:
+        first = f" ({len(skipped)} files left out, the first: {skipped[0].path.name}: {skipped[0].reason})"
+    if need_labels:
+        repair = f"name one folder per class as the labels file does, as in {labels.wnids[0]} or {labels.names[0]}, "
+        repair += "or map your own names with a CSV of folder,label"
     return f"{source}: {what}{first}; {repair}"

@@ -144,9 +144,8 @@ def _check(connection: sqlite3.Connection, path: Path, family: Family) -> None:
     if meta.get("format") != FORMAT:
         raise CalibrationError(f"{path}: is no recording of jetsel; name another file")
     if meta["version"] != str(VERSION):
-        repair = (
-            "delete it and record again" if meta["version"] == "1" else "upgrade jetsel, or record into another file"
-        )
+        is_old = meta["version"] == "1"
+        repair = "delete it and record again" if is_old else "upgrade jetsel, or record into another file"
         raise CalibrationError(f"{path}: is of format {meta['version']} and this jetsel reads {VERSION}; {repair}")
     for key, due in _binding(family).items():
         if meta[key] != due:

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from jetsel import image
 from jetsel.calibrate.record.bench import Bench
-from jetsel.calibrate.record.progress import Reporter
+from jetsel.calibrate.record.progress import progress
 from jetsel.calibrate.record.repeats import half_width, repeat_by_turns
 from jetsel.features import extract
 
@@ -21,11 +21,11 @@ def time_models(bench: Bench) -> bool:
     ]
     if not chosen:
         return True
-    reporter = Reporter("timing", len(chosen), bench.tell)
+    reach = progress("timing", len(chosen), bench.tell)
     for done, (photograph, decoded, missing, on_gpu) in enumerate(bench.shown(chosen), 1):
         _time(bench, photograph, decoded, missing)
         bench.look(on_gpu)
-        reporter.reach(done)
+        reach(done)
         if bench.stop.is_set():
             return False
     return True

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from jetsel.calibrate.record.progress import Phase, Reporter, Stop, Tell
+from jetsel.calibrate.record.progress import Phase, Stop, Tell, progress
 from jetsel.calibrate.record.store import Store
 
 Item = TypeVar("Item")
@@ -32,7 +32,7 @@ class Workers:
 
         An exception of `work` is raised here. Closing the generator waits for what runs and drops what waits.
         """
-        reporter = Reporter(phase, len(items), self.tell)
+        reach = progress(phase, len(items), self.tell)
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="jetsel-record")
         try:
             for start in range(0, len(items), PAGE):
@@ -40,7 +40,7 @@ class Workers:
                 for done, outcome in enumerate(zip(page, pool.map(work, page), strict=True), start + 1):
                     yield outcome
                     self.store.commit_when_due()
-                    reporter.reach(done)
+                    reach(done)
                     if self.stop.is_set():
                         return
         finally:

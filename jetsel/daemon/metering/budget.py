@@ -67,9 +67,8 @@ class Budget:
         if self.mean_w is None:
             return BudgetStatus(self.limit_w, self.level, "nothing is left out: no power has been measured yet")
         models = "most expensive model" if self.level == 1 else f"{self.level} most expensive models"
-        does = (
-            f"the {models} of each family run only where a request names them" if self.level else "nothing is left out"
-        )
+        left_out = f"the {models} of each family run only where a request names them"
+        does = left_out if self.level else "nothing is left out"
         where = "above" if self.mean_w > self.limit_w else "within"
         return BudgetStatus(self.limit_w, self.level, f"{does}: {where} the budget")
 

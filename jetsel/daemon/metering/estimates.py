@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -66,9 +67,8 @@ class Estimates:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._models: dict[tuple[str, str], _EnergySum] = {}  # by family and model
-        self._policies: dict[tuple[str, str], _EnergySum] = {}  # by family and policy
-        self._all = _EnergySum()
+        self._models: dict[tuple[str, str], _EnergySum] = defaultdict(_EnergySum)  # by family and model
+        self._policies: dict[tuple[str, str], _EnergySum] = defaultdict(_EnergySum)  # by family and policy
         self._chooser = _EnergySum()
 
     def add(self, answer: Answer, chose: bool, calibration: Calibration | None, best_mj: float | None) -> None:
@@ -79,17 +79,18 @@ class Estimates:
         made = calibration if answer.energy_mj is not None else None
         of_model = made.energies_mj if made is not None else {}
         with self._lock:
-            self._all.add(answer.energy_mj)
             for run in answer.ran:
-                self._models.setdefault((answer.family, run.model), _EnergySum()).add(of_model.get(run.model))
+                self._models[answer.family, run.model].add(of_model.get(run.model))
             if chose:
                 self._chooser.add(None if made is None else made.chooser_energy_mj or 0.0)
-            self._policies.setdefault((answer.family, answer.policy), _EnergySum()).add(answer.energy_mj, best_mj)
+            self._policies[answer.family, answer.policy].add(answer.energy_mj, best_mj)
 
     def totals(self) -> tuple[float, int, int]:
         """Return the joules of all answers, how many there are, and how many of them have no estimate."""
         with self._lock:
-            return self._all.joules, self._all.count, self._all.count - self._all.known
+            sums = self._policies.values()
+            count = sum(one.count for one in sums)
+            return sum(one.joules for one in sums), count, count - sum(one.known for one in sums)
 
     def chooser_j(self) -> float | None:
         """Return what choosing took, None where none of it is known."""
@@ -97,7 +98,7 @@ class Estimates:
 
     def chooser_share(self) -> float | None:
         """Return what choosing took over all that choosing and models took (Taylor et al., section 5.5)."""
-        chooser_j, all_j = self.chooser_j(), self._all.joules
+        chooser_j, all_j = self.chooser_j(), self.totals()[0]
         return chooser_j / all_j if chooser_j is not None and all_j > 0 else None
 
     def models(self) -> list[ModelEnergy]:

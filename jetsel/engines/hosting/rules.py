@@ -37,7 +37,5 @@ class Deaths:
         self._times_s.append(now_s)
         while now_s - self._times_s[0] > self._rules.window_s:
             self._times_s.popleft()
-        earlier = len(self._times_s) - 1
-        self.pause_s = (
-            min(self._rules.first_pause_s * 2.0 ** (earlier - 1), self._rules.longest_pause_s) if earlier else 0.0
-        )
+        earlier, rules = len(self._times_s) - 1, self._rules
+        self.pause_s = min(rules.first_pause_s * 2.0 ** (earlier - 1), rules.longest_pause_s) if earlier else 0.0

@@ -22,7 +22,7 @@ from jetsel.runtime import Driver, ModelQueue, RequestRun
 from jetsel.wire import Criterion
 from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, of_two_classes
 from tests.unit.premodel.fitted import fit_chain
-from tests.unit.runtime.driving import TableEngine
+from tests.unit.runtime.driving import TableEngine, finish
 
 TEMPERATURES = {"s": 0.8, "m": 1.5, "l": 2.0}
 EVEN = dict.fromkeys(TEMPERATURES, 1.0)
@@ -51,7 +51,7 @@ def driven(
     evidence = Evidence(recording.features_of(photograph, policy.features) if policy.features else None, fallback)
     number = np.full((1, 1, 1, 1), photograph, np.float32)
     run = RequestRun(policy, evidence, criterion, lambda _: number)
-    Driver(queues).finish(run)
+    finish(Driver(queues), run)
     return run
 
 

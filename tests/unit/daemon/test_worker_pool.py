@@ -16,7 +16,7 @@ from jetsel.daemon.job import Job
 from jetsel.daemon.pipeline import Pipeline
 from jetsel.daemon.port import Port
 from jetsel.daemon.watchdog import Watchdog
-from jetsel.daemon.worker_pool import WorkerPool
+from jetsel.daemon.worker_pool import ALONE, WorkerPool
 from tests.waiting import until
 
 LIMIT_S = 60.0  # how long a test waits for what must come; it comes at once
@@ -45,10 +45,12 @@ class Socket:
     def wake(self) -> None:
         self.post_together()
 
-    def receive(self, timeout_s: float) -> list[Piece] | None:
+    def receive(self, timeout_s: float, most: int = 1) -> list[Piece] | None:
         with self._arrival:
-            came = self._arrival.wait_for(lambda: self._inbox, timeout_s)
-            return self._inbox.popleft() or None if came else None
+            if not self._arrival.wait_for(lambda: self._inbox, timeout_s):
+                return None
+            news = [self._inbox.popleft() for _ in range(min(most, len(self._inbox)))]
+            return [piece for pieces in news for piece in pieces]
 
 
 class Carrier:
@@ -134,6 +136,22 @@ def test_what_came_together_is_shared_out_and_no_more_run_at_once_than_may() -> 
         socket.post_together(*[work] * 12)
         until_done(done, 12)
     assert most["seen"] == 3
+
+
+def test_threads_that_stand_by_while_pieces_come_one_at_a_time_work_again_when_several_do() -> None:
+    socket, done = Socket(), list[object]()
+    together = threading.Barrier(2)
+
+    def meet() -> None:
+        together.wait(LIMIT_S)
+        done.append("met")
+
+    with running(socket, 2):
+        for times in range(1, 4 * ALONE):
+            socket.post(partial(done.append, times))
+            until_done(done, times)
+        socket.post(meet, meet)
+        until_done(done, 4 * ALONE + 1)
 
 
 def test_what_is_put_in_front_comes_before_all_that_wait() -> None:

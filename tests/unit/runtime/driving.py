@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from jetsel.engines import EngineFailedError, Output, Place
 from jetsel.errors import EngineDiedError, JetselError
-from jetsel.policies import Evidence
+from jetsel.policies import Decision, Evidence
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.policy import Policy
 from jetsel.runtime import Batch, Driver, RequestRun
@@ -50,6 +50,14 @@ class Clock:
 
 
 ODD = np.log(0.9 / 0.1)  # the margin at which two classes stand 0.9 to 0.1
+
+
+def finish(driver: Driver, run: RequestRun) -> Decision | Exception:
+    """Run one policy to its end on this thread."""
+    driver.start(run)
+    driver.carry(run)
+    assert run.outcome is not None
+    return run.outcome
 
 
 def request_run(policy: Policy, deadline_s: float | None = None) -> RequestRun:

@@ -9,12 +9,12 @@ from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver
-from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, queue, request_run, taken
+from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, finish, queue, request_run, taken
 
 
 def test_a_cascade_runs_until_a_model_is_sure(driver: Driver) -> None:
     request = request_run(CASCADE)
-    outcome = driver.finish(request)
+    outcome = finish(driver, request)
     assert isinstance(outcome, Decision)
     assert outcome.seen.model == "m"
     assert outcome.seen.confidence == pytest.approx(0.9)
@@ -25,7 +25,7 @@ def test_a_cascade_runs_until_a_model_is_sure(driver: Driver) -> None:
 def test_a_run_that_another_model_s_followed_is_an_escalation(driver: Driver) -> None:
     requests = [request_run(CASCADE), request_run(CASCADE), request_run(Single("s"))]
     for request in requests:
-        driver.finish(request)
+        finish(driver, request)
     told = {name: one.record.counts() for name, one in driver.queues.items()}
     assert told == {"s": (3, 2), "m": (2, 0), "l": (0, 0)}
     times = driver.queues["m"].record.percentiles_ms(Clock.now_s)
@@ -55,7 +55,7 @@ def test_waiting_for_a_model_is_told_for_all_runs_together(driver: Driver, clock
         batch = taken(driver)
         driver.execute(batch)
     assert request.waiting_ms == pytest.approx(750)
-    assert driver.finish(at_once := request_run(Single("s"))) is at_once.outcome
+    assert finish(driver, at_once := request_run(Single("s"))) is at_once.outcome
     assert at_once.waiting_ms == 0
 
 
@@ -103,7 +103,7 @@ def test_the_longest_waiting_queue_goes_first(driver: Driver, clock: Clock) -> N
 def test_time_that_runs_out_between_two_models_leaves_the_best_so_far(driver: Driver, clock: Clock) -> None:
     driver.queues["m"].times_ms.extend([50.0] * 20)
     request = request_run(CASCADE, clock.now_s + 0.02)
-    outcome = driver.finish(request)
+    outcome = finish(driver, request)
     assert isinstance(outcome, Decision)
     assert outcome.seen.model == "s"
     assert request.cut_short
@@ -128,8 +128,8 @@ def test_what_a_batch_took_is_shared_out_among_its_photographs(driver: Driver) -
 
 def test_a_run_is_refused_by_how_slow_the_model_sometimes_is(driver: Driver, clock: Clock) -> None:
     driver.queues["m"].times_ms.extend([1.0] * 18 + [100.0] * 2)
-    assert isinstance(driver.finish(request_run(Single("m"), clock.now_s + 0.05)), DeadlineError)
-    assert isinstance(driver.finish(request_run(Single("m"), clock.now_s + 0.2)), Decision)
+    assert isinstance(finish(driver, request_run(Single("m"), clock.now_s + 0.05)), DeadlineError)
+    assert isinstance(finish(driver, request_run(Single("m"), clock.now_s + 0.2)), Decision)
 
 
 def test_the_floor_is_the_cheapest_first_step(driver: Driver) -> None:
@@ -152,7 +152,7 @@ class Duel:
 
 
 def test_all_of_several_models_are_waited_for(driver: Driver) -> None:
-    outcome = driver.finish(request_run(Duel("all")))
+    outcome = finish(driver, request_run(Duel("all")))
     assert isinstance(outcome, Decision)
     assert (outcome.seen.model, outcome.because) == ("m", "of 2")
     assert [queue.record.counts()[1] for queue in driver.queues.values()] == [0, 0, 0], (

@@ -15,6 +15,7 @@ from tests.unit.runtime.driving import (
     TableEngine,
     come_back,
     died_while_running,
+    finish,
     go_away,
     queue,
     request_run,
@@ -24,10 +25,10 @@ from tests.unit.runtime.driving import (
 
 def test_a_failing_model_fails_its_requests_alone(driver: Driver, engines: dict[str, TableEngine]) -> None:
     engines["s"].failure = EngineFailedError("out of memory")
-    outcome = driver.finish(request_run(Single("s")))
+    outcome = finish(driver, request_run(Single("s")))
     assert isinstance(outcome, ModelUnavailableError)
     assert "out of memory" in str(outcome)
-    cascaded = driver.finish(request_run(CASCADE))
+    cascaded = finish(driver, request_run(CASCADE))
     assert isinstance(cascaded, Decision)
     assert cascaded.seen.model == "m"
 
@@ -43,7 +44,7 @@ def test_a_defect_ends_each_run_of_its_batch_and_frees_the_engine(
         broken.setattr(engines["m"], "infer", lambda *_: (_ for _ in ()).throw(defect))
         assert driver.carry(requests[1]) == requests
     assert [request.outcome for request in requests] == [defect, defect]
-    assert isinstance(driver.finish(request_run(Single("m"))), Decision)
+    assert isinstance(finish(driver, request_run(Single("m"))), Decision)
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf")])
@@ -51,12 +52,12 @@ def test_numbers_that_are_not_finite_are_no_prediction(
     driver: Driver, engines: dict[str, TableEngine], odd: float
 ) -> None:
     engines["s"].margin = odd
-    assert isinstance(driver.finish(request_run(Single("s"))), ModelUnavailableError)
+    assert isinstance(finish(driver, request_run(Single("s"))), ModelUnavailableError)
 
 
 def test_a_model_that_did_not_load_is_unavailable_with_its_reason(driver: Driver) -> None:
     driver.queues["s"] = ModelQueue("s", None, unavailable="damaged file")
-    outcome = driver.finish(request_run(Single("s")))
+    outcome = finish(driver, request_run(Single("s")))
     assert isinstance(outcome, ModelUnavailableError)
     assert "damaged file" in str(outcome)
 
@@ -170,10 +171,10 @@ def test_a_request_that_comes_while_an_engine_is_away_may_be_sent_again(
     driver: Driver, engines: dict[str, TableEngine]
 ) -> None:
     go_away(engines["m"])
-    outcome = driver.finish(request_run(Single("m")))
+    outcome = finish(driver, request_run(Single("m")))
     assert isinstance(outcome, EngineDiedError)
     assert outcome.retry
     assert "m is unavailable: the host died" in str(outcome)
-    cascaded = driver.finish(request_run(CASCADE))
+    cascaded = finish(driver, request_run(CASCADE))
     assert isinstance(cascaded, Decision), "models elsewhere serve on"
     assert cascaded.seen.model == "l"
