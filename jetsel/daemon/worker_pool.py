@@ -23,7 +23,7 @@ log = logging.getLogger("jetsel.daemon")
 HEARTBEAT_S = 1.0  # no thread waits longer, whatever happens
 MOST_JOBS = 4  # that a thread takes at once
 ALONE = 32  # pieces of work, one after the other, before the other threads stand by
-MOMENT_S = 0.02  # a thread stands by no longer, unless others have done a piece of work meanwhile
+MOMENT_S = 0.01  # a thread stands by no longer, unless others have done a piece of work meanwhile
 PAUSE_S = 0.01  # after a defect, so that one that lasts does not take a core
 
 
