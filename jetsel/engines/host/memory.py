@@ -20,11 +20,10 @@ class Shared:
             self.size = size
 
     def view(self, offset: int, shape: Tuple[int, ...]) -> Any:
-        """Return the float32 array of this shape at the offset; raises ValueError where it lies outside."""
+        """Return the float32 array of this shape at the offset; raises TypeError where it lies outside."""
         import numpy
 
-        count = int(numpy.prod(shape))
-        return numpy.frombuffer(self._map, numpy.float32, count, offset).reshape(shape)
+        return numpy.ndarray(shape, numpy.float32, memoryview(self._map)[offset:])
 
 
 def available_bytes() -> Optional[int]:

@@ -5,6 +5,7 @@ The framing is that of host/messages.py, which nobody imports: four bytes of len
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 import time
@@ -35,7 +36,10 @@ class Link:
 
     def __init__(self, connection: socket.socket, memory: Memory) -> None:
         """memory: shared with the host, which is told its size with each message, and maps what has been added."""
+        connection.setblocking(False)
         self._socket = connection
+        self._poll = select.poll()
+        self._poll.register(connection, select.POLLIN)
         self._memory = memory
         self._number = 0
         self._unread = b""
@@ -46,11 +50,7 @@ class Link:
         return self._socket.fileno()
 
     def exchange(
-        self,
-        kind: str,
-        request: Mapping[str, Any],
-        limit_s: float,
-        stopped: Stopped | None = None,
+        self, kind: str, request: Mapping[str, Any], limit_s: float, stopped: Stopped | None = None
     ) -> dict[str, Any]:
         """Send one request and return its reply, whether it says ok or not.
 
@@ -60,7 +60,7 @@ class Link:
         self._number += 1
         number = self._number
         give_up_s = time.monotonic() + limit_s
-        self._send({"id": number, "do": kind, **request}, limit_s)
+        self._send({"id": number, "do": kind, **request})
         reply = self._receive(give_up_s, stopped)
         if reply.get("id") != number or "ok" not in reply:
             raise LinkBrokenError(f"it sent what is no reply to {kind}")
@@ -70,15 +70,14 @@ class Link:
         """Close this end; the host leaves when it notices."""
         self._socket.close()
 
-    def _send(self, message: Mapping[str, Any], limit_s: float) -> None:
+    def _send(self, message: Mapping[str, Any]) -> None:
         body = msgspec.json.encode({**message, "memory_bytes": self._memory.size})
         try:
-            self._socket.settimeout(limit_s)
-            self._socket.sendall(HEADER.pack(len(body)) + body)
-        except TimeoutError:
-            raise LinkTimeoutError("it takes no messages any more") from None
+            sent = self._socket.send(HEADER.pack(len(body)) + body)
         except OSError as error:
             raise LinkBrokenError(f"its socket broke: {error.strerror}") from None
+        if sent < HEADER.size + len(body):  # the kernel has room for several messages, and the host has read all before
+            raise LinkBrokenError("it takes no messages any more")
 
     def _receive(self, give_up_s: float, stopped: Stopped | None) -> dict[str, Any]:
         (length,) = HEADER.unpack(self._read(HEADER.size, give_up_s, stopped))
@@ -97,11 +96,10 @@ class Link:
                 raise LinkTimeoutError("it did not answer in time")
             if stopped is not None and (why := stopped()) is not None:
                 raise LinkBrokenError(why)
-            try:
-                self._socket.settimeout(left_s if stopped is None else min(left_s, LOOK_S))
-                part = self._socket.recv(MAX_MESSAGE_BYTES)  # a whole message, mostly, at once
-            except TimeoutError:
+            if not self._poll.poll(1e3 * (left_s if stopped is None else min(left_s, LOOK_S))):
                 continue
+            try:
+                part = self._socket.recv(MAX_MESSAGE_BYTES)  # a whole message, mostly, at once
             except OSError as error:
                 raise LinkBrokenError(f"its socket broke: {error.strerror}") from None
             if not part:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +40,7 @@ class Loaded:
         """
         name, shape = self.weights.name, self._shape(parts)
         rows, classes, width = shape[0], self.weights.classes, self.embedding_width
-        input_bytes, output_bytes = 4 * int(np.prod(shape)), 4 * rows * (classes + (width or 0))
+        input_bytes, output_bytes = 4 * math.prod(shape), 4 * rows * (classes + (width or 0))
         try:
             region = memory.take(input_bytes + output_bytes)
         except OSError as error:
@@ -55,9 +56,10 @@ class Loaded:
                 "output": {"offset": output_at, "bytes": output_bytes},
             }
             reply = good(name, ask(request))
-            logits, rest = np.split(results.copy(), [rows * classes])
+            values = results.copy()
         finally:
             memory.give_back(region)
+        logits, rest = values[: rows * classes], values[rows * classes :]
         embedding = None if width is None else rest.reshape(rows, width)
         return Output(logits.reshape(rows, classes), embedding, reply["device_ms"]), reply["wall_ms"] / 1e3
 
