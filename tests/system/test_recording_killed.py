@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.calibrate.record import loaded_models, progress, record, store
+from jetsel.calibrate.record import loaded_models, record, store
 from tests.unit.calibrate.record.making import LABELS, TEN_TIMED, content, family, found, put
 
 KILLS = 8
@@ -36,7 +36,6 @@ def test_killed_recordings_end_as_one_that_was_not(
     # A transaction takes a second, and this recording hardly lasts one: here it takes 10 ms, so that moments fall
     # between transactions and inside them.
     monkeypatch.setattr(store, "COMMIT_EVERY_S", 0.01)
-    monkeypatch.setattr(progress, "EVERY_S", 0.0)
     path, left = tmp_path / "recording.db", list[Path]()
 
     def leave(*_: object) -> None:
