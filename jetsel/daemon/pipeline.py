@@ -123,19 +123,51 @@ class Pipeline:
         """Decode the photographs, let the policies choose, run the models that they ask for, and reply."""
         begun: dict[Driver, list[RequestRun]] = {}
         for job in jobs:
-            run = run_about((job.request.id,), self._begin, job)
+            run = run_about((job.request.id,), self._started, job)
             if run is not None:
                 begun.setdefault(job.family.driver, []).append(run)
         for driver, runs in begun.items():
             self._run(driver, *runs)
 
-    def _begin(self, job: Job) -> RequestRun | None:
-        """Begin one job; None where it has ended with that."""
+    def _started(self, job: Job) -> RequestRun | None:
+        """Start one job; None where that failed, and the job has its reply."""
         try:
-            return begin(job)
+            return self.start(job)
         except Exception as error:  # whatever one photograph breaks, the next is served
             self._finish(job, error)
             return None
+
+    @staticmethod
+    def start(job: Job) -> RequestRun:
+        """Decode the photograph, compute the features that its policy reads, and let the policy begin."""
+        began = time.monotonic()
+        request, family, limits = job.request, job.family, job.snapshot.limits
+        if request.pixels is None:
+            photograph = image.decode(job.data, limits, family.decode_px, job.measured)
+        else:
+            photograph = image.from_pixels(job.data, request.pixels, limits)
+        decoded = time.monotonic()
+        features = None
+        if job.policy.features:
+            features = extract(photograph.bgr, job.policy.features)
+            job.features_ms = (time.monotonic() - decoded) * 1e3
+        job.queue_ms, job.decode_ms = (began - job.received_s) * 1e3, (decoded - began) * 1e3
+        job.photograph, job.features = photograph, features
+        inputs: dict[image.InputSpec, NDArray[np.float32]] = {}  # models that take the same input share it
+
+        def model_input(model: str) -> NDArray[np.float32]:
+            spec = family.specs[model]
+            if spec not in inputs:
+                inputs[spec] = image.model_input(photograph, spec)
+            return inputs[spec]
+
+        evidence = Evidence(features, job.fallback)
+        run = RequestRun(
+            job.policy, evidence, request.criterion, model_input, job.deadline_s, request.id, job, job.route is not None
+        )
+        job.run = run
+        family.driver.start(run)
+        return run
 
     def _run(self, driver: Driver, *runs: RequestRun) -> None:
         """Let the driver run models for these policies, and for those that wait for an engine which is free now."""
@@ -205,35 +237,3 @@ class Pipeline:
         for job in jobs:
             self._finish(job, ShuttingDownError("the daemon has stopped: send again when it is back"))
         return len(jobs)
-
-
-def begin(job: Job) -> RequestRun:
-    """Decode the photograph, compute the features that its policy reads, and let the policy begin."""
-    began = time.monotonic()
-    request, family, limits = job.request, job.family, job.snapshot.limits
-    if request.pixels is None:
-        photograph = image.decode(job.data, limits, family.decode_px, job.measured)
-    else:
-        photograph = image.from_pixels(job.data, request.pixels, limits)
-    decoded = time.monotonic()
-    features = None
-    if job.policy.features:
-        features = extract(photograph.bgr, job.policy.features)
-        job.features_ms = (time.monotonic() - decoded) * 1e3
-    job.queue_ms, job.decode_ms = (began - job.received_s) * 1e3, (decoded - began) * 1e3
-    job.photograph, job.features = photograph, features
-    inputs: dict[image.InputSpec, NDArray[np.float32]] = {}  # models that take the same input share it
-
-    def model_input(model: str) -> NDArray[np.float32]:
-        spec = family.specs[model]
-        if spec not in inputs:
-            inputs[spec] = image.model_input(photograph, spec)
-        return inputs[spec]
-
-    evidence = Evidence(features, job.fallback)
-    run = RequestRun(
-        job.policy, evidence, request.criterion, model_input, job.deadline_s, request.id, job, job.route is not None
-    )
-    job.run = run
-    family.driver.start(run)
-    return run

@@ -20,7 +20,7 @@ from jetsel.calibrate.recording import Recording
 from jetsel.config import Config, Models
 from jetsel.daemon.admission import Load
 from jetsel.daemon.job import Job
-from jetsel.daemon.pipeline import begin
+from jetsel.daemon.pipeline import Pipeline
 from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
 from jetsel.engines import Backends
 from jetsel.features import NAMES, extract
@@ -93,7 +93,7 @@ def prepared(snapshot: Snapshot, file: bytes, **fields: Any) -> Job:
         received_s=time.monotonic(),
         deadline_s=None,
     )
-    begin(job)
+    Pipeline.start(job)
     return job
 
 
