@@ -25,6 +25,7 @@ from jetsel.errors import JetselError
 from tests.faults.upsets import UPSETS, Disk
 from tests.faults.watch import Held, held
 from tests.system.daemons import Daemon, Peer, drawn, encoded, serving
+from tests.waiting import until
 
 APART_S = 0.15  # between two reloads, so that requests are seen without one
 ASKED: tuple[dict[str, str], ...] = ({}, {"model": "xs"})  # what each client's requests name
@@ -69,6 +70,7 @@ def reload_under_load(folder: Path, reloads: int) -> Reloaded:
                 stop.set()
         for asker in askers:
             asker.result()
+        until(lambda: held(daemon.process.pid).descriptors <= found.held[0].descriptors)
         found.held.append(held(daemon.process.pid))
     return found
 
