@@ -211,7 +211,7 @@ def put_labels(source: Path, folder: Path) -> None:
 
 
 def put(content: bytes, path: Path) -> None:
-    """Write aside and rename, so that no reader meets half a file."""
+    """Write under a temporary name and rename, so that no reader meets half a file."""
     part = path.with_name(f"{path.name}.part")
     part.write_bytes(content)
     part.rename(path)

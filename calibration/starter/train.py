@@ -120,7 +120,7 @@ class Training:
         self.log: list[dict[str, float]] = []
 
     def save(self, path: Path) -> None:
-        """Write aside and rename, so that an interruption leaves the last whole checkpoint."""
+        """Write under a temporary name and rename, so that an interruption leaves the last whole checkpoint."""
         state = {
             "net": self.net.state_dict(),
             "average": self.average.state_dict(),
