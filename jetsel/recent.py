@@ -22,8 +22,7 @@ class Percentiles(NamedTuple):
 class Recent:
     """The last 4,096 rows of measured values that are no older than five minutes; its owner's lock is held by callers.
 
-    Percentiles are exact, of whatever is kept. A row goes into memory that was taken at the start: rows of their own,
-    coming and going between requests, had the daemon grow by 3 %.
+    Percentiles are exact, of whatever is kept. Its memory is taken at the start.
     """
 
     def __init__(self, columns: int) -> None:
