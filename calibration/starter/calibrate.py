@@ -43,7 +43,7 @@ def recorded(family: Family, photos: Path, file: Path) -> Loaded:
     found = find(photos, family.labels, None, need_labels=True)
     file.parent.mkdir(parents=True, exist_ok=True)
     with loaded_models(family) as engines:
-        record(file, family, engines, found, tell=lambda p: print(f"\r{p.phase} {p.done}/{p.total}  ", end=""))
+        record(file, family, engines, found, tell=lambda what, n, of: print(f"\r{what} {n}/{of}  ", end=""))
     print()
     return load(file, family)
 
