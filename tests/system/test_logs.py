@@ -6,7 +6,7 @@ import os
 import re
 import signal
 
-from tests.system.daemons import Connect, Daemon, Start, drawn, encoded
+from tests.system.daemons import Connect, Daemon, Start
 from tests.system.hosts import host_of
 from tests.waiting import LIMIT_S, until
 
@@ -64,27 +64,21 @@ def test_a_reload_asks_for_a_line_for_each_request_and_for_another_level(
     assert "request_id=on" in lines(daemon, "reloaded")[0]
 
 
-def test_a_full_queue_and_lost_replies_are_told_and_not_for_each_request(start: Start, connect: Connect) -> None:
-    daemon = start("[server]\nworkers = 1\nqueue_requests = 2\n")
+def test_a_full_queue_and_lost_replies_are_told_and_not_for_each_request(
+    start: Start, connect: Connect, jpeg: bytes
+) -> None:
+    daemon = start(f"[server]\nqueue_requests = 2\n{HOSTED}")
     peer = connect(daemon)
-    big = encoded(drawn(height=1500, width=2000))
-    refused: list[object] = []
-
-    def is_told_less_often_than_it_happens() -> bool:
-        for _ in range(20):
-            peer.send({"type": "classify"}, big)
-        refused.extend(code for _ in range(20) if (code := peer.receive().get("code")) == "busy")
-        return 0 < len(lines(daemon, "queue-full")) < len(refused)
-
-    until(is_told_less_often_than_it_happens)
-
-    def leaves_before_its_reply() -> list[str]:
-        leaver = connect(daemon)
-        leaver.send({"type": "classify"}, big)
-        leaver.socket.close(linger=60_000)  # once the request is written
-        return lines(daemon, "replies-lost")
-
-    until(leaves_before_its_reply)
+    host = host_of(daemon)
+    os.kill(host, signal.SIGSTOP)  # nothing leaves the queue
+    for _ in range(40):
+        peer.send({"type": "classify", "model": "xs"}, jpeg)
+    refused = [peer.receive() for _ in range(20)]
+    assert {reply["code"] for reply in refused} == {"busy"}
+    assert 0 < len(lines(daemon, "queue-full")) < len(refused)
+    peer.close()  # before the replies to the requests that were taken
+    os.kill(host, signal.SIGCONT)
+    until(lambda: lines(daemon, "replies-lost"))
 
 
 def test_the_end_of_an_engine_host_is_told_with_the_requests_that_it_had_and_the_next_one_answers_them(
