@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import signal
+from pathlib import Path
 
-from tests.system.daemons import Connect, Daemon, Start
-from tests.system.hosts import host_of
+from tests.system.daemons import Connect, Daemon, Start, drawn, encoded
+from tests.system.hosts import ON_INFER, host_of, interpreter
 from tests.waiting import LIMIT_S, until
 
 LINE = re.compile(
@@ -69,30 +70,39 @@ def test_a_full_queue_and_lost_replies_are_told_and_not_for_each_request(
 ) -> None:
     daemon = start(f"[server]\nqueue_requests = 2\n{HOSTED}")
     peer = connect(daemon)
-    host = host_of(daemon)
-    os.kill(host, signal.SIGSTOP)  # nothing leaves the queue
-    for _ in range(40):
-        peer.send({"type": "classify", "model": "xs"}, jpeg)
-    refused = [peer.receive() for _ in range(20)]
-    assert {reply["code"] for reply in refused} == {"busy"}
-    assert 0 < len(lines(daemon, "queue-full")) < len(refused)
-    peer.close()  # before the replies to the requests that were taken
-    os.kill(host, signal.SIGCONT)
-    until(lambda: lines(daemon, "replies-lost"))
+    refused: list[object] = []
+
+    def is_told_less_often_than_it_happens() -> bool:
+        os.kill(host_of(daemon), signal.SIGSTOP)  # nothing leaves the queue until the daemon has another host
+        for _ in range(20):
+            peer.send({"type": "classify", "model": "xs"}, jpeg)
+        refused.extend(code for _ in range(20) if (code := peer.receive().get("code")) == "busy")
+        return 0 < len(lines(daemon, "queue-full")) < len(refused)
+
+    until(is_told_less_often_than_it_happens)
+
+    def leaves_before_its_reply() -> list[str]:
+        leaver = connect(daemon)
+        leaver.send({"type": "classify"}, encoded(drawn(height=1500, width=2000)))
+        leaver.socket.close(linger=60_000)  # once the request is written
+        return lines(daemon, "replies-lost")
+
+    until(leaves_before_its_reply)
 
 
 def test_the_end_of_an_engine_host_is_told_with_the_requests_that_it_had_and_the_next_one_answers_them(
-    start: Start, connect: Connect, jpeg: bytes
+    start: Start, connect: Connect, jpeg: bytes, tmp_path: Path
 ) -> None:
-    daemon = start(HOSTED)
+    lives = tmp_path / "lives"
+    lives.touch()  # while the models are loaded; without it, the host ends at the next request
+    change = ON_INFER.format(once=str(lives), body="os.kill(os.getpid(), signal.SIGKILL)")
+    daemon = start(f'{HOSTED}[host]\ninterpreter = "{interpreter(tmp_path, change)}"\n')
     peer, other = connect(daemon), connect(daemon)
     host = host_of(daemon)
-    os.kill(host, signal.SIGSTOP)
+    lives.unlink()
     asked = {f"cam3-{number}" for number in range(10)}
     for name in sorted(asked):
         peer.send({"type": "classify", "model": "xs", "id": name}, jpeg)
-    until(lambda: other.status()["in_queue"] == len(asked) and other.status()["queue"]["waiting"] == 0)
-    os.kill(host, signal.SIGKILL)
     replies = [peer.receive() for _ in asked]
     assert {reply["id"] for reply in replies} == asked
     assert {reply["type"] for reply in replies} == {"answer"}
