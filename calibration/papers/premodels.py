@@ -25,6 +25,7 @@ from jetsel.calibrate.neighbourhood import Neighbourhood, nearest_in_other_folds
 from jetsel.calibrate.planning import Planned, make_plan
 from jetsel.calibrate.record import load
 from jetsel.calibrate.recording import Recording
+from jetsel.features import WORKING_PX
 from jetsel.policies.kind import Plan
 from jetsel.premodel import fit_scaling, optimum_votes, select_models
 from jetsel.zoo import STARTER, scan
@@ -39,7 +40,7 @@ class Study:
         groups = np.arange(len(recording.classes)) if recording.groups is None else recording.groups
         self.recording = recording
         self.fold_of = assign_folds(groups, FOLDS, SEED)
-        self.clock = FeatureClock(recording.paths, decode_px, LIMITS, features_ms)
+        self.clock = FeatureClock(recording.paths, decode_px, WORKING_PX, LIMITS, features_ms)
         self.planned: Planned = make_plan(recording, self.fold_of, "top1", 0.5, self.clock)
         self.plan: Plan = self.planned.plan
         columns = [recording.feature_names.index(name) for name in self.plan.features]

@@ -51,11 +51,13 @@ def recorded(family: Family, photos: Path, file: Path) -> Loaded:
 def fitted(family: Family, loaded: Loaded, *, choice_factor: float = 1.0) -> Calibrated:
     """Fit and compare everything; choice_factor: how much slower than here features and choice are."""
     paths = loaded.recording.paths
-    clock = FeatureClock(paths, family.decode_px, LIMITS, loaded.times.features_ms * choice_factor)
+    clock = FeatureClock(paths, family.decode_px, loaded.features_px, LIMITS, loaded.times.features_ms * choice_factor)
     began = time.monotonic()
     found = calibrate(
         loaded,
-        Identity(family.name, family.labels.sha256, loaded.models_sha256, table_hash(), family.decode_px),
+        Identity(
+            family.name, family.labels.sha256, loaded.identities, table_hash(), family.decode_px, loaded.features_px
+        ),
         Order(names=tuple(family.labels.names), choice_factor=choice_factor),
         clock,
         lambda what, done, total: print(f"\r{what} {done}/{total}   ", end="", flush=True),
@@ -140,7 +142,7 @@ def main() -> None:
     show("derived: with the times of five TX2 models by rank, the chooser's cost times four", compared(board))
 
     other = recorded(family, options.test, options.work / "test.sqlite")
-    clock = FeatureClock(other.recording.paths, family.decode_px, LIMITS, other.times.features_ms)
+    clock = FeatureClock(other.recording.paths, family.decode_px, other.features_px, LIMITS, other.times.features_ms)
     judged = {}
     for criterion in CRITERIA:
         policies = asked(other.recording.models, found.calibration, criterion, [])

@@ -55,7 +55,7 @@ def main() -> None:
         r = f"{np.corrcoef(full[:, i], copies[:, i])[0, 1]:.2f}" if varies else "never changes"
         print(f"| {name} | {full[:, i].mean():.3f} | {copies[:, i].mean():.3f} | {r} |")
     columns = [NAMES.index(name) for name in calibration.features]
-    chain = catalogue([*calibration.model_sha256], calibration)["top1"]["chain"].chain
+    chain = catalogue([*calibration.identities], calibration)["top1"]["chain"].chain
     choices = [(chain.choose(a), chain.choose(b)) for a, b in zip(full[:, columns], copies[:, columns], strict=True)]
     same = np.mean([a.model == b.model for a, b in choices])
     by_chance = _by_chance([a.model for a, _ in choices], [b.model for _, b in choices])

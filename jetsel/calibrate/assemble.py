@@ -18,13 +18,14 @@ Chosen = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Identity:
-    """What a calibration is bound to: the family, and the hashes of its labels, models and table of features."""
+    """What a calibration is bound to: the family, and the identities of its labels, models and features."""
 
     family: str
     labels_sha256: str
-    model_sha256: Mapping[str, str]
+    identities: Mapping[str, str]
     feature_table: str
     decode_px: int
+    features_px: int
 
 
 def assemble(
@@ -46,9 +47,10 @@ def assemble(
     return Calibration(
         family=identity.family,
         labels_sha256=identity.labels_sha256,
-        model_sha256={model: identity.model_sha256[model] for model in train.models},
+        identities={model: identity.identities[model] for model in train.models},
         feature_table=identity.feature_table,
         decode_px=identity.decode_px,
+        features_px=identity.features_px,
         features=plan.features,
         k=min(plan.k, len(train.classes)),
         temperatures=dict(first.temperatures),

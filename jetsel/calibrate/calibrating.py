@@ -136,7 +136,7 @@ def _findings(
         energies_mj=dict(calibration.energies_mj),
         energies_half_mj=dict(calibration.energies_half_mj),
         energy_reason=calibration.energy_reason,
-        models_sha256=dict(loaded.models_sha256),
+        identities=dict(loaded.identities),
         decides=order.decides,
         defaults=dict(calibration.default_policy),
         winner=calibration.default_policy[order.decides],

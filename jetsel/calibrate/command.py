@@ -85,16 +85,20 @@ def fit(
         goal=goal,
         decides=criterion,
         theta_points=theta_points,
-        installed=installed if installed is not None and installed.model_sha256 == loaded.models_sha256 else None,
+        installed=installed if installed is not None and installed.identities == loaded.identities else None,
         machine=machine_of(job.config.power, loaded.times.conditions),
     )
-    identity = Identity(family.name, family.labels.sha256, loaded.models_sha256, table_hash(), family.decode_px)
+    identity = Identity(
+        family.name, family.labels.sha256, loaded.identities, table_hash(), family.decode_px, loaded.features_px
+    )
     return calibrate(loaded, identity, order, clock_of(job, loaded), progress)
 
 
 def clock_of(job: Job, loaded: Loaded) -> FeatureClock:
     """Return what times features, on the recorded photographs."""
-    return FeatureClock(loaded.recording.paths, job.family.decode_px, job.limits, loaded.times.features_ms)
+    return FeatureClock(
+        loaded.recording.paths, job.family.decode_px, loaded.features_px, job.limits, loaded.times.features_ms
+    )
 
 
 def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:

@@ -126,7 +126,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     energies_mj: dict[str, float] = {}  # of one run above idle power; empty: not measured, for energy_reason
     energies_half_mj: dict[str, float] = {}  # half of each one's 95 % interval
     energy_reason: str | None = None
-    models_sha256: dict[str, str]
+    identities: dict[str, str]
     decides: str  # the criterion by which it was decided whether to install
     defaults: dict[str, str]  # criterion -> the policy that answers unless a request says otherwise
     winner: str  # the default of the criterion that decides

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jetsel import image
+from jetsel.calibrate.record.bench import features_of
 from jetsel.errors import BadImageError, CalibrationError, ImageTooLargeError
-from jetsel.features import NAMES, extract
+from jetsel.features import NAMES
 
 TIMED = 40  # photographs
 ROUNDS = 5
@@ -24,12 +24,17 @@ class FeatureClock:
     on another machine, when the recording was made.
     """
 
-    def __init__(self, paths: Sequence[str], decode_px: int, limits: image.Limits, whole_ms: float) -> None:
-        """Decode up to 40 of the paths. Raises CalibrationError where not one can be read any more."""
-        self._whole_ms = whole_ms
+    def __init__(
+        self, paths: Sequence[str], decode_px: int, features_px: int, limits: image.Limits, whole_ms: float
+    ) -> None:
+        """Decode up to 40 of the paths. features_px: the pixels that features see at most.
+
+        Raises CalibrationError where not one can be read any more.
+        """
+        self._whole_ms, self._features_px, self._limits = whole_ms, features_px, limits
         step = max(1, len(paths) // TIMED)
         self._photographs = [
-            bgr for path in paths[::step][:TIMED] if (bgr := _decoded(path, decode_px, limits)) is not None
+            shown for path in paths[::step][:TIMED] if (shown := _decoded(path, decode_px, limits)) is not None
         ]
         if not self._photographs:
             raise CalibrationError(f"{paths[0]}: cannot be read any more: put the photographs back, or record again")
@@ -47,14 +52,15 @@ class FeatureClock:
         rounds = []
         for _ in range(ROUNDS):
             began = time.perf_counter()
-            for bgr in self._photographs:
-                extract(bgr, names)
+            for photograph, data in self._photographs:
+                features_of(photograph, data, self._limits, self._features_px, names)
             rounds.append((time.perf_counter() - began) * 1e3 / len(self._photographs))
         return float(np.median(rounds))
 
 
-def _decoded(path: str, decode_px: int, limits: image.Limits) -> NDArray[np.uint8] | None:
+def _decoded(path: str, decode_px: int, limits: image.Limits) -> tuple[image.Photograph, bytes] | None:
     try:
-        return image.decode(image.read_file(Path(path), limits), limits, decode_px).bgr
+        data = image.read_file(Path(path), limits)
+        return image.decode(data, limits, decode_px), data
     except (OSError, BadImageError, ImageTooLargeError):
         return None

@@ -81,7 +81,7 @@ def offered(
     calibration: Calibration, family: Family, models: Mapping[str, Model]
 ) -> dict[Criterion, dict[str, Policy]]:
     """Return the policies of a family with this calibration; raises CalibrationError where it cannot serve it."""
-    hashes = {name: model.manifest.sha256 for name, model in models.items()}
+    hashes = {name: model.manifest.identity for name, model in models.items()}
     check(calibration, family.labels.sha256, hashes, table_hash(), family.decode_px)
     missing = [criterion for criterion in CRITERIA if criterion not in calibration.right]
     if missing:

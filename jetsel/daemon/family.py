@@ -12,6 +12,7 @@ from jetsel.daemon.calibration import InUse, choose
 from jetsel.engines import Backends, warm_up
 from jetsel.errors import ConfigError, JetselError, ManifestError, UnknownModelError, UnknownPolicyError
 from jetsel.events import event
+from jetsel.features import WORKING_PX
 from jetsel.image import InputSpec
 from jetsel.policies import Policy
 from jetsel.policies.registry import no_such
@@ -66,6 +67,12 @@ class ServedFamily:
             self.damaged[name] = str(error)
             told = event("weights-damaged", model=name, family=self.name, path=self.models[name].path)
             log.error("model %s of family %s runs on, and its file is damaged: %s", name, self.name, error, extra=told)
+
+    @property
+    def features_px(self) -> int:
+        """The pixels of a photograph that features see at most."""
+        calibration = self.in_use.calibration
+        return WORKING_PX if calibration is None else calibration.features_px
 
     def weights(self, name: str) -> Weights:
         """What a backend needs to load this model of the family."""

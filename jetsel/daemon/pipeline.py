@@ -149,7 +149,8 @@ class Pipeline:
         decoded = time.monotonic()
         features = None
         if job.policy.features:
-            features = extract(photograph.bgr, job.policy.features)
+            seen = image.of_area(photograph, job.data, limits, family.features_px)
+            features = extract(seen.bgr, job.policy.features, family.features_px)
             job.features_ms = (time.monotonic() - decoded) * 1e3
         job.queue_ms, job.decode_ms = (began - job.received_s) * 1e3, (decoded - began) * 1e3
         job.photograph, job.features = photograph, features

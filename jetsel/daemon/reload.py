@@ -102,8 +102,8 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
 
 
 def _of_family(known: ServedFamily, family: ServedFamily) -> list[str]:
-    hashes = {name: model.manifest.sha256 for name, model in known.models.items()}
-    changed = [f"model {name}" for name, model in family.models.items() if hashes.get(name) != model.manifest.sha256]
+    hashes = {name: model.manifest.identity for name, model in known.models.items()}
+    changed = [f"model {name}" for name, model in family.models.items() if hashes.get(name) != model.manifest.identity]
     changed += [f"model {name} removed" for name in known.models if name not in family.models]
     if family.in_use.refused is not None:
         changed.append(f"calibration of {family.name} ({family.in_use})")

@@ -1,8 +1,9 @@
-"""The working resolution: a photograph shrunk to at most 4096 pixels, which is what every feature is computed on.
+"""The working resolution: a photograph shrunk to so many pixels at most, which is what every feature is computed on.
 
-Why 4096: the calibration photographs of the starter family are 64 x 64. A count of keypoints or the length of an edge
-depends on the resolution, so a large photograph has to be brought to theirs before its neighbours among them mean
-anything. It also bounds what the features cost, whatever the photograph's size and proportions.
+Why 4096 where a calibration says nothing else: the calibration photographs of the starter family are 64 x 64. A count
+of keypoints or the length of an edge depends on the resolution, so a large photograph has to be brought to theirs
+before its neighbours among them mean anything. It also bounds what the features cost, whatever the photograph's size
+and proportions.
 
 Why a number of pixels rather than a shorter side of 64: with the shorter side, a 4:3 photograph keeps a third more
 pixels than its 64 x 64 copy and shows a third more keypoints, and a panorama costs many times more. At equal area the
@@ -22,29 +23,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 WORKING_PX = 64 * 64
+"""The working resolution unless a calibration says another."""
 
 
-def working_size(height_px: int, width_px: int) -> tuple[int, int]:
-    """Return (height, width) in pixels: the same proportions but for rounding, at most WORKING_PX, never enlarged.
+def working_size(height_px: int, width_px: int, working_px: int = WORKING_PX) -> tuple[int, int]:
+    """Return (height, width) in pixels: the same proportions but for rounding, at most working_px, never enlarged.
 
     Both sides are at least 1: a photograph so long that its shorter side would vanish gives up its proportions instead
     (1 x 20000 becomes 1 x 4096).
     """
-    if height_px * width_px <= WORKING_PX:
+    if height_px * width_px <= working_px:
         return height_px, width_px
     short, long = sorted((height_px, width_px))
-    scale = math.sqrt(WORKING_PX / (height_px * width_px))
+    scale = math.sqrt(working_px / (height_px * width_px))
     new_short = max(1, round(short * scale))
-    new_long = min(round(long * scale), WORKING_PX // new_short)
+    new_long = min(round(long * scale), working_px // new_short)
     return (new_short, new_long) if height_px <= width_px else (new_long, new_short)
 
 
-def shrink(bgr: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def shrink(bgr: NDArray[np.uint8], working_px: int = WORKING_PX) -> NDArray[np.uint8]:
     """Return the photograph (height, width, 3) uint8 at its working size; itself where that is its size already.
 
     Halving drops the last row or column of an odd side: at most one pixel in 64 of the working photograph.
     """
-    height, width = working_size(bgr.shape[0], bgr.shape[1])
+    height, width = working_size(bgr.shape[0], bgr.shape[1], working_px)
     while bgr.shape[0] >= 2 * height and bgr.shape[1] >= 2 * width:
         half = bgr.shape[0] // 2, bgr.shape[1] // 2
         whole = bgr[: 2 * half[0], : 2 * half[1]]

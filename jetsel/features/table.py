@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.features.shrink import WORKING_PX
 from jetsel.features.view import View
 
 # Raise it whenever a feature of any photograph may come out different although no name or unit changed: another
@@ -148,15 +149,16 @@ PAPER_SEVEN: tuple[str, ...] = (
 _BY_NAME = {feature.name: feature for feature in FEATURES}
 
 
-def extract(bgr: NDArray[np.uint8], names: Sequence[str] = NAMES) -> NDArray[np.float32]:
+def extract(bgr: NDArray[np.uint8], names: Sequence[str] = NAMES, working_px: int = WORKING_PX) -> NDArray[np.float32]:
     """Return the named features of a photograph, (len(names),) float32, computing only what they need.
 
-    bgr: (height, width, 3) uint8, at least 1 x 1. Raises ValueError for another kind of array or an unknown name.
+    bgr: (height, width, 3) uint8, at least 1 x 1. working_px: the pixels of it that they see at most.
+    Raises ValueError for another kind of array or an unknown name.
     """
     unknown = [name for name in names if name not in _BY_NAME]
     if unknown:
         raise ValueError(f"no feature is called {', '.join(unknown)}; the known ones are {', '.join(NAMES)}")
-    view = View(bgr)
+    view = View(bgr, working_px)
     return np.array([_BY_NAME[name].function(view) for name in names], np.float32)
 
 

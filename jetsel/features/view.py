@@ -12,14 +12,16 @@ from jetsel.features.edges import angle_shares, count_keypoints, find_edges, gra
 from jetsel.features.hue import hue_shares
 from jetsel.features.light import Moments, moments, perceived_brightness
 from jetsel.features.main_object import MainObject, find_main_object
-from jetsel.features.shrink import shrink
+from jetsel.features.shrink import WORKING_PX, shrink
 
 
 class View:
     """A photograph and what is derived from it, each computed at most once and only if asked for."""
 
-    def __init__(self, bgr: NDArray[np.uint8]) -> None:
+    def __init__(self, bgr: NDArray[np.uint8], working_px: int = WORKING_PX) -> None:
         """Keep bgr: (height, width, 3) uint8, blue first, at least 1 x 1; it is not written to.
+
+        working_px: how many pixels the features see at most.
 
         Raises ValueError where it is something else.
         """
@@ -29,11 +31,12 @@ class View:
                 f"this one is {bgr.shape} of {bgr.dtype}: convert it first (cv2.cvtColor, astype)"
             )
         self.bgr = bgr
+        self.working_px = working_px
 
     @cached_property
     def small(self) -> NDArray[np.uint8]:
         """The photograph at its working resolution, (height, width, 3) uint8: all that follows is computed from it."""
-        return shrink(np.ascontiguousarray(self.bgr))
+        return shrink(np.ascontiguousarray(self.bgr), self.working_px)
 
     @cached_property
     def gray(self) -> NDArray[np.uint8]:

@@ -1,6 +1,6 @@
 """From bytes to photograph to model input: the only such code, bounded in bytes, pixels and memory."""
 
-from jetsel.image.decode import decode
+from jetsel.image.decode import decode, of_area
 from jetsel.image.header import Measured, measure
 from jetsel.image.limits import Limits, read_file
 from jetsel.image.model_input import InputSpec, model_input
@@ -16,5 +16,6 @@ __all__ = [
     "from_pixels",
     "measure",
     "model_input",
+    "of_area",
     "read_file",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import cv2
@@ -63,6 +64,19 @@ def decode(data: bytes | memoryview, limits: Limits, needed_px: int, measured: M
         return Photograph(bgr, header.width, header.height)
     width, height = (header.height, header.width) if swaps_sides(orientation) else (header.width, header.height)
     return Photograph(upright(bgr, orientation), width, height)
+
+
+def of_area(photograph: Photograph, data: bytes | memoryview, limits: Limits, area_px: int) -> Photograph:
+    """Return the photograph with so many pixels at least, or with all that it has: decoded anew where it has fewer.
+
+    data: what it was decoded from. Raises as `decode` does.
+    """
+    height_px, width_px = photograph.bgr.shape[:2]
+    whole_px = photograph.width_px * photograph.height_px
+    if height_px * width_px >= min(area_px, whole_px):
+        return photograph
+    shorter_px = min(photograph.width_px, photograph.height_px) * math.sqrt(min(1.0, area_px / whole_px))
+    return decode(data, limits, math.ceil(shorter_px))
 
 
 def _check_end(data: memoryview, header: Header, limits: Limits) -> None:

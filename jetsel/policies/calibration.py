@@ -25,9 +25,10 @@ class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=T
 
     family: Name
     labels_sha256: Name  # the family's identity
-    model_sha256: dict[Name, Name]  # model -> hash of its ONNX file, cheapest first
+    identities: dict[Name, Name]  # model -> Manifest.identity, cheapest first
     feature_table: Name  # hash of the table of features that these were computed with
     decode_px: Annotated[int, Meta(ge=1)]  # the shorter side that the photographs were decoded for
+    features_px: Annotated[int, Meta(ge=1)]  # the pixels of a photograph that features see at most
     features: tuple[Name, ...]  # those that `chain` reads, in vector order
     k: Annotated[int, Meta(ge=1)]  # neighbours that `chain` asks
     temperatures: dict[Name, Positive]  # model -> what divides its logits
@@ -53,7 +54,7 @@ class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=T
     @property
     def cost_array(self) -> NDArray[np.float64]:
         """The same as an array, (m,), in the models' order."""
-        return np.array([self.costs[model] for model in self.model_sha256])
+        return np.array([self.costs[model] for model in self.identities])
 
 
 class Calibration(Facts, frozen=True, eq=False, kw_only=True):
@@ -88,7 +89,7 @@ def _array(value: Any) -> Any:
 
 def verify(calibration: Calibration) -> None:
     """Raise CalibrationError that names the first part of a calibration that does not fit the others."""
-    models = tuple(calibration.model_sha256)
+    models = tuple(calibration.identities)
     criteria = set(calibration.right)
     _require(len(models) > 0, "it names no model")
     _require(0 < len(calibration.features) == len(set(calibration.features)), "it needs features, and none twice")
@@ -113,13 +114,13 @@ def verify(calibration: Calibration) -> None:
 def check(
     calibration: Calibration,
     labels_sha256: str,
-    model_sha256: Mapping[str, str],
+    identities: Mapping[str, str],
     feature_table: str,
     decode_px: int,
 ) -> None:
     """Refuse a calibration that was made for other labels, models, features or pixels than those served.
 
-    model_sha256: model -> hash of its ONNX file, as served. A served model that the calibration does not know is no
+    identities: model -> Manifest.identity, as served. A served model that the calibration does not know is no
     fault: the premodel never chooses it. Raises CalibrationError that names each difference and the repair.
     """
     differences = []
@@ -129,11 +130,11 @@ def check(
         differences.append(_differ("its table of features", calibration.feature_table, feature_table))
     if calibration.decode_px != decode_px:
         differences.append(f"photographs were decoded for {calibration.decode_px} px, now for {decode_px}")
-    for model, made_for in calibration.model_sha256.items():
-        if model not in model_sha256:
+    for model, made_for in calibration.identities.items():
+        if model not in identities:
             differences.append(f"model {model} is not there")
-        elif model_sha256[model] != made_for:
-            differences.append(_differ(f"model {model}", made_for, model_sha256[model]))
+        elif identities[model] != made_for:
+            differences.append(_differ(f"model {model}", made_for, identities[model]))
     if differences:
         raise CalibrationError(
             f"the calibration of family {calibration.family} does not belong to what is served: "

@@ -21,7 +21,7 @@ from jetsel.store import read_bounded, write
 from jetsel.wire import Criterion
 
 FORMAT = "jetsel-calibration"
-VERSION = 3
+VERSION = 4
 MANIFEST, ARRAYS = "manifest.json", "arrays.npz"
 MAX_MANIFEST_BYTES = 4 * 2**20
 RESTORE = "recalibrate, or put back a whole copy"

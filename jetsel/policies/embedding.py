@@ -116,7 +116,7 @@ class EmbeddingKind(Kind):
 
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
         """All criteria share the neighbours."""
-        models, costs = tuple(calibration.model_sha256), _after(calibration.cost_array)
+        models, costs = tuple(calibration.identities), _after(calibration.cost_array)
         neighbours = Neighbours(part.arrays["points"].astype(np.float32))
         made: dict[Criterion, Policy] = {}
         for criterion, weighing in part.facts.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,10 +30,13 @@ Sentence = Annotated[str, Meta(min_length=1)]
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One model: its weights, what it takes, what it answers, what it costs, and where it came from.
 
-    sha256: of the weights, in hexadecimal. latency_ms: of one photograph, on the machine where the model was added.
+    sha256: of the file with the weights, in hexadecimal; models may share it. tensors_sha256, recipe: of its tensors,
+    and how they became a graph, where the file's own bytes depend on what wrote it. latency_ms: of one photograph, on
+    the machine where the model was added.
     multiply_accumulates: of one photograph, in manifests that have no latency. parameters: numbers in the weights.
     outputs: what the weights name them; logits (n, classes) always, embedding (n, embedding_width) where there is one.
-    source: where the model came from; notice: what whoever uses it must know, None where there is nothing.
+    source: where the model came from; notice: what whoever uses it must know, None where there is nothing. licence: the
+    text that came with the weights.
     """
 
     name: Name
@@ -49,6 +53,9 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     parameters: Count
     source: Sentence
     notice: Sentence | None
+    tensors_sha256: Sha256 | None = None
+    recipe: Sentence | None = None
+    licence: Sentence | None = None
 
     def __post_init__(self) -> None:
         if "logits" not in self.outputs or len(set(self.outputs)) != len(self.outputs):
@@ -57,6 +64,19 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             raise ValueError("embedding_width: a number where outputs hold embedding, and null where they do not")
         if self.latency_ms is None and self.multiply_accumulates is None:
             raise ValueError("latency_ms: how long one photograph takes, by which the models of a family are ordered")
+        if (self.tensors_sha256 is None) != (self.recipe is None):
+            raise ValueError("tensors_sha256 and recipe: both, or neither")
+
+    @property
+    def identity(self) -> str:
+        """What recordings and calibrations bind to, in hexadecimal: what the model answers to a photograph.
+
+        A hash of the tensors, how they are made a graph, and the input's specification; of the file where nothing is
+        said of its tensors.
+        """
+        spec = {key: value for key, value in msgspec.to_builtins(self.input).items() if value is not None}
+        plain = msgspec.json.encode([self.tensors_sha256 or self.sha256, self.recipe, spec], order="sorted")
+        return hashlib.sha256(plain).hexdigest()
 
     @property
     def cost_ms(self) -> float:

@@ -93,7 +93,7 @@ def test_a_program_reads_the_outcome_as_one_object(home: Home) -> None:
     assert said["daemon"].startswith("no daemon listens")
     assert (said["verdict"], said["rival"]) == (calibration.because, calibration.rival)
     assert said["winner"] == calibration.default_policy["top1"]
-    assert list(calibration.model_sha256) == ["xs", "s"]  # those that are served
+    assert list(calibration.identities) == ["xs", "s"]  # those that are served
     entry = current(home.folder / "calibrations", "starter")
     assert entry is not None
     assert entry.report is not None

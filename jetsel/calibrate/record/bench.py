@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.calibrate.record.noise import NoiseMonitor
@@ -16,6 +20,7 @@ from jetsel.calibrate.record.repeats import Plan
 from jetsel.calibrate.record.store import Store
 from jetsel.engines import Engine, Output
 from jetsel.errors import BadImageError, ImageTooLargeError
+from jetsel.features import NAMES, WORKING_PX, extract
 from jetsel.power.integration import NO_METER
 from jetsel.power.meter import Opened
 from jetsel.zoo import Family
@@ -47,7 +52,10 @@ class EnergyPlan:
 
 @dataclass(frozen=True)
 class Options:
-    """How to record. workers: threads that decode and infer; opened: the meter, if any; sysfs: as [power] has it."""
+    """How to record. workers: threads that decode and infer; opened: the meter, if any; sysfs: as [power] has it.
+
+    features_px: the pixels of a photograph that features see at most.
+    """
 
     limits: image.Limits = field(default_factory=lambda: image.Limits(max_bytes=64_000_000, max_pixels=50_000_000))
     workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
@@ -55,6 +63,14 @@ class Options:
     opened: Opened = field(default_factory=lambda: Opened(reason=NO_METER))
     energy: EnergyPlan = field(default_factory=EnergyPlan)
     sysfs: str = "/sys"
+    features_px: int = WORKING_PX
+
+
+class Shown(NamedTuple):
+    """A photograph that models are shown, and what extracts all its features as a request would."""
+
+    photograph: image.Photograph
+    extract: Callable[[], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
@@ -84,10 +100,8 @@ class Bench:
         rows.sort(key=lambda row: hashlib.sha256(f"{self.options.plan.seed} {row[2]}".encode()).digest())
         return [(photograph, path) for photograph, path, _ in rows[:count]]
 
-    def shown(
-        self, chosen: Sequence[tuple[int, str, Missing]]
-    ) -> Iterator[tuple[int, image.Photograph, Missing, bool]]:
-        """Yield those photographs that can be read by now, decoded, and whether a model runs on a GPU.
+    def shown(self, chosen: Sequence[tuple[int, str, Missing]]) -> Iterator[tuple[int, Shown, Missing, bool]]:
+        """Yield those photographs that can be read by now, and whether a model runs on a GPU.
 
         All models are warm then. What is gone or was damaged meanwhile is left to a later run.
         """
@@ -101,7 +115,8 @@ class Bench:
             if on_gpu is None:  # a device has a clock of its own
                 outputs = [self.run(name, decoded) for name in self.engines for _ in range(_WARM_UPS)]
                 on_gpu = any(output.device_ms is not None for output in outputs)
-            yield photograph, decoded, missing, on_gpu
+            features = partial(features_of, decoded, data, self.options.limits, self.options.features_px)
+            yield photograph, Shown(decoded, features), missing, on_gpu
 
     def run(self, name: str, photograph: image.Photograph) -> Output:
         """Let one model answer, its input made anew: that is part of what a request pays."""
@@ -123,3 +138,14 @@ class Bench:
                 reasons.append(f"{100 * restless / count:.0f} % of the {called} {settled}")
         execute("UPDATE conditions SET noisy = ? WHERE id = ?", ("; ".join(reasons) or None, self.conditions))
         self.store.commit_when_due()
+
+
+def features_of(
+    photograph: image.Photograph,
+    data: bytes,
+    limits: image.Limits,
+    features_px: int,
+    names: Sequence[str] = NAMES,
+) -> NDArray[np.float32]:
+    """Extract features as the daemon does: decoded anew where they see more pixels than the models; data: the file."""
+    return extract(image.of_area(photograph, data, limits, features_px).bgr, names, features_px)

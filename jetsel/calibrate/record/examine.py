@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
+from jetsel.calibrate.record.bench import Options, features_of
 from jetsel.calibrate.record.contents import Task
 from jetsel.calibrate.record.near import perceptual_hash
 from jetsel.calibrate.record.store import Store
 from jetsel.engines import Engine, EngineFailedError
 from jetsel.errors import BadImageError, ImageTooLargeError
-from jetsel.features import extract
 from jetsel.zoo import Family
 
 Said = tuple[bytes, bytes | None]
@@ -39,10 +39,10 @@ class Seen:
 class Examiner:
     """Examines photographs from any number of threads; each engine serves as many at a time as it says."""
 
-    def __init__(self, family: Family, engines: Mapping[str, Engine], limits: image.Limits) -> None:
+    def __init__(self, family: Family, engines: Mapping[str, Engine], options: Options) -> None:
         self._family = family
         self._engines = engines
-        self._limits = limits
+        self._limits, self._features_px = options.limits, options.features_px
         self._specs = {model.manifest.name: model.manifest.input for model in family.models}
         self._free = {name: threading.BoundedSemaphore(engine.concurrency) for name, engine in engines.items()}
 
@@ -59,8 +59,20 @@ class Examiner:
             return f"unreadable: {fault}"
         if hashlib.sha256(data).hexdigest() != task.sha256:
             return "changed: it was written to meanwhile; record again"
-        facts = _facts(photograph, decode_ms) if task.number is None else None
+        facts = self._facts(photograph, data, decode_ms) if task.number is None else None
         return Seen(facts, {name: self._ask(name, photograph) for name in task.missing})
+
+    def _facts(self, photograph: image.Photograph, data: bytes, decode_ms: float) -> dict[str, object]:
+        began = time.thread_time()
+        features = features_of(photograph, data, self._limits, self._features_px)
+        return {
+            "features": features.astype("<f4").tobytes(),
+            "features_ms": (time.thread_time() - began) * 1e3,
+            "near_hash": perceptual_hash(photograph.bgr),
+            "width_px": photograph.width_px,
+            "height_px": photograph.height_px,
+            "decode_ms": decode_ms,
+        }
 
     def _ask(self, name: str, photograph: image.Photograph) -> Said:
         batch = image.model_input(photograph, self._specs[name])
@@ -72,19 +84,6 @@ class Examiner:
         if output.embedding is None:
             raise EngineFailedError(f"{name} gives no embedding and its manifest says that it does: export it again")
         return logits, _halved(name, output.embedding[0])
-
-
-def _facts(photograph: image.Photograph, decode_ms: float) -> dict[str, object]:
-    began = time.thread_time()
-    features = extract(photograph.bgr)
-    return {
-        "features": features.astype("<f4").tobytes(),
-        "features_ms": (time.thread_time() - began) * 1e3,
-        "near_hash": perceptual_hash(photograph.bgr),
-        "width_px": photograph.width_px,
-        "height_px": photograph.height_px,
-        "decode_ms": decode_ms,
-    }
 
 
 def write(store: Store, task: Task, seen: Seen) -> None:

@@ -45,15 +45,17 @@ class Times:
 class Loaded:
     """A recording of the complete photographs, in the order of their contents' paths, and what stands around it.
 
-    skipped: kind of reason -> files left out. left_out: each of them, its path and the whole reason. labels_from: the
-    model whose answers are the classes, None where they are the owner's labels. recording.costs_ms are the times'.
+    features_px: the pixels of a photograph that its features saw at most. skipped: kind of reason -> files left out.
+    left_out: each of them, its path and the whole reason. labels_from: the model whose answers are the classes, None
+    where they are the owner's labels. recording.costs_ms are the times'.
     """
 
     recording: Recording
     times: Times
     skipped: Mapping[str, int]
     left_out: Sequence[tuple[str, str]]
-    models_sha256: Mapping[str, str]
+    identities: Mapping[str, str]
+    features_px: int
     family: str
     labels_from: str | None
 
@@ -65,8 +67,8 @@ def load(path: Path, family: Family, models: Sequence[str] | None = None, labels
     CalibrationError where the file is refused, a model was not recorded or has other weights by now, or nothing is
     complete, labelled and timed.
     """
-    known = {model.manifest.name: model.manifest.sha256 for model in family.models}
-    wanted = {name: sha256 for name, sha256 in known.items() if models is None or name in models}
+    known = {model.manifest.name: model.manifest.identity for model in family.models}
+    wanted = {name: identity for name, identity in known.items() if models is None or name in models}
     names = tuple(wanted)
     with opened_to_read(path, family) as file:
         _refuse_others(file, path, wanted)
@@ -87,16 +89,17 @@ def load(path: Path, family: Family, models: Sequence[str] | None = None, labels
             groups=groups(np.array([row[3] for row in rows], np.int64)),
             paths=tuple(row[1] for row in rows),
         )
+        (features_px,) = file.execute("SELECT value FROM meta WHERE key = 'features_px'").fetchone()
         left_out = file.execute("SELECT path, reason FROM skipped ORDER BY path").fetchall()
     skipped = count_reasons([reason for _, reason in left_out])
-    return Loaded(recording, times, skipped, left_out, wanted, family.name, labels_from)
+    return Loaded(recording, times, skipped, left_out, wanted, int(features_px), family.name, labels_from)
 
 
 def _refuse_others(file: sqlite3.Connection, path: Path, models: Mapping[str, str]) -> None:
-    """Raise where one of the models is not recorded, or with other weights. models: name -> sha256."""
-    recorded = dict(file.execute("SELECT name, sha256 FROM models").fetchall())
-    for name, sha256 in models.items():
-        if recorded.get(name) != sha256:
+    """Raise where one of the models is not recorded, or with other weights. models: name -> identity."""
+    recorded = dict(file.execute("SELECT name, identity FROM models").fetchall())
+    for name, identity in models.items():
+        if recorded.get(name) != identity:
             what = "was recorded with other weights" if name in recorded else "was not recorded"
             raise CalibrationError(f"{path}: {name} {what}; record into it again, only that model will run")
 

@@ -12,7 +12,6 @@ from jetsel.calibrate.record.bench import Bench, EnergyPlan
 from jetsel.calibrate.record.progress import Stop, progress
 from jetsel.calibrate.record.repeats import half_width, is_settled
 from jetsel.calibrate.record.store import Store
-from jetsel.features import extract
 from jetsel.power.integration import FEWEST
 from jetsel.power.meter import Meter
 
@@ -69,10 +68,9 @@ def meter_models(bench: Bench, meter: Meter) -> bool:
     reach = progress("metering", sum(len(missing) for *_, missing in chosen), bench.tell)
     done = 0
     windows = Windows(meter, plan, bench.options.plan.half_width)
-    for photograph, decoded, missing, on_gpu in bench.shown(chosen):
+    for photograph, shown, missing, on_gpu in bench.shown(chosen):
         runs: dict[str | None, Callable[[], object]] = {
-            name: partial(extract, decoded.bgr) if name is FEATURES else partial(bench.run, name, decoded)
-            for name in missing
+            name: shown.extract if name is FEATURES else partial(bench.run, name, shown.photograph) for name in missing
         }
         for name, series in windows.by_turns(runs, bench.stop):
             _write(bench, photograph, name, series)

@@ -90,14 +90,14 @@ def record(
     cv2.setNumThreads(1)  # photographs are worked on beside each other, as in the daemon: none shall take every core
     halt, options = stop or threading.Event(), options or Options()
     opened, conditions = options.opened, gather(options.sysfs)
-    with faults(path), Store(path, family) as store:
+    with faults(path), Store(path, family, options.features_px) as store:
         store.set_models([model for model in family.models if model.manifest.name in engines], family.models[0])
         number = store.begin(conditions)
         workers = Workers(store, options.workers, tell, halt)
         tasks = claim(store, found, workers)
         recorded, finished = 0, False
         if tasks is not None:
-            recorded = _examine_all(store, tasks, Examiner(family, engines, options.limits), workers)
+            recorded = _examine_all(store, tasks, Examiner(family, engines, options), workers)
             finished = not halt.is_set()
         if finished:
             _refuse_none(store, found)

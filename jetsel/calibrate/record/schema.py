@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from jetsel.features import table_hash
 from jetsel.zoo import Family
 
 FORMAT = "jetsel-recording"
-VERSION = 2
+VERSION = 3
 
 _PATIENCE_S = 1.0  # with a process that has the file
 
@@ -24,7 +24,7 @@ _PATIENCE_S = 1.0  # with a process that has the file
 # contents by size and date, so that none is hashed twice.
 _TABLES = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "CREATE TABLE models (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, sha256 TEXT NOT NULL)",
+    "CREATE TABLE models (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, identity TEXT NOT NULL)",
     """CREATE TABLE photographs (
         id INTEGER PRIMARY KEY, path TEXT NOT NULL, sha256 TEXT NOT NULL UNIQUE, class INTEGER, label TEXT,
         width_px INTEGER NOT NULL, height_px INTEGER NOT NULL, near_hash INTEGER NOT NULL, features BLOB NOT NULL,
@@ -68,6 +68,7 @@ _OTHERS = {
     "labels_sha256": "with another labels file of the family",
     "feature_table": "with other features than this jetsel computes",
     "decode_px": "for inputs of at most {recorded} pixels where the family has {due}",
+    "features_px": "with features of {recorded} pixels where {due} are wanted",
 }
 
 
@@ -81,18 +82,19 @@ def faults(path: Path) -> Iterator[None]:
         raise CalibrationError(f"{path}: {repair or f'{fault}; check its disk, or delete it and record'}") from fault
 
 
-def create_or_open(path: Path, family: Family) -> sqlite3.Connection:
+def create_or_open(path: Path, family: Family, features_px: int) -> sqlite3.Connection:
     """Open a recording of this family for writing, made where there is none; no other process can open it meanwhile.
 
     Raises CalibrationError for a file that is foreign, of another version, in use, or bound to something else.
     """
+    due = _binding(family) | {"features_px": str(features_px)}
     with faults(path):
         connection = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE_S)
         try:
             connection.execute("PRAGMA locking_mode=EXCLUSIVE")
             is_new = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
             if not is_new:
-                _check(connection, path, family)  # before anything of a foreign file is changed
+                _check(connection, path, due)  # before anything of a foreign file is changed
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")  # a kill loses nothing, a power cut the last second
             connection.execute("PRAGMA foreign_keys=ON")
@@ -100,7 +102,7 @@ def create_or_open(path: Path, family: Family) -> sqlite3.Connection:
             if is_new:
                 for table in _TABLES:
                     connection.execute(table)
-                connection.executemany("INSERT INTO meta VALUES (?, ?)", _binding(family).items())
+                connection.executemany("INSERT INTO meta VALUES (?, ?)", due.items())
             connection.execute("COMMIT")
         except BaseException:
             connection.close()
@@ -120,7 +122,7 @@ def opened_to_read(path: Path, family: Family) -> Iterator[sqlite3.Connection]:
         raise CalibrationError(f"{path}: there is no recording; record photographs first")
     with faults(path), closing(sqlite3.connect(path, timeout=_PATIENCE_S)) as connection:
         try:
-            _check(connection, path, family)
+            _check(connection, path, _binding(family))
             yield connection
         except (ValueError, TypeError, LookupError, OverflowError, msgspec.MsgspecError) as fault:
             repair = "delete it and record"
@@ -138,16 +140,16 @@ def _binding(family: Family) -> dict[str, str]:
     }
 
 
-def _check(connection: sqlite3.Connection, path: Path, family: Family) -> None:
+def _check(connection: sqlite3.Connection, path: Path, bound: Mapping[str, str]) -> None:
     columns = connection.execute("SELECT name FROM pragma_table_info('meta')").fetchall()
     meta = dict(connection.execute("SELECT * FROM meta")) if columns == [("key",), ("value",)] else {}
     if meta.get("format") != FORMAT:
         raise CalibrationError(f"{path}: is no recording of jetsel; name another file")
     if meta["version"] != str(VERSION):
-        is_old = meta["version"] == "1"
+        is_old = meta["version"] in ("1", "2")
         repair = "delete it and record again" if is_old else "upgrade jetsel, or record into another file"
         raise CalibrationError(f"{path}: is of format {meta['version']} and this jetsel reads {VERSION}; {repair}")
-    for key, due in _binding(family).items():
+    for key, due in bound.items():
         if meta[key] != due:
             other = _OTHERS[key].format(recorded=meta[key], due=due)
             raise CalibrationError(f"{path}: was recorded {other}; record into another file")

@@ -20,9 +20,9 @@ COMMIT_EVERY_S = 1.0
 class Store:
     """An open recording. Used from one thread; SQLite's own errors come out, `schema.faults` words them."""
 
-    def __init__(self, path: Path, family: Family) -> None:
+    def __init__(self, path: Path, family: Family, features_px: int) -> None:
         """Open or make the file; raises CalibrationError where it is refused."""
-        self.connection = create_or_open(path, family)
+        self.connection = create_or_open(path, family, features_px)
         self.connection.execute("BEGIN")
         self._began = time.monotonic()
 
@@ -53,9 +53,9 @@ class Store:
         """
         execute = self.connection.execute
         for model in models:
-            name, sha256 = model.manifest.name, model.manifest.sha256
-            execute("DELETE FROM models WHERE name = ? AND sha256 != ?", (name, sha256))
-            execute("INSERT OR IGNORE INTO models (name, sha256) VALUES (?, ?)", (name, sha256))
+            name, identity = model.manifest.name, model.manifest.identity
+            execute("DELETE FROM models WHERE name = ? AND identity != ?", (name, identity))
+            execute("INSERT OR IGNORE INTO models (name, identity) VALUES (?, ?)", (name, identity))
         names = [model.manifest.name for model in models]
         execute(
             "CREATE TEMP TABLE wanted AS SELECT id, name FROM models WHERE name IN (SELECT value FROM json_each(?))",

@@ -5,11 +5,9 @@ from __future__ import annotations
 from functools import partial
 from statistics import fmean
 
-from jetsel import image
-from jetsel.calibrate.record.bench import Bench
+from jetsel.calibrate.record.bench import Bench, Shown
 from jetsel.calibrate.record.progress import progress
 from jetsel.calibrate.record.repeats import half_width, repeat_by_turns
-from jetsel.features import extract
 
 
 def time_models(bench: Bench) -> bool:
@@ -22,8 +20,8 @@ def time_models(bench: Bench) -> bool:
     if not chosen:
         return True
     reach = progress("timing", len(chosen), bench.tell)
-    for done, (photograph, decoded, missing, on_gpu) in enumerate(bench.shown(chosen), 1):
-        _time(bench, photograph, decoded, missing)
+    for done, (photograph, shown, missing, on_gpu) in enumerate(bench.shown(chosen), 1):
+        _time(bench, photograph, shown, missing)
         bench.look(on_gpu)
         reach(done)
         if bench.stop.is_set():
@@ -31,12 +29,12 @@ def time_models(bench: Bench) -> bool:
     return True
 
 
-def _time(bench: Bench, photograph: int, decoded: image.Photograph, models: tuple[str, ...]) -> None:
+def _time(bench: Bench, photograph: int, shown: Shown, models: tuple[str, ...]) -> None:
     """Time models, and the features by the same rule, in place of the one look at them while recording."""
     execute, plan = bench.store.connection.execute, bench.options.plan
-    features_ms = repeat_by_turns({"features": partial(extract, decoded.bgr)}, plan)["features"]
+    features_ms = repeat_by_turns({"features": shown.extract}, plan)["features"]
     execute("UPDATE photographs SET features_ms = ? WHERE id = ?", (fmean(features_ms), photograph))
-    runs = {name: partial(bench.run, name, decoded) for name in models}
+    runs = {name: partial(bench.run, name, shown.photograph) for name in models}
     for name, durations_ms in repeat_by_turns(runs, plan).items():
         execute(
             "INSERT INTO timings SELECT ?, id, ?, ?, ?, ? FROM wanted WHERE name = ?",

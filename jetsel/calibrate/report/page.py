@@ -97,7 +97,7 @@ def _models(findings: Findings, spoken: Words) -> Table | None:
     }
     rows = [
         [model, significant(findings.costs_ms.get(model)), energies.get(model, words.UNKNOWN), sha256]
-        for model, sha256 in findings.models_sha256.items()
+        for model, sha256 in findings.identities.items()
     ]
     columns = ["Model", spoken.time("Time of one photograph"), "Energy above idle power, mJ", "SHA-256"]
     return _table("models", "Models", columns, rows, (3,))

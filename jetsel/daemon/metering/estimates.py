@@ -120,6 +120,6 @@ def best_mj(calibration: Calibration) -> dict[str, float | None]:
 
     That is the one that was right most often on the calibration photographs, of equals the cheapest.
     """
-    models = tuple(calibration.model_sha256)
+    models = tuple(calibration.identities)
     best = {criterion: models[int(right.mean(axis=0).argmax())] for criterion, right in calibration.right.items()}
     return {criterion: calibration.energies_mj.get(model) for criterion, model in best.items()}

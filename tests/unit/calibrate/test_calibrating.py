@@ -26,7 +26,7 @@ NAMES = ALL_NAMES[:4]  # few, so that choosing among them takes no time
 COSTS_MS = {"s": 1.0, "m": 3.0, "l": 10.0}
 HASHES = {"s": "a" * 64, "m": "b" * 64, "l": "c" * 64}
 CLASSES = 7
-IDENTITY = Identity("drawn", "d" * 64, HASHES, table_hash(), 64)
+IDENTITY = Identity("drawn", "d" * 64, HASHES, table_hash(), 64, 4096)
 ORDER = Order(names=tuple(f"class {number}" for number in range(CLASSES)))
 FEATURES_MS = 0.01  # each
 LEFT_OUT = [("1.jpg", "unreadable: empty"), ("2.jpg", "unreadable: cut off")]
@@ -52,7 +52,7 @@ def drawn(photographs: int = 500) -> Loaded:
     embeddings = np.stack([easy, draw.random(photographs)], axis=1).astype(np.float16)
     recording = Recording(tuple(COSTS_MS), logits, true, features, COSTS_MS, embeddings, feature_names=NAMES)
     times = Times(COSTS_MS, of_features(NAMES), {"board": "drawn"}, "a fan stood")
-    return Loaded(recording, times, {"unreadable": 2}, LEFT_OUT, HASHES, "drawn", None)
+    return Loaded(recording, times, {"unreadable": 2}, LEFT_OUT, HASHES, 4096, "drawn", None)
 
 
 def metered(loaded: Loaded) -> Loaded:

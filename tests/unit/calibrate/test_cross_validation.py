@@ -30,7 +30,7 @@ FOLDS = 4
 PLAN = Plan(("contrast", "hue1"), k=5, features_ms=0.5)
 GOALS = dict.fromkeys(CRITERIA, Goal())
 IDENTITY = Identity(
-    "drawn", "d" * 64, {model: letter * 64 for model, letter in zip(COSTS_MS, "abc", strict=True)}, "t", 64
+    "drawn", "d" * 64, {model: letter * 64 for model, letter in zip(COSTS_MS, "abc", strict=True)}, "t", 64, 4096
 )
 
 
@@ -91,7 +91,7 @@ def test_the_papers_chain_has_its_seven_features_five_neighbours_and_three_links
     told = dataclasses.replace(four, logits=np.concatenate([four.logits, extra]), features=seven, feature_names=names)
     plan = Plan(("another",), k=1, theta_points=50.0)
     learned = learn(told, "top1", plan, fit_temperatures(told))
-    identity = dataclasses.replace(IDENTITY, model_sha256=dict.fromkeys(four.models, "a" * 64))
+    identity = dataclasses.replace(IDENTITY, identities=dict.fromkeys(four.models, "a" * 64))
     calibration = assemble(
         identity, {"top1": learned}, {"top1": dict.fromkeys(KIND, 0) | {"chain": None, "chain-paper": None}}
     )

@@ -79,9 +79,10 @@ def calibration_of(folder: Path, family: str, **changes: object) -> Calibration:
     fields: dict[str, object] = {
         "family": family,
         "labels_sha256": found.labels.sha256,
-        "model_sha256": {model.manifest.name: model.manifest.sha256 for model in found.models},
+        "identities": {model.manifest.name: model.manifest.identity for model in found.models},
         "feature_table": table_hash(),
         "decode_px": found.decode_px,
+        "features_px": 4096,
         "features": ("contrast", "hue1"),
         "k": 3,
         "temperatures": {name: 1.5 + place for place, name in enumerate(names)},

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from jetsel.image import Photograph, decode
+from jetsel.image import Photograph, decode, of_area
 from tests.unit.image.files import (
     LIMITS,
     canvas,
@@ -136,3 +136,14 @@ def test_a_jpeg_is_reduced_as_far_as_its_shorter_side_allows(needed_px, shape):
 
 def test_only_jpeg_is_reduced():
     assert decode(encoded(".png", drawing(160, 120)), LIMITS, 8).bgr.shape == (120, 160, 3)
+
+
+@pytest.mark.parametrize(
+    ("area_px", "shape"), [(300, (15, 21)), (316, (30, 41)), (10_000, (120, 161)), (WHOLE, (120, 161))]
+)
+def test_a_photograph_of_fewer_pixels_than_are_wanted_is_decoded_anew(area_px, shape):
+    data = encoded(".jpg", drawing(161, 120))
+    small = decode(data, LIMITS, 15)
+    found = of_area(small, data, LIMITS, area_px)
+    assert found.bgr.shape == (*shape, 3)
+    assert (found is small) == (shape == (15, 21))

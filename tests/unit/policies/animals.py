@@ -36,9 +36,10 @@ def animals() -> Calibration:
     return Calibration(
         family="animals",
         labels_sha256="a" * 64,
-        model_sha256={"small": "1" * 64, "middle": "2" * 64, "large": "3" * 64},
+        identities={"small": "1" * 64, "middle": "2" * 64, "large": "3" * 64},
         feature_table="f" * 64,
         decode_px=64,
+        features_px=4096,
         features=("contrast", "hue1"),
         k=3,
         temperatures={"small": 1.5, "middle": 1.25, "large": 1.0},

@@ -29,7 +29,7 @@ def test_what_models_cost_is_of_the_objective(calibration: Calibration) -> None:
     # All three are right on the second photograph: the optimum is the fastest, or the most frugal.
     chosen = []
     for one in (msgspec.structs.replace(calibration, k=1), msgspec.structs.replace(by_energy, k=1)):
-        chain = catalogue(list(one.model_sha256), one)["top1"]["chain"]
+        chain = catalogue(list(one.identities), one)["top1"]["chain"]
         assert isinstance(chain, ChainPolicy)
         chosen.append(chain.chain.choose(np.array([3.0, -1.0], np.float32)).model)
     assert chosen == ["small", "middle"]
@@ -86,8 +86,8 @@ def test_a_contradiction_is_named(calibration: Calibration, change: dict[str, An
 
 
 def test_what_it_was_made_for_is_accepted_and_more_models_too(calibration: Calibration) -> None:
-    check(calibration, "a" * 64, calibration.model_sha256, "f" * 64, 64)
-    check(calibration, "a" * 64, calibration.model_sha256 | {"extra": "9" * 64}, "f" * 64, 64)
+    check(calibration, "a" * 64, calibration.identities, "f" * 64, 64)
+    check(calibration, "a" * 64, calibration.identities | {"extra": "9" * 64}, "f" * 64, 64)
 
 
 def test_every_difference_is_named_with_the_repair(calibration: Calibration) -> None:

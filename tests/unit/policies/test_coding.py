@@ -33,7 +33,7 @@ def forge(folder: Path, put: dict[str, Any] | None = None, **changes: Any) -> No
     body = json.dumps(json.loads((folder / MANIFEST).read_bytes())["body"] | changes)
     digest = hashlib.sha256(body.encode() + (folder / ARRAYS).read_bytes()).hexdigest()
     (folder / MANIFEST).write_text(
-        f'{{"format": "jetsel-calibration", "version": 3, "sha256": "{digest}", "body": {body}}}'
+        f'{{"format": "jetsel-calibration", "version": 4, "sha256": "{digest}", "body": {body}}}'
     )
 
 
@@ -48,7 +48,7 @@ def test_what_is_saved_is_loaded(calibration: Calibration, tmp_path: Path) -> No
     found = read(tmp_path / "c")
     for name in Facts.__struct_fields__:
         assert getattr(found, name) == getattr(calibration, name), name
-    assert list(found.model_sha256) == ["small", "middle", "large"]
+    assert list(found.identities) == ["small", "middle", "large"]
     assert {name: part.facts for name, part in found.parts.items()} == {n: part.facts for n, part in PARTS.items()}
     for kept, was in zip(arrays_of(found), arrays_of(calibration), strict=True):
         assert kept.keys() == was.keys()
@@ -81,9 +81,9 @@ def test_a_missing_file_is_named(saved: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('{"name": "resnet", "version": 3}', "not a calibration's manifest"),
+        ('{"name": "resnet", "version": 4}', "not a calibration's manifest"),
         ('{"format": "other", "version": 1}', "of format 'other', not 'jetsel-calibration'"),
-        ('{"format": "jetsel-calibration", "version": 4, "new": []}', "too new: of version 4.* update"),
+        ('{"format": "jetsel-calibration", "version": 5, "new": []}', "too new: of version 5.* update"),
         ('{"format": "jetsel-calibration", "version": 2, "body": {}}', "version 2.* jetsel calibrate PHOTOS"),
         ("[" * 100_000, "not a calibration's manifest"),
         (" " * (4 * 2**20 + 1), "larger than"),

@@ -53,3 +53,16 @@ def test_keys_are_those_of_a_manifest_and_all_of_them(tmp_path: Path) -> None:
         read(tmp_path, flops=12)
     with pytest.raises(ManifestError, match="missing required field `notice`"):
         read(tmp_path, notice=...)
+
+
+def test_its_identity_is_what_it_answers_to_a_photograph(tmp_path: Path) -> None:
+    made = read(tmp_path).identity
+    told = {"recipe": "a net 1", "tensors_sha256": "7" * 64}
+    assert read(tmp_path, latency_ms=9.0, file="other.onnx", source="elsewhere").identity == made
+    assert read(tmp_path, sha256="7" * 64).identity != made
+    assert read(tmp_path, input=INPUT | {"width_px": 65}).identity != made
+    of_tensors = read(tmp_path, **told).identity
+    assert read(tmp_path, **told, sha256="8" * 64).identity == of_tensors  # written by another version of onnx
+    assert read(tmp_path, **told | {"recipe": "a net 2"}).identity != of_tensors
+    with pytest.raises(ManifestError, match="tensors_sha256 and recipe: both, or neither"):
+        read(tmp_path, recipe="a net 1")

@@ -66,7 +66,7 @@ def content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     """All that a recording holds but times, conditions and the numbers of its rows."""
     return {
         "meta": rows(path, "SELECT * FROM meta ORDER BY key"),
-        "models": rows(path, "SELECT name, sha256 FROM models ORDER BY name"),
+        "models": rows(path, "SELECT name, identity FROM models ORDER BY name"),
         "photographs": rows(
             path,
             "SELECT path, sha256, class, label, width_px, height_px, near_hash, features FROM photographs"

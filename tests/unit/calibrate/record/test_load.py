@@ -52,7 +52,7 @@ def test_arrays_stand_in_the_order_of_paths_and_cost(whole: Path) -> None:
     assert recording.embeddings.shape == (7, BOTH.models[0].manifest.embedding_width)
     assert recording.groups is not None
     assert recording.groups.tolist() == [0, 1, 2, 3, 4, 5, 0]
-    assert loaded.models_sha256 == {model.manifest.name: model.manifest.sha256 for model in BOTH.models}
+    assert loaded.identities == {model.manifest.name: model.manifest.identity for model in BOTH.models}
 
 
 def test_costs_are_means_over_the_photographs_timed_for_every_model(copy: Path) -> None:
@@ -89,7 +89,7 @@ def test_some_models_may_be_named_and_what_was_not_recorded_is_refused(copy: Pat
     assert (only.models, only.embeddings, only.logits.shape[0]) == (("s",), None, 1)
     with pytest.raises(CalibrationError, match="m was not recorded; record into it again, only that model"):
         load(copy, family("xs", "s", "m"))
-    change(copy, "UPDATE models SET sha256 = 'other' WHERE name = 's'")
+    change(copy, "UPDATE models SET identity = 'other' WHERE name = 's'")
     with pytest.raises(CalibrationError, match="s was recorded with other weights; record into it again"):
         load(copy, BOTH)
 

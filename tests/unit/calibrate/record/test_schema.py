@@ -20,14 +20,14 @@ OURS = family("xs", "s")
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     made = tmp_path / "recording.db"
-    with Store(made, OURS):
+    with Store(made, OURS, 4096):
         pass
     return made
 
 
 def refused(path: Path, words: str, of: Family = OURS) -> None:
     with pytest.raises(CalibrationError, match=words):
-        create_or_open(path, of)
+        create_or_open(path, of, 4096)
     with pytest.raises(CalibrationError, match=words), opened_to_read(path, of):
         pass
 
@@ -58,8 +58,8 @@ def test_a_foreign_file_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("version", "1", "is of format 1 and this jetsel reads 2; delete it"),
-        ("version", "3", "is of format 3 and this jetsel reads 2; upgrade"),
+        ("version", "2", "is of format 2 and this jetsel reads 3; delete it"),
+        ("version", "4", "is of format 4 and this jetsel reads 3; upgrade"),
         ("family", "pets", "for the family 'pets' and this one is 'starter'"),
         ("labels_sha256", "0", "with another labels file"),
         ("feature_table", "1", "with other features"),
@@ -71,10 +71,15 @@ def test_what_is_bound_to_something_else_is_refused(path: Path, key: str, value:
     refused(path, words)
 
 
+def test_features_of_another_size_go_into_another_file(path: Path) -> None:
+    with pytest.raises(CalibrationError, match="with features of 4096 pixels where 250000 are wanted"):
+        create_or_open(path, OURS, 250_000)
+
+
 def test_a_file_in_use_is_refused(path: Path) -> None:
-    with Store(path, OURS):
+    with Store(path, OURS, 4096):
         refused(path, "another process records into it; wait until it has ended")
-    create_or_open(path, OURS).close()
+    create_or_open(path, OURS, 4096).close()
 
 
 def test_what_a_kill_in_the_first_moment_left_is_begun_anew(tmp_path: Path) -> None:
@@ -83,7 +88,7 @@ def test_what_a_kill_in_the_first_moment_left_is_begun_anew(tmp_path: Path) -> N
         file.execute("PRAGMA journal_mode=WAL")
     with pytest.raises(CalibrationError, match="is no recording"), opened_to_read(path, OURS):
         pass
-    create_or_open(path, OURS).close()
+    create_or_open(path, OURS, 4096).close()
     with opened_to_read(path, OURS) as file:
         assert file.execute("SELECT 1 FROM photographs").fetchall() == []
 
@@ -93,4 +98,4 @@ def test_a_place_that_is_not_there_names_the_repair(tmp_path: Path) -> None:
     with pytest.raises(CalibrationError, match="there is no recording"), opened_to_read(absent, OURS):
         pass
     with pytest.raises(CalibrationError, match="cannot be opened; name a file in a folder that exists"):
-        create_or_open(tmp_path / "absent" / "recording.db", OURS)
+        create_or_open(tmp_path / "absent" / "recording.db", OURS, 4096)

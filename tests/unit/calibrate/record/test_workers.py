@@ -22,7 +22,7 @@ def test_outcomes_come_in_order_and_no_more_than_a_page_is_begun(
         begun.append(item)
         return item * item
 
-    with Store(tmp_path / "recording.db", family("xs")) as store:
+    with Store(tmp_path / "recording.db", family("xs"), 4096) as store:
         outcomes = workers.Workers(store, 3, None, threading.Event()).work("recording", work, range(20))
         assert next(outcomes) == (0, 0)
         assert set(begun) <= set(range(6))

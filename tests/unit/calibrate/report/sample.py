@@ -104,7 +104,7 @@ def findings(*, labels_from: str | None = None, noisy: str | None = None, energy
         energies_mj={"xs": 1.07, "s": 1.99, "m": 4.13, "l": 9.84, "xl": 19.7} if energy else {},
         energies_half_mj={"xs": 0.0441, "s": 0.0812, "m": 0.132, "l": 0.276, "xl": 0.553} if energy else {},
         energy_reason=None if energy else "no meter",
-        models_sha256={model: f"{i}" * 64 for i, model in enumerate(MODELS)},
+        identities={model: f"{i}" * 64 for i, model in enumerate(MODELS)},
         winner="cascade-averaged",
         rival="single:xl",
         installed=True,

@@ -115,7 +115,7 @@ def test_what_was_found_is_said() -> None:
     findings, text = FINDINGS["full"], Reader(made("full")).text
     for said in (findings.verdict, *findings.comparisons["top1"].sentences, "single:xl", "Installed"):
         assert said in text
-    for part in (*findings.skipped, *findings.conditions.values(), *findings.models_sha256.values()):
+    for part in (*findings.skipped, *findings.conditions.values(), *findings.identities.values()):
         assert part in text
     assert all(one.path in text for one in findings.differing)
     assert all(path in text and reason in text for path, reason in findings.left_out)
