@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import numpy as np
 import onnxruntime
@@ -19,14 +20,18 @@ _NO_MEMORY = ("Failed to allocate memory", "bad_alloc")
 
 
 class OnnxBackend:
-    """Its models share nothing."""
+    """Models of one file share a session, and with it its weights in memory."""
 
     def __init__(self, _settings: HostSettings, _changed: Callable[[], None]) -> None:
-        pass
+        self._sessions: WeakValueDictionary[tuple[Path, str, int], onnxruntime.InferenceSession] = WeakValueDictionary()
 
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> OnnxEngine:
         """Load a model; see Backend.open."""
-        return OnnxEngine(weights.name, weights.path, concurrency=concurrency, threads=threads)
+        key = weights.path, weights.sha256, threads
+        session = self._sessions.get(key)
+        engine = OnnxEngine(weights.name, weights.path, concurrency=concurrency, threads=threads, session=session)
+        self._sessions[key] = engine.session
+        return engine
 
     def asking(self) -> frozenset[int]:
         """See Backend.asking."""
@@ -36,44 +41,42 @@ class OnnxBackend:
         """See Backend.report: they run in this process."""
 
     def close(self) -> None:
-        """Nothing is shared, so nothing is left."""
+        """Sessions end with the last engine that uses them."""
 
 
 class OnnxEngine:
-    """One ONNX model in a session of its own; a session serves several callers at once."""
+    """One model in a session, which serves several callers at once."""
 
     unavailable = None
     is_returning = False
     is_stale = False
     returns_within_s = 0.0
 
-    def __init__(self, name: str, path: Path, *, concurrency: int, threads: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        path: Path,
+        *,
+        concurrency: int,
+        threads: int,
+        session: onnxruntime.InferenceSession | None = None,
+    ) -> None:
+        """session: one of this file and as many threads, to be shared; None: load the file."""
         self.name = name
+        if session is None:
+            session = _session_of(name, path, threads)
         self.concurrency = concurrency
         self.place: Place | None = None
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-        # Idle threads that spin would take the cores from the decoding of the next photograph.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.log_severity_level = 3
-        try:
-            session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # ONNX Runtime's exceptions share no base but this one; they end here
-            raise EngineFailedError(f"{name}: ONNX Runtime does not load {path.name}: {_first_line(error)}") from error
         outputs = {output.name for output in session.get_outputs()}
-        if "logits" not in outputs:
-            raise EngineFailedError(f"{name}: {path.name} has no output named logits; export it again")
         self._outputs = [output for output in _OUTPUTS if output in outputs]
         self._input = session.get_inputs()[0].name
         first = session.get_inputs()[0].shape[:1]
         self.max_batch = first[0] if first and isinstance(first[0], int) else None
-        self._session: onnxruntime.InferenceSession | None = session
+        self.session: onnxruntime.InferenceSession | None = session
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
         """Run the model; see Engine.infer."""
-        session = self._session  # this caller's own: it lives until the run has ended, whoever closes meanwhile
+        session = self.session  # this caller's own: it lives until the run has ended, whoever closes meanwhile
         if session is None:
             raise EngineFailedError(f"{self.name}: it was closed")
         batch = parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -87,7 +90,25 @@ class OnnxEngine:
 
     def close(self) -> None:
         """Let the session go; its memory follows when the last caller has returned."""
-        self._session = None
+        self.session = None
+
+
+def _session_of(name: str, path: Path, threads: int) -> onnxruntime.InferenceSession:
+    """Load a file; raises EngineFailedError that calls it the model `name`'s."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    # Idle threads that spin would take the cores from the decoding of the next photograph.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3
+    try:
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # ONNX Runtime's exceptions share no base but this one; they end here
+        raise EngineFailedError(f"{name}: ONNX Runtime does not load {path.name}: {_first_line(error)}") from error
+    if "logits" not in {output.name for output in session.get_outputs()}:
+        raise EngineFailedError(f"{name}: {path.name} has no output named logits; export it again")
+    return session
 
 
 def _first_line(error: Exception) -> str:

@@ -26,6 +26,7 @@ class Wanted:
     """What is known of a model beside its file; None is found out.
 
     family: the one wanted; None for that of the labels, or else `likely_family`. spec: of InputSpec, less the size.
+    weights: what the file is named after where several models share it. tensors_sha256, recipe, licence: see Manifest.
     """
 
     name: str
@@ -39,6 +40,10 @@ class Wanted:
     notice: str | None
     version: str = "1.0.0"
     output: str | None = None
+    weights: str | None = None
+    tensors_sha256: str | None = None
+    recipe: str | None = None
+    licence: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +57,9 @@ class Where:
 
 @dataclass(frozen=True)
 class Added:
-    """The model as it was added, its manifest's path, and how many classes it has."""
+    """The model as it was added, and how many classes it has."""
 
-    manifest: Manifest
-    path: Path
+    model: Model
     classes: int
 
 
@@ -86,7 +90,7 @@ def add_model(onnx: Path, wanted: Wanted, where: Where, try_it: Try, *, replace:
         weights = Weights(wanted.name, copy, sha256, found.height_px, found.width_px, len(labels.names))
         seen = try_it(weights, found.before_softmax)
         manifest = _manifest(wanted, family, labels, found, seen, sha256, source)
-        return Added(manifest, put(work, copy, wanted.labels, manifest, replaced), len(labels.names))
+        return Added(Model(manifest, put(work, copy, wanted.labels, manifest, replaced)), len(labels.names))
 
 
 def _manifest(
@@ -97,7 +101,7 @@ def _manifest(
             "name": wanted.name,
             "version": wanted.version,
             "family": family,
-            "file": f"{family}.{wanted.name}.{sha256[:12]}.onnx",
+            "file": f"{family}.{wanted.weights or wanted.name}.{sha256[:12]}.onnx",
             "sha256": sha256,
             "labels": f"{family}.{labels.sha256[:12]}.tsv",
             "input": {"width_px": found.width_px, "height_px": found.height_px, **wanted.spec},
@@ -107,6 +111,9 @@ def _manifest(
             "parameters": parameters(found.model),
             "source": source,
             "notice": wanted.notice,
+            "tensors_sha256": wanted.tensors_sha256,
+            "recipe": wanted.recipe,
+            "licence": wanted.licence,
         }
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from jetsel.engines import BACKENDS, Engine
 from jetsel.errors import ConfigError, JetselError
 from jetsel.zoo import STARTER
 from tests.contract.opening import MAX_BATCH, Models, Subject, photographs, weights_of
-from tests.contract.tiny import CLASSES, HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
+from tests.contract.tiny import CLASSES, HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model, mean_model
 
 WEIGHTS = np.random.default_rng(0).normal(size=(PIXELS, CLASSES)).astype(np.float32)
 
@@ -126,6 +127,18 @@ def test_two_models_at_once_do_not_mix(subject: Subject, tmp_path: Path, open_mo
     assert one.infer(batch).logits == pytest.approx(expected, abs=subject.tolerance)
     assert other.infer(batch).logits == pytest.approx(-expected, abs=subject.tolerance)
     assert (one.name, other.name) == ("first", "second")
+
+
+def test_models_of_one_file_take_their_own_sizes(subject: Subject, tmp_path: Path, models: Models) -> None:
+    path = tmp_path / "any.onnx"
+    path.write_bytes(mean_model(WEIGHTS[:3]))
+    file = weights_of(path)
+    for side_px in (4, 6):
+        engine = models.open(replace(file, name=f"any-{side_px}", height_px=side_px, width_px=side_px))
+        batch = np.random.default_rng(side_px).normal(size=(2, 3, side_px, side_px)).astype(np.float32)
+        found = engine.infer(batch).logits
+        assert found == pytest.approx(batch.mean(axis=(2, 3)) @ WEIGHTS[:3], abs=subject.tolerance)
+        engine.close()
 
 
 def test_a_model_without_an_embedding_has_none(tmp_path: Path, open_model: Open) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,27 +13,35 @@ from jetsel.cli.options import print_json
 
 if TYPE_CHECKING:
     from jetsel.config import Config
-    from jetsel.zoo.adding import Wanted
+    from jetsel.zoo.adding import Added, Wanted
 
 
-def place(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, replace: bool, json: bool) -> None:
-    """Add the model in a file, and print what was added, how long it takes, and what is left to do.
-
-    Raises ManifestError, EngineFailedError or ConfigError that names the repair.
-    """
-    from jetsel.cli.terminal import milliseconds
+def put(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, replace: bool) -> Added:
+    """Add the model in a file; raises ManifestError, EngineFailedError or ConfigError that names the repair."""
     from jetsel.engines.trying import try_run
     from jetsel.zoo.adding import Where, add_model
     from jetsel.zoo.folders import model_folders
 
     where = Where(folders=model_folders(values.models), default=_first_writable(values), folder=folder)
     threads = values.models.threads
-    added = add_model(onnx, wanted, where, lambda weights, before: try_run(weights, threads, before), replace=replace)
-    manifest, notes = added.manifest, _notes(values, added.path.parent, added.manifest.name)
+    return add_model(onnx, wanted, where, lambda weights, before: try_run(weights, threads, before), replace=replace)
+
+
+def place(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, replace: bool, json: bool) -> None:
+    """Add the model in a file as `put` does, and print what was added, how long it takes, and what is left to do."""
+    from jetsel.cli.terminal import milliseconds
+
+    added = put(onnx, wanted, values, folder, replace=replace)
+    manifest = added.model.manifest
+    notes = notes_of(values, added.model.directory, [manifest.name])
     if json:
         import msgspec
 
-        told = {"directory": str(added.path.parent), "manifest": str(added.path), "classes": added.classes}
+        told = {
+            "directory": str(added.model.directory),
+            "manifest": str(added.model.manifest_path),
+            "classes": added.classes,
+        }
         print_json({**msgspec.to_builtins(manifest), **told, "notes": notes})
         return
     typer.echo(
@@ -43,7 +52,7 @@ def place(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, re
         f"it takes {milliseconds(manifest.cost_ms)} ms a photograph here, on ONNX Runtime: "
         f"{manifest.parameters / 1e6:.3f} million parameters"
     )
-    typer.echo(f"its manifest: {added.path}")
+    typer.echo(f"its manifest: {added.model.manifest_path}")
     for note in notes:
         typer.echo(f"note: {note}")
     typer.echo("a daemon that runs takes it up with: jetsel reload")
@@ -57,8 +66,8 @@ def _first_writable(values: Config) -> Path:
     return next((path for path in given if path.is_dir() and os.access(path, os.W_OK | os.X_OK)), own_folder())
 
 
-def _notes(values: Config, folder: Path, name: str) -> list[str]:
-    """Say which settings keep a daemon of this configuration from serving the model."""
+def notes_of(values: Config, folder: Path, added: Sequence[str]) -> list[str]:
+    """Say which settings keep a daemon of this configuration from serving these models."""
     from jetsel.zoo import model_folders
 
     notes = []
@@ -66,7 +75,7 @@ def _notes(values: Config, folder: Path, name: str) -> list[str]:
         paths = ", ".join(f'"{path}"' for path in [*values.models.paths, folder.resolve()])
         notes.append(f"the daemon does not read {folder}: under [models] in jetsel.toml, write paths = [{paths}]")
     only = values.models.only
-    if only and name not in only:
-        names = ", ".join(f'"{known}"' for known in [*only, name])
+    if only and not set(added) <= set(only):
+        names = ", ".join(f'"{known}"' for known in dict.fromkeys([*only, *added]))
         notes.append(f"[models] only leaves it out: write only = [{names}]")
     return notes

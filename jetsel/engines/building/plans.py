@@ -32,12 +32,14 @@ Duration = Annotated[float, Meta(ge=0)]
 class Key(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Everything that an engine depends on: one that was built under another key is never loaded.
 
-    onnx_sha256: of the model's own file. tensorrt: the exact version. max_batch: photographs of one run, at most.
-    workspace_bytes: what the builder could try its tactics in. lean_tactics: whether cuBLAS and cuDNN, which cost
-    hundreds of megabytes on a board whose GPU shares its memory, were to be left out where the build succeeds without.
+    onnx_sha256: of the model's own file. input_px: its height and width, which a file may leave open. tensorrt: the
+    exact version. max_batch: photographs of one run, at most. workspace_bytes: what the builder could try its tactics
+    in. lean_tactics: whether cuBLAS and cuDNN, which cost hundreds of megabytes on a board whose GPU shares its memory,
+    were to be left out where the build succeeds without.
     """
 
     onnx_sha256: Sha256
+    input_px: tuple[Count, Count]
     tensorrt: Text
     gpu: Text
     compute_capability: Annotated[str, Meta(pattern=r"^\d{1,3}\.\d{1,3}\Z")]
@@ -133,6 +135,7 @@ def wanted_key(weights: Weights, settings: HostSettings, about: Mapping[str, Any
         raise EngineFailedError(f"{weights.name}: the engine host sees no GPU; see: jetsel doctor")
     return Key(
         onnx_sha256=weights.sha256,
+        input_px=(weights.height_px, weights.width_px),
         tensorrt=about["version"],
         gpu=gpu["name"],
         compute_capability=gpu["compute_capability"],

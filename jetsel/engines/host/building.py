@@ -66,17 +66,18 @@ class EngineBuild:
         return can and self._request["precision"] == "fp16" and bool(self._request["is_half"])
 
     def _profile(self, network: Any) -> None:
-        """Where the batch is free, add a profile from one image to as many as are asked for."""
+        """Fix the image's size; where the batch is free, add a profile from one image to as many as are asked for."""
         given = network.get_input(0)
         shape, wanted = list(given.shape), [3, *self._request["input_px"]]
         if len(shape) != 4 or any(has not in (-1, wants) for has, wants in zip(shape[1:], wanted)):
             raise Refusal("build-failed", f"its input is {shape}, not {wanted} after the batch: export it")
-        if -1 not in shape:
+        if -1 in shape[1:]:  # one graph for several sizes: the engine is for this one
+            given.shape = [shape[0], *wanted]
+        if shape[0] != -1:
             return
-        most = int(self._request["max_batch"]) if shape[0] == -1 else int(shape[0])
-        least = 1 if shape[0] == -1 else most
+        most = int(self._request["max_batch"])
         profile = self._builder.create_optimization_profile()
-        profile.set_shape(given.name, (least, *wanted), (most, *wanted), (most, *wanted))
+        profile.set_shape(given.name, (1, *wanted), (most, *wanted), (most, *wanted))
         if self._config.add_optimization_profile(profile) < 0:
             raise Refusal("build-failed", f"TensorRT does not take a batch of {most}: {self._log.why()}")
 

@@ -16,7 +16,17 @@ class ITensor(Bound):
         self._is_input = is_input
 
     name = property(lambda self: self._name)
-    shape = property(lambda self: Dims(self._shape))
+
+    @property
+    def shape(self):
+        return Dims(self._shape)
+
+    @shape.setter
+    def shape(self, wanted):
+        """Fix sizes that the file leaves open; no other may change once it is parsed (NvOnnxParser.h, createParser)."""
+        if any(had not in (-1, wanted[side]) for side, had in enumerate(self._shape)):
+            raise ValueError("a constant dimension was changed after parsing")
+        self._shape = tuple(wanted)
 
 
 class INetworkDefinition(Bound):

@@ -1,0 +1,106 @@
+"""`jetsel models pull efficientnet-lite`: the rungs of a whole family, each compared with the reference and added."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import replace as with_
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from jetsel.config import Config
+    from jetsel.zoo import Model
+    from jetsel.zoo.pretrained import Rung
+
+TOLERANCE = 1e-3  # between the reference and ONNX Runtime, of the largest logit
+
+
+def pull_family(
+    values: Config, family: str | None, folder: Path | None, brought: Path | None, *, replace: bool, json: bool
+) -> None:
+    """Add every rung that is not there yet, and print the family with how long each takes here.
+
+    Raises ManifestError or EngineFailedError that names the repair; what was added before stays, and the same command
+    goes on.
+    """
+    from jetsel.cli.models.placed import notes_of, put
+    from jetsel.zoo import model_folders, scan
+    from jetsel.zoo.pretrained import rungs
+
+    folders = [*model_folders(values.models), *([] if folder is None else [folder])]
+    known = [model for one in scan(folders).families.values() for model in one.models]
+    models: list[Model] = []
+    with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
+        for rung in rungs(brought, Path(scratch), tell):
+            there = None if replace else _there(known, rung)
+            if there is None:
+                tell(f"trying {rung.wanted.name}")
+                _compare(values, rung)
+                added = put(rung.onnx, with_(rung.wanted, family=family), values, folder, replace=replace)
+                there = added.model
+            models.append(there)
+    notes = notes_of(values, models[0].directory, [model.manifest.name for model in models])
+    _print(models, notes, json=json)
+
+
+def tell(line: str) -> None:
+    """Say what is done next to whoever waits for it."""
+    if sys.stderr.isatty():
+        typer.echo(line, err=True)
+
+
+def _there(known: list[Model], rung: Rung) -> Model | None:
+    """The very same model, where it was added before."""
+    same = (rung.wanted.name, rung.wanted.tensors_sha256, rung.wanted.recipe, rung.side_px)
+    return next(
+        (
+            model
+            for model in known
+            for manifest in [model.manifest]
+            if (manifest.name, manifest.tensors_sha256, manifest.recipe, manifest.input.width_px) == same
+        ),
+        None,
+    )
+
+
+def _compare(values: Config, rung: Rung) -> None:
+    """Raise ManifestError where ONNX Runtime answers otherwise than the reference did."""
+    from jetsel.engines.trying import largest_difference
+    from jetsel.errors import ManifestError
+    from jetsel.weights import Weights
+    from jetsel.zoo.pretrained import drawn
+
+    weights = Weights(rung.wanted.name, rung.onnx, "", rung.side_px, rung.side_px, rung.expected.shape[1])
+    apart = largest_difference(weights, values.models.threads, drawn(rung.side_px), rung.expected)
+    if not apart <= TOLERANCE:  # nor where it is not finite
+        raise ManifestError(
+            f"{rung.wanted.name}: ONNX Runtime differs from the reference by {apart:.1e} of the largest logit, more "
+            f"than {TOLERANCE:.0e}: install another version of onnxruntime"
+        )
+
+
+def _print(models: list[Model], notes: list[str], *, json: bool) -> None:
+    from jetsel.cli.options import print_json
+    from jetsel.cli.terminal import console, milliseconds, table
+
+    first = models[0].manifest
+    if json:
+        import msgspec
+
+        print_json({"models": [msgspec.to_builtins(model.manifest) for model in models], "notes": notes})
+        return
+    shown = table("model", "input", ">ms a photograph here", ">million parameters", "file")
+    shown.title = f"family {first.family}, in {models[0].directory}"
+    for manifest in (model.manifest for model in models):
+        sides = f"{manifest.input.width_px} x {manifest.input.height_px}"
+        shown.add_row(
+            manifest.name, sides, milliseconds(manifest.cost_ms), f"{manifest.parameters / 1e6:.1f}", manifest.file
+        )
+    console().print(shown)
+    typer.echo(f"notice: {first.notice}")
+    for note in notes:
+        typer.echo(f"note: {note}")
+    typer.echo("a daemon that runs takes them up with: jetsel reload")

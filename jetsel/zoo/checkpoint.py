@@ -1,0 +1,113 @@
+"""Read tensors from a checkpoint in torch's legacy format without torch: by an unpickler that knows tensors alone.
+
+The format (torch.serialization._legacy_save): four pickles (a magic number, a version, facts of the machine, the
+tensors, which name their storages), a pickled list of those storages, and each storage's numbers, little-endian.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import pickle
+import struct
+from collections import OrderedDict
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.errors import ManifestError
+
+_MAGIC, _VERSION = 0x1950A86A20F9469CFC6C, 1001
+_MOST_TENSORS = 100_000
+_KINDS = {"FloatStorage": np.dtype("<f4"), "LongStorage": np.dtype("<i8")}
+_DAMAGED = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError, OverflowError)
+
+
+class _Storage:
+    """Numbers that tensors are views of; they come after all pickles."""
+
+    def __init__(self, kind: np.dtype[Any], count: int) -> None:
+        self.kind, self.count = kind, count
+        self.numbers = np.empty(0, kind)
+
+
+class _Tensor:
+    """A view of a storage, as torch._utils._rebuild_tensor_v2 is given it."""
+
+    def __init__(
+        self, storage: _Storage, offset: int, shape: tuple[int, ...], stride: tuple[int, ...], *_: Any
+    ) -> None:
+        self.storage, self.offset, self.shape, self.stride = storage, offset, shape, stride
+
+    def array(self) -> NDArray[Any]:
+        """Return a copy of the numbers; raises ValueError where they do not all lie in the storage."""
+        numbers, sides = self.storage.numbers, [*zip(self.shape, self.stride, strict=True)]
+        last = self.offset + sum((side - 1) * step for side, step in sides)
+        is_within = self.offset >= 0 and last < len(numbers) and math.prod(self.shape) <= len(numbers)
+        if not is_within or any(side < 1 or step < 0 for side, step in sides):
+            raise ValueError("a tensor lies outside of its storage")
+        steps = [step * numbers.itemsize for step in self.stride]
+        return np.array(np.lib.stride_tricks.as_strided(numbers[self.offset :], self.shape, steps))
+
+
+class _Plain(pickle.Unpickler):
+    """Numbers, texts, lists and the like: no name is looked up."""
+
+    def find_class(self, module: str, name: str) -> NoReturn:
+        """Refuse every name."""
+        raise pickle.UnpicklingError(f"it names {module}.{name}, which is no tensor")
+
+
+class _Tensors(pickle.Unpickler):
+    """Tensors by name: what else a pickle may name is refused before it is looked up."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.storages: dict[str, _Storage] = {}
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return what stands for one of the names that tensors are made of."""
+        if (module, name) == ("collections", "OrderedDict"):
+            return OrderedDict
+        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
+            return _Tensor
+        if module == "torch" and name in _KINDS:
+            return _KINDS[name]
+        raise pickle.UnpicklingError(f"it names {module}.{name}, which is no tensor")
+
+    def persistent_load(self, pid: Any) -> _Storage:
+        """Return the storage of this key, the same one each time."""
+        _, kind, key, _, count, _ = pid
+        return self.storages.setdefault(key, _Storage(np.dtype(kind), count))
+
+
+def tensors_in(content: bytes, name: str) -> dict[str, NDArray[Any]]:
+    """Return the tensors by name, of float32 or int64; content: the file, called `name` in messages.
+
+    What a file can have allocated is bounded by its own size. Raises ManifestError for what is no such checkpoint.
+    """
+    file = io.BytesIO(content)
+    try:
+        if _Plain(file).load() != _MAGIC or _Plain(file).load() != _VERSION:
+            raise ValueError("it does not begin as one does")
+        _Plain(file).load()
+        unpickler = _Tensors(file)
+        found = unpickler.load()
+        for key in _Plain(file).load():
+            _fill(unpickler.storages[key], file)
+        if not isinstance(found, OrderedDict) or not 0 < len(found) <= _MOST_TENSORS:
+            raise ValueError("it holds no tensors by name")
+        if not all(isinstance(key, str) and isinstance(one, _Tensor) for key, one in found.items()):
+            raise ValueError("it holds other things than tensors")
+        return {key: one.array() for key, one in found.items()}
+    except (*_DAMAGED, MemoryError, struct.error) as error:
+        raise ManifestError(f"{name}: no checkpoint of torch's legacy format: {error}; fetch it again") from error
+
+
+def _fill(storage: _Storage, file: io.BytesIO) -> None:
+    (count,) = struct.unpack("<q", file.read(8))
+    if count != storage.count:
+        raise ValueError(f"a storage has {count} numbers where {storage.count} are due")
+    numbers = file.read(count * storage.kind.itemsize)
+    storage.numbers = np.frombuffer(numbers, storage.kind, count)

@@ -1,0 +1,173 @@
+"""EfficientNet-Lite as an ONNX graph, made of its published tensors.
+
+The architecture is that of EfficientNet (Tan and Le, ICML 2019, Table 1) as its Lite variants change it (TensorFlow's
+tpu repository, models/official/efficientnet/lite): no squeeze-and-excitation, ReLU6 in place of swish, and a first and
+last stage that no variant widens or deepens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.errors import ManifestError
+from jetsel.zoo.export import OPSET
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+RECIPE = "efficientnet-lite graph 1"
+"""Raise it whenever the graph answers differently for the same tensors."""
+
+EMBEDDING_WIDTH = 1280
+_EPSILON = 1e-3  # of batch normalisation, as the reference has it
+_IR_VERSION = 8  # ONNX Runtime 1.10, the last for Python 3.6, loads it
+
+Tensors = Mapping[str, NDArray[Any]]
+
+
+class _Stage(NamedTuple):
+    """One row of Table 1: how many blocks, their kernel's side, the first one's stride."""
+
+    blocks: int
+    kernel: int
+    stride: int
+
+
+_STAGES = (
+    _Stage(1, 3, 1),
+    _Stage(2, 3, 2),
+    _Stage(2, 5, 2),
+    _Stage(3, 3, 2),
+    _Stage(3, 5, 1),
+    _Stage(4, 5, 2),
+    _Stage(1, 3, 1),
+)
+DEPTHS = {"lite0": 1.0, "lite1": 1.1, "lite2": 1.2}
+"""By variant, how many times as many blocks its stages have; widths show in the tensors."""
+
+
+def digest(tensors: Tensors) -> str:
+    """Return the sha256 of the tensors in the order of their names, in hexadecimal."""
+    total = hashlib.sha256()
+    for name in sorted(tensors):
+        values = np.ascontiguousarray(tensors[name])
+        total.update(f"{name} {values.dtype.str} {values.shape}\n".encode())
+        total.update(values.tobytes())
+    return total.hexdigest()
+
+
+def graph_of(tensors: Tensors, variant: str) -> ModelProto:
+    """Return a model (n, 3, height, width) -> logits (n, 1000), embedding (n, 1280), for photographs of any size.
+
+    Batch normalisations are folded into the convolutions. Padding is TensorFlow's SAME, which depends on the size, so
+    that one graph serves every size. Raises ManifestError where the tensors are of another network.
+    """
+    try:
+        return _Graph(tensors).model(DEPTHS[variant])
+    except (LookupError, ValueError) as error:
+        raise ManifestError(f"these are no tensors of EfficientNet-{variant}: {error}; fetch them again") from error
+
+
+class _Graph:
+    """Nodes and constants, as they are added."""
+
+    def __init__(self, tensors: Tensors) -> None:
+        self._tensors = tensors
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._channels: dict[str, int] = {}  # of each tensor that a block may add to another
+
+    def model(self, depth: float) -> ModelProto:
+        """Return the whole graph; depth: how many times as many blocks each stage has."""
+        import onnx
+        from onnx import TensorProto, helper
+
+        for name, value in (("zero", 0.0), ("six", 6.0)):
+            self._constant(name, np.array(value))
+        tensor = self._convolution("input", "_conv_stem", "_bn0", stride=2)
+        number = 0
+        for place, stage in enumerate(_STAGES):
+            is_fixed = place in (0, len(_STAGES) - 1)
+            for block in range(stage.blocks if is_fixed else math.ceil(depth * stage.blocks)):
+                tensor = self._block(tensor, f"_blocks.{number}.", stage.stride if block == 0 else 1)
+                number += 1
+        tensor = self._convolution(tensor, "_conv_head", "_bn1")
+        self._add("GlobalAveragePool", [tensor], "pooled")
+        self._add("Flatten", ["pooled"], "embedding")
+        weights = [self._constant(name, self._tensors[name]) for name in ("_fc.weight", "_fc.bias")]
+        self._add("Gemm", ["embedding", *weights], "logits", transB=1)
+        classes, width = self._tensors["_fc.weight"].shape
+        outputs = [("logits", ["n", classes]), ("embedding", ["n", width])]
+        graph = helper.make_graph(
+            self._nodes,
+            "efficientnet-lite",
+            [helper.make_tensor_value_info("input", TensorProto.FLOAT, ["n", 3, "height", "width"])],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in outputs],
+            self._constants,
+        )
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="jetsel")
+        made.ir_version = _IR_VERSION
+        onnx.checker.check_model(made)
+        return made
+
+    def _block(self, given: str, prefix: str, stride: int) -> str:
+        """Add an inverted residual block: widen, filter each channel, narrow; add what was given where shapes agree."""
+        tensor, expand = given, f"{prefix}_expand_conv"
+        if f"{expand}.weight" in self._tensors:
+            tensor = self._convolution(tensor, expand, f"{prefix}_bn0")
+        tensor = self._convolution(
+            tensor, f"{prefix}_depthwise_conv", f"{prefix}_bn1", stride=stride, is_depthwise=True
+        )
+        tensor = self._convolution(tensor, f"{prefix}_project_conv", f"{prefix}_bn2", is_bounded=False)
+        if stride == 1 and self._channels[given] == self._channels[tensor]:
+            self._channels[f"{prefix}sum"] = self._channels[given]
+            return self._add("Add", [tensor, given], f"{prefix}sum")
+        return tensor
+
+    def _convolution(
+        self,
+        given: str,
+        name: str,
+        normalisation: str,
+        *,
+        stride: int = 1,
+        is_depthwise: bool = False,
+        is_bounded: bool = True,
+    ) -> str:
+        """Add a convolution with its normalisation folded in, and ReLU6 where it is bounded."""
+        mean, variance, gain, shift = (
+            self._tensors[f"{normalisation}.{part}"].astype(np.float64)
+            for part in ("running_mean", "running_var", "weight", "bias")
+        )
+        scale = gain / np.sqrt(variance + _EPSILON)
+        kernel = self._tensors[f"{name}.weight"]
+        folded = kernel.astype(np.float64) * scale[:, None, None, None]
+        self._channels[name] = self._channels[f"{name}.bounded"] = len(kernel)
+        self._add(
+            "Conv",
+            [given, self._constant(f"{name}.weight", folded), self._constant(f"{name}.bias", shift - mean * scale)],
+            name,
+            kernel_shape=kernel.shape[2:],
+            strides=[stride, stride],
+            group=len(kernel) if is_depthwise else 1,
+            auto_pad="SAME_UPPER",
+        )
+        return self._add("Clip", [name, "zero", "six"], f"{name}.bounded") if is_bounded else name
+
+    def _constant(self, name: str, values: NDArray[Any]) -> str:
+        from onnx import numpy_helper
+
+        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(values, np.float32), name))
+        return name
+
+    def _add(self, kind: str, given: list[str], made: str, **attributes: Any) -> str:
+        from onnx import helper
+
+        self._nodes.append(helper.make_node(kind, given, [made], name=made, **attributes))
+        return made

