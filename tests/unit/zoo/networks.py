@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX
@@ -37,3 +38,30 @@ def network(
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
     return bytes(model.SerializeToString())
+
+
+def lite_tensors(width: int = 4, classes: int = 5) -> dict[str, NDArray[np.float32]]:
+    """Return the tensors of an EfficientNet-Lite0 with few channels, by the names that the published ones have."""
+    draw = np.random.default_rng(0)
+    made: dict[str, NDArray[np.float32]] = {}
+
+    def convolution(name: str, normalisation: str, *shape: int) -> None:
+        made[f"{name}.weight"] = draw.normal(size=shape).astype(np.float32)
+        for part, least in (("weight", 0.5), ("bias", -0.5), ("running_mean", -0.5), ("running_var", 0.5)):
+            made[f"{normalisation}.{part}"] = draw.uniform(least, least + 1, shape[0]).astype(np.float32)
+
+    convolution("_conv_stem", "_bn0", width, 3, 3, 3)
+    kernels = [
+        kernel for blocks, kernel in ((1, 3), (2, 3), (2, 5), (3, 3), (3, 5), (4, 5), (1, 3)) for _ in range(blocks)
+    ]
+    for number, kernel in enumerate(kernels):
+        prefix = f"_blocks.{number}."
+        if number > 0:
+            convolution(f"{prefix}_expand_conv", f"{prefix}_bn0", 2 * width, width, 1, 1)
+        inner = width if number == 0 else 2 * width
+        convolution(f"{prefix}_depthwise_conv", f"{prefix}_bn1", inner, 1, kernel, kernel)
+        convolution(f"{prefix}_project_conv", f"{prefix}_bn2", width, inner, 1, 1)
+    convolution("_conv_head", "_bn1", 2 * width, width, 1, 1)
+    made["_fc.weight"] = draw.normal(size=(classes, 2 * width)).astype(np.float32)
+    made["_fc.bias"] = draw.normal(size=classes).astype(np.float32)
+    return made
