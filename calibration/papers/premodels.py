@@ -20,7 +20,7 @@ from calibration.papers.techniques import Alternative, compare_techniques
 from jetsel import image
 from jetsel.calibrate.calibrating import FOLDS, SEED
 from jetsel.calibrate.folds import assign_folds
-from jetsel.calibrate.from_files import FeatureClock
+from jetsel.calibrate.from_files import FeatureClock, decoded
 from jetsel.calibrate.neighbourhood import Neighbourhood, nearest_in_other_folds
 from jetsel.calibrate.planning import Planned, make_plan
 from jetsel.calibrate.record import load
@@ -40,7 +40,7 @@ class Study:
         groups = np.arange(len(recording.classes)) if recording.groups is None else recording.groups
         self.recording = recording
         self.fold_of = assign_folds(groups, FOLDS, SEED)
-        self.clock = FeatureClock(recording.paths, decode_px, WORKING_PX, LIMITS, features_ms)
+        self.clock = FeatureClock(decoded(recording.paths, decode_px, LIMITS), WORKING_PX, LIMITS, features_ms)
         self.planned: Planned = make_plan(recording, self.fold_of, "top1", 0.5, self.clock)
         self.plan: Plan = self.planned.plan
         columns = [recording.feature_names.index(name) for name in self.plan.features]

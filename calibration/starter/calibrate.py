@@ -19,10 +19,10 @@ from jetsel import image
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, Order, calibrate
 from jetsel.calibrate.evaluating import asked, evaluate
-from jetsel.calibrate.from_files import FeatureClock
+from jetsel.calibrate.from_files import FeatureClock, decoded
 from jetsel.calibrate.metrics import undominated
-from jetsel.calibrate.record import Loaded, find, load, loaded_models, record
-from jetsel.features import table_hash
+from jetsel.calibrate.record import Loaded, Options, find, load, loaded_models, record
+from jetsel.features import WORKING_PX, table_hash
 from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.coding import save
 from jetsel.premodel.cascades import fit_cascades, judge
@@ -38,12 +38,13 @@ TX2_MS = (2.67, 7.98, 15.7, 26.3, 52.1)
 TX2_CORE_FACTOR = 4.0
 
 
-def recorded(family: Family, photos: Path, file: Path) -> Loaded:
-    """Record what is not recorded yet, and read it back."""
+def recorded(family: Family, photos: Path, file: Path, features_px: int = WORKING_PX) -> Loaded:
+    """Record what is not recorded yet, and read it back; features_px: the pixels that features see at most."""
     found = find(photos, family.labels, None, need_labels=True)
     file.parent.mkdir(parents=True, exist_ok=True)
     with loaded_models(family) as engines:
-        record(file, family, engines, found, tell=lambda what, n, of: print(f"\r{what} {n}/{of}  ", end=""))
+        options = Options(features_px=features_px)
+        record(file, family, engines, found, options, lambda what, n, of: print(f"\r{what} {n}/{of}  ", end=""))
     print()
     return load(file, family)
 
@@ -51,7 +52,9 @@ def recorded(family: Family, photos: Path, file: Path) -> Loaded:
 def fitted(family: Family, loaded: Loaded, *, choice_factor: float = 1.0) -> Calibrated:
     """Fit and compare everything; choice_factor: how much slower than here features and choice are."""
     paths = loaded.recording.paths
-    clock = FeatureClock(paths, family.decode_px, loaded.features_px, LIMITS, loaded.times.features_ms * choice_factor)
+    clock = FeatureClock(
+        decoded(paths, family.decode_px, LIMITS), loaded.features_px, LIMITS, loaded.times.features_ms * choice_factor
+    )
     began = time.monotonic()
     found = calibrate(
         loaded,
@@ -142,7 +145,9 @@ def main() -> None:
     show("derived: with the times of five TX2 models by rank, the chooser's cost times four", compared(board))
 
     other = recorded(family, options.test, options.work / "test.sqlite")
-    clock = FeatureClock(other.recording.paths, family.decode_px, other.features_px, LIMITS, other.times.features_ms)
+    clock = FeatureClock(
+        decoded(other.recording.paths, family.decode_px, LIMITS), other.features_px, LIMITS, other.times.features_ms
+    )
     judged = {}
     for criterion in CRITERIA:
         policies = asked(other.recording.models, found.calibration, criterion, [])

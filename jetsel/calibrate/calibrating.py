@@ -26,6 +26,7 @@ from jetsel.errors import CalibrationError
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import CRITERIA, catalogue
 from jetsel.policies.kind import Plan
+from jetsel.policies.registry import no_such
 from jetsel.wire import Criterion
 
 FOLDS = 10  # section 4.2
@@ -36,11 +37,19 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
+class InUse:
+    """What answers by default: a policy, and the calibration that it belongs to, None where none is in use."""
+
+    policy: str
+    calibration: Calibration | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Order:
     """What the owner asked for. decides: the criterion by which installing is decided.
 
-    installed: the owner's calibration in use, None where there is none or it was made for other models. names: of the
-    classes, for the report. choice_factor: how much slower than here the board's processor makes a choice. machine:
+    in_use: what answers by default now. policy: the one to install, None for the best. names: of the classes, for the
+    report. choice_factor: how much slower than here the board's processor makes a choice. machine:
     what the board said of itself when times and energies were measured, empty where that is not known.
     """
 
@@ -49,18 +58,24 @@ class Order:
     goal: Goal = field(default_factory=Goal)
     decides: Criterion = "top1"
     theta_points: float = 0.5
-    installed: Calibration | None = None
+    in_use: InUse | None = None
+    policy: str | None = None
     choice_factor: float = 1.0
     machine: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """The calibration on all photographs, what was found on held-out ones, and whether it is better than its rival."""
+    """The calibration on all photographs, and what was found on held-out ones.
+
+    is_better: whether it is better than what is in use. is_allowed: whether it keeps every limit, without which it is
+    never installed.
+    """
 
     calibration: Calibration
     findings: Findings
     is_better: bool
+    is_allowed: bool
 
 
 def calibrate(
@@ -97,8 +112,11 @@ def calibrate(
         criterion: compared(judge, tried[criterion], draft) for criterion, judge in judges.items()
     }
     winners = {criterion: _winner(tried[criterion], judges[criterion], goals[criterion]) for criterion in CRITERIA}
+    if order.policy is not None:
+        winners[order.decides] = _named(order.policy, tried[order.decides], judges[order.decides])
     rival, rival_outcomes = _rival(order, judges[order.decides], tried[order.decides])
-    is_better, verdict = _verdict(order, loaded.labels_from, winners[order.decides], rival, rival_outcomes)
+    winner = winners[order.decides]
+    is_better, verdict = _verdict(order, loaded.labels_from, winner, rival, rival_outcomes)
     calibration = msgspec.structs.replace(
         draft,
         default_policy={criterion: one.name for criterion, one in winners.items()},
@@ -111,7 +129,8 @@ def calibrate(
         machine=dict(order.machine),
     )
     others = differing(recording, tried["top1"].runs, order.names)
-    return Calibrated(calibration, _findings(loaded, order, calibration, comparisons, others), is_better)
+    findings = _findings(loaded, order, calibration, comparisons, others)
+    return Calibrated(calibration, findings, is_better, order.goal.keeps(winner.outcomes))
 
 
 def _findings(
@@ -174,42 +193,56 @@ class _Winner:
 
 
 def _winner(tried: CrossValidated, judge: Judge, goal: Goal) -> _Winner:
-    """The policy that serves the goal best on held-out photographs; the best single model where none is better."""
-    names = list(tried.runs)
-    outcomes = [judge.outcomes(tried.runs[name]) for name in names]
-    single = f"single:{judge.best_single}"
-    rival = judge.outcomes(tried.runs[single])
-    place = goal.best(outcomes, rival)
-    wins, said = goal.compare(outcomes[place], rival)
-    if wins:
-        return _Winner(names[place], outcomes[place], None)
-    return _Winner(single, rival, None if names[place] == single else f"{names[place]} gives {said}")
+    """The policy that serves the goal best on held-out photographs; a single model where none is better.
+
+    That is the most accurate one, or the one that serves the goal best where a limit is asked for.
+    """
+    outcomes = {name: judge.outcomes(run) for name, run in tried.runs.items()}
+    best = outcomes[f"single:{judge.best_single}"]
+    singles = [name for name in outcomes if name.startswith("single:")]
+    single = singles[goal.best([outcomes[name] for name in singles], best)]
+    if not goal.is_limited and goal.min_accuracy is None:
+        single = f"single:{judge.best_single}"
+    name = list(outcomes)[goal.best(list(outcomes.values()), best)]
+    wins, said = goal.compare(outcomes[name], outcomes[single])
+    if wins or goal.is_limited:
+        return _Winner(name, outcomes[name], None)
+    return _Winner(single, outcomes[single], None if name == single else f"{name} gives {said}")
+
+
+def _named(name: str, tried: CrossValidated, judge: Judge) -> _Winner:
+    """The policy that the owner asks for; raises CalibrationError where nothing was fitted for one of this name."""
+    if name not in tried.runs:
+        raise CalibrationError(f"--policy: there is {no_such(name, tried.runs)}")
+    return _Winner(name, judge.outcomes(tried.runs[name]), None)
 
 
 def _rival(order: Order, judge: Judge, tried: CrossValidated) -> tuple[str, Outcomes]:
-    """What the winner must beat: the installed policy, or the best single model where none is installed."""
-    if order.installed is None:
-        name = f"single:{judge.best_single}"
+    """What the winner must beat: the policy in use, or the best single model where nothing is known to be in use."""
+    in_use = order.in_use or InUse(f"single:{judge.best_single}")
+    name, calibration = in_use.policy, in_use.calibration
+    if calibration is None:
         return name, judge.outcomes(tried.runs[name])
-    name = order.installed.default_policy[order.decides]
     recording = judge.recording
-    policy = catalogue(recording.models, order.installed)[order.decides][name]
+    policy = catalogue(recording.models, calibration)[order.decides][name]
     rows = range(len(recording.classes))
-    run = replay_all(policy, recording, rows, order.decides, order.installed.temperatures, recording.models[-1])
-    return f"the installed {name} of {order.installed.created}", judge.outcomes(run)
+    run = replay_all(policy, recording, rows, order.decides, calibration.temperatures, recording.models[-1])
+    return f"the {name} of {calibration.created}", judge.outcomes(run)
 
 
 def _verdict(
     order: Order, labels_from: str | None, winner: _Winner, rival: str, outcomes: Outcomes
 ) -> tuple[bool, str]:
     """Whether the winner is better than the rival, and the sentence that says so and what it is said of."""
+    in_use = "" if order.in_use is None else ", which is in use"
     under = f"under {order.decides}, on photographs held out"
     if labels_from is not None:
         under += f", where right means agreement with {labels_from}"
     if winner.name == rival:
-        return False, f"nothing is better than {rival}, {under}{'' if winner.said is None else f': {winner.said}'}"
+        said = "" if winner.said is None else f": {winner.said}"
+        return False, f"nothing is better than {rival}{in_use}, {under}{said}"
     is_better, said = order.goal.compare(winner.outcomes, outcomes)
-    return is_better, f"{winner.name} beside {rival}, {under}: {said}"
+    return is_better, f"{winner.name} beside {rival}{in_use}, {under}: {said}"
 
 
 def _figures(comparison: Comparison) -> dict[str, object]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from jetsel.calibrate import record as recording
 from jetsel.calibrate.assemble import Identity
-from jetsel.calibrate.calibrating import Calibrated, Order, calibrate
-from jetsel.calibrate.from_files import FeatureClock
+from jetsel.calibrate.calibrating import Calibrated, InUse, Order, calibrate
+from jetsel.calibrate.from_files import FeatureClock, decoded
 from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.record import Found, Loaded
 from jetsel.calibrate.record.conditions import gather
@@ -20,7 +20,6 @@ from jetsel.config import Config, Power, power_folder
 from jetsel.errors import CalibrationError
 from jetsel.features import table_hash
 from jetsel.image import Limits
-from jetsel.policies.calibration import Calibration
 from jetsel.power.machine import kept, look
 from jetsel.power.meter import Opened, open_meter
 from jetsel.wire import Criterion
@@ -75,17 +74,19 @@ def fit(
     goal: Goal,
     criterion: Criterion,
     theta_points: float,
-    installed: Calibration | None,
+    in_use: InUse | None,
+    policy: str | None,
     progress: Callable[[str, int, int], None],
 ) -> Calibrated:
-    """Compare every policy on held-out photographs, and fit the calibration. installed: the owner's in use."""
+    """Compare every policy on held-out photographs, and fit the calibration. policy: to install, None for the best."""
     family = job.family
     order = Order(
         names=tuple(family.labels.names),
         goal=goal,
         decides=criterion,
         theta_points=theta_points,
-        installed=installed if installed is not None and installed.identities == loaded.identities else None,
+        in_use=in_use,
+        policy=policy,
         machine=machine_of(job.config.power, loaded.times.conditions),
     )
     identity = Identity(
@@ -96,9 +97,8 @@ def fit(
 
 def clock_of(job: Job, loaded: Loaded) -> FeatureClock:
     """Return what times features, on the recorded photographs."""
-    return FeatureClock(
-        loaded.recording.paths, job.family.decode_px, loaded.features_px, job.limits, loaded.times.features_ms
-    )
+    shown = decoded(loaded.recording.paths, job.family.decode_px, job.limits)
+    return FeatureClock(shown, loaded.features_px, job.limits, loaded.times.features_ms)
 
 
 def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:

@@ -16,6 +16,9 @@ from jetsel.features import NAMES
 TIMED = 40  # photographs
 ROUNDS = 5
 
+Shown = tuple[image.Photograph, bytes]
+"""A photograph, and the file that it was decoded from."""
+
 
 class FeatureClock:
     """Times the extraction of some features on some of the photographs.
@@ -24,20 +27,9 @@ class FeatureClock:
     on another machine, when the recording was made.
     """
 
-    def __init__(
-        self, paths: Sequence[str], decode_px: int, features_px: int, limits: image.Limits, whole_ms: float
-    ) -> None:
-        """Decode up to 40 of the paths. features_px: the pixels that features see at most.
-
-        Raises CalibrationError where not one can be read any more.
-        """
-        self._whole_ms, self._features_px, self._limits = whole_ms, features_px, limits
-        step = max(1, len(paths) // TIMED)
-        self._photographs = [
-            shown for path in paths[::step][:TIMED] if (shown := _decoded(path, decode_px, limits)) is not None
-        ]
-        if not self._photographs:
-            raise CalibrationError(f"{paths[0]}: cannot be read any more: put the photographs back, or record again")
+    def __init__(self, shown: Sequence[Shown], features_px: int, limits: image.Limits, whole_ms: float) -> None:
+        """shown: photographs, and the files that they were decoded from. features_px: what features see at most."""
+        self._shown, self._whole_ms, self._features_px, self._limits = shown, whole_ms, features_px, limits
         self._table_ms = self._measured(NAMES)
         self._known_ms: dict[tuple[str, ...], float] = {}
 
@@ -52,13 +44,22 @@ class FeatureClock:
         rounds = []
         for _ in range(ROUNDS):
             began = time.perf_counter()
-            for photograph, data in self._photographs:
+            for photograph, data in self._shown:
                 features_of(photograph, data, self._limits, self._features_px, names)
-            rounds.append((time.perf_counter() - began) * 1e3 / len(self._photographs))
+            rounds.append((time.perf_counter() - began) * 1e3 / len(self._shown))
         return float(np.median(rounds))
 
 
-def _decoded(path: str, decode_px: int, limits: image.Limits) -> tuple[image.Photograph, bytes] | None:
+def decoded(paths: Sequence[str], decode_px: int, limits: image.Limits) -> list[Shown]:
+    """Decode up to 40 of the paths; raises CalibrationError where not one can be read any more."""
+    chosen = paths[:: max(1, len(paths) // TIMED)][:TIMED]
+    found = [shown for path in chosen if (shown := _decoded(path, decode_px, limits)) is not None]
+    if not found:
+        raise CalibrationError(f"{paths[0]}: cannot be read any more: put the photographs back, or record again")
+    return found
+
+
+def _decoded(path: str, decode_px: int, limits: image.Limits) -> Shown | None:
     try:
         data = image.read_file(Path(path), limits)
         return image.decode(data, limits, decode_px), data

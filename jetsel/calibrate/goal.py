@@ -40,10 +40,13 @@ class Outcomes:
         assert self.energy_mj is not None
         return self.energy_mj
 
-    def excess(self, goal: Goal) -> float:
-        """The mean over what the goal allows, the larger of time's and energy's: at most 1 keeps it; 0 without one."""
+    def excess(self, goal: Goal, errors: float = 0.0) -> float:
+        """The mean over what the goal allows, the larger of time's and energy's: at most 1 keeps it; 0 without one.
+
+        errors: standard errors that are added to the mean.
+        """
         limits: tuple[tuple[Objective, float | None], ...] = ("time", goal.max_time_ms), ("energy", goal.max_energy_mj)
-        return max((float(self.cost(what).mean()) / most for what, most in limits if most is not None), default=0.0)
+        return max((_mean(self.cost(what), errors) / most for what, most in limits if most is not None), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -78,27 +81,31 @@ class Goal:
     def best(self, points: Sequence[Outcomes], rival: Outcomes) -> int:
         """The place of the point that serves the goal best; the rival is the best single model.
 
-        Where accuracy is wanted, points that keep it by half a standard error are preferred: what was barely enough
-        here is barely too little on other photographs half of the time.
+        Limits, and accuracy where it is wanted, are best kept by half a standard error: what was barely enough here is
+        barely too little on other photographs half of the time. Without limits, points that are surely right more
+        often than the rival, and cost no more, come before those that only cost less.
         """
         accuracy = np.array([point.correct.mean() for point in points])
         cost = np.array([point.cost(self.objective).mean() for point in points])
         excess = np.array([point.excess(self) for point in points])
-        allowed = excess <= 1
-        if not allowed.any():
+        if not (excess <= 1).any():
             return int(excess.argmin())
+        sure = np.array([point.excess(self, SPARE) <= 1 for point in points])
+        allowed = sure if sure.any() else excess <= 1
         if self.is_limited and self.min_accuracy is None:
             return _first_best(allowed, accuracy, -cost)
         if self.min_accuracy is None:
             gains = [difference(point.correct, rival.correct) for point in points]
             # Nothing is as accurate as a model that gave the labels: a little disagreement is tolerated then.
             tolerated = TOLERATED_POINTS / 100 if rival.correct.all() else 0.0
+            is_better = np.array([mean > SURE * error for mean, error in gains])
+            better = np.where(is_better & (cost <= rival.cost(self.objective).mean()), 0.0, -1.0)
             spare = np.array([mean + tolerated - SPARE * error for mean, error in gains])
-            enough = np.array([mean + tolerated for mean, _ in gains])
+            margins = [better, spare, np.array([mean + tolerated for mean, _ in gains])]
         else:
             enough = accuracy - self.min_accuracy
-            spare = enough - SPARE * np.sqrt(accuracy * (1 - accuracy) / len(rival.correct))
-        for margin in (spare, enough):
+            margins = [enough - SPARE * np.sqrt(accuracy * (1 - accuracy) / len(rival.correct)), enough]
+        for margin in margins:
             if (allowed & (margin >= 0)).any():
                 return _first_best(allowed & (margin >= 0), -cost, accuracy)
         return _first_best(allowed, accuracy, -cost)
@@ -136,12 +143,26 @@ class Goal:
         if is_right_more and (self.is_limited or not saving < -SURE * saving_error):
             return True, said
         if is_cheaper and not is_as_good and gain > -SURE * gain_error:
-            return False, f"{said}: {len(rival.correct)} photographs are too few to tell that it is as accurate"
-        return False, f"{said}, which is not better by more than the noise"
+            too_few = f"{len(rival.correct)} photographs are too few to tell that it is as accurate"
+            return False, f"{said}: {too_few}{_more(rival, gain + TOLERATED_POINTS / 100, gain_error)}"
+        return False, f"{said}, which is not better by more than the noise{_more(rival, gain, gain_error)}"
 
     def _allowed(self) -> str:
         limits = (self.max_time_ms, "ms"), (self.max_energy_mj, "mJ")
         return " and ".join(f"{limit:g} {unit}" for limit, unit in limits if limit is not None)
+
+
+def _more(rival: Outcomes, gain: float, error: float) -> str:
+    """Say how many photographs more would tell this gain from none if it stays: errors fall as 1 / sqrt(n)."""
+    if gain <= 0:
+        return ""
+    photographs = len(rival.correct) * ((SURE * error / gain) ** 2 - 1)
+    return f"; about {max(10, round(photographs, 1 - len(str(int(photographs))))):,.0f} more would settle it"
+
+
+def _mean(values: NDArray[np.float64], errors: float) -> float:
+    """The mean, and so many of its standard errors more."""
+    return float(values.mean()) + (errors * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0)
 
 
 def difference(

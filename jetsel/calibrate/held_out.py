@@ -36,13 +36,14 @@ def learn(train: Recording, criterion: Criterion, plan: Plan, temperatures: Mapp
 
 
 def fit_temperatures(recording: Recording) -> dict[str, float]:
-    """Each model's temperature on these photographs; 1 for one that is always right, of which they tell nothing.
+    """Each model's temperature on these photographs; 1 where the logits are divided by one already.
 
-    Such is the model whose answers stand for labels: the temperature of least loss would make it sure of anything.
+    1 as well for a model that is always right, of which photographs tell nothing. Such is the model whose answers stand
+    for labels: the temperature of least loss would make it sure of anything.
     """
     return {
         model: 1.0
-        if (logits.argmax(axis=1) == recording.classes).all()
+        if recording.is_scaled or (logits.argmax(axis=1) == recording.classes).all()
         else fit_temperature(logits.astype(np.float32), recording.classes)
         for model, logits in zip(recording.models, recording.logits, strict=True)
     }

@@ -33,6 +33,7 @@ class Recording:
     that are nearly the same share a number, and are never held out apart; None: each is its own. paths: where each
     photograph was read. energies_mj: model -> mean energy of the same run above idle power, None where it was not
     measured. chooser_w: watts above idle while features are extracted, None likewise. objective: which cost counts.
+    is_scaled: whether the logits are divided by calibrated temperatures already.
     """
 
     models: tuple[str, ...]
@@ -47,6 +48,7 @@ class Recording:
     energies_mj: Mapping[str, float] | None = None
     chooser_w: float | None = None
     objective: Objective = "time"
+    is_scaled: bool = False
 
     @property
     def knows_energy(self) -> bool:

@@ -41,7 +41,14 @@ LabelsFrom = Annotated[
 
 
 def calibrate(
-    photos: Photos,
+    photos: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="PHOTOS",
+            exists=True,
+            help="A folder with one folder of photographs for each class, or a CSV of path,label.",
+        ),
+    ] = None,
     family: FamilyName = None,
     label_map: LabelMap = None,
     labels_from: LabelsFrom = None,
@@ -73,7 +80,20 @@ def calibrate(
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write the report. Left out: beside the recording.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Install even what is not proven better.")] = False,
+    retime: Annotated[
+        bool,
+        typer.Option(
+            "--retime",
+            help="Without PHOTOS: fit the calibration that came with the models to their times on this machine.",
+        ),
+    ] = False,
+    policy: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Install this policy, as it is fitted here, in place of the best one."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Install even what is not proven better; limits are kept all the same.")
+    ] = False,
     json: Json = False,
     config: ConfigFile = None,
     endpoint: Endpoint = None,
@@ -92,6 +112,11 @@ def calibrate(
     from jetsel.errors import CalibrationError
 
     calibrations = family_calibrations.find(config, family)
+    if retime:
+        _retime(calibrations, endpoint, json=json)
+        return
+    if photos is None:
+        raise typer.BadParameter("name a folder of photographs, or say --retime", param_hint="PHOTOS")
     goal = Goal(objective, max_time_ms, min_accuracy, max_energy_mj)
     path = recording or recording_path(calibrations.folder, calibrations.family, photos)
     if report is not None and not report.parent.is_dir():
@@ -101,14 +126,31 @@ def calibrate(
         with output.interruptible() as stop:
             loaded = record(job, output.step, stop, goal)
         output.recorded(job.path, loaded)
-        found = fit(job, loaded, goal, criterion, theta, calibrations.owners(), output.step)
-    outcome = _finish(calibrations, found, report or path.with_suffix(".html"), endpoint, force=force)
+        in_use = calibrations.in_use(criterion)
+        found = fit(job, loaded, goal, criterion, theta, in_use, policy, output.step)
+    wanted = force or policy is not None
+    outcome = _finish(calibrations, found, report or path.with_suffix(".html"), endpoint, force=wanted)
     if json:
         print_json(outcome)
         return
     out = console()
     for line in outcome_lines(found, outcome):
         out.print(line, markup=False, soft_wrap=isinstance(line, str))
+
+
+def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: bool) -> None:
+    from jetsel.cli.family_calibrations import tell_daemon
+    from jetsel.cli.progress import Output
+    from jetsel.cli.retime import lines, outcome, retime
+
+    with Output(quiet=json) as output:
+        made, number = retime(calibrations, output.step)
+    daemon = tell_daemon(calibrations, calibrations.entry(number), endpoint)
+    if json:
+        print_json(outcome(made, number, daemon.said))
+        return
+    for line in (*lines(made, number), daemon.said):
+        typer.echo(line)
 
 
 def _finish(
@@ -122,7 +164,7 @@ def _finish(
     from jetsel.errors import CalibrationError
     from jetsel.policies import installed
 
-    installs = found.is_better or force
+    installs = found.is_allowed and (found.is_better or force)
     page = render(msgspec.structs.replace(found.findings, installed=installs))
     entry = installed.install(found.calibration, calibrations.folder, calibrations.family, page) if installs else None
     daemon = tell_daemon(calibrations, entry, endpoint) if entry is not None else None
@@ -135,9 +177,23 @@ def _finish(
     return {
         **{name: getattr(found.findings, name) for name in ("winner", "rival", "verdict", "labels_from")},
         "installed": None if entry is None else entry.number,
+        "is_allowed": found.is_allowed,
         "daemon": None if daemon is None else daemon.said,
         "report": None if page is None else str(report),
     }
+
+
+def _said(outcome: dict[str, Any]) -> str:
+    """What was installed, and what that changes."""
+    winner, rival = outcome["winner"], outcome["rival"]
+    if outcome["installed"] is not None:
+        changed = f"{winner} answers by default now, in place of {rival}"
+        return f"installed as number {outcome['installed']}: {changed}; back with: jetsel calibration rollback"
+    if not outcome["is_allowed"]:
+        return f"nothing was installed: no policy keeps the limits, {winner} comes nearest; allow more, or add a model"
+    if winner == rival:
+        return f"nothing was installed: {rival} stays; --policy NAME installs another"
+    return f"nothing was installed: {rival} stays; --force installs {winner}, --policy NAME another"
 
 
 def outcome_lines(found: Calibrated, outcome: dict[str, Any]) -> Iterator[str | Table]:
@@ -149,11 +205,7 @@ def outcome_lines(found: Calibrated, outcome: dict[str, Any]) -> Iterator[str | 
         yield results_table(comparison.criterion, (comparison.policies | comparison.bounds).values())
     yield from in_words(found.findings)
     yield f"\n{outcome['verdict']}"
-    yield (
-        "nothing was installed: what is in use stays (--force overrides)"
-        if outcome["installed"] is None
-        else f"installed as number {outcome['installed']}; back with: jetsel calibration rollback"
-    )
+    yield _said(outcome)
     if outcome["daemon"] is not None:
         yield outcome["daemon"]
     yield NO_PAGE if outcome["report"] is None else f"the report: {outcome['report']}"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from jetsel.cli import settings
 from jetsel.config import Config, calibrations_folder
-from jetsel.daemon.calibration import offered, shipped
-from jetsel.daemon.family import served_models
+from jetsel.daemon.calibration import choose, offered, shipped
+from jetsel.daemon.family import defaults_of, served_models
 from jetsel.daemon.snapshot import default_family, limits_of
 from jetsel.endpoint import VARIABLE
 from jetsel.errors import CalibrationError, NoDaemonError, UnknownFamilyError
@@ -20,21 +20,26 @@ from jetsel.policies.installed import SHIPPED, Installed
 from jetsel.zoo import model_folders, scan
 
 if TYPE_CHECKING:
+    from jetsel.calibrate.calibrating import InUse
     from jetsel.calibrate.command import Job
-    from jetsel.policies.calibration import Calibration
-    from jetsel.zoo import Family
+    from jetsel.wire import Criterion
+    from jetsel.zoo import Family, Model
 
 RELOAD_MS = 60_000.0  # a reload waits for the requests that are under way
 
 
 @dataclass(frozen=True)
 class FamilyCalibrations:
-    """One family's calibrations. `models` is None where the models are gone and only the owner's calibrations stay."""
+    """One family's calibrations. `models` is None where the models are gone and only the owner's calibrations stay.
+
+    is_default: whether requests that name no family are this one's.
+    """
 
     family: str
     folder: Path
     config: Config
     models: Family | None
+    is_default: bool
 
     def entries(self) -> list[Installed]:
         """Every calibration, the newest first and what came with the models last; raises CalibrationError.
@@ -61,22 +66,31 @@ class FamilyCalibrations:
         wanted = "none that is in use" if number is None else f"no number {number}"
         raise CalibrationError(f"family {self.family} has {wanted} among its calibrations: name one of {known}")
 
-    def owners(self) -> Calibration | None:
-        """The owner's calibration in use; None where there is none, or it is refused."""
-        entry = next((entry for entry in self.entries() if entry.is_current and entry.number), None)
-        return entry.calibration if entry is not None and entry.reason is None else None
+    def in_use(self, criterion: Criterion) -> InUse:
+        """What a daemon of this configuration answers by; raises CalibrationError where there are no models."""
+        from jetsel.calibrate.calibrating import InUse
 
-    def job(self, path: Path, photos: Path, label_map: Path | None = None, labels_from: str | None = None) -> Job:
-        """What records these photographs; raises CalibrationError where the configuration has no model served."""
-        from jetsel.calibrate.command import Job
+        models, served = self.served()
+        chosen = choose(models, served, self.config, None)
+        policies, _ = defaults_of(models, chosen, self.config, list(served)[-1], is_default=self.is_default)
+        return InUse(policies[criterion], chosen.calibration)
 
+    def served(self) -> tuple[Family, dict[str, Model]]:
+        """The family, and its models that are served by name; raises CalibrationError where there are none."""
         if self.models is None:
             raise CalibrationError(f"family {self.family} has no models here: see `jetsel models list`")
         served = served_models(self.models, self.config)
         if not served:
             raise CalibrationError(f"models.only names no model of family {self.family}: name one, or leave it out")
+        return self.models, served
+
+    def job(self, path: Path, photos: Path, label_map: Path | None = None, labels_from: str | None = None) -> Job:
+        """What records these photographs; raises CalibrationError where the configuration has no model served."""
+        from jetsel.calibrate.command import Job
+
+        models, served = self.served()
         limits = limits_of(self.config)
-        return Job(self.models, served, self.config, limits, path, photos, label_map, labels_from)
+        return Job(models, served, self.config, limits, path, photos, label_map, labels_from)
 
     def _judged(self, entry: Installed) -> Installed:
         if self.models is None or entry.calibration is None:
@@ -97,8 +111,10 @@ def find(config: Path | None, family: str | None) -> FamilyCalibrations:
     zoo = scan(model_folders(values.models))
     if family is None and not zoo.families:
         raise UnknownFamilyError("there are no models: see [models] in `jetsel config`")
-    name = family or default_family(values, list(zoo.families))
-    calibrations = FamilyCalibrations(name, calibrations_folder(values.models), values, zoo.families.get(name))
+    default = default_family(values, list(zoo.families)) if family is None or family in zoo.families else None
+    name = family or default or ""
+    models = zoo.families.get(name)
+    calibrations = FamilyCalibrations(name, calibrations_folder(values.models), values, models, name == default)
     if calibrations.models is None and not installed.history(calibrations.folder, name):
         raise UnknownFamilyError(f"there is no family {name}; found: {', '.join(zoo.families) or 'none'}")
     return calibrations

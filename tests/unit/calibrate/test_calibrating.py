@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jetsel.calibrate.assemble import Identity
-from jetsel.calibrate.calibrating import Calibrated, Order, calibrate
+from jetsel.calibrate.calibrating import Calibrated, InUse, Order, calibrate
 from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.record import Energies, Loaded, Times
 from jetsel.calibrate.recording import Recording
@@ -116,12 +116,43 @@ def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibr
 
 
 @pytest.mark.slow
-def test_what_is_installed_is_the_rival_and_is_not_better_than_itself(found: Calibrated) -> None:
-    again = calibrated(drawn(), dataclasses.replace(ORDER, installed=found.calibration))
-    created = found.calibration.created
-    assert again.findings.rival == f"the installed {found.findings.winner} of {created}"
-    assert again.findings.winner == found.findings.winner
+def test_what_is_in_use_is_the_rival_and_is_not_better_than_itself(found: Calibrated) -> None:
+    winner = found.findings.winner
+    again = calibrated(drawn(), dataclasses.replace(ORDER, in_use=InUse(winner, found.calibration)))
+    assert again.findings.rival == f"the {winner} of {found.calibration.created}"
+    assert again.findings.winner == winner
     assert not again.is_better
+
+
+def test_a_model_in_use_that_is_no_better_is_replaced_and_named() -> None:
+    loaded = drawn()
+    equal = dataclasses.replace(loaded.recording, logits=loaded.recording.logits[[0, 0, 0]])
+    order = dataclasses.replace(ORDER, in_use=InUse("single:l"))
+    found = calibrated(dataclasses.replace(loaded, recording=equal), order)
+    assert (found.findings.winner, found.findings.rival, found.is_better) == ("single:s", "single:l", True)
+    assert found.findings.verdict.startswith("single:s beside single:l, which is in use, under top1, ")
+
+
+def test_a_limit_is_kept_by_what_wins_and_by_what_is_asked_for() -> None:
+    least, most = COSTS_MS["m"], COSTS_MS["l"]
+    within = calibrated(
+        drawn(200), dataclasses.replace(ORDER, goal=Goal(max_time_ms=most / 2), in_use=InUse("single:l"))
+    )
+    result = within.findings.comparisons["top1"].policies[within.findings.winner]
+    assert within.is_allowed
+    assert within.is_better
+    assert result.time_ms.mean <= most / 2
+    nothing = calibrated(drawn(200), dataclasses.replace(ORDER, goal=Goal(max_time_ms=least / 100)))
+    assert not nothing.is_allowed
+    asked = dataclasses.replace(ORDER, goal=Goal(max_time_ms=most / 2), policy="single:l")
+    assert not calibrated(drawn(200), asked).is_allowed
+
+
+def test_the_policy_that_is_asked_for_becomes_the_default() -> None:
+    found = calibrated(drawn(200), dataclasses.replace(ORDER, policy="single:m"))
+    assert (found.findings.winner, found.calibration.default_policy["top1"]) == ("single:m", "single:m")
+    with pytest.raises(CalibrationError, match="--policy: there is no policy 'climb'; it has single:s"):
+        calibrated(drawn(200), dataclasses.replace(ORDER, policy="climb"))
 
 
 def test_answers_of_a_model_in_place_of_labels_are_said_so_everywhere() -> None:

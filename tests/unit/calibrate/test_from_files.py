@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jetsel import image
-from jetsel.calibrate.from_files import FeatureClock
+from jetsel.calibrate.from_files import FeatureClock, decoded
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES, WORKING_PX
 
@@ -28,11 +28,11 @@ def paths(tmp_path: Path) -> list[str]:
 
 
 def test_no_features_take_no_time_and_some_take_a_part_of_what_was_recorded(paths: list[str]) -> None:
-    clock = FeatureClock(paths, 64, WORKING_PX, LIMITS, whole_ms=3.0)
+    clock = FeatureClock(decoded(paths, 64, LIMITS), WORKING_PX, LIMITS, whole_ms=3.0)
     assert clock(()) == 0.0
     assert 0 < clock(("avg_brightness",)) < clock(NAMES)
 
 
 def test_where_nothing_can_be_read_the_repair_is_named(paths: list[str]) -> None:
     with pytest.raises(CalibrationError, match="put the photographs back, or record again"):
-        FeatureClock(paths[1:], 64, WORKING_PX, LIMITS, whole_ms=3.0)
+        decoded(paths[1:], 64, LIMITS)

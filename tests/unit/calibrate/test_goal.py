@@ -30,6 +30,8 @@ RIVAL_METERED = of(600, 10.0, energy_mj=50.0)
         (Goal(), [of(590, 1), of(600, 4), of(610, 3), of(640, 8)], 2),  # 610: surely as good
         (Goal(), [of(590, 1), of(600, 4, from_end=True), of(640, 8)], 2),  # as good by chance: the surer one
         (Goal(), [of(580, 1), of(590, 4)], 1),  # none as accurate: the most accurate
+        (Goal(), [of(602, 3), of(660, 8)], 1),  # surely better at less time comes before what only saves time
+        (Goal(), [of(602, 3), of(660, 11)], 0),  # but not at more time
         (Goal(max_time_ms=5), [of(590, 1), of(600, 4), of(640, 8)], 1),
         (Goal(max_time_ms=0.5), [of(590, 1), of(600, 4)], 0),  # none fast enough: the fastest
         (Goal(min_accuracy=0.5), [of(400, 1), of(590, 2), of(640, 8)], 1),
@@ -45,6 +47,7 @@ def test_the_best_point(goal: Goal, points: list[Outcomes], place: int) -> None:
     [
         (Goal(), of(600, 5), True, r"\+0.00 points .* in 0.50 times the time"),
         (Goal(), of(597, 5), False, "too few to tell"),  # 3 less: 0.3 points, but it might be 0.6
+        (Goal(), of(602, 10), False, r"noise; about 900 more would settle it"),
         (Goal(), of(620, 12), False, "not better"),  # more accurate, but slower, and nobody allowed that
         (Goal(max_time_ms=20), of(620, 12), True, r"\+2.00 points"),
         (Goal(max_time_ms=11), of(620, 12), False, "over the 11 ms allowed"),

@@ -9,14 +9,29 @@ from jetsel.cli.calibrate import outcome_lines
 from jetsel.cli.terminal import console
 from tests.unit.calibrate.report import sample
 
-FOUND = Calibrated(None, sample.findings(), is_better=True)  # type: ignore[arg-type]
+FOUND = Calibrated(None, sample.findings(), is_better=True, is_allowed=True)  # type: ignore[arg-type]
+OUTCOME = {"verdict": "chain wins", "winner": "chain", "rival": "single:xl", "is_allowed": True, "installed": None}
+OUTCOME |= {"daemon": None, "report": None}
 
 
 def test_without_the_page_the_report_is_printed_and_the_extra_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    parts = list(outcome_lines(FOUND, {"verdict": "chain wins", "installed": None, "daemon": None, "report": None}))
+    parts = list(outcome_lines(FOUND, OUTCOME))
     for part in parts:
         console().print(part)
     printed = " ".join(capsys.readouterr().out.split())
     for said in ("cascade-averaged", "oracle", "beside a coin", "k = 9", "xs -> xl -> m"):
         assert said in printed
     assert "pip install 'jetsel[calibrate]'" in str(parts[-1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"installed": 3}, "installed as number 3: chain answers by default now, in place of single:xl;"),
+        ({}, "nothing was installed: single:xl stays; --force installs chain, --policy NAME another"),
+        ({"rival": "chain"}, "nothing was installed: chain stays; --policy NAME installs another"),
+        ({"is_allowed": False}, "nothing was installed: no policy keeps the limits, chain comes nearest;"),
+    ],
+)
+def test_one_sentence_names_what_is_installed_and_what_that_changes(changes: dict[str, object], said: str) -> None:
+    assert any(str(line).startswith(said) for line in outcome_lines(FOUND, OUTCOME | changes))

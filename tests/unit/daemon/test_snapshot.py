@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jetsel.config import Config, Models, Policy, Server
-from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
+from jetsel.daemon.snapshot import Snapshot, default_family, load, read_snapshot
 from jetsel.engines import Backends
 from jetsel.engines.hosted import HostedEngine
 from jetsel.engines.onnx import OnnxEngine
@@ -60,12 +60,23 @@ def test_every_family_of_the_folders_is_served_cheapest_model_first(cats: Path, 
         snapshot.family("birds")
 
 
-def test_of_several_families_the_starter_is_the_default(cats: Path, tmp_path: Path) -> None:
-    starter = put_family(tmp_path / "starter", "starter", "xs")
-    assert read_snapshot(config(cats, starter)).default_family == "starter"
+@pytest.mark.parametrize(
+    ("families", "default"),
+    [
+        (("starter", "cats"), "cats"),
+        (("starter", "imagenet"), "imagenet"),
+        (("starter", "imagenet", "cats"), "cats"),
+        (("starter", "cats", "dogs"), "starter"),
+        (("starter", "imagenet", "cats", "dogs"), "imagenet"),
+    ],
+)
+def test_the_default_family_is_the_owners_where_there_is_one_and_else_jetsels_best(
+    families: tuple[str, ...], default: str
+) -> None:
+    assert default_family(Config(), families) == default
 
 
-def test_of_several_families_none_of_which_is_the_starter_one_must_be_named(cats: Path, dogs: Path) -> None:
+def test_of_several_families_none_of_which_is_jetsels_one_must_be_named(cats: Path, dogs: Path) -> None:
     assert refused(config(cats, dogs)).startswith("models.default_family: several families (cats, dogs) and none named")
 
 

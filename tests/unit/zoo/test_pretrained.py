@@ -9,14 +9,15 @@ import pytest
 from jetsel.errors import ManifestError
 from jetsel.zoo.efficientnet_lite import digest, graph_of
 from jetsel.zoo.labels import Labels
-from jetsel.zoo.pretrained import FOLDER, KEPT, RUNGS, drawn
+from jetsel.zoo.pretrained import KEPT, RUNGS, drawn
+from jetsel.zoo.store import PULLED
 from tests.unit.zoo.networks import lite_tensors
 
 
 def test_there_are_a_thousand_classes_with_readable_names_and_an_answer_of_the_reference_for_each_rung() -> None:
-    labels = Labels.read(FOLDER / "labels.tsv")
+    labels = Labels.read(PULLED / "labels.tsv")
     assert (len(labels.wnids), len(set(labels.names)), labels.names[282]) == (1000, 1000, "tiger cat")
-    with np.load(FOLDER / "expected.npz") as expected:
+    with np.load(PULLED / "expected.npz") as expected:
         assert set(expected) == {f"{variant}-{side_px}" for variant, side_px in RUNGS} > set()
         assert all(expected[name].shape == (2, 1000) and np.isfinite(expected[name]).all() for name in expected)
     assert set(KEPT) < set(RUNGS)

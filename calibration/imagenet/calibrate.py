@@ -1,0 +1,54 @@
+"""Calibrate the family of ImageNet as it ships: `python -m calibration.imagenet.calibrate FIT --models DIR`.
+
+FIT: a folder with a folder for each kind of photographs, and in it one for each class. DIR: where `jetsel models pull
+efficientnet-lite --folder DIR` put the models. Writes jetsel/zoo/imagenet/calibration, fitted on FIT alone, and the
+answers by which it is fitted to another machine's times; numbers alone, nothing of a photograph is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import msgspec
+
+from calibration.starter.calibrate import compared, fitted, recorded, show
+from jetsel.calibrate.condensed import FILE, condense
+from jetsel.features import WORKING_PX
+from jetsel.policies.coding import save
+from jetsel.store import write
+from jetsel.zoo import scan
+
+TOO_LARGE = "embedding"
+"""Kept out: its 3 MB are not worth a policy that is slower than the best single model and right less often."""
+
+
+def listed(photos: Path, file: Path) -> Path:
+    """Write a CSV of every photograph of every kind, and its class; return the file."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    paths = sorted(path.resolve() for path in photos.glob("*/*/*") if path.is_file())
+    file.write_text("path,label\n" + "".join(f"{path},{path.parent.name}\n" for path in paths), encoding="utf-8")
+    return file
+
+
+def main() -> None:
+    """Record, fit and save."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("photos", type=Path, help="to fit on: kind/class/photograph")
+    parser.add_argument("--models", type=Path, required=True, help="the folder with the models")
+    parser.add_argument("--work", type=Path, default=Path("build/imagenet"), help="recordings (%(default)s)")
+    parser.add_argument("--features-px", type=int, default=WORKING_PX, help="what features see at most (%(default)s)")
+    options = parser.parse_args()
+    family = scan([options.models]).families["imagenet"]
+    photos = listed(options.photos, options.work / "fit.csv")
+    loaded = recorded(family, photos, options.work / f"fit-{options.features_px}.sqlite", options.features_px)
+    found = fitted(family, loaded)
+    parts = {name: part for name, part in found.calibration.parts.items() if name != TOO_LARGE}
+    save(msgspec.structs.replace(found.calibration, parts=parts), family.calibration)
+    write(family.calibration / FILE, condense(loaded.recording, found.calibration.temperatures))
+    show(f"in ten folds over {found.findings.photographs} photographs", compared(found))
+    print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}")
+
+
+if __name__ == "__main__":
+    main()

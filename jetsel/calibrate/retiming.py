@@ -1,0 +1,110 @@
+"""The calibration that came with a family, fitted again with this machine's times: in seconds, without photographs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+
+import cv2
+import msgspec
+import numpy as np
+
+from jetsel import image
+from jetsel.calibrate.assemble import Identity
+from jetsel.calibrate.calibrating import Order, calibrate
+from jetsel.calibrate.condensed import FILE, read_condensed
+from jetsel.calibrate.from_files import FeatureClock, Shown
+from jetsel.calibrate.record.bench import features_of
+from jetsel.calibrate.record.conditions import gather
+from jetsel.calibrate.record.load import Loaded, Times
+from jetsel.calibrate.record.noise import NoiseMonitor
+from jetsel.calibrate.record.recorder import loaded_models
+from jetsel.calibrate.record.repeats import Plan, repeat_by_turns
+from jetsel.config import Config
+from jetsel.engines import Engine
+from jetsel.errors import CalibrationError
+from jetsel.features import table_hash
+from jetsel.policies.calibration import Calibration, check
+from jetsel.zoo import Family, Model
+
+SIZE_PX = (375, 500)  # height and width of the picture that is timed on, those of a photograph of ImageNet
+_WARM_UPS = 3
+_UNKNOWN_ENERGY = "times alone were measured again: calibrate on photographs to know energies"
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Shipped:
+    """A calibration that came with models, and the folder that it lies in."""
+
+    calibration: Calibration
+    folder: Path
+
+    @property
+    def can_be_retimed(self) -> bool:
+        """Whether what it was fitted on came with it."""
+        return (self.folder / FILE).is_file()
+
+
+def retime(
+    family: Family, served: Mapping[str, Model], shipped: Shipped, config: Config, limits: image.Limits, tell: Progress
+) -> Calibration:
+    """Return the calibration with the times of these models here, and everything that depends on times fitted again.
+
+    Raises CalibrationError where it is for other models, or its answers did not come with it; EngineFailedError.
+    """
+    if not shipped.can_be_retimed:
+        raise CalibrationError(f"the calibration of {family.name} came without its answers: calibrate on photographs")
+    before = shipped.calibration
+    models = {name: model for name, model in served.items() if name in before.identities}
+    identities = {name: model.manifest.identity for name, model in models.items()}
+    known = msgspec.structs.replace(before, identities={name: before.identities[name] for name in models})
+    check(known, family.labels.sha256, identities, table_hash(), family.decode_px)
+    tell("timing the models", 0, 1)
+    shown = _picture(family.decode_px, limits)
+    times = _times(replace(family, models=tuple(models.values())), shown, before.features_px, config, limits)
+    recording = read_condensed(shipped.folder, times.costs_ms)
+    loaded = Loaded(recording, times, {}, [], identities, before.features_px, family.name, before.labels_from)
+    identity = Identity(
+        family.name, family.labels.sha256, identities, table_hash(), family.decode_px, before.features_px
+    )
+    clock = FeatureClock([shown], before.features_px, limits, times.features_ms)
+    found = calibrate(loaded, identity, Order(names=tuple(family.labels.names)), clock, tell).calibration
+    return msgspec.structs.replace(
+        found,
+        temperatures={name: before.temperatures[name] for name in models},
+        because=f"{found.because}; with the times of this machine, on the answers that came with the models",
+    )
+
+
+def _picture(decode_px: int, limits: image.Limits) -> Shown:
+    """Return a drawn picture as a JPEG: times depend on its size, hardly on what is to be seen."""
+    y, x = np.mgrid[: SIZE_PX[0], : SIZE_PX[1]]
+    bgr = np.stack([x // 2 % 256, y // 2 % 256, (x // 32 + y // 32) % 2 * 255], axis=2).astype(np.uint8)
+    data = cv2.imencode(".jpg", bgr)[1].tobytes()
+    return image.decode(data, limits, decode_px), data
+
+
+def _times(family: Family, shown: Shown, features_px: int, config: Config, limits: image.Limits) -> Times:
+    """Time each model with its input made anew, and all features, by turns."""
+    photograph, data = shown
+    specs = {model.manifest.name: model.manifest.input for model in family.models}
+
+    def run(name: str, engine: Engine) -> object:
+        return engine.infer(image.model_input(photograph, specs[name]))
+
+    conditions, watch = gather(config.power.sysfs), NoiseMonitor(config.power.sysfs)
+    with loaded_models(family, config) as engines:
+        runs: dict[str, Callable[[], object]] = {name: partial(run, name, engine) for name, engine in engines.items()}
+        for work in runs.values():
+            for _ in range(_WARM_UPS):
+                work()
+        runs[""] = partial(features_of, photograph, data, limits, features_px)
+        taken = {name: fmean(durations_ms) for name, durations_ms in repeat_by_turns(runs, Plan()).items()}
+        watch.look()
+    features_ms = taken.pop("")
+    return Times(taken, features_ms, conditions.described(), watch.reason(), energy_reason=_UNKNOWN_ENERGY)

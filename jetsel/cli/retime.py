@@ -1,0 +1,51 @@
+"""`jetsel calibrate --retime`: the calibration that came with the models, with the times of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jetsel.cli.family_calibrations import FamilyCalibrations
+    from jetsel.policies.calibration import Calibration
+
+
+def retime(calibrations: FamilyCalibrations, tell: Callable[[str, int, int], None]) -> tuple[Calibration, int]:
+    """Fit it again and install it; return it with its number. Raises CalibrationError or EngineFailedError."""
+    from jetsel.calibrate.retiming import Shipped
+    from jetsel.calibrate.retiming import retime as fit_again
+    from jetsel.daemon.calibration import shipped
+    from jetsel.daemon.snapshot import limits_of
+    from jetsel.errors import CalibrationError
+    from jetsel.policies import installed
+
+    family, served = calibrations.served()
+    found = shipped(family)
+    if found is None:
+        raise CalibrationError(f"no calibration came with family {calibrations.family}: name photographs")
+    config = calibrations.config
+    made = fit_again(family, served, Shipped(found.usable(), found.directory), config, limits_of(config), tell)
+    return made, installed.install(made, calibrations.folder, calibrations.family).number
+
+
+def lines(calibration: Calibration, number: int) -> list[str]:
+    """Say what was measured and what is used now."""
+    from jetsel.cli.terminal import milliseconds
+
+    times = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in calibration.costs_ms.items())
+    return [
+        f"ms a photograph here: {times}",
+        f"{calibration.default_policy['top1']} answers by default: {calibration.because}",
+        f"installed as number {number}; back with: jetsel calibration rollback",
+    ]
+
+
+def outcome(calibration: Calibration, number: int, said: str | None) -> dict[str, Any]:
+    """Return what --json prints. said: by the daemon."""
+    return {
+        "costs_ms": calibration.costs_ms,
+        "default_policy": calibration.default_policy,
+        "verdict": calibration.because,
+        "installed": number,
+        "daemon": said,
+    }
