@@ -1,8 +1,10 @@
-"""Classify what a camera sees, always the newest frame: python examples/camera.py [DEVICE NUMBER OR VIDEO FILE].
+"""Classify what a camera sees, always the newest frame: python examples/camera.py [DEVICE, FILE OR PIPELINE].
 
 Frames come faster than they can be answered, and an old one is of no use. So one thread reads the camera and keeps only
 the newest frame, and another classifies whatever is newest when it has time. Press q in the window, or Ctrl-C, to stop.
 Without a screen, or with OpenCV's headless build, name a file to draw into: --output answers.avi
+A camera on a Jetson's CSI connector is `csi`, or a GStreamer pipeline of your own that ends in appsink; both need an
+OpenCV that was built with GStreamer, as JetPack's is.
 """
 
 from __future__ import annotations
@@ -38,15 +40,28 @@ def read(capture: cv2.VideoCapture, newest: Newest[np.ndarray | None], stop: thr
     return n_dropped
 
 
-def ask(client: jetsel.Client, frame: np.ndarray, deadline_ms: float) -> str:
+def ask(client: jetsel.Client, frame: np.ndarray, deadline_ms: float, family: str | None) -> str:
     """Return the answer in a few words, or why there is none for this frame."""
     try:
-        answer = client.classify(frame, deadline_ms=deadline_ms)
+        answer = client.classify(frame, deadline_ms=deadline_ms, family=family)
     except NoDaemonError as error:
         sys.exit(str(error))  # the next frame would fare no better
     except JetselError as error:
         return str(error)
     return f"{answer.label.split(',')[0]} {answer.probability:.0%} ({answer.model})"
+
+
+CSI = (
+    "nvarguscamerasrc ! video/x-raw(memory:NVMM),width=1280,height=720,framerate=30/1 ! nvvidconv"
+    " ! video/x-raw,format=BGRx ! videoconvert ! video/x-raw,format=BGR ! appsink drop=1 max-buffers=1"
+)
+
+
+def opened(source: str) -> cv2.VideoCapture:
+    """Open a device by its number, a pipeline, or a video file."""
+    if source == "csi" or "!" in source:
+        return cv2.VideoCapture(CSI if source == "csi" else source, cv2.CAP_GSTREAMER)
+    return cv2.VideoCapture(int(source) if source.isdigit() else source)
 
 
 class Screen:
@@ -79,11 +94,14 @@ class Screen:
 def main() -> None:
     """Read in one thread, classify and draw in this one."""
     parser = argparse.ArgumentParser(description="Classify what a camera sees.")
-    parser.add_argument("source", nargs="?", default="0", help="a device number, or a video file (default: 0)")
+    parser.add_argument(
+        "source", nargs="?", default="0", help="a device number, a video file, csi, or a GStreamer pipeline"
+    )
+    parser.add_argument("--family", help="the family of models; left out, the daemon's default")
     parser.add_argument("--deadline-ms", type=float, default=100, help="answer within this, or not at all")
     parser.add_argument("--output", help="a video file (.avi) to draw into")
     options = parser.parse_args()
-    capture = cv2.VideoCapture(int(options.source) if options.source.isdigit() else options.source)
+    capture = opened(options.source)
     if not capture.isOpened():
         parser.error(f"cannot open {options.source}")
     width, height = (int(capture.get(side)) for side in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT))
@@ -94,8 +112,9 @@ def main() -> None:
     reader = pool.submit(read, capture, newest, stop)
     try:
         with jetsel.Client(retry=False) as client:  # a frame that is refused is out of date before it could be retried
-            while (frame := newest.get()) is not None and screen.show(frame, ask(client, frame, options.deadline_ms)):
-                pass
+            while (frame := newest.get()) is not None:
+                if not screen.show(frame, ask(client, frame, options.deadline_ms, options.family)):
+                    break
     except KeyboardInterrupt:
         pass
     finally:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class JetselError(Exception):
     """Something jetsel cannot do. The message names what is wrong and the repair.
@@ -181,3 +184,9 @@ def _all(base: type[JetselError]) -> dict[str, type[JetselError]]:
 
 BY_CODE = _all(JetselError)
 """The error class of each wire code, so that a client raises what the daemon meant."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return " (did you mean X?)" where one of the known names is near, else nothing."""
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f" (did you mean {near[0]}?)" if near else ""

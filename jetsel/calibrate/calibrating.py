@@ -31,6 +31,7 @@ from jetsel.wire import Criterion
 
 FOLDS = 10  # section 4.2
 SEED = 2018
+TOP = 5  # answers of top5, which tells nothing of fewer classes
 MOST_LEFT_OUT = 200  # photographs that are listed with the reason why they are left out
 
 Progress = Callable[[str, int, int], None]
@@ -91,6 +92,9 @@ def calibrate(
     """
     if order.goal.needs_energy and not loaded.recording.knows_energy:
         raise CalibrationError(f"the goal needs energy, and it is not known: {loaded.times.energy_reason}")
+    has_top5 = len(order.names) > TOP
+    if order.decides == "top5" and not has_top5:
+        raise CalibrationError(f"--criterion top5: of {len(order.names)} classes any is among the first five")
     recording = replace(loaded.recording, objective=order.goal.objective)
     groups = np.arange(len(recording.classes)) if recording.groups is None else recording.groups
     fold_of = assign_folds(groups, FOLDS, SEED)
@@ -109,11 +113,15 @@ def calibrate(
         for criterion in CRITERIA
     }
     comparisons: dict[str, Comparison] = {
-        criterion: compared(judge, tried[criterion], draft) for criterion, judge in judges.items()
+        criterion: compared(judge, tried[criterion], draft)
+        for criterion, judge in judges.items()
+        if criterion != "top5" or has_top5
     }
     winners = {criterion: _winner(tried[criterion], judges[criterion], goals[criterion]) for criterion in CRITERIA}
     if order.policy is not None:
         winners[order.decides] = _named(order.policy, tried[order.decides], judges[order.decides])
+    if not has_top5:
+        winners["top5"] = winners["top1"]
     rival, rival_outcomes = _rival(order, judges[order.decides], tried[order.decides])
     winner = winners[order.decides]
     is_better, verdict = _verdict(order, loaded.labels_from, winner, rival, rival_outcomes)

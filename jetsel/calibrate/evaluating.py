@@ -19,21 +19,23 @@ from jetsel.wire import Criterion
 
 def evaluate(
     recording: Recording,
-    calibration: Calibration,
+    calibration: Calibration | None,
     criterion: Criterion,
     policies: Mapping[str, Policy],
     features_ms: TimeFeatures,
     energy_reason: str | None = None,
 ) -> tuple[dict[str, Result], dict[str, Result]]:
-    """Replay policies of the calibration on a recording; return each policy's result, and the bounds.
+    """Replay policies of the calibration, None for none, on a recording; return their results, and the bounds.
 
     A model that the calibration does not know has the temperature 1, as in the daemon. energy_reason: why the recording
     knows no energy, where it does not.
     """
-    recording = replace(recording, objective=calibration.objective if recording.knows_energy else "time")
+    objective = calibration.objective if calibration is not None and recording.knows_energy else "time"
+    recording = replace(recording, objective=objective)
     rows = range(len(recording.classes))
     judge = Judge(recording, criterion, features_ms, energy_reason=energy_reason)
-    temperatures = {model: calibration.temperatures.get(model, 1.0) for model in recording.models}
+    known = {} if calibration is None else calibration.temperatures
+    temperatures = {model: known.get(model, 1.0) for model in recording.models}
     results = {}
     for name, policy in policies.items():
         run = replay_all(policy, recording, rows, criterion, temperatures, recording.models[-1])
@@ -43,7 +45,7 @@ def evaluate(
 
 def asked(
     models: Sequence[str],
-    calibration: Calibration,
+    calibration: Calibration | None,
     criterion: Criterion,
     wanted: Sequence[str],
 ) -> dict[str, Policy]:
@@ -54,5 +56,5 @@ def asked(
     policies = catalogue(models, calibration)[criterion]
     unknown = [name for name in wanted if name not in policies]
     if unknown:
-        raise UnknownPolicyError(f"the calibration offers {no_such(unknown[0], policies)}")
+        raise UnknownPolicyError(f"there is {no_such(unknown[0], policies)}")
     return {name: policies[name] for name in wanted or policies}

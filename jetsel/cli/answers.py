@@ -66,7 +66,7 @@ def details(outcome: Outcome) -> list[str]:
     assert isinstance(answer, Answer)
     stages = answer.stages_ms
     spent = {"queue": stages.queue, "decode": stages.decode, "features": stages.features, "choice": stages.choice}
-    spent["waiting for models"] = stages.waiting
+    spent |= {"waiting for models": stages.waiting, "model input": stages.input}
     spent |= {f"{run.model}": took for run, took in zip(answer.ran, stages.inference, strict=False)}
     doubt = ", in doubt" * answer.in_doubt + ", cut short" * answer.cut_short
     lines = [f"{outcome.path} ({answer.width_px} x {answer.height_px})"]

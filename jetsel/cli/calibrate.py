@@ -34,6 +34,10 @@ LabelMap = Annotated[
     Path | None,
     typer.Option(metavar="CSV", exists=True, help="Lines of folder,label for folders that are called otherwise."),
 ]
+RecordingFile = Annotated[
+    Path | None,
+    typer.Option("--recording", metavar="FILE", help="Where to record. Left out: beside the calibrations."),
+]
 LabelsFrom = Annotated[
     str | None,
     typer.Option(metavar="MODEL", help="Without labels: calibrate for agreement with this model's answers."),
@@ -74,9 +78,7 @@ def calibrate(
     theta: Annotated[
         float, typer.Option(min=0, help="Points of accuracy that a model must add to become part of the chain.")
     ] = 0.5,
-    recording: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to record. Left out: beside the calibrations.")
-    ] = None,
+    recording: RecordingFile = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write the report. Left out: beside the recording.")
     ] = None,
@@ -125,7 +127,7 @@ def calibrate(
     with Output(quiet=json) as output:
         with output.interruptible() as stop:
             loaded = record(job, output.step, stop, goal)
-        output.recorded(job.path, loaded)
+        output.recorded(job.path, loaded, job.family)
         in_use = calibrations.in_use(criterion)
         found = fit(job, loaded, goal, criterion, theta, in_use, policy, output.step)
     wanted = force or policy is not None

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jetsel.cli.family_calibrations import FamilyCalibrations
+    from jetsel.policies.calibration import Calibration
     from jetsel.policies.installed import Installed
 
 EXIT_FAILED = 1
@@ -56,11 +57,12 @@ def list_calibrations(family: FamilyName = None, config: ConfigFile = None, json
 @calibration.command()
 def show(
     number: Annotated[int | None, typer.Argument(min=0, help="Which one; 0: what came with the models.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that it says, a line for each fact.")] = False,
     family: FamilyName = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Show all that one calibration says; left out, the number is that of the one in use."""
+    """Show the gist of one calibration, or --all; left out, the number is that of the one in use."""
     import msgspec
 
     from jetsel.cli import family_calibrations
@@ -68,7 +70,8 @@ def show(
 
     calibrations = family_calibrations.find(config, family)
     entry = calibrations.entry(number)
-    plain = as_plain(entry.usable())
+    found = entry.usable()
+    plain = as_plain(found) if json or everything else gist(found)
     if json:
         print_json(summary(entry) | {"calibration": plain})
         return
@@ -82,12 +85,32 @@ def show(
         ", in use" if entry.is_current else ""
     )
     for name, value in plain.items():
-        shown.add_row(escape(name), escape(msgspec.json.encode(value).decode()))
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        shown.add_row(escape(name), escape(text))
     out.print(shown)
     out.print(f"its folder: {entry.directory}", markup=False)
     out.print(f"its report: {entry.report or 'none is there'}", markup=False)
     if entry.reason is not None:
         out.print(f"it is refused: {entry.reason}", markup=False, style="red")
+
+
+def gist(found: Calibration) -> dict[str, str]:
+    """Return what a person wants to know of a calibration first."""
+    from jetsel.cli.terminal import milliseconds
+
+    costs = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in found.costs_ms.items())
+    figures = {
+        name: f"{100 * one['top1']:.2f} % right (top1) in {milliseconds(one['mean_ms'])} ms"
+        for name, one in found.figures.get("top1", {}).items()
+    }
+    return {
+        "made": f"{found.created}, from {found.photographs:,} photographs",
+        "answers by default": ", ".join(f"{criterion} {name}" for criterion, name in found.default_policy.items()),
+        "because": found.because,
+        "ms a photograph": costs,
+        "saves": found.objective,
+        **figures,
+    }
 
 
 @calibration.command()

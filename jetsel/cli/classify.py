@@ -27,6 +27,23 @@ class Criterion(str, Enum):
     top5 = "top5"
 
 
+IMAGES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp")
+"""How the files of a folder end that are sent."""
+
+
+def served_models(incomplete: str) -> list[str]:
+    """Return the models of the running daemon that begin so, for a shell's completion; none where no daemon answers."""
+    from jetsel.client import Client
+    from jetsel.errors import JetselError
+
+    try:
+        with Client(timeout_ms=500) as client:
+            names = [model.name for family in client.status().families for model in family.models]
+    except (JetselError, OSError):
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
 class OnDoubt(str, Enum):
     """What to do where no model is expected to be right."""
 
@@ -35,10 +52,14 @@ class OnDoubt(str, Enum):
 
 
 def classify(
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="Image files: JPEG, PNG or WebP.")],
+    images: Annotated[
+        list[Path], typer.Argument(metavar="IMAGE", help="Image files: JPEG, PNG or WebP; of a folder, all in it.")
+    ],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, in the order given.")] = False,
     family: Annotated[str | None, typer.Option(help="The family of models to ask.")] = None,
-    model: Annotated[str | None, typer.Option(help="Run this model and no other.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Run this model and no other.", autocompletion=served_models)
+    ] = None,
     policy: Annotated[str | None, typer.Option(help="Who chooses the models; see `jetsel status`.")] = None,
     top_k: Annotated[int, typer.Option(min=1, max=1000, help="How many labels to return.")] = 5,
     deadline_ms: Annotated[
@@ -66,6 +87,7 @@ def classify(
     settings: dict[str, Any] = {"family": family, "model": model, "policy": policy, "top_k": top_k}
     settings |= {"deadline_ms": deadline_ms, "criterion": criterion.value, "explain": explain}
     settings |= {"on_doubt": on_doubt.value if on_doubt else None}
+    images = _files(images)
     rows: list[Outcome] = []
     show = rows.append  # many are gathered into a table
     if json or explain or len(images) == 1:
@@ -78,6 +100,20 @@ def classify(
         print_table(rows)
     if failed:
         raise typer.Exit(1)
+
+
+def _files(images: list[Path]) -> list[Path]:
+    """Return the files, and those of the folders, at any depth, that end as images do."""
+    found = []
+    for path in images:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = sorted(file for file in path.rglob("*") if file.suffix.lower() in IMAGES)
+        if not inside:
+            raise typer.BadParameter(f"{path}: holds no JPEG, PNG or WebP file", param_hint="IMAGE")
+        found += inside
+    return found
 
 
 async def _all(

@@ -35,6 +35,8 @@ def results_table(criterion: Criterion, results: Iterable[Result]) -> Table:
     columns = _columns(criterion)
     if all(result.energy_mj is None for result in found):
         columns = {name: cell for name, cell in columns.items() if name not in OF_ENERGY}
+    if all(result.top5 == 1 for result in found):  # of five classes or fewer
+        columns.pop(">top-5 %")
     shown = table(*columns)
     for result in found:
         shown.add_row(*(cell(result) for cell in columns.values()))

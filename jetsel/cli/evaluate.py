@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from jetsel.cli.calibrate import FamilyName, LabelMap, LabelsFrom, Photos
+from jetsel.cli.calibrate import FamilyName, LabelMap, LabelsFrom, Photos, RecordingFile
 from jetsel.cli.options import ConfigFile, Json, print_json
 
 ALL = "all"
@@ -19,36 +19,31 @@ def evaluate(
     family: FamilyName = None,
     label_map: LabelMap = None,
     labels_from: LabelsFrom = None,
+    recording: RecordingFile = None,
     json: Json = False,
     config: ConfigFile = None,
 ) -> None:
     """Judge the calibration in use on labelled photographs, beside every single model and the bounds.
 
-    Every model runs on every photograph, and each policy is replayed on what they said. Photographs that the
-    calibration was made from flatter it: show it others.
+    Every model runs on every photograph, once: the same photographs are judged again without. Each policy is replayed
+    on what the models said. Photographs that the calibration was made from flatter it: show it others.
     """
-    import tempfile
-    from pathlib import Path
-
-    from jetsel.calibrate.command import clock_of, record
+    from jetsel.calibrate.command import clock_of, record, recording_path
     from jetsel.calibrate.evaluating import asked
     from jetsel.calibrate.evaluating import evaluate as judged
     from jetsel.cli import family_calibrations
     from jetsel.cli.progress import Output
-    from jetsel.errors import CalibrationError
 
     calibrations = family_calibrations.find(config, family)
-    with tempfile.TemporaryDirectory(prefix="jetsel-") as folder, Output(quiet=json) as output:
-        job = calibrations.job(Path(folder, "recording.sqlite"), photos, label_map, labels_from)
-        entry = calibrations.entry(None)
-        if entry.reason is not None:  # it may be whole, and made for other models than are served
-            raise CalibrationError(entry.reason)
-        calibration = entry.usable()
+    path = recording or recording_path(calibrations.folder, calibrations.family, photos)
+    job = calibrations.job(path, photos, label_map, labels_from)
+    with Output(quiet=json) as output:
+        calibration = calibrations.in_use(criterion).calibration
         wanted = [] if ALL in (policy or [ALL]) else policy or []
         replayed = asked(tuple(job.served), calibration, criterion, wanted)
         with output.interruptible() as stop:
             loaded = record(job, output.step, stop)
-        output.recorded(job.path, loaded)
+        output.recorded(job.path, loaded, job.family)
         clock, reason = clock_of(job, loaded), loaded.times.energy_reason
         policies, bounds = judged(loaded.recording, calibration, criterion, replayed, clock, reason)
     if json:
@@ -68,6 +63,7 @@ def evaluate(
 
     out = console()
     out.print(results_table(criterion, [*policies.values(), *bounds.values()]))
-    out.print(f"{len(loaded.recording.classes)} photographs; the calibration is of {calibration.created}", markup=False)
+    judged_by = "no calibration is in use" if calibration is None else f"the calibration is of {calibration.created}"
+    out.print(f"{len(loaded.recording.classes)} photographs; {judged_by}", markup=False)
     if labels_from is not None:
         out.print(f"there were no labels: right means agreement with {labels_from}", markup=False, style="yellow")

@@ -32,7 +32,7 @@ RELOAD_MS = 60_000.0  # a reload waits for the requests that are under way
 class FamilyCalibrations:
     """One family's calibrations. `models` is None where the models are gone and only the owner's calibrations stay.
 
-    is_default: whether requests that name no family are this one's.
+    is_default: whether requests that name no family are this one's. others: the families beside it.
     """
 
     family: str
@@ -40,6 +40,7 @@ class FamilyCalibrations:
     config: Config
     models: Family | None
     is_default: bool
+    others: Mapping[str, Family]
 
     def entries(self) -> list[Installed]:
         """Every calibration, the newest first and what came with the models last; raises CalibrationError.
@@ -86,9 +87,12 @@ class FamilyCalibrations:
 
     def job(self, path: Path, photos: Path, label_map: Path | None = None, labels_from: str | None = None) -> Job:
         """What records these photographs; raises CalibrationError where the configuration has no model served."""
+        from jetsel.calibrate.classes import check_family
         from jetsel.calibrate.command import Job
 
         models, served = self.served()
+        if labels_from is None:
+            check_family(photos, models, self.others, label_map)
         limits = limits_of(self.config)
         return Job(models, served, self.config, limits, path, photos, label_map, labels_from)
 
@@ -114,7 +118,9 @@ def find(config: Path | None, family: str | None) -> FamilyCalibrations:
     default = default_family(values, list(zoo.families)) if family is None or family in zoo.families else None
     name = family or default or ""
     models = zoo.families.get(name)
-    calibrations = FamilyCalibrations(name, calibrations_folder(values.models), values, models, name == default)
+    others = {other: one for other, one in zoo.families.items() if other != name}
+    folder = calibrations_folder(values.models)
+    calibrations = FamilyCalibrations(name, folder, values, models, name == default, others)
     if calibrations.models is None and not installed.history(calibrations.folder, name):
         raise UnknownFamilyError(f"there is no family {name}; found: {', '.join(zoo.families) or 'none'}")
     return calibrations

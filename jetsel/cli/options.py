@@ -13,7 +13,8 @@ ConfigFile = Annotated[
         "--config",
         "-c",
         metavar="FILE",
-        help="The jetsel.toml to read. Left out: /etc/jetsel/jetsel.toml where it exists, else built-in defaults.",
+        help="The jetsel.toml to read. Left out: $JETSEL_CONFIG, ~/.config/jetsel/jetsel.toml or "
+        "/etc/jetsel/jetsel.toml, whichever is there first, else built-in defaults.",
     ),
 ]
 Endpoint = Annotated[

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from jetsel.calibrate.record import Loaded
+    from jetsel.zoo import Family
 
 PHASES = {
     "reading": "reading the files",
@@ -34,6 +35,7 @@ class Output:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self._bars = Bars(*columns, console=self._console, disable=quiet)
         self._tasks: dict[str, TaskID] = {}
+        self._stopped = "stopped"
 
     def __enter__(self) -> Output:
         return self
@@ -41,8 +43,13 @@ class Output:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self._complete()
+        if kind is KeyboardInterrupt and self._bars.tasks:
+            last = self._bars.tasks[-1]
+            self._stopped = f"stopped: {last.description}, {last.completed:,.0f} of {last.total:,.0f}"
         if self._tasks:  # stopping what was never started would print an empty line
             self._bars.stop()
+        if kind is KeyboardInterrupt:
+            self._console.print(f"{self._stopped}; the same command goes on where it was", markup=False)
 
     @contextmanager
     def interruptible(self) -> Iterator[threading.Event]:
@@ -54,13 +61,16 @@ class Output:
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def recorded(self, path: Path, loaded: Loaded) -> None:
+    def recorded(self, path: Path, loaded: Loaded, family: Family) -> None:
         """Say what recording came to."""
+        from jetsel.calibrate.classes import remarks
+
         left_out = "".join(f"; left out: {count} {reason}" for reason, count in loaded.skipped.items())
         times, count = loaded.times, len(loaded.recording.classes)
         lines = [f"{count} photographs in {path}{left_out}"]
         lines += [] if times.noisy is None else [f"the times are noisy: {times.noisy}"]
         lines += [] if times.energy_reason is None else [f"energy is not known: {times.energy_reason}"]
+        lines += [] if loaded.labels_from is not None else [f"note: {line}" for line in remarks(loaded, family)]
         self._console.print("\n".join(lines), markup=False, soft_wrap=True)
 
     def step(self, what: str, done: int, total: int) -> None:

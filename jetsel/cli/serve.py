@@ -37,7 +37,7 @@ def serve(config: ConfigFile = None) -> None:
     status = 1
     try:
         # Located anew for a reload: the system's file may come while the daemon runs.
-        status = run(found, lambda: settings.read(settings.locate(config)), signals)
+        status = run(found, lambda: settings.read(settings.locate(config)), signals, lambda: settings.locate(config))
     except Exception:  # a defect
         sys.excepthook(*sys.exc_info())
     logging.shutdown()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from jetsel.config import SYSTEM_CONFIG, Config, parse
 from jetsel.errors import ConfigError
 
+VARIABLE = "JETSEL_CONFIG"
+
 
 def locate(given: Path | None) -> Path | None:
-    """Return the file to read: the one given, the system's where it exists, else None for the built-in defaults."""
-    if given is not None:
-        return given
-    system = Path(SYSTEM_CONFIG)
-    return system if system.exists() else None
+    """Return the file to read: the one given, $JETSEL_CONFIG, the user's own, the system's; None: built-in defaults."""
+    named = given or os.environ.get(VARIABLE)
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CONFIG_HOME") or f"{os.environ.get('HOME', '')}/.config"
+    own = Path(base, "jetsel/jetsel.toml")
+    return next((path for path in (own, Path(SYSTEM_CONFIG)) if path.exists()), None)
 
 
 def read(path: Path | None) -> Config:

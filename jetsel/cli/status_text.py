@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     from jetsel.wire import StatusReply
     from jetsel.wire.status import FamilyStatus, HostStatus, QueueStatus, ReloadStatus, StageTimes
 
-STAGES = ("queue", "decode", "features", "choice", "waiting", "inference", "total")  # in the order of a request
+STAGES = (
+    "queue",
+    "decode",
+    "features",
+    "choice",
+    "waiting",
+    "input",
+    "inference",
+    "total",
+)  # in the order of a request
 SHOWN_OF_HASH = 12  # hexadecimal digits, as git shows of its own
 
 
@@ -26,7 +35,7 @@ def details(reply: StatusReply) -> Iterator[str | Table]:
     """Yield all that stands below the headline: lines and tables."""
     from jetsel.cli.power_status import energy_tables, power_lines
 
-    yield f"listens on {', '.join(reply.endpoints)}"
+    yield f"listens on {', '.join(reply.endpoints)}; configured by {reply.config or 'its defaults alone'}"
     yield from general_lines(reply)
     yield from [table for table in [stages_table(reply.stages_ms)] if table is not None]
     for family in reply.families:

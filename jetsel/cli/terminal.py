@@ -6,7 +6,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-WIDTH_IN_A_FILE = 160  # columns; a pipe has no width, and rich's 80 would cut paths
+WIDTH_IN_A_FILE = 100_000  # columns: what reads a pipe finds each line whole, however long its paths are
 
 
 def console() -> Console:

@@ -67,6 +67,7 @@ def _stages(job: Job, run: RequestRun) -> Stages:
         inference=[one.latency_ms for one in run.ran],
         total=(time.monotonic() - job.received_s) * 1e3,
         waiting=run.waiting_ms,
+        input=job.input_ms,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 from jetsel.config import Config
 from jetsel.daemon.admission import Admission
@@ -40,8 +41,10 @@ class Dispatcher:
         metering: Metering,
         reread: Callable[[], Config],
         notifier: Notifier,
+        locate: Callable[[], Path | None] = lambda: None,
     ) -> None:
-        """reread: gives the configuration for a reload."""
+        """reread: gives the configuration for a reload; locate: the file that it reads."""
+        self._locate = locate
         self._metering = metering
         self._port = port
         self._backends = backends
@@ -80,7 +83,8 @@ class Dispatcher:
 
     def _status(self, request_id: str) -> StatusReply:
         queue = queue_status(self._admission, self.workers.waiting, self.current.snapshot.workers)
-        return status(request_id, self.current, self._tally, queue, self._port, self._metering, self._backends)
+        config = self._locate()
+        return status(request_id, self.current, self._tally, queue, self._port, self._metering, self._backends, config)
 
     # What the lifecycle calls.
 

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from jetsel.config import Config
 from jetsel.daemon.calibration import InUse, choose
 from jetsel.engines import Backends, warm_up
-from jetsel.errors import ConfigError, JetselError, ManifestError, UnknownModelError, UnknownPolicyError
+from jetsel.errors import (
+    ConfigError,
+    JetselError,
+    ManifestError,
+    UnknownModelError,
+    UnknownPolicyError,
+    did_you_mean,
+)
 from jetsel.events import event
 from jetsel.features import WORKING_PX
 from jetsel.image import InputSpec
@@ -137,7 +144,9 @@ class ServedFamily:
             if request.policy is not None:
                 raise UnknownPolicyError('"model" pins one model and "policy" chooses among several: send one of them')
             if request.model not in self.models:
-                raise UnknownModelError(f"family {self.name} has no model {request.model!r}: {', '.join(self.models)}")
+                near = did_you_mean(request.model, self.models)
+                known = ", ".join(self.models)
+                raise UnknownModelError(f"family {self.name} has no model {request.model!r}{near}: {known}")
             return offered[f"single:{request.model}"]
         name = request.policy or self.default_policy[request.criterion]
         if name not in offered:

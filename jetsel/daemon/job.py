@@ -33,6 +33,7 @@ class Job(Struct, eq=False):
     queue_ms: float = 0.0
     decode_ms: float = 0.0
     features_ms: float | None = None
+    input_ms: float = 0.0  # making the models' inputs
     features: NDArray[np.float32] | None = None
     photograph: Photograph | None = None
     run: RequestRun | None = None

@@ -159,7 +159,9 @@ class Pipeline:
         def model_input(model: str) -> NDArray[np.float32]:
             spec = family.specs[model]
             if spec not in inputs:
+                begun = time.monotonic()
                 inputs[spec] = image.model_input(photograph, spec)
+                job.input_ms += (time.monotonic() - begun) * 1e3
             return inputs[spec]
 
         evidence = Evidence(features, job.fallback)

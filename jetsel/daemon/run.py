@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import cv2
 
@@ -38,13 +39,13 @@ PATIENCE_S = 2.0  # for a thread that is in the middle of something, before the 
 END_S = 10.0  # after the drain
 
 
-def run(config: Config, reread: Callable[[], Config], signals: Signals) -> int:
+def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: Callable[[], Path | None]) -> int:
     """Serve until a signal says to stop; return the exit status, for `os._exit`.
 
     Threads may be at work still, and everybody has been answered: the interpreter, and what we loaded, would wait for
     them, or crash. The kernel ends the engine host with this process, as it does where the process is killed.
 
-    reread: gives the configuration for a reload.
+    reread: gives the configuration for a reload; locate: the file that it reads.
     """
     begin(config.log.level)
     return_large_blocks()
@@ -63,7 +64,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals) -> int:
         metering = Metering(config.power)
         metering.serve(snapshot.families, config.power)
         metering.start()
-        dispatcher = Dispatcher(snapshot, port, backends, metering, reread, notifier)
+        dispatcher = Dispatcher(snapshot, port, backends, metering, reread, notifier, locate)
         Lifecycle(dispatcher, port, signals, notifier, listener.is_passed, config.server.drain_s).run(backends)
         return 0
     except JetselError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 from jetsel import __version__
 from jetsel.daemon.admission import Admission
@@ -30,8 +31,9 @@ def status(
     port: Port,
     metering: Metering,
     backends: Backends,
+    config: Path | None,
 ) -> StatusReply:
-    """Put together what each part of the daemon knows."""
+    """Put together what each part of the daemon knows. config: the file that a reload reads."""
     snapshot = current.snapshot
     return StatusReply(
         v=PROTOCOL_VERSION,
@@ -56,6 +58,7 @@ def status(
         hosts=[_host(backend, report) for backend, report in backends.hosts().items()],
         reloads=tally.reloads(),
         last_reload=tally.last_reload(),
+        config=None if config is None else str(config),
     )
 
 

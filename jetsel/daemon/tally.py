@@ -14,7 +14,7 @@ from jetsel.recent import Recent, percentiles
 from jetsel.wire import Answer, Failure
 from jetsel.wire.status import Percentiles, ReloadStatus, StageTimes
 
-STAGES = ("queue", "decode", "features", "choice", "inference", "total", "waiting")  # as StageTimes has them
+STAGES = ("queue", "decode", "features", "choice", "inference", "total", "waiting", "input")  # as StageTimes has them
 OK = "ok"
 
 
@@ -49,7 +49,9 @@ class Tally:
             self._outcomes[OK] += 1
             self._answers[family] += 1
             self._escalated[family] += len(reply.ran) > 1
-            self._stages_ms.add(now_s, took.queue, took.decode, features, took.choice, inference, took.total, waiting)
+            self._stages_ms.add(
+                now_s, took.queue, took.decode, features, took.choice, inference, took.total, waiting, took.input or 0.0
+            )
 
     def reloaded(self, took_s: float, ended: list[str] | JetselError) -> None:
         """Count a reload that has ended now: with what it changed, or the error that refused it."""

@@ -132,10 +132,13 @@ def warm_up(engine: Engine, weights: Weights, batches: tuple[int, ...] = (1, 2))
             continue
         pattern = np.linspace(-2.0, 2.0, size * 3 * weights.height_px * weights.width_px, dtype=np.float32)
         logits = engine.infer(pattern.reshape(size, 3, weights.height_px, weights.width_px)).logits
-        if logits.shape != (size, weights.classes):
+        if len(logits) != size:
+            raise EngineFailedError(f"{engine.name} answers {len(logits)} of {size} images: export it for any batch")
+        if logits.shape[1:] != (weights.classes,):
+            answered = " x ".join(map(str, logits.shape[1:]))
             raise EngineFailedError(
-                f"{engine.name} answers {logits.shape[1:]} numbers for each of {logits.shape[0]} images where "
-                f"{weights.classes} for each of {size} were due: its weights and its labels file do not belong together"
+                f"{engine.name} answers {answered} numbers for a photograph, and its labels file has {weights.classes} "
+                "classes: they do not belong together; give it a labels file with a line for each number"
             )
         if not np.isfinite(logits).all():
             raise EngineFailedError(f"{engine.name} answers numbers that are not finite: export it again")

@@ -97,6 +97,10 @@ def rollback(folder: Path, family: str, to: int | None = None) -> Installed | No
     wanted = versions.before() if to is None else to
     if wanted == versions.current():
         raise CalibrationError(f"in use already for family {family}: {_named(wanted)}")
+    numbers = sorted(versions.numbers())
+    if wanted != SHIPPED and wanted not in numbers:
+        there = ", ".join(map(str, [SHIPPED, *numbers]))
+        raise CalibrationError(f"family {family} has no calibration number {wanted}: there are {there}")
     found = None if wanted == SHIPPED else _look(versions.path(wanted), wanted, is_current=True)
     if found is not None and found.reason is not None:
         raise CalibrationError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from jetsel.errors import did_you_mean
 from jetsel.policies.cascade import CascadeKind
 from jetsel.policies.chain import ChainKind, PaperChainKind
 from jetsel.policies.embedding import EmbeddingKind
@@ -30,4 +31,5 @@ GONE: Mapping[str, str] = MappingProxyType(
 def no_such(name: str, offered: Iterable[str]) -> str:
     """Say that there is no policy of this name, which there are, and what to name instead of one that went."""
     instead = f" any more (use {GONE[name]})" if name in GONE else ""
-    return f"no policy {name!r}{instead}; it has {', '.join(offered)}"
+    known = list(offered)
+    return f"no policy {name!r}{instead}{did_you_mean(name, known)}; it has {', '.join(known)}"

@@ -30,6 +30,7 @@ class StageTimes(Struct, frozen=True):
     inference: Percentiles | None
     total: Percentiles | None
     waiting: Percentiles | None = None
+    input: Percentiles | None = None
 
 
 class ClientStatus(Struct, frozen=True):
@@ -132,7 +133,8 @@ class FamilyStatus(Struct, frozen=True):
 class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
     """The state of the daemon. `state` is loading, ready or stopping; `requests` counts by outcome or error code.
 
-    `progress` says how far the loading is, as in "loading 2 of 5"; null once it is done.
+    `progress` says how far the loading is, as in "loading 2 of 5"; null once it is done. `config` is the file that a
+    reload reads; null for the built-in defaults.
     """
 
     v: int
@@ -157,3 +159,4 @@ class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
     hosts: list[HostStatus] = []
     reloads: dict[str, int] = {}
     last_reload: ReloadStatus | None = None
+    config: str | None = None

@@ -66,7 +66,12 @@ def labels_file(path: Path) -> bytes:
     lines = text.rstrip().splitlines()
     if lines and all("\t" in line.strip() for line in lines):
         return text.encode()
-    return table_of(_listed(path, text) if text.lstrip().startswith("[") else lines, str(path))
+    names = _listed(path, text) if text.lstrip().startswith("[") else lines
+    for number, name in enumerate(names):
+        if name.strip() and name in names[:number]:
+            there = f"classes {names.index(name) + 1} and {number + 1} are both {name.strip()!r}"
+            raise ManifestError(f"{path}: {there}: give each a name of its own, in the order of the model's outputs")
+    return table_of(names, str(path))
 
 
 def table_of(names: Sequence[str], source: str) -> bytes:

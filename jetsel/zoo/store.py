@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from jetsel.errors import ManifestError, UnknownModelError
+from jetsel.errors import ManifestError, UnknownModelError, did_you_mean
 from jetsel.store import read_bounded
 from jetsel.weights import Weights
 from jetsel.zoo.labels import Labels
@@ -94,7 +94,9 @@ class Zoo:
         ]
         if not found:
             where = "" if family is None else f" in family {family}"
-            raise UnknownModelError(f"there is no model {name}{where}: see jetsel models list")
+            known = [model.manifest.name for one in self.families.values() for model in one.models]
+            near = did_you_mean(name, known)
+            raise UnknownModelError(f"there is no model {name}{where}{near}: see jetsel models list")
         if len(found) > 1:
             several = " or ".join(known.name for known, _ in found)
             raise UnknownModelError(f"several families have a model {name}: say --family {several}")

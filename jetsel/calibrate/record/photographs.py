@@ -60,6 +60,13 @@ def find(source: Path, labels: Labels, label_map: Path | None, need_labels: bool
     return Found(source, tuple(photographs), tuple(skipped))
 
 
+def labels_in(source: Path) -> set[str]:
+    """Return the names of the folders in a folder, or of the labels in a CSV; raises CalibrationError."""
+    if not source.is_dir():
+        return {label for _, label in _in_csv(source, need_labels=True) if label is not None}
+    return {entry.name for entry in source.iterdir() if entry.is_dir() and not entry.name.startswith(".")}
+
+
 def count_reasons(reasons: Sequence[str]) -> dict[str, int]:
     """Return how often each kind of reason stands there, most frequent first: the words before the first `: `."""
     return dict(Counter(reason.partition(": ")[0] for reason in reasons).most_common())

@@ -46,7 +46,7 @@ def policy_tables(comparison: Comparison, words: Words) -> list[Table]:
     contents = {
         "gist": (
             f"How often each policy {words.is_right}, and in what time",
-            _summary_columns(comparison.criterion, words),
+            _summary_columns(comparison.criterion, words, has_top5=any(r.top5 < 1 for r in results.values())),
         ),
         "answers": ("More on the answers", _answers()),
         "costs": ("More on time and energy", _costs(results, words)),
@@ -66,9 +66,9 @@ def _groups(comparison: Comparison, results: dict[str, Result], columns: Columns
     return groups
 
 
-def _summary_columns(criterion: Criterion, words: Words) -> Columns:
+def _summary_columns(criterion: Criterion, words: Words, *, has_top5: bool) -> Columns:
     noisy = "" if words.noisy is None else " (noisy)"
-    return {
+    columns: Columns = {
         f"{words.score('top1')}, %": lambda r: (percent(r.top1), percent_interval(r.top1_interval)),
         f"{words.score('top5')}, %": lambda r: (percent(r.top5), percent_interval(r.top5_interval)),
         words.time("Mean time"): lambda r: (significant(r.time_ms.mean), _limits(r.time_interval)),
@@ -80,6 +80,8 @@ def _summary_columns(criterion: Criterion, words: Words) -> Columns:
         "Top-5 beside the oracle, points": lambda r: signed(r.vs_oracle.top5_points),
         f"Time over the oracle's{noisy}": lambda r: ratio(r.vs_oracle.time_ratio),
     }
+    of_five = ("Top-5", words.score("top5"))
+    return {name: cell for name, cell in columns.items() if has_top5 or not name.startswith(of_five)}
 
 
 def _answers() -> Columns:

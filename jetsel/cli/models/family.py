@@ -42,7 +42,7 @@ def pull_family(
                 added = put(rung.onnx, with_(rung.wanted, family=family), values, folder, replace=replace)
                 there = added.model
             models.append(there)
-    notes = notes_of(values, models[0].directory, [model.manifest.name for model in models])
+    notes = notes_of(values, models[0].directory, models[0].manifest.family, [model.manifest.name for model in models])
     _print(models, notes, json=json)
 
 

@@ -31,12 +31,18 @@ FamilyName = Annotated[
 Replace = Annotated[bool, typer.Option("--replace", help="Put it in the place of the family's model of this name.")]
 
 
+MOST = 8.0  # in units of 0 to 1 no mean is over 1, and no deviation near this
+
+
 def triple(text: str) -> tuple[float, float, float]:
-    """Read `0.485,0.456,0.406`; raises BadParameter."""
+    """Read `0.485,0.456,0.406`; raises BadParameter, also for levels of 0 to 255."""
     try:
         first, second, third = (float(part) for part in text.split(","))
     except ValueError:
         raise typer.BadParameter(f"{text!r} is no three numbers with commas, as in 0.485,0.456,0.406") from None
+    if max(first, second, third) > MOST:
+        meant = ",".join(f"{number / 255:.3f}" for number in (first, second, third))
+        raise typer.BadParameter(f"{text!r} is in levels of 0 to 255, and units of 0 to 1 are due: {meant}")
     return first, second, third
 
 

@@ -33,7 +33,7 @@ def place(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, re
 
     added = put(onnx, wanted, values, folder, replace=replace)
     manifest = added.model.manifest
-    notes = notes_of(values, added.model.directory, [manifest.name])
+    notes = notes_of(values, added.model.directory, manifest.family, [manifest.name])
     if json:
         import msgspec
 
@@ -66,14 +66,22 @@ def _first_writable(values: Config) -> Path:
     return next((path for path in given if path.is_dir() and os.access(path, os.W_OK | os.X_OK)), own_folder())
 
 
-def notes_of(values: Config, folder: Path, added: Sequence[str]) -> list[str]:
-    """Say which settings keep a daemon of this configuration from serving these models."""
-    from jetsel.zoo import model_folders
+def notes_of(values: Config, folder: Path, family: str, added: Sequence[str]) -> list[str]:
+    """Say which settings keep a daemon of this configuration from serving these models, by default too."""
+    from jetsel.daemon.snapshot import default_family
+    from jetsel.zoo import model_folders, scan
 
     notes = []
     if folder.resolve() not in [known.resolve() for known in model_folders(values.models)]:
         paths = ", ".join(f'"{path}"' for path in [*values.models.paths, folder.resolve()])
         notes.append(f"the daemon does not read {folder}: under [models] in jetsel.toml, write paths = [{paths}]")
+    else:
+        default = default_family(values, list(scan(model_folders(values.models)).families))
+        if default != family:
+            notes.append(
+                f"requests that name no family are answered by {default}: under [models] in jetsel.toml, write "
+                f'default_family = "{family}"; or name it: jetsel classify --family {family}'
+            )
     only = values.models.only
     if only and not set(added) <= set(only):
         names = ", ".join(f'"{known}"' for known in dict.fromkeys([*only, *added]))

@@ -32,7 +32,6 @@ RIVAL_METERED = of(600, 10.0, energy_mj=50.0)
         (Goal(), [of(580, 1), of(590, 4)], 1),  # none as accurate: the most accurate
         (Goal(), [of(602, 3), of(660, 8)], 1),  # surely better at less time comes before what only saves time
         (Goal(), [of(602, 3), of(660, 11)], 0),  # but not at more time
-        (Goal(max_time_ms=5), [of(590, 1), of(600, 4), of(640, 8)], 1),
         (Goal(max_time_ms=0.5), [of(590, 1), of(600, 4)], 0),  # none fast enough: the fastest
         (Goal(min_accuracy=0.5), [of(400, 1), of(590, 2), of(640, 8)], 1),
         (Goal(min_accuracy=0.5, max_time_ms=3), [of(400, 1), of(590, 2), of(600, 4)], 1),
@@ -53,7 +52,6 @@ def test_the_best_point(goal: Goal, points: list[Outcomes], place: int) -> None:
         (Goal(max_time_ms=11), of(620, 12), False, "over the 11 ms allowed"),
         (Goal(), of(600, 9.7), False, "a saving below 5 %"),
         (Goal(max_time_ms=5), of(560, 4.9), True, "the rival does not keep"),
-        (Goal(min_accuracy=0.58), of(560, 5), False, "under the accuracy of 58 % wanted"),
     ],
 )
 def test_better_by_more_than_the_noise(goal: Goal, candidate: Outcomes, is_better: bool, reason: str) -> None:

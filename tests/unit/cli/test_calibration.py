@@ -85,7 +85,9 @@ def test_one_is_shown_with_all_it_says(config: Path) -> None:
     put(config, "June", "<p>report", because="[bold]June did best")
     shown = as_json(config, "show")
     assert (shown["number"], shown["calibration"]["because"]) == (1, "[bold]June did best")
-    printed = run(config, "show")
+    assert "temperatures" not in run(config, "show")
+    assert "June did best" in run(config, "show")
+    printed = run(config, "show", "--all")
     for words in (
         "number 1, of June, in use",
         "temperatures",

@@ -69,7 +69,7 @@ def test_a_request_gets_what_it_names(folder: Path) -> None:
 
 def test_a_request_for_what_is_not_there_is_told_what_is(folder: Path) -> None:
     family = served(folder)
-    with pytest.raises(UnknownModelError, match="family cats has no model 'xl': s, m, l"):
+    with pytest.raises(UnknownModelError, match=r"family cats has no model 'xl' \(did you mean l\?\): s, m, l"):
         family.policy_for(asked(model="xl"))
     with pytest.raises(UnknownPolicyError, match="no policy 'cascade'; it has single:s, single:m, single:l"):
         family.policy_for(asked(policy="cascade"))

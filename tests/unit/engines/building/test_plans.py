@@ -78,8 +78,7 @@ def test_a_key_holds_everything_that_an_engine_depends_on() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"onnx_sha256": "f" * 64},
-        {"input_px": (64, 65)},
+        {"onnx_sha256": "f" * 64, "input_px": (64, 65)},
         {"tensorrt": "8.2.1.9"},
         {"gpu": "Orin"},
         {"compute_capability": "8.7"},

@@ -1,0 +1,59 @@
+"""What an owner's names for classes say before and after a recording: whose they are, and which say nothing."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from jetsel.calibrate.record import Loaded
+from jetsel.calibrate.record.names import class_numbers, key
+from jetsel.calibrate.record.photographs import labels_in
+from jetsel.errors import CalibrationError
+from jetsel.zoo import Family
+
+FEW_CLASSES = 50  # of a family: so many are listed by name
+_UNKNOWN = re.compile(r"unknown label: '(.*)' is no class")
+
+
+def check_family(photos: Path, family: Family, others: Mapping[str, Family], label_map: Path | None) -> None:
+    """Raise CalibrationError where another family has these classes, and this one has fewer of them."""
+    named = {key(label) for label in labels_in(photos)}
+
+    def known(one: Family) -> int:
+        return len(named & class_numbers(one.labels, None).keys())
+
+    if label_map is not None or not named:
+        return
+    ours, best = known(family), max(others.values(), key=known, default=family)
+    if known(best) > ours:
+        raise CalibrationError(
+            f"{photos}: {ours} of its {len(named)} classes are of family {family.name}, and {known(best)} of family "
+            f"{best.name}: say --family {best.name}"
+        )
+
+
+def remarks(loaded: Loaded, family: Family) -> list[str]:
+    """Say which labels nobody knows, and which classes have no photographs."""
+    said = []
+    unknown = Counter(match[1] for _, reason in loaded.left_out if (match := _UNKNOWN.match(reason)))
+    if unknown:
+        said.append(f"no class of family {family.name}: {_listed(f'{name} ({n})' for name, n in unknown.items())}")
+    seen = np.unique(loaded.recording.classes)
+    names = family.labels.names
+    if len(seen) == 1:
+        said.append(f"every photograph is of one class, {names[seen[0]]}: what follows says nothing of the others")
+    elif len(names) <= FEW_CLASSES:
+        missing = [name for number, name in enumerate(names) if number not in seen]
+        said += [f"no photographs of {_listed(missing)}"] if missing else []
+    elif len(seen) < len(names):
+        said.append(f"photographs of {len(seen)} of the {len(names):,} classes")
+    return said
+
+
+def _listed(names: Iterable[str], most: int = 10) -> str:
+    found = list(names)
+    return ", ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")
