@@ -9,7 +9,7 @@ from pathlib import Path
 
 LEVELS = (
     ("__init__", "__main__", "cli"),
-    ("daemon", "calibrate", "client"),
+    ("daemon", "calibrate", "train", "client"),
     ("runtime",),
     ("policies",),
     ("features", "premodel", "engines", "power", "zoo"),

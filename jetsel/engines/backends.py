@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from jetsel.engines.base import Backend, Engine, HostReport
+from jetsel.engines.headed import with_head
 from jetsel.errors import ConfigError
 from jetsel.host_settings import HostSettings
 from jetsel.weights import Weights
@@ -38,7 +39,8 @@ class Backends:
 
     def open(self, backend: str, weights: Weights, *, concurrency: int, threads: int) -> Engine:
         """Load a model; see Backend.open. Raises ConfigError for an unknown backend, and EngineFailedError."""
-        return self.get(backend).open(weights, concurrency=concurrency, threads=threads)
+        engine = self.get(backend).open(weights.backbone, concurrency=concurrency, threads=threads)
+        return with_head(engine, weights)
 
     def get(self, backend: str) -> Backend:
         """Return the backend of this name; raises ConfigError where there is none."""

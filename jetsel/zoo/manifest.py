@@ -27,6 +27,14 @@ Count = Annotated[int, Meta(ge=1)]
 Sentence = Annotated[str, Meta(min_length=1)]
 
 
+class Head(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A last layer of the model's own: its file, its hash, and how many classes the backbone in `Manifest.file` has."""
+
+    file: FileName
+    sha256: Sha256
+    backbone_classes: Count
+
+
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One model: its weights, what it takes, what it answers, what it costs, and where it came from.
 
@@ -36,7 +44,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     multiply_accumulates: of one photograph, in manifests that have no latency. parameters: numbers in the weights.
     outputs: what the weights name them; logits (n, classes) always, embedding (n, embedding_width) where there is one.
     source: where the model came from; notice: what whoever uses it must know, None where there is nothing. licence: the
-    text that came with the weights.
+    text that came with the weights. head: None where the weights' own last layer answers.
     """
 
     name: Name
@@ -56,6 +64,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     tensors_sha256: Sha256 | None = None
     recipe: Sentence | None = None
     licence: Sentence | None = None
+    head: Head | None = None
 
     def __post_init__(self) -> None:
         if "logits" not in self.outputs or len(set(self.outputs)) != len(self.outputs):
@@ -68,14 +77,20 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             raise ValueError("tensors_sha256 and recipe: both, or neither")
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """The names of all files beside it that it needs."""
+        return (self.file, self.labels, *([] if self.head is None else [self.head.file]))
+
+    @property
     def identity(self) -> str:
         """What recordings and calibrations bind to, in hexadecimal: what the model answers to a photograph.
 
-        A hash of the tensors, how they are made a graph, and the input's specification; of the file where nothing is
-        said of its tensors.
+        A hash of the tensors, how they are made a graph, the input's specification and the head; of the file where
+        nothing is said of its tensors.
         """
         spec = {key: value for key, value in msgspec.to_builtins(self.input).items() if value is not None}
-        plain = msgspec.json.encode([self.tensors_sha256 or self.sha256, self.recipe, spec], order="sorted")
+        head = [] if self.head is None else [self.head.sha256]
+        plain = msgspec.json.encode([self.tensors_sha256 or self.sha256, self.recipe, spec, *head], order="sorted")
         return hashlib.sha256(plain).hexdigest()
 
     @property

@@ -35,12 +35,20 @@ def working_folder(folder: Path) -> Iterator[Path]:
         raise ManifestError(f"{folder}: {error.strerror or error}; nothing was changed there: {repair}") from error
 
 
-def put(work: Path, weights: Path, labels: bytes, manifest: Manifest, replaced: Model | None) -> Path:
+def put(
+    work: Path,
+    weights: Path,
+    labels: bytes,
+    manifest: Manifest,
+    replaced: Model | None,
+    head: bytes | None = None,
+) -> Path:
     """Bring weights prepared in a working folder into its folder, with labels and manifest; return the manifest's path.
 
-    manifest: its `file` and `labels` are the names that they get; they hold a part of the hash, so that a file that
-    stands there under its name is the very same and stays. replaced: the model of that folder in whose place this one
-    comes. Raises ManifestError where a manifest of this name stands there, OSError; then nothing has changed.
+    manifest: the names of its files are those that they get; they hold a part of the hash, so that a file that stands
+    there under its name is the very same and stays. replaced: the model of that folder in whose place this one comes.
+    head: the content of its file. Raises ManifestError where a manifest of this name stands there, OSError; then
+    nothing has changed.
     """
     folder = work.parent
     target = folder / f"{manifest.family}.{manifest.name}.json" if replaced is None else replaced.manifest_path
@@ -48,9 +56,11 @@ def put(work: Path, weights: Path, labels: bytes, manifest: Manifest, replaced: 
         raise ManifestError(f"{target}: is there already and cannot be used, see jetsel models list: remove it first")
     weights.rename(work / manifest.file)
     (work / manifest.labels).write_bytes(labels)
+    if manifest.head is not None and head is not None:
+        (work / manifest.head.file).write_bytes(head)
     (work / target.name).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
-    new = [name for name in (manifest.file, manifest.labels) if not _is_same(work / name, folder / name)]
-    old = () if replaced is None else (replaced.manifest.file, replaced.manifest.labels)
+    new = [name for name in manifest.files if not _is_same(work / name, folder / name)]
+    old = () if replaced is None else replaced.manifest.files
     publish(work, [*new, target.name], old)
     return target
 
@@ -61,7 +71,7 @@ def take_out(model: Model) -> None:
     Raises ManifestError where this user may not; then nothing has changed.
     """
     with working_folder(model.directory) as work:
-        withdraw(work, model.manifest_path.name, (model.manifest.file, model.manifest.labels))
+        withdraw(work, model.manifest_path.name, model.manifest.files)
 
 
 def _is_same(new: Path, old: Path) -> bool:
@@ -75,6 +85,8 @@ def _is_named(folder: Path, name: str) -> bool:
             plain = msgspec.json.decode(read_bounded(path, MAX_BYTES))
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return True
-        if isinstance(plain, dict) and name in (plain.get("file"), plain.get("labels")):
-            return True
+        if isinstance(plain, dict):
+            head = plain.get("head")
+            if name in (plain.get("file"), plain.get("labels"), head.get("file") if isinstance(head, dict) else None):
+                return True
     return False

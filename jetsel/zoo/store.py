@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.errors import ManifestError, UnknownModelError, did_you_mean
-from jetsel.store import read_bounded
-from jetsel.weights import Weights
+from jetsel.store import read_bounded, sha256_of
+from jetsel.weights import HeadFile, Weights
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import Manifest, read_manifest
 
@@ -43,7 +43,16 @@ class Model:
         """Return what a backend needs to load the model; classes: of its family's labels."""
         manifest = self.manifest
         height_px, width_px = manifest.input.height_px, manifest.input.width_px
-        return Weights(manifest.name, self.path, manifest.sha256, height_px, width_px, classes)
+        head = manifest.head
+        return Weights(
+            manifest.name,
+            self.path,
+            manifest.sha256,
+            height_px,
+            width_px,
+            classes,
+            None if head is None else HeadFile(self.directory / head.file, head.backbone_classes),
+        )
 
 
 @dataclass(frozen=True)
@@ -144,6 +153,9 @@ def verify(model: Model) -> bytes:
             f"{model.path}: sha256 is {digest} where the manifest of {model.manifest.name} says "
             f"{model.manifest.sha256}; copy the file again, or write the new sha256 into the manifest"
         )
+    head = model.manifest.head
+    if head is not None and sha256_of(model.directory / head.file) != head.sha256:
+        raise ManifestError(f"{model.directory / head.file}: sha256 is not that of its manifest: train the head again")
     return content
 
 
@@ -155,7 +167,8 @@ def _take_in(path: Path, labels: dict[str, Labels], models: dict[str, list[Model
     _refuse_a_way_out(path, "manifest", path.name)
     manifest = read_manifest(path)
     theirs = Labels.read(_beside(path, "labels", manifest.labels))
-    _beside(path, "file", manifest.file)
+    for name in manifest.files:
+        _beside(path, "file", name)
     family, others = manifest.family, models.get(manifest.family, [])
     if others and labels[family].sha256 != theirs.sha256:
         raise ManifestError(

@@ -9,6 +9,7 @@ from jetsel.cli.models.build import build
 from jetsel.cli.models.listing import list_models
 from jetsel.cli.models.pull import pull
 from jetsel.cli.models.remove import remove
+from jetsel.cli.models.train_head import train_head
 
 models = typer.Typer(no_args_is_help=True, help="See and change the models on this device.")
 models.command("list")(list_models)
@@ -16,3 +17,4 @@ models.command()(add)
 models.command()(pull)
 models.command()(remove)
 models.command()(build)
+models.command()(train_head)

@@ -35,7 +35,7 @@ class Candidate:
     @property
     def weights(self) -> Weights:
         """What a backend is to load."""
-        return self.model.weights(self.classes)
+        return self.model.weights(self.classes).backbone
 
 
 def on_tensorrt(family: str, models: Iterable[Model], classes: int, config: Config) -> list[Candidate]:

@@ -22,7 +22,7 @@ def put(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, repl
     from jetsel.zoo.adding import Where, add_model
     from jetsel.zoo.folders import model_folders
 
-    where = Where(folders=model_folders(values.models), default=_first_writable(values), folder=folder)
+    where = Where(folders=model_folders(values.models), default=first_writable(values), folder=folder)
     threads = values.models.threads
     return add_model(onnx, wanted, where, lambda weights, before: try_run(weights, threads, before), replace=replace)
 
@@ -58,7 +58,7 @@ def place(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, re
     typer.echo("a daemon that runs takes it up with: jetsel reload")
 
 
-def _first_writable(values: Config) -> Path:
+def first_writable(values: Config) -> Path:
     """Return the configuration's first folder that this user may write to, or the owner's own."""
     from jetsel.zoo.folders import own_folder
 

@@ -1,0 +1,91 @@
+"""`jetsel models train-head`: a family for the owner's own classes, on a backbone that is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jetsel.cli.models.options import plain_name
+from jetsel.cli.options import ConfigFile, Json, print_json
+
+if TYPE_CHECKING:
+    from jetsel.zoo import Family, Zoo
+
+
+def train_head(
+    photos: Annotated[
+        Path, typer.Argument(metavar="PHOTOS", exists=True, file_okay=False, help="A folder with a folder per class.")
+    ],
+    backbone: Annotated[
+        str, typer.Option(metavar="NAME", help="efficientnet-lite, or a family whose models give embeddings.")
+    ] = "efficientnet-lite",
+    family: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to call the family. Left out: as the folder is called.")
+    ] = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Train a last layer for classes of your own, for each model of a family, and add them as a family like any other.
+
+    The backbone stays as it is, and its file is shared. A fifth of the photographs is held out to tell the accuracy;
+    then each head is trained on all. Needs scikit-learn: pip install 'jetsel[train]'.
+    """
+    from jetsel.calibrate.record import find, loaded_models
+    from jetsel.cli import settings
+    from jetsel.cli.models.placed import first_writable, notes_of
+    from jetsel.cli.progress import Output
+    from jetsel.daemon.snapshot import limits_of
+    from jetsel.train.heads import see, train
+    from jetsel.zoo import model_folders, scan
+    from jetsel.zoo.heading import NewFamily, add_head, check_name
+    from jetsel.zoo.labels import Labels, table_of
+
+    values = settings.read(settings.locate(config))
+    zoo = scan(model_folders(values.models))
+    known = _backbone(zoo, backbone)
+    names = sorted(entry.name for entry in photos.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    made = NewFamily(
+        family or plain_name(photos.resolve().name), table_of(names, str(photos)), f"head for {photos.name}"
+    )
+    there = check_name(zoo, made)
+    labels = Labels.parse(made.labels, photos)
+    found = find(photos, labels, None, need_labels=True)
+    shown = [(one.path, one.class_number) for one in found.photographs if one.class_number is not None]
+    with Output(quiet=json) as output, loaded_models(known, values) as engines:
+        seen = see(shown, known.models, engines, limits_of(values), known.decode_px, output.step)
+        trained = train(seen, labels.names, output.step)
+    folder = first_writable(values)
+    classes = len(known.labels.wnids)
+    models = [
+        add_head(model, trained[name].head.content(), classes, made, folder, there.get(name))
+        for model in known.models
+        for name in [model.manifest.name]
+    ]
+    notes = notes_of(values, models[0].directory, made.name, list(trained))
+    accuracies = {name: one.accuracy for name, one in trained.items()}
+    if json:
+        told = {"family": made.name, "classes": list(labels.names), "photographs": len(seen.classes)}
+        print_json({**told, "unreadable": seen.unreadable, "accuracy": accuracies, "notes": notes})
+        return
+    typer.echo(
+        f"family {made.name}: {len(names)} classes, {len(seen.classes):,} photographs, {seen.unreadable} unreadable"
+    )
+    for name, accuracy in accuracies.items():
+        typer.echo(f"{name}: {100 * accuracy:.1f} % right on photographs held out")
+    for note in notes:
+        typer.echo(f"note: {note}")
+    typer.echo(f"next: jetsel reload, and jetsel calibrate OTHER_PHOTOS --family {made.name}")
+
+
+def _backbone(zoo: Zoo, name: str) -> Family:
+    """Return the family that is meant; raises ManifestError that names the repair."""
+    from jetsel.errors import ManifestError
+    from jetsel.zoo import pretrained
+
+    found = zoo.families.get(pretrained.FAMILY if name == pretrained.NAME else name)
+    if found is None:
+        repair = f"jetsel models pull {name}" if name == pretrained.NAME else "see jetsel models list"
+        raise ManifestError(f"there is no family {name} to train on: {repair}")
+    return found

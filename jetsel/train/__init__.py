@@ -1,0 +1,1 @@
+"""What is trained on the owner's machine, from the owner's photographs."""

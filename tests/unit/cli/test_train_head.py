@@ -1,0 +1,56 @@
+"""`jetsel models train-head` as its first user finds it, on the starter family's own embeddings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from jetsel.cli.app import app
+from jetsel.zoo import scan, verify
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """Two kinds of drawn pictures."""
+    draw = np.random.default_rng(1)
+    for kind, colour in (("red", (20, 20, 220)), ("blue", (220, 20, 20))):
+        (tmp_path / "colours" / kind).mkdir(parents=True)
+        for number in range(12):
+            picture = np.clip(np.array(colour) + draw.normal(0, 30, (48, 48, 3)), 0, 255).astype(np.uint8)
+            cv2.imwrite(str(tmp_path / "colours" / kind / f"{number}.png"), picture)
+    (tmp_path / "colours" / "red" / "none.jpg").write_bytes(b"no photograph")
+    return tmp_path / "colours"
+
+
+def test_a_family_is_made_that_shares_the_backbones_files(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    for _ in range(2):  # again: trained anew, in the place of the old ones
+        done = CliRunner().invoke(app, ["models", "train-head", str(photos), "--backbone", "starter", "--json"])
+        assert done.exit_code == 0, done.output
+        said = json.loads(done.output)
+        assert (said["family"], said["classes"]) == ("colours", ["blue", "red"])
+        assert (said["photographs"], said["unreadable"]) == (24, 1)
+        assert all(accuracy == 1.0 for accuracy in said["accuracy"].values())
+    found = scan([tmp_path / "state" / "models"]).families["colours"]
+    assert [model.manifest.name for model in found.models] == ["xs", "s", "m", "l", "xl"]
+    for model in found.models:
+        verify(model)
+        assert model.weights(2).backbone.classes == 100
+    heads = list((tmp_path / "state" / "models").glob("*.npz"))
+    assert len(heads) == len(found.models)
+
+
+def test_a_backbone_that_is_not_there_names_the_command_that_brings_it(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    done = CliRunner().invoke(app, ["models", "train-head", str(photos)])
+    assert done.exit_code != 0
+    assert "jetsel models pull efficientnet-lite" in done.stderr
