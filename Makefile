@@ -28,7 +28,7 @@ help:  ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
 demo: .venv/.demo  ## classify a few photographs: a daemon is started, asked and stopped
-	.venv/bin/jetsel demo
+	.venv/bin/jetsel demo --models build/models
 
 test: .venv/.test  ## the tests that need neither root, torch nor a browser, but for the slow ones
 	.venv/bin/python -m pytest $(PLAIN) -n auto tests/unit tests/contract tests/system

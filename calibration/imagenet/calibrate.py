@@ -13,8 +13,9 @@ from pathlib import Path
 import msgspec
 
 from calibration.starter.calibrate import compared, fitted, recorded, show
-from jetsel.calibrate.condensed import FILE, condense
+from jetsel.calibrate.condensed import condense
 from jetsel.features import WORKING_PX
+from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.coding import save
 from jetsel.store import write
 from jetsel.zoo import scan
@@ -45,7 +46,7 @@ def main() -> None:
     found = fitted(family, loaded)
     parts = {name: part for name, part in found.calibration.parts.items() if name != TOO_LARGE}
     save(msgspec.structs.replace(found.calibration, parts=parts), family.calibration)
-    write(family.calibration / FILE, condense(loaded.recording, found.calibration.temperatures))
+    write(family.calibration / ANSWERS, condense(loaded.recording, found.calibration.temperatures))
     show(f"in ten folds over {found.findings.photographs} photographs", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}")
 

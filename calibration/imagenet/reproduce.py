@@ -104,7 +104,8 @@ def told(fit: Photographs, test: Photographs, kind: str, calibration: Calibratio
             reader.fit(scaling.apply(fit.features[size][:, columns]), known)  # type: ignore[attr-defined]
             said = reader.predict_proba(scaling.apply(test.features[size][rows][:, columns]))[:, 1]  # type: ignore[attr-defined]
             found.setdefault(name, []).append(float(roc_auc_score(due, said)))
-    confidence = test.loaded.recording.confidences("top1", calibration.temperatures)[rows, 0]
+    cheapest = _of_models(test.loaded.recording, [test.loaded.recording.models[0]])
+    confidence = cheapest.confidences("top1", calibration.temperatures)[rows, 0]
     found["its own confidence, once it ran"] = [float(roc_auc_score(due, confidence))] * len(SIZES_PX)
     return found
 
@@ -143,9 +144,8 @@ def judged(
     right, costs_ms = recording.right("top1"), recording.costs("time")
     against = right[:, recording.models.index(best)].astype(float)
     print(f"\n{kind}: {len(recording.classes)} photographs; `{best}` is the rung that the fit photographs call best\n")
-    print(
-        "| policy | top-1 % | top-5 % | precision, recall, F1 % | model ms | whole ms | of its time | beside it, points |"
-    )
+    columns = "top-1 % | top-5 % | precision, recall, F1 % | model ms | whole ms | of its time | beside it"
+    print(f"| policy | {columns}, points |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     lines = []
     for name, policy in catalogue(recording.models, calibration)["top1"].items():

@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from jetsel.calibrate.recording import Recording
 from jetsel.errors import CalibrationError
+from jetsel.policies.calibration import ANSWERS
 from jetsel.premodel.arrays import MAX_BYTES, pack, unpack
 from jetsel.premodel.cascades import log_softmax
 from jetsel.store import read_bounded
 
-FILE = "answers.npz"  # beside the calibration that was fitted on the same recording
 FIRST, REST = 8, 64
 _NOTHING = -1e4  # a logit that float16 holds, and whose probability is 0
 
 
 def condense(recording: Recording, temperatures: Mapping[str, float]) -> bytes:
-    """Return the content of FILE. What is not in it: paths, classes by number, embeddings, energies."""
+    """Return the content of ANSWERS. What is not in it: paths, classes by number, embeddings, energies."""
     models = recording.models
     logits = [log_softmax(said, temperatures[model]) for model, said in zip(models, recording.logits, strict=True)]
     first = np.stack([np.argsort(-said, axis=1)[:, :FIRST] for said in logits], axis=1)
@@ -59,7 +59,7 @@ def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> Recording:
     Its logits are divided by the calibrated temperatures already. Its class numbers are places, which mean something
     for one photograph alone. Raises CalibrationError.
     """
-    path = folder / FILE
+    path = folder / ANSWERS
     try:
         arrays = unpack(read_bounded(path, MAX_BYTES))
         return Recording(

@@ -15,7 +15,7 @@ import numpy as np
 from jetsel import image
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Order, calibrate
-from jetsel.calibrate.condensed import FILE, read_condensed
+from jetsel.calibrate.condensed import read_condensed
 from jetsel.calibrate.from_files import FeatureClock, Shown
 from jetsel.calibrate.record.bench import features_of
 from jetsel.calibrate.record.conditions import gather
@@ -27,7 +27,7 @@ from jetsel.config import Config
 from jetsel.engines import Engine
 from jetsel.errors import CalibrationError
 from jetsel.features import table_hash
-from jetsel.policies.calibration import Calibration, check
+from jetsel.policies.calibration import ANSWERS, Calibration, check
 from jetsel.zoo import Family, Model
 
 SIZE_PX = (375, 500)  # height and width of the picture that is timed on, those of a photograph of ImageNet
@@ -47,7 +47,7 @@ class Shipped:
     @property
     def can_be_retimed(self) -> bool:
         """Whether what it was fitted on came with it."""
-        return (self.folder / FILE).is_file()
+        return (self.folder / ANSWERS).is_file()
 
 
 def retime(

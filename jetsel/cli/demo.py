@@ -1,4 +1,4 @@
-"""`jetsel demo`: the product at work on a temporary daemon, with photographs if they are installed and drawings."""
+"""`jetsel demo`: the product at work on a temporary daemon, on photographs if they are installed, else on drawings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib.util
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -16,90 +16,156 @@ if TYPE_CHECKING:
     from jetsel.client import Client
     from jetsel.client.photograph import Photograph
     from jetsel.wire import Answer
+    from jetsel.wire.status import FamilyStatus
 
-PHOTOGRAPHS = {"photograph of a cat": "chelsea.png", "photograph of a cup of coffee": "coffee.png"}
 HOW_TO_GET_PHOTOGRAPHS = (
-    "The photographs of a cat and of a cup of coffee come with scikit-image, which is not installed: `make demo` "
-    "installs it, and so does: pip install 'jetsel[demo]'. Without it there are only drawings."
+    "The photographs come with scikit-image, which is not installed: `make demo` installs it, and so does: "
+    "pip install 'jetsel[demo]'. Without it there are only drawings."
 )
+
+
+class Shown(NamedTuple):
+    """A photograph of scikit-image, and the classes of ImageNet that name it rightly, by their identifiers."""
+
+    text: str
+    file: str
+    wnids: frozenset[str]
+
+
+PHOTOGRAPHS = (
+    Shown("a cat", "chelsea.png", frozenset({"n02123045", "n02123159", "n02124075"})),  # tabby, tiger, Egyptian
+    Shown("a cup of coffee", "coffee.png", frozenset({"n07920052", "n07930864", "n03063599"})),
+    Shown("a camera on its tripod", "camera.png", frozenset({"n04485082"})),
+    Shown("a motorcycle", "motorcycle_left.png", frozenset({"n03785016", "n03791053"})),  # moped, scooter
+)
+
+
+class Asked(NamedTuple):
+    """What was answered about one picture: by the default policy, by `chain`, or by the best model alone."""
+
+    text: str
+    wnids: frozenset[str]
+    chosen: Answer
+    beside: Answer
 
 
 def demo(
     policy: Annotated[str | None, typer.Option(help="Who chooses the models; left out, the family's default.")] = None,
+    models: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Show the family of ImageNet from this folder; fetched with pip where it is not there."
+        ),
+    ] = None,
 ) -> None:
     """Start a daemon of its own, classify a few pictures, tell which model answered each and why, and stop it.
 
-    Nothing needs to be set up, and nothing is left behind.
+    Beside the default policy stands `chain`, the premodel of Taylor et al. Nothing needs to be set up, and nothing but
+    the models in DIR is left behind.
     """
     from jetsel.cli.status_text import family_lines
     from jetsel.cli.temporary import daemon
     from jetsel.cli.terminal import console
 
     out = console()
+    folder = None if models is None else _pulled(models)
     out.print("starting a daemon on a socket of its own ...")
     began = time.perf_counter()
-    with daemon() as client:
+    with daemon(folder) as client:
         out.print(f"ready after {time.perf_counter() - began:.1f} s")
         if not photographs():
             out.print(HOW_TO_GET_PHOTOGRAPHS, markup=False, soft_wrap=True)
-        (family,) = client.status().families
-        chosen, alone = _classify(client, policy, family.models[-1].name)
-        out.print(_table(chosen, alone))
-        for line in (_saving(chosen, alone), *family_lines(family)):
+        status = client.status()
+        (family,) = (one for one in status.families if one.name == status.default_family)
+        asked = _classify(client, policy, family)
+        out.print(_table(asked))
+        for line in (_summary(asked), *family_lines(family)):
             out.print(line, markup=False, soft_wrap=True)
     out.print("the daemon has stopped")
 
 
-def photographs() -> dict[str, Photograph]:
+def photographs() -> dict[str, Path]:
     """Return the photographs that scikit-image ships, by description; none where it is not installed."""
     found = importlib.util.find_spec("skimage")
     folder = Path(found.origin).parent / "data" if found and found.origin else None
-    return {text: folder / name for text, name in PHOTOGRAPHS.items() if (folder / name).is_file()} if folder else {}
+    return {one.text: folder / one.file for one in PHOTOGRAPHS if (folder / one.file).is_file()} if folder else {}
 
 
-def _classify(client: Client, policy: str | None, best: str) -> tuple[dict[str, Answer], dict[str, Answer]]:
-    """Ask about each picture by the policy, and of the best model alone.
+def _pulled(folder: Path) -> Path | None:
+    """Return the folder with the family of ImageNet in it, or None, and say why, where it cannot be had."""
+    from jetsel.cli.models.family import pull_family
+    from jetsel.config import Config
+    from jetsel.errors import JetselError
+    from jetsel.zoo import scan
+
+    if folder.is_dir() and "imagenet" in scan([folder]).families:
+        return folder
+    typer.echo("fetching the family of ImageNet (40 MB), once ...")
+    try:
+        pull_family(Config(), None, folder, None, replace=False, json=False)
+    except JetselError as error:
+        typer.echo(f"it cannot be had, so the starter family is shown: {error}")
+        return None
+    return folder
+
+
+def _classify(client: Client, policy: str | None, family: FamilyStatus) -> list[Asked]:
+    """Ask about each picture by the policy, and by `chain`, or of the best model where nothing was calibrated.
 
     All is asked twice and the second answers are returned: the first run of a model is never its usual time.
     """
     from jetsel.cli.drawn import pictures
 
-    shown: dict[str, Photograph] = photographs()
-    shown |= {f"drawing of {text}": picture for text, picture in pictures().items()}
+    found = photographs()
+    known = PHOTOGRAPHS if family.name == "imagenet" else PHOTOGRAPHS[:2]  # the starter family has no other of them
+    right = {one.text: one.wnids for one in known}
+    drawings = {f"drawing of {text}": picture for text, picture in pictures().items()}
+    shown: dict[str, Photograph] = {text: found[text] for text in right if text in found} or dict(drawings)
+    beside = "chain" if "chain" in family.policies else f"single:{family.models[-1].name}"
     for _ in range(2):
-        chosen = {text: client.classify(picture, policy=policy) for text, picture in shown.items()}
-        alone = {text: client.classify(picture, model=best) for text, picture in shown.items()}
-    return chosen, alone
+        asked = [
+            Asked(
+                text,
+                right.get(text, frozenset()),
+                client.classify(picture, policy=policy),
+                client.classify(picture, policy=beside),
+            )
+            for text, picture in shown.items()
+        ]
+    return asked
 
 
-def _table(chosen: dict[str, Answer], alone: dict[str, Answer]) -> Table:
-    """Return two rows for each picture: what the policy made of it, and what the best model alone did."""
+def _table(asked: list[Asked]) -> Table:
+    """Return two rows for each picture: what the policy made of it, and what the one beside it did."""
     from rich.markup import escape
 
     from jetsel.cli.answers import short
     from jetsel.cli.terminal import milliseconds, table
 
-    shown = table("picture", "policy", "answer", ">prob.", "models run", ">ms in models", ">ms in all", "why")
-    for text in chosen:
-        for name, answer in ((text, chosen[text]), ("", alone[text])):
+    shown = table("picture", "policy", "answer", "right", ">prob.", "models run", ">ms in models", ">features", "why")
+    for one in asked:
+        for name, answer in ((one.text, one.chosen), ("", one.beside)):
             ran = escape(", ".join(run.model for run in answer.ran))
-            times = (milliseconds(_inference_ms([answer])), milliseconds(answer.stages_ms.total))
-            what = (escape(answer.policy), escape(short(answer.label)), f"{answer.probability:.0%}")
+            times = milliseconds(_inference_ms([answer])), milliseconds(answer.stages_ms.features)
+            verdict = "-" if not one.wnids else "yes" if answer.wnid in one.wnids else "no"
+            what = (escape(answer.policy), escape(short(answer.label)), verdict, f"{answer.probability:.0%}")
             shown.add_row(name, *what, ran, *times, escape(answer.because))
     return shown
 
 
-def _saving(chosen: dict[str, Answer], alone: dict[str, Answer]) -> str:
-    """Say what choosing saved here, whichever way it went, and what these pictures cannot show."""
+def _summary(asked: list[Asked]) -> str:
+    """Say which of the two was right, and which was cheaper, on all pictures together."""
     from jetsel.cli.terminal import milliseconds
 
-    ours, theirs = (milliseconds(_inference_ms(answers.values())) for answers in (chosen, alone))
-    names = [next(iter(answers.values())).policy for answers in (chosen, alone)]
-    agreed = sum(chosen[text].label == alone[text].label for text in chosen)
-    return (
-        f"all {len(chosen)} pictures took {ours} ms in models by {names[0]}, {theirs} ms by {names[1]}; the two agree "
-        f"on {agreed}. How often each is right is measured on photographs, when a family is calibrated."
-    )
+    said = []
+    for answers in ([one.chosen for one in asked], [one.beside for one in asked]):
+        right = sum(answer.wnid in one.wnids for one, answer in zip(asked, answers, strict=True))
+        known = sum(bool(one.wnids) for one in asked)
+        share = f"right on {right} of {known}, " if known else ""
+        features_ms = sum(answer.stages_ms.features or 0.0 for answer in answers)
+        spent = f"{milliseconds(_inference_ms(answers))} ms in models and {milliseconds(features_ms)} for features"
+        said.append(f"{answers[0].policy}: {share}{spent}")
+    return f"{'; '.join(said)}. How often each is right is measured on photographs, when a family is calibrated."
 
 
 def _inference_ms(answers: Iterable[Answer]) -> float:

@@ -21,15 +21,17 @@ LOOK_EVERY_S = 0.02
 
 
 @contextmanager
-def daemon() -> Iterator[Client]:
+def daemon(models: Path | None = None) -> Iterator[Client]:
     """Start a daemon with the built-in defaults, and give a client of it once it is ready.
+
+    models: a folder of models that it serves beside those that it finds by itself.
 
     It is stopped, and its folder removed, however the block is left: SIGTERM and SIGHUP included.
     Raises InternalError with the daemon's last words where it does not come up.
     """
     before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        with tempfile.TemporaryDirectory(prefix="jetsel-") as folder, _started(Path(folder)) as client:
+        with tempfile.TemporaryDirectory(prefix="jetsel-") as folder, _started(Path(folder), models) as client:
             yield client
     finally:
         for number, handler in before.items():
@@ -37,10 +39,11 @@ def daemon() -> Iterator[Client]:
 
 
 @contextmanager
-def _started(folder: Path) -> Iterator[Client]:
+def _started(folder: Path, models: Path | None) -> Iterator[Client]:
     endpoint = f"ipc://{folder / 'jetsel.sock'}"
     config = folder / "jetsel.toml"
-    config.write_text(f'[server]\nendpoint = "{endpoint}"\n', encoding="utf-8")
+    paths = "" if models is None else f'[models]\npaths = ["{models.resolve()}"]\n'
+    config.write_text(f'[server]\nendpoint = "{endpoint}"\n{paths}', encoding="utf-8")
     command = [sys.executable, "-m", "jetsel", "serve", "--config", str(config)]
     log = folder / "log"
     with log.open("wb") as words:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from jetsel.config import Config
 from jetsel.daemon.calibration import InUse, choose
@@ -49,6 +50,7 @@ class ServedFamily:
     fallback: str  # the model used in doubt
     on_doubt: str  # "use" the fallback or "refuse", where the request does not say
     in_use: InUse  # the calibration
+    shipped: Path  # the folder of the calibration that came with the models, if any did
     instead: list[str] = field(default_factory=list)  # what stands in for a default that cannot run, in words
     damaged: dict[str, str] = field(default_factory=dict)  # by model that runs on: what is wrong with its file now
     _failed: dict[str, JetselError] = field(default_factory=dict)  # by model that did not load
@@ -238,6 +240,7 @@ def serve_family(
         fallback=fallback,
         on_doubt=config.policy.on_doubt,
         in_use=in_use,
+        shipped=family.calibration,
     )
 
 

@@ -23,6 +23,7 @@ from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
 from jetsel.daemon.reload_requests import READY
+from jetsel.daemon.retiming import retime
 from jetsel.daemon.signals import Signals
 from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.engines import Backends
@@ -65,7 +66,8 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
         metering.serve(snapshot.families, config.power)
         metering.start()
         dispatcher = Dispatcher(snapshot, port, backends, metering, reread, notifier, locate)
-        Lifecycle(dispatcher, port, signals, notifier, listener.is_passed, config.server.drain_s).run(backends)
+        lifecycle = Lifecycle(dispatcher, port, signals, notifier, listener.is_passed, config.server.drain_s, locate)
+        lifecycle.run(backends)
         return 0
     except JetselError as error:
         notifier.status(str(error))
@@ -81,7 +83,8 @@ class Lifecycle:
     """One daemon's, from its first thread to its last.
 
     The main thread does this, and nothing else: it computes nothing that could keep a signal waiting.
-    is_passed: whether the service manager listens; who connects while this one drains waits for the next.
+    is_passed: whether the service manager listens; who connects while this one drains waits for the next. locate: which
+    configuration file a reload reads.
     """
 
     dispatcher: Dispatcher
@@ -90,6 +93,7 @@ class Lifecycle:
     notifier: Notifier
     is_passed: bool
     drain_s: float
+    locate: Callable[[], Path | None]
 
     def run(self, backends: Backends) -> None:
         """Load and serve until a signal says to stop, and answer everybody. Raises what loading raises."""
@@ -126,6 +130,7 @@ class Lifecycle:
 
     def _serve(self) -> None:
         self.notifier.ready(READY)
+        retime(self.dispatcher.current.snapshot.families.values(), self.locate())
         while not self.signals.stops:
             if self.signals.take_hangup():
                 self.dispatcher.reload()

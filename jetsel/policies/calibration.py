@@ -15,6 +15,9 @@ from jetsel.errors import CalibrationError
 from jetsel.policies.kind import Part
 from jetsel.policies.registry import KIND
 
+ANSWERS = "answers.npz"
+"""Beside a calibration that ships: what every model said, by which it is fitted to another machine's times."""
+
 Name = Annotated[str, Meta(min_length=1)]
 Positive = Annotated[float, Meta(gt=0)]
 Unsigned = Annotated[float, Meta(ge=0)]

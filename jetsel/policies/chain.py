@@ -56,7 +56,8 @@ class ChainPolicy:
         assert photo.features is not None
         choice = self.chain.choose(photo.features)
         if choice.model is not None:
-            because = f"the neighbours vote for {choice.model}{_confidence_words(choice)}"
+            votes = choice.votes[self.models.index(choice.model)]
+            because = f"{votes} of {self.chain.k} neighbours vote for {choice.model}{_confidence_words(choice)}"
             seen, because = yield from run_or_fall_back(choice.model, because, photo.fallback)
             return Decision(seen, because, distance=choice.distance)
         far = f"the nearest known photographs are {choice.distance:.3f} away, too far to be believed"

@@ -29,7 +29,7 @@ def left_behind(folder: Path) -> tuple[list[Path], list[str]]:
 def test_the_demo_runs_to_its_end_and_leaves_nothing(tmp_path: Path) -> None:
     done = jetsel("demo", "--policy", "cascade", env={"TMPDIR": str(tmp_path)})
     assert (done.returncode, done.stderr) == (0, "")
-    for part in ("photograph of a cat", "drawing of a lemon", "cascade", "single:xl", "why", "has stopped"):
+    for part in ("a cat", "a cup of coffee", "cascade", "chain", "right on 2 of 2", "why", "has stopped"):
         assert part in done.stdout
     done = jetsel("demo", "--policy", "best", env={"TMPDIR": str(tmp_path)})
     assert done.returncode == 1
