@@ -33,7 +33,7 @@ class InProcess:
     def __init__(self, family: Family, policy: str | None) -> None:
         names = [model.manifest.name for model in family.models]
         found = read(family.models[0].directory / "calibration")
-        hashes = {model.manifest.name: model.manifest.sha256 for model in family.models}
+        hashes = {model.manifest.name: model.manifest.identity for model in family.models}
         check(found, family.labels.sha256, hashes, table_hash(), family.decode_px)
         self._family = family
         self._specs = {model.manifest.name: model.manifest.input for model in family.models}

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.live import bootstrap
 from calibration.imagenet.calibrate import listed
 from calibration.starter.calibrate import LIMITS, fitted, recorded
 from jetsel import image
@@ -36,7 +37,6 @@ from jetsel.zoo import Family, scan
 from jetsel.zoo.pretrained import KEPT, RUNGS
 
 SIZES_PX = {"64 x 64": WORKING_PX, "250,000": 250_000, "all": 50_000_000}
-DRAWS, SEED = 4000, 2018
 MAIN = "random227"
 
 
@@ -108,14 +108,6 @@ def told(fit: Photographs, test: Photographs, kind: str, calibration: Calibratio
     confidence = cheapest.confidences("top1", calibration.temperatures)[rows, 0]
     found["its own confidence, once it ran"] = [float(roc_auc_score(due, confidence))] * len(SIZES_PX)
     return found
-
-
-def bootstrap(each: NDArray[np.float64]) -> tuple[float, float, float]:
-    """The mean of (n,) differences and its 95 % interval, photographs drawn with replacement; in points."""
-    draw = np.random.default_rng(SEED)
-    means = np.array([each[draw.integers(0, len(each), len(each))].mean() for _ in range(DRAWS)])
-    low, high = np.quantile(means, [0.025, 0.975])
-    return 100 * float(each.mean()), 100 * float(low), 100 * float(high)
 
 
 def mixed(right: NDArray[np.bool_], costs_ms: NDArray[np.float64], mean_ms: float) -> NDArray[np.float64]:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from jetsel.cli import settings
 from jetsel.config import Config, calibrations_folder
-from jetsel.daemon.calibration import choose, offered, shipped
+from jetsel.daemon.calibration import InUse as Chosen
+from jetsel.daemon.calibration import offered, shipped
 from jetsel.daemon.family import defaults_of, served_models
 from jetsel.daemon.snapshot import default_family, limits_of
 from jetsel.endpoint import VARIABLE
 from jetsel.errors import CalibrationError, NoDaemonError, UnknownFamilyError
-from jetsel.policies import installed
+from jetsel.policies import catalogue, installed
 from jetsel.policies.installed import SHIPPED, Installed
 from jetsel.zoo import model_folders, scan
 
@@ -72,9 +73,11 @@ class FamilyCalibrations:
         from jetsel.calibrate.calibrating import InUse
 
         models, served = self.served()
-        chosen = choose(models, served, self.config, None)
+        entry = next((entry for entry in self.entries() if entry.is_current and entry.reason is None), None)
+        calibration = None if entry is None else entry.calibration
+        chosen = Chosen(calibration, catalogue(list(served), calibration), "")
         policies, _ = defaults_of(models, chosen, self.config, list(served)[-1], is_default=self.is_default)
-        return InUse(policies[criterion], chosen.calibration)
+        return InUse(policies[criterion], calibration)
 
     def served(self) -> tuple[Family, dict[str, Model]]:
         """The family, and its models that are served by name; raises CalibrationError where there are none."""

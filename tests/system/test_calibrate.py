@@ -125,12 +125,12 @@ def test_what_cannot_be_better_is_not_installed_and_a_model_that_stands_for_labe
     flat.mkdir()
     for number, path in enumerate(sorted(home.photos.rglob("*.jpg"))):
         shutil.copy(path, flat / f"{number}.jpg")
-    config = configured(tmp_path)  # the cheapest model always agrees with itself: nothing is better
-    done = jetsel("calibrate", flat, "--labels-from", "xs", "--config", config)
+    config = configured(tmp_path)  # the model in use always agrees with itself: nothing is better
+    done = jetsel("calibrate", flat, "--labels-from", "s", "--config", config)
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
-    meaning = "where right means agreement with xs"
-    for part in ("nothing is better than single:xs", meaning, "nothing was installed"):
+    meaning = "where right means agreement with s"
+    for part in ("single:s, which is in use", meaning, "nothing was installed"):
         assert part in text
     assert [path.name for path in (tmp_path / "calibrations").iterdir()] == ["recordings"]
     (report,) = (tmp_path / "calibrations/recordings").glob("starter-flat-*.html")
@@ -161,7 +161,9 @@ def test_ctrl_c_leaves_what_is_recorded_and_the_same_command_goes_on(home: Home,
     with subprocess.Popen([*COMMAND, *command], stderr=subprocess.PIPE, text=True) as process:
         until(lambda: any((tmp_path / "calibrations").rglob("*.sqlite")))
         process.send_signal(signal.SIGINT)
-        assert process.wait() == 130
+        _, said = process.communicate()
+        assert process.returncode == 130
+    assert "the same command goes on where it was" in said
     (recording,) = (tmp_path / "calibrations/recordings").glob("*.sqlite")
     kept = content(recording)["predictions"]
     done = jetsel(*command)
@@ -199,3 +201,25 @@ def test_evaluate_judges_the_policies_that_are_named_and_models_unknown_to_the_c
     (found,) = lines(done)
     assert (found["criterion"], list(found["policies"])) == ("top5", ["chain", "single:m"])
     assert found["policies"]["chain"]["runs"]["xs"] <= 1
+
+
+def test_evaluate_without_a_calibration_judges_the_models_and_records_once(home: Home, tmp_path: Path) -> None:
+    config = configured(tmp_path)
+    (found,) = lines(jetsel("evaluate", home.photos, "--json", "--config", config))
+    assert set(found["policies"]) == {"single:xs", "single:s"}
+    (recording,) = (tmp_path / "calibrations/recordings").glob("*.sqlite")
+    before = content(recording)
+    lines(jetsel("evaluate", home.photos, "--json", "--config", config))
+    assert content(recording) == before
+
+
+def test_a_limit_is_kept_with_force_too(home: Home, tmp_path: Path) -> None:
+    config = configured(tmp_path)
+    limits = ("--max-time-ms", "0.001", "--force", "--recording", home.recording, "--config", config)
+    done = jetsel("calibrate", home.photos, *limits)
+    assert done.returncode == 0, done.stderr
+    assert "nothing was installed: no policy keeps the limits" in " ".join(done.stdout.split())
+    named = ("--policy", "single:xs", "--recording", home.recording, "--config", config)
+    done = jetsel("calibrate", home.photos, *named)
+    assert "single:xs answers by default now, in place of single:s" in " ".join(done.stdout.split())
+    assert installed(tmp_path).default_policy["top1"] == "single:xs"

@@ -39,7 +39,7 @@ def test_a_daemon_serves_what_was_added_and_no_longer_what_was_removed(
     answer = peer.classify(jpeg, family="drinks")
     assert (answer["type"], answer["model"]) == ("answer", "drinks")
     assert answer["label"] in {"tea", "coffee", "milk"}
-    assert peer.classify(jpeg)["family"] == "starter"
+    assert peer.classify(jpeg)["family"] == "drinks"  # the owner's only family
     removed = jetsel("models", "remove", "drinks", "--yes", env=state)
     assert (removed.returncode, removed.stderr) == (0, "")
     assert peer.classify(jpeg, family="drinks")["type"] == "answer"

@@ -204,3 +204,16 @@ def test_a_goal_of_energy_without_energies_is_refused() -> None:
     for goal in (Goal("energy"), Goal(max_energy_mj=3.0)):
         with pytest.raises(CalibrationError, match="the goal needs energy, and it is not known: no meter"):
             calibrated(drawn(60), dataclasses.replace(ORDER, goal=goal))
+
+
+def test_of_five_classes_there_is_no_top_five() -> None:
+    loaded = drawn(200)
+    five = dataclasses.replace(
+        loaded.recording, logits=loaded.recording.logits[..., :5], classes=np.minimum(loaded.recording.classes, 4)
+    )
+    order = dataclasses.replace(ORDER, names=ORDER.names[:5])
+    found = calibrated(dataclasses.replace(loaded, recording=five), order)
+    assert list(found.findings.comparisons) == ["top1"]
+    assert found.calibration.default_policy["top5"] == found.calibration.default_policy["top1"]
+    with pytest.raises(CalibrationError, match="--criterion top5: of 5 classes any is among the first five"):
+        calibrated(loaded, dataclasses.replace(order, decides="top5"))

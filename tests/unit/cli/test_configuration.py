@@ -53,3 +53,17 @@ def test_a_file_that_cannot_be_used_is_named_in_one_line(tmp_path: Path, content
         settings.read(path)
     assert str(raised.value).startswith(f"{path}: ")
     assert "\n" not in str(raised.value)
+
+
+def test_the_environment_names_a_file_and_the_users_own_comes_before_the_systems(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "config" / "jetsel" / "jetsel.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text("")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("JETSEL_CONFIG", raising=False)
+    assert settings.locate(None) == own
+    monkeypatch.setenv("JETSEL_CONFIG", str(tmp_path / "named.toml"))
+    assert settings.locate(None) == tmp_path / "named.toml"
+    assert settings.locate(own) == own

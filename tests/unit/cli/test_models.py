@@ -223,3 +223,20 @@ def test_calibrations_and_settings_that_need_the_model_are_named(tmp_path: Path)
     assert "calibrations of family cats" in lost
     assert "models.only, policy.fallback" in named
     assert only_model(folder).manifest.name == "l"
+
+
+def test_means_in_levels_are_refused_with_the_values_that_are_meant(own: Path, onnx: Path, labels: Path) -> None:
+    command = ["models", "add", str(onnx), "--labels", str(labels), "--mean", "127,127,127", "--std", "128,128,128"]
+    done = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
+    assert done.exit_code == 2
+    assert "units of 0 to 1 are due: 0.498,0.498,0.498" in done.stderr
+    assert not own.exists()
+
+
+def test_how_a_family_is_served_by_default_is_told(own: Path, onnx: Path, labels: Path, tmp_path: Path) -> None:
+    assert "default_family" not in add(onnx, labels)  # the owner's only one is the default
+    (tmp_path / "others.txt").write_text("rum\ngin\nrye\n")
+    said = add(onnx, tmp_path / "others.txt", "--name", "other")
+    assert "answered by starter" in said
+    assert 'default_family = "others"' in said
+    assert own.is_dir()

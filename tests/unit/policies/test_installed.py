@@ -55,3 +55,9 @@ def test_a_calibration_of_another_family_is_refused(calibration: Calibration, tm
     with pytest.raises(CalibrationError, match="of family animals, not plants: calibrate plants"):
         install(calibration, tmp_path, "plants")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_number_that_is_not_there_is_told_with_those_that_are(calibration: Calibration, tmp_path: Path) -> None:
+    put(calibration, tmp_path, "May")
+    with pytest.raises(CalibrationError, match="no calibration number 7: there are 0, 1"):
+        rollback(tmp_path, "animals", 7)

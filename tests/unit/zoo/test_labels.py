@@ -78,3 +78,10 @@ def test_what_is_no_list_of_classes_is_refused(tmp_path: Path, content: str | by
     with pytest.raises(ManifestError, match=said) as raised:
         labels(tmp_path, content)
     assert "classes.txt" in str(raised.value)
+
+
+def test_a_class_that_stands_twice_in_an_owners_list_is_refused(tmp_path: Path) -> None:
+    for content in ("daisy\nrose\ndaisy\n", '["daisy", "rose", "daisy"]'):
+        (tmp_path / "classes.txt").write_text(content)
+        with pytest.raises(ManifestError, match=r"classes 1 and 3 are both 'daisy': give each a name of its own"):
+            labels_file(tmp_path / "classes.txt")

@@ -1,0 +1,26 @@
+"""What `jetsel classify` asks about: files, and all photographs of a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from jetsel.cli.classify import _files, served_models
+
+
+def test_of_a_folder_all_photographs_are_asked_about(tmp_path: Path) -> None:
+    for name in ("b.JPG", "a.png", "deep/c.webp", "notes.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    single = tmp_path / "notes.txt"
+    assert _files([single, tmp_path]) == [single, *(tmp_path / name for name in ("a.png", "b.JPG", "deep/c.webp"))]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(typer.BadParameter, match="empty: holds no JPEG, PNG or WebP file"):
+        _files([tmp_path / "empty"])
+
+
+def test_without_a_daemon_there_is_nothing_to_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JETSEL_ENDPOINT", f"ipc://{tmp_path}/none.sock")
+    assert served_models("x") == []
