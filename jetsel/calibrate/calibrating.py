@@ -16,6 +16,7 @@ from jetsel.calibrate.findings import Comparison, Differing, Findings
 from jetsel.calibrate.folds import assign_folds
 from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.held_out import fit_temperatures, learn
+from jetsel.calibrate.mistakes import mistakes
 from jetsel.calibrate.neighbourhood import nearest_in_other_folds
 from jetsel.calibrate.planning import make_plan
 from jetsel.calibrate.record import Loaded
@@ -137,7 +138,8 @@ def calibrate(
         machine=dict(order.machine),
     )
     others = differing(recording, tried["top1"].runs, order.names)
-    findings = _findings(loaded, order, calibration, comparisons, others)
+    wrong = mistakes(recording, tried["top1"].runs, winners["top1"].name, order.names)
+    findings = msgspec.structs.replace(_findings(loaded, order, calibration, comparisons, others), mistakes=wrong)
     return Calibrated(calibration, findings, is_better, order.goal.keeps(winner.outcomes))
 
 

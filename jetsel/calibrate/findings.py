@@ -110,6 +110,27 @@ class Comparison(Struct, frozen=True, kw_only=True):
     sentences: list[str]  # for people: 'on your photographs, chain saves 12 % of the time and loses 0.3 points'
 
 
+class ClassFinding(Struct, frozen=True):
+    """One class: its photographs, the share that is right, and what the others were most often taken for."""
+
+    name: str
+    photographs: int
+    right: float
+    instead: dict[str, int]
+
+
+class Mistakes(Struct, frozen=True):
+    """Where a policy goes wrong: classes, the worst first, and the photographs that no policy is right on.
+
+    hopeless: how many those are in all; paths: the first of them, with their labels.
+    """
+
+    policy: str
+    classes: list[ClassFinding]
+    hopeless: int
+    paths: list[tuple[str, str]]
+
+
 class Findings(Struct, frozen=True, kw_only=True):
     """One calibration's report."""
 
@@ -136,3 +157,4 @@ class Findings(Struct, frozen=True, kw_only=True):
     features: list[str]  # of the premodel
     comparisons: dict[str, Comparison]  # by criterion
     differing: list[Differing]
+    mistakes: Mistakes | None = None

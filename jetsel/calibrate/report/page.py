@@ -9,7 +9,7 @@ import jinja2
 from markupsafe import Markup
 
 from jetsel import __version__
-from jetsel.calibrate.findings import Comparison, Differing, Findings
+from jetsel.calibrate.findings import Comparison, Differing, Findings, Mistakes
 from jetsel.calibrate.report import figures, models, policies, words
 from jetsel.calibrate.report.parts import Cell, Table
 from jetsel.calibrate.report.words import Words, significant
@@ -31,6 +31,7 @@ def page(findings: Findings) -> str:
         say=words,
         comparisons=[_comparison(one, findings, spoken) for one in findings.comparisons.values()],
         differing=_differing(findings.differing, spoken),
+        mistakes=_mistakes(findings.mistakes),
         conditions=_table("conditions", "Conditions", ["What", "Value"], findings.conditions.items(), (1,)),
         skipped=_table(
             "skipped",
@@ -86,6 +87,21 @@ def _differing(found: list[Differing], spoken: Words) -> Table | None:
     columns = ["Photograph", label, *names]
     caption = f"{words.number_of(len(found), 'photograph')} to which policies give different answers"
     return _table("differing", caption, columns, rows, tuple(range(1, len(columns))))
+
+
+def _mistakes(found: Mistakes | None) -> list[Table]:
+    """The classes of the policy that is installed, and the photographs that no policy is right on."""
+    if found is None:
+        return []
+    rows: list[list[Cell]] = []
+    for one in found.classes:
+        instead = ", ".join(f"{name} ({count})" for name, count in one.instead.items())
+        rows.append([one.name, f"{one.photographs:,}", words.percent(one.right), instead])
+    columns = ["Class", "Photographs", f"{found.policy} right, %", "Most often taken for"]
+    by_class = _table("classes", f"{found.policy} by class, the worst first", columns, rows, (3,))
+    caption = f"{words.number_of(found.hopeless, 'photograph')} on which every policy is wrong; the first of them"
+    hopeless = _table("hopeless", caption, ["Photograph", "Label"], found.paths, (1,))
+    return [table for table in (by_class, hopeless) if table is not None]
 
 
 def _models(findings: Findings, spoken: Words) -> Table | None:

@@ -123,7 +123,7 @@ def test_what_was_found_is_said() -> None:
 
 def test_agreement_and_noise_are_said_in_every_section_and_agreement_is_never_called_accuracy() -> None:
     text = Reader(made("agreement")).text
-    sections = 5  # verdict, two criteria, photographs, measured
+    sections = 6  # verdict, two criteria, mistakes, photographs, measured
     assert text.count("agrees with xl. The labels are") == sections
     assert text.count("The times are noisy: the processor was throttled.") == sections
     assert "Accuracy" not in text
