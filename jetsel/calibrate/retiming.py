@@ -73,7 +73,9 @@ def retime(
         family.name, family.labels.sha256, identities, table_hash(), family.decode_px, before.features_px
     )
     clock = FeatureClock([shown], before.features_px, limits, times.features_ms)
-    found = calibrate(loaded, identity, Order(names=tuple(family.labels.names)), clock, tell).calibration
+    found = calibrate(
+        loaded, identity, Order(names=tuple(map(str, range(recording.logits.shape[2])))), clock, tell
+    ).calibration
     return msgspec.structs.replace(
         found,
         temperatures={name: before.temperatures[name] for name in models},

@@ -1,0 +1,58 @@
+"""A calibration that came with its models is fitted to this machine's times, from what came with it alone."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jetsel import image
+from jetsel.calibrate.condensed import condense
+from jetsel.calibrate.retiming import Shipped, retime
+from jetsel.config import Config
+from jetsel.errors import CalibrationError
+from jetsel.policies.calibration import ANSWERS
+from jetsel.policies.coding import read
+from jetsel.zoo import STARTER, Family, Model, scan
+from tests.unit.calibrate.answered import answered
+
+LIMITS = image.Limits(1_000_000, 1_000_000)
+
+
+@pytest.fixture
+def shipped(tmp_path: Path) -> Shipped:
+    """The starter family's calibration, with answers of its own."""
+    shutil.copytree(STARTER / "calibration", tmp_path / "calibration")
+    found = read(tmp_path / "calibration")
+    recording = answered(tuple(found.identities))
+    (tmp_path / "calibration" / ANSWERS).write_bytes(condense(recording, found.temperatures))
+    return Shipped(found, tmp_path / "calibration")
+
+
+def served(*names: str) -> tuple[Family, dict[str, Model]]:
+    family = scan([STARTER]).families["starter"]
+    return family, {model.manifest.name: model for model in family.models if model.manifest.name in names}
+
+
+def test_times_are_this_machines_and_all_that_depends_on_them_is_fitted_again(shipped: Shipped) -> None:
+    family, models = served("xs", "s")
+    made = retime(family, models, shipped, Config(), LIMITS, lambda *_: None)
+    before = shipped.calibration
+    assert list(made.identities) == ["xs", "s"]
+    assert made.identities == {name: before.identities[name] for name in models}
+    assert made.temperatures == {name: before.temperatures[name] for name in models}
+    assert 0 < made.costs_ms["xs"] < made.costs_ms["s"]
+    assert (made.photographs, made.features_px) == (200, before.features_px)
+    assert {"chain", "cascade", "cascade-averaged"} <= set(made.parts)
+    assert "with the times of this machine" in made.because
+
+
+def test_without_its_answers_or_for_other_models_it_is_refused(shipped: Shipped, tmp_path: Path) -> None:
+    family, models = served("xs")
+    other = {"xs": next(iter(served("s")[1].values()))}
+    with pytest.raises(CalibrationError, match="does not belong to what is served"):
+        retime(family, other, shipped, Config(), LIMITS, lambda *_: None)
+    (shipped.folder / ANSWERS).unlink()
+    with pytest.raises(CalibrationError, match="came without its answers: calibrate on photographs"):
+        retime(family, models, shipped, Config(), LIMITS, lambda *_: None)
