@@ -93,6 +93,13 @@ class Log(Struct, frozen=True, forbid_unknown_fields=True):
     requests: bool = False  # one line for each request
 
 
+class Observe(Struct, frozen=True, forbid_unknown_fields=True):
+    """What `status` tells of the answers, for pages and metrics."""
+
+    recent_answers: Annotated[int, Meta(ge=0, le=1000)] = 50  # the last ones, labels and times; 0: none is kept
+    drift_every: Annotated[int, Meta(ge=0, le=1_000_000)] = 50  # features of each so manyth photograph; 0: of none
+
+
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """The whole of jetsel.toml."""
 
@@ -102,6 +109,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     power: Power = Power()
     policy: Policy = Policy()
     log: Log = Log()
+    observe: Observe = Observe()
 
 
 _DEFAULTS: dict[str, dict[str, Any]] = msgspec.to_builtins(Config())

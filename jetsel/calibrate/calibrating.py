@@ -12,6 +12,7 @@ import numpy as np
 from jetsel.calibrate.assemble import Identity, assemble
 from jetsel.calibrate.comparing import compared, differing
 from jetsel.calibrate.cross_validation import CrossValidated, cross_validate
+from jetsel.calibrate.expecting import expected
 from jetsel.calibrate.findings import Comparison, Differing, Findings
 from jetsel.calibrate.folds import assign_folds
 from jetsel.calibrate.goal import Goal, Outcomes
@@ -136,6 +137,7 @@ def calibrate(
         energy_reason=loaded.times.energy_reason,
         chooser_energy_mj=comparisons[order.decides].chain.chooser_mj or None,
         machine=dict(order.machine),
+        expected=expected(recording, tried["top1"].runs[winners["top1"].name], draft),
     )
     others = differing(recording, tried["top1"].runs, order.names)
     wrong = mistakes(recording, tried["top1"].runs, winners["top1"].name, order.names)

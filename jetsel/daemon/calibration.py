@@ -17,7 +17,7 @@ from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.installed import Installed
 from jetsel.policies.registry import no_such
 from jetsel.wire import Criterion
-from jetsel.wire.status import CalibrationIdentity
+from jetsel.wire.status import CalibrationIdentity, OperatingPoint
 from jetsel.zoo import Family, Model
 
 log = logging.getLogger("jetsel.models")
@@ -93,6 +93,12 @@ def offered(
                 "recalibrate (jetsel calibrate PHOTOS), or update jetsel"
             )
     return policies
+
+
+def operating_points(calibration: Calibration) -> list[OperatingPoint]:
+    """What each policy gave on the calibration's photographs under top1, held out."""
+    figures = calibration.figures.get("top1", {})
+    return [OperatingPoint(name, one["top1"], one["mean_ms"]) for name, one in figures.items()]
 
 
 def _identity(found: Installed, calibration: Calibration) -> CalibrationIdentity | None:

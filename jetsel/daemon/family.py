@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jetsel.config import Config
-from jetsel.daemon.calibration import InUse, choose
+from jetsel.daemon.calibration import InUse, choose, operating_points
+from jetsel.daemon.drift import Drift
 from jetsel.engines import Backends, warm_up
 from jetsel.errors import (
     ConfigError,
@@ -23,6 +24,7 @@ from jetsel.events import event
 from jetsel.features import WORKING_PX
 from jetsel.image import InputSpec
 from jetsel.policies import Policy
+from jetsel.policies.calibration import Calibration
 from jetsel.policies.registry import no_such
 from jetsel.runtime import Driver, ModelQueue
 from jetsel.weights import Weights
@@ -51,6 +53,7 @@ class ServedFamily:
     on_doubt: str  # "use" the fallback or "refuse", where the request does not say
     in_use: InUse  # the calibration
     shipped: Path  # the folder of the calibration that came with the models, if any did
+    drift: Drift | None = None  # None: the calibration does not say what it expects
     instead: list[str] = field(default_factory=list)  # what stands in for a default that cannot run, in words
     damaged: dict[str, str] = field(default_factory=dict)  # by model that runs on: what is wrong with its file now
     _failed: dict[str, JetselError] = field(default_factory=dict)  # by model that did not load
@@ -61,6 +64,8 @@ class ServedFamily:
         before: the family of this name in the snapshot that a reload replaces. Where the file of such a model is not
         what its manifest says any more, the model runs on, and `damaged` says so.
         """
+        if before.in_use.identity == self.in_use.identity:
+            self.drift = before.drift
         for name, queue in self.driver.queues.items():
             known = before.driver.queues.get(name)
             if known is None or not known.serves or known.engine is None or known.engine.is_stale:
@@ -182,6 +187,8 @@ class ServedFamily:
             answers=answers,
             escalated=escalated,
             calibration_identity=self.in_use.identity,
+            drift=None if self.drift is None else self.drift.status(),
+            operating_points=None if self.in_use.calibration is None else operating_points(self.in_use.calibration),
         )
 
     def _model_status(self, name: str) -> ModelStatus:
@@ -241,7 +248,15 @@ def serve_family(
         on_doubt=config.policy.on_doubt,
         in_use=in_use,
         shipped=family.calibration,
+        drift=drift_of(in_use.calibration),
     )
+
+
+def drift_of(calibration: Calibration | None) -> Drift | None:
+    """What compares answers with this calibration; None where it does not say what it expects."""
+    if calibration is None or calibration.expected is None:
+        return None
+    return Drift(calibration.expected, calibration.default_policy["top1"], calibration.features_px)
 
 
 def defaults_of(

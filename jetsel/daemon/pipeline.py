@@ -197,7 +197,7 @@ class Pipeline:
         if job.route is None:
             self._probe_ended("ok" if isinstance(reply, Answer) else reply.code)
             return
-        self._tally.ended(reply)
+        self._tally.ended(reply, job.request.deadline_ms)
         if isinstance(reply, Answer):
             self._admission.release(job.load, reply.stages_ms.total - reply.stages_ms.queue)
             self._metering.answered(reply, job.family, job.policy)
@@ -206,7 +206,20 @@ class Pipeline:
         if self._current.snapshot.config.log.requests:
             log_reply(job, reply)
         self.reply(job.route, reply)
+        if isinstance(reply, Answer):
+            self._notice_drift(job, reply)
         job.run = None  # which names the job: a circle would keep the photograph until the next garbage collection
+
+    def _notice_drift(self, job: Job, reply: Answer) -> None:
+        """Compare what was seen with what the family was calibrated on, once the answer is on its way."""
+        drift, photograph, snapshot = job.family.drift, job.photograph, job.snapshot
+        if drift is None or photograph is None:
+            return
+        if drift.answered(job.policy.name, reply, snapshot.config.observe.drift_every):
+            try:
+                drift.look(photograph, job.data, snapshot.limits)
+            except Exception as error:  # it was answered already
+                unexpected(error, job.request.id)
 
     def _reply(self, job: Job, error: Exception | None) -> Answer | Failure:
         """Return the answer, or what the error says, which ended the job or was its policy's outcome."""

@@ -59,6 +59,8 @@ def status(
         reloads=tally.reloads(),
         last_reload=tally.last_reload(),
         config=None if config is None else str(config),
+        answers=tally.answers(),
+        recent=tally.recent(snapshot.config.observe.recent_answers),
     )
 
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping
+from typing import TypeVar
 
 from msgspec import structs
 
 from jetsel.errors import JetselError
 from jetsel.recent import Recent, percentiles
 from jetsel.wire import Answer, Failure
-from jetsel.wire.status import Percentiles, ReloadStatus, StageTimes
+from jetsel.wire.status import AnswerCounts, Histogram, Percentiles, RecentAnswer, ReloadStatus, StageTimes
 
 STAGES = ("queue", "decode", "features", "choice", "inference", "total", "waiting", "input")  # as StageTimes has them
 OK = "ok"
+BOUNDS_MS = (0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0)
+MOST_RECENT = 1000
+T = TypeVar("T")
 
 
 class Tally:
@@ -25,6 +31,12 @@ class Tally:
         self._lock = threading.Lock()
         self._outcomes: Counter[str] = Counter()
         self._answers: Counter[str] = Counter()  # by family
+        self._by_model: Counter[tuple[str, str]] = Counter()  # family and model
+        self._by_policy: Counter[tuple[str, str]] = Counter()
+        self._events: Counter[str] = Counter()  # in_doubt, cut_short, on_time, late
+        self._stages = [_Histogram() for _ in STAGES]
+        self._runs: defaultdict[tuple[str, str], _Histogram] = defaultdict(_Histogram)  # family and model
+        self._recent: deque[RecentAnswer] = deque(maxlen=MOST_RECENT)  # ago_s: when it was sent
         self._escalated: Counter[str] = Counter()
         self._reloads: Counter[str] = Counter()
         self._last_reload: ReloadStatus | None = None  # ago_s: when it ended
@@ -36,7 +48,7 @@ class Tally:
         with self._lock:
             self._outcomes[outcome] += 1
 
-    def ended(self, reply: Answer | Failure) -> None:
+    def ended(self, reply: Answer | Failure, deadline_ms: float | None = None) -> None:
         """Count an admitted request by its reply, and note where an answer's time went."""
         if isinstance(reply, Failure):
             self.count(reply.code)
@@ -45,13 +57,23 @@ class Tally:
         features = math.nan if took.features is None else took.features
         waiting = math.nan if took.waiting is None else took.waiting
         inference, now_s = sum(took.inference), time.monotonic()
+        stages_ms = (took.queue, took.decode, features, took.choice, inference, took.total, waiting, took.input or 0.0)
         with self._lock:
             self._outcomes[OK] += 1
             self._answers[family] += 1
             self._escalated[family] += len(reply.ran) > 1
-            self._stages_ms.add(
-                now_s, took.queue, took.decode, features, took.choice, inference, took.total, waiting, took.input or 0.0
-            )
+            self._stages_ms.add(now_s, *stages_ms)
+            self._by_model[family, reply.model] += 1
+            self._by_policy[family, reply.policy] += 1
+            self._events["in_doubt"] += reply.in_doubt
+            self._events["cut_short"] += reply.cut_short
+            if deadline_ms is not None:
+                self._events["on_time" if took.total <= deadline_ms else "late"] += 1
+            for histogram, ms in zip(self._stages, stages_ms, strict=True):
+                histogram.add(ms)
+            for ran in reply.ran:
+                self._runs[family, ran.model].add(ran.latency_ms)
+            self._recent.append(_recent(now_s, reply))
 
     def reloaded(self, took_s: float, ended: list[str] | JetselError) -> None:
         """Count a reload that has ended now: with what it changed, or the error that refused it."""
@@ -70,6 +92,28 @@ class Tally:
         """How many answers a family gave, and how many of those took more than one model."""
         with self._lock:
             return self._answers[family], self._escalated[family]
+
+    def answers(self) -> AnswerCounts:
+        """All answers since the start."""
+        with self._lock:
+            return AnswerCounts(
+                by_model=_nested(self._by_model),
+                by_policy=_nested(self._by_policy),
+                in_doubt=self._events["in_doubt"],
+                cut_short=self._events["cut_short"],
+                on_time=self._events["on_time"],
+                late=self._events["late"],
+                bounds_ms=list(BOUNDS_MS),
+                stages={name: one.copy() for name, one in zip(STAGES, self._stages, strict=True)},
+                runs=_nested({key: one.copy() for key, one in self._runs.items()}),
+            )
+
+    def recent(self, most: int) -> list[RecentAnswer]:
+        """The last answers, the newest first. most: at most MOST_RECENT."""
+        with self._lock:
+            kept = list(self._recent)[-most:] if most else []
+        now_s = time.monotonic()
+        return [structs.replace(one, ago_s=round(now_s - one.ago_s, 3)) for one in reversed(kept)]
 
     def reloads(self) -> dict[str, int]:
         """Reloads so far by `ok` or error code."""
@@ -92,3 +136,44 @@ class Tally:
             None if oldest_s is None else round(oldest_s, 3),
             *(None if found is None else Percentiles(*(round(ms, 4) for ms in found)) for found in columns),
         )
+
+
+class _Histogram:
+    """Counts by BOUNDS_MS; NaN, which did not happen, is left out."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(BOUNDS_MS) + 1)
+        self._sum_ms = 0.0
+
+    def add(self, ms: float) -> None:
+        if ms == ms:
+            self._counts[bisect_left(BOUNDS_MS, ms)] += 1
+            self._sum_ms += ms
+
+    def copy(self) -> Histogram:
+        return Histogram(list(self._counts), self._sum_ms)
+
+
+def _nested(flat: Mapping[tuple[str, str], T]) -> dict[str, dict[str, T]]:
+    """By family, then by the second key."""
+    found: dict[str, dict[str, T]] = {}
+    for (family, name), value in flat.items():
+        found.setdefault(family, {})[name] = value
+    return found
+
+
+def _recent(now_s: float, reply: Answer) -> RecentAnswer:
+    """What is kept of an answer."""
+    return RecentAnswer(
+        id=reply.id,
+        ago_s=now_s,
+        family=reply.family,
+        label=reply.label,
+        probability=reply.probability,
+        model=reply.model,
+        policy=reply.policy,
+        ran=[ran.model for ran in reply.ran],
+        total_ms=reply.stages_ms.total,
+        energy_mj=reply.energy_mj,
+        in_doubt=reply.in_doubt,
+    )

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from jetsel.errors import CalibrationError
+from jetsel.policies.expected import Expected
 from jetsel.policies.kind import Part
 from jetsel.policies.registry import KIND
 
@@ -47,6 +48,9 @@ class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=T
     energy_reason: Name | None = None  # why it was not measured
     chooser_energy_mj: Positive | None = None  # above idle power, of one photograph's features and a choice
     rival: Name | None = None  # what the default policy had to beat on held-out photographs
+    expected: Expected | None = (
+        None  # how features and confidences lay on its photographs; None: made before this was kept
+    )
     machine: dict[str, Any] = {}  # what the board said of itself when times and energies were measured; empty: unknown
 
     @property

@@ -110,6 +110,40 @@ class ModelStatus(Struct, frozen=True):
     escalations: int = 0
 
 
+class ConfidenceShift(Struct, frozen=True):
+    """A model's mean confidence over its last `answers` by the default policy; `seen` is null while they are few."""
+
+    model: str
+    answers: int
+    seen: float | None
+    calibrated: float
+    is_significant: bool
+
+
+class DriftStatus(Struct, frozen=True):
+    """How far photographs and confidences have moved from the calibration's.
+
+    `indices` are population stability indices by feature, of the last `photographs` looked at; empty, and the median
+    null, where `reason` says why. `look_ms` is what looking at one takes; `hint` says what to do, null for nothing.
+    """
+
+    photographs: int
+    indices: dict[str, float]
+    median_index: float | None
+    reason: str | None
+    confidences: list[ConfidenceShift]
+    hint: str | None
+    look_ms: float | None
+
+
+class OperatingPoint(Struct, frozen=True):
+    """What a policy gave on the calibration's photographs, held out: the share it was right on, and its mean time."""
+
+    policy: str
+    accuracy: float
+    mean_ms: float
+
+
 class FamilyStatus(Struct, frozen=True):
     """One family: its models cheapest first, the policies that a request may name, and what decides by default.
 
@@ -128,6 +162,48 @@ class FamilyStatus(Struct, frozen=True):
     answers: int = 0
     escalated: int = 0
     calibration_identity: CalibrationIdentity | None = None
+    drift: DriftStatus | None = None
+    operating_points: list[OperatingPoint] | None = None
+
+
+class Histogram(Struct, frozen=True):
+    """How many fell into each bin of `AnswerCounts.bounds_ms`, the last one above all bounds; and the sum."""
+
+    counts: list[int]
+    sum_ms: float
+
+
+class AnswerCounts(Struct, frozen=True):
+    """All answers since the start, by family and what answered; the stages of StageTimes, and each model's runs.
+
+    `on_time` and `late` are of the answers that had a deadline.
+    """
+
+    by_model: dict[str, dict[str, int]]
+    by_policy: dict[str, dict[str, int]]
+    in_doubt: int
+    cut_short: int
+    on_time: int
+    late: int
+    bounds_ms: list[float]
+    stages: dict[str, Histogram]
+    runs: dict[str, dict[str, Histogram]]
+
+
+class RecentAnswer(Struct, frozen=True):
+    """One of the last answers, without its photograph."""
+
+    id: str
+    ago_s: float
+    family: str
+    label: str
+    probability: float
+    model: str
+    policy: str
+    ran: list[str]
+    total_ms: float
+    energy_mj: float | None
+    in_doubt: bool
 
 
 class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
@@ -160,3 +236,5 @@ class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
     reloads: dict[str, int] = {}
     last_reload: ReloadStatus | None = None
     config: str | None = None
+    answers: AnswerCounts | None = None
+    recent: list[RecentAnswer] = []

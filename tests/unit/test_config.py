@@ -19,6 +19,7 @@ from jetsel.config import (
     Host,
     Log,
     Models,
+    Observe,
     Policy,
     Power,
     Server,
@@ -32,7 +33,7 @@ SECTIONS = ("server", "models", "host", "power", "policy", "log")
 
 def keys() -> list[str]:
     """Every key that a jetsel.toml may set."""
-    sections = {"server": Server, "models": Models, "host": Host, "power": Power, "policy": Policy, "log": Log}
+    sections = {"server": Server, "models": Models, "host": Host, "power": Power, "policy": Policy, "log": Log, "observe": Observe}
     return [f"{section}.{key}" for section, kind in sections.items() for key in kind.__struct_fields__]
 
 
@@ -64,7 +65,7 @@ def test_each_example_can_be_copied_into_a_file() -> None:
         assert parse(as_toml(config)) == config
 
 
-@pytest.mark.parametrize("section", ["server", "models", "host", "power", "policy", "log"])
+@pytest.mark.parametrize("section", ["server", "models", "host", "power", "policy", "log", "observe"])
 def test_an_unknown_key_is_named_with_those_that_are_known(section: str) -> None:
     line = said(f"[{section}]\nqueu = 1\n")
     assert line.startswith(f"{section}.queu: there is no such key; known here: ")

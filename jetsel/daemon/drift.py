@@ -1,0 +1,93 @@
+"""Whether the photographs and the models' confidences are still those that a family was calibrated on."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+
+import numpy as np
+
+from jetsel import image
+from jetsel.features import NAMES, extract
+from jetsel.policies.expected import Expected, stability_index
+from jetsel.wire import Answer
+from jetsel.wire.status import ConfidenceShift, DriftStatus
+
+KEPT = 500  # the last ones that are compared
+FEWEST = 200  # with ten bins, chance alone makes an index of some 9 / 200 = 0.045
+SIGNIFICANT = 0.25  # an index above it is a significant change, see jetsel.policies.expected
+LEAST_SHIFT = 0.05  # of a mean confidence; a smaller one does not change what a policy does by much
+HINT = "recalibrate on photographs of now: jetsel calibrate PHOTOS"
+
+
+class Drift:
+    """The last photographs and confidences of one family beside its calibration's. Any thread may call."""
+
+    def __init__(self, expected: Expected, default: str, features_px: int) -> None:
+        """default: the policy of top1 that the expected confidences were seen under."""
+        self._expected = expected
+        self._default = default
+        self._features_px = features_px
+        self._lock = threading.Lock()
+        self._answers = 0
+        self._bins: deque[list[int]] = deque(maxlen=KEPT)
+        self._took_ms: deque[float] = deque(maxlen=KEPT)
+        self._confidences: dict[str, deque[float]] = {model: deque(maxlen=KEPT) for model in expected.confidences}
+
+    def answered(self, policy: str, reply: Answer, every: int) -> bool:
+        """Note how sure the models were; return whether to look at this photograph: each so manyth, 0 for none."""
+        with self._lock:
+            self._answers += 1
+            if policy == self._default and reply.criterion == "top1":
+                for ran in reply.ran:
+                    if ran.model in self._confidences:
+                        self._confidences[ran.model].append(ran.confidence)
+            return every > 0 and self._answers % every == 0
+
+    def look(self, photograph: image.Photograph, data: memoryview, limits: image.Limits) -> None:
+        """Compute the features of a photograph that was answered. data: what it was decoded from."""
+        began = time.perf_counter()
+        seen = image.of_area(photograph, data, limits, self._features_px)
+        features = dict(zip(NAMES, extract(seen.bgr, NAMES, self._features_px), strict=True))
+        bins = [int(known.of(features[name])) for name, known in self._expected.features.items()]
+        with self._lock:
+            self._bins.append(bins)
+            self._took_ms.append((time.perf_counter() - began) * 1e3)
+
+    def status(self) -> DriftStatus:
+        """What has moved, and what to do about it."""
+        with self._lock:
+            bins, took_ms = np.array(self._bins), list(self._took_ms)
+            confidences = {model: np.array(kept) for model, kept in self._confidences.items()}
+        indices: dict[str, float] = {}
+        if len(bins) >= FEWEST:
+            known = self._expected.features.items()
+            indices = {
+                name: round(stability_index(one.shares, column), 4)
+                for (name, one), column in zip(known, bins.T, strict=True)
+            }
+        median = float(np.median(list(indices.values()))) if indices else None
+        shifts = [self._shift(model, kept) for model, kept in confidences.items()]
+        moved = [shift for shift in shifts if shift.is_significant]
+        words = [f"{one.model} is {one.seen:.2f} confident, in calibration {one.calibrated:.2f}" for one in moved]
+        if median is not None and median > SIGNIFICANT:
+            words.insert(0, f"photographs differ from those calibrated on (median index {median:.2f})")
+        return DriftStatus(
+            photographs=len(bins),
+            indices=indices,
+            median_index=median,
+            reason=None if indices else f"{len(bins)} photographs were looked at, {FEWEST} are the least",
+            confidences=shifts,
+            hint=f"{'; '.join(words)}: {HINT}" if words else None,
+            look_ms=float(np.mean(took_ms)) if took_ms else None,
+        )
+
+    def _shift(self, model: str, kept: np.ndarray) -> ConfidenceShift:
+        known = self._expected.confidences[model]
+        if len(kept) < FEWEST:
+            return ConfidenceShift(model, len(kept), None, known.mean, False)
+        seen = float(kept.mean())
+        noise = 3 * known.deviation / math.sqrt(len(kept))
+        return ConfidenceShift(model, len(kept), seen, known.mean, abs(seen - known.mean) > max(noise, LEAST_SHIFT))
