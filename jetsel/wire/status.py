@@ -123,12 +123,14 @@ class ConfidenceShift(Struct, frozen=True):
 class DriftStatus(Struct, frozen=True):
     """How far photographs and confidences have moved from the calibration's.
 
-    `indices` are population stability indices by feature, of the last `photographs` looked at; empty, and the median
-    null, where `reason` says why. `look_ms` is what looking at one takes; `hint` says what to do, null for nothing.
+    `indices` are population stability indices by feature, of the last `photographs` looked at; empty, and `highest`
+    (the feature that moved most) and the median null, where `reason` says why. `look_ms` is what looking at one takes;
+    `hint` says what to do, null for nothing.
     """
 
     photographs: int
     indices: dict[str, float]
+    highest: str | None
     median_index: float | None
     reason: str | None
     confidences: list[ConfidenceShift]

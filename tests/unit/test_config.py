@@ -33,7 +33,15 @@ SECTIONS = ("server", "models", "host", "power", "policy", "log")
 
 def keys() -> list[str]:
     """Every key that a jetsel.toml may set."""
-    sections = {"server": Server, "models": Models, "host": Host, "power": Power, "policy": Policy, "log": Log, "observe": Observe}
+    sections = {
+        "server": Server,
+        "models": Models,
+        "host": Host,
+        "power": Power,
+        "policy": Policy,
+        "log": Log,
+        "observe": Observe,
+    }
     return [f"{section}.{key}" for section, kind in sections.items() for key in kind.__struct_fields__]
 
 

@@ -8,7 +8,7 @@ from jetsel import wire
 from jetsel.daemon.tally import Tally
 from jetsel.errors import ReloadFailedError
 from jetsel.wire import Ran, Stages
-from jetsel.wire.status import Percentiles, StageTimes
+from jetsel.wire.status import Histogram, Percentiles, StageTimes
 from tests.unit.client.peer import Seen, answer, fail
 from tests.waiting import LIMIT_S
 
@@ -70,3 +70,30 @@ def test_reloads_are_counted_by_how_they_ended_and_the_last_is_told() -> None:
     assert last is not None
     assert (last.changed, last.refused) == ([], "no such file")
     assert found.reloads() == {"ok": 1, "reload-failed": 1}
+
+
+def test_answers_are_counted_by_what_gave_them_and_histograms_hold_every_stage_and_run() -> None:
+    found = Tally()
+    found.ended(ANSWER)
+    found.ended(ESCALATED, deadline_ms=12.0)
+    found.ended(msgspec.structs.replace(ESCALATED, in_doubt=True, cut_short=True, policy="chain"), deadline_ms=11.9)
+    answers = found.answers()
+    assert answers.by_model == {"f": {ANSWER.model: 3}}
+    assert answers.by_policy == {"f": {ANSWER.policy: 2, "chain": 1}}
+    assert (answers.in_doubt, answers.cut_short, answers.on_time, answers.late) == (1, 1, 1, 1)
+    assert sum(answers.stages["features"].counts) == 2, "of those that had any"
+    total = answers.stages["total"]
+    assert total.sum_ms == 27.0
+    assert [bound for bound, count in zip(answers.bounds_ms, total.counts, strict=False) if count] == [5.0, 25.0]
+    assert answers.runs["f"]["big"] == Histogram([0, 0, 0, 0, 2] + [0] * 8, 12.0)
+
+
+def test_the_last_answers_are_told_newest_first_and_as_many_as_are_wanted() -> None:
+    found = Tally()
+    for number in range(5):
+        found.ended(msgspec.structs.replace(ESCALATED, id=f"r{number}"))
+    last = found.recent(3)
+    assert [one.id for one in last] == ["r4", "r3", "r2"]
+    assert (last[0].ran, last[0].total_ms) == (["m", "big"], 12.0)
+    assert 0 <= last[0].ago_s < LIMIT_S
+    assert found.recent(0) == []

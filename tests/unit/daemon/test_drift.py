@@ -1,0 +1,96 @@
+"""Drift: what is seen beside what a calibration expects, once there is enough of it."""
+
+from __future__ import annotations
+
+import cv2
+import msgspec
+import numpy as np
+import pytest
+
+from jetsel import image, wire
+from jetsel.daemon.drift import FEWEST, KEPT, Drift
+from jetsel.features import NAMES, WORKING_PX, extract
+from jetsel.policies.expected import Confidence, Expected, bins_of
+from jetsel.wire import Answer, Ran
+from tests.unit.client.peer import Seen, answer
+
+LIMITS = image.Limits(16_000_000, 50_000_000)
+ANSWER = answer(Seen(wire.Classify(1, "x"), b""))
+
+
+def pictures(seed: int, count: int, gain: float = 1.0) -> list[bytes]:
+    """Drawn photographs, blurred noise on a colour of its own, as PNG."""
+    draw = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        noise = draw.normal(draw.uniform(60, 190, 3), draw.uniform(5, 50), (24, 32, 3))
+        levels = (cv2.GaussianBlur(noise, (0, 0), draw.uniform(0.3, 2)) * gain).clip(0, 255).astype(np.uint8)
+        found.append(cv2.imencode(".png", levels)[1].tobytes())
+    return found
+
+
+@pytest.fixture(scope="module")
+def expected() -> Expected:
+    features = np.stack([extract(image.decode(data, LIMITS, 64).bgr) for data in pictures(1, 600)])
+    return Expected(
+        dict(zip(NAMES, map(bins_of, features.T), strict=True)),
+        {"xs": Confidence(0.7, 0.2), "xl": Confidence(0.6, 0.2)},
+    )
+
+
+def shown(drift: Drift, photographs: list[bytes]) -> None:
+    for data in photographs:
+        drift.look(image.decode(data, LIMITS, 64), memoryview(data), LIMITS)
+
+
+def said(confidence: float, model: str = "xs") -> Answer:
+    return msgspec.structs.replace(ANSWER, ran=[Ran(model, "first", confidence, 1.0, 1)])
+
+
+def test_nothing_is_told_of_few_photographs_and_nothing_is_hinted_at_where_they_are_alike(expected: Expected) -> None:
+    drift = Drift(expected, "cascade", WORKING_PX)
+    shown(drift, pictures(2, FEWEST - 1))
+    early = drift.status()
+    assert (early.indices, early.highest, early.median_index) == ({}, None, None)
+    assert early.reason == f"{FEWEST - 1} photographs were looked at, {FEWEST} are the least"
+    shown(drift, pictures(3, FEWEST))
+    found = drift.status()
+    assert (found.photographs, found.reason, found.hint) == (2 * FEWEST - 1, None, None)
+    assert set(found.indices) == set(NAMES)
+    assert found.look_ms is not None
+
+
+def test_darker_photographs_are_told_with_the_feature_that_moved_most(expected: Expected) -> None:
+    drift = Drift(expected, "cascade", WORKING_PX)
+    shown(drift, pictures(2, KEPT))
+    shown(drift, pictures(4, KEPT, gain=0.4))
+    found = drift.status()
+    assert found.photographs == KEPT, "the last ones alone"
+    assert found.highest is not None
+    assert "brightness" in found.highest
+    assert found.indices[found.highest] > 1
+    assert found.hint is not None
+    assert found.hint.endswith("recalibrate on photographs of now: jetsel calibrate PHOTOS")
+
+
+def test_every_so_manyth_answer_is_looked_at(expected: Expected) -> None:
+    drift = Drift(expected, "cascade", WORKING_PX)
+    assert [drift.answered("cascade", said(0.7), 3) for _ in range(7)] == [False, False, True] * 2 + [False]
+    assert not any(drift.answered("cascade", said(0.7), 0) for _ in range(10))
+
+
+def test_confidences_are_those_of_the_default_policy_and_a_shift_is_told_where_it_is_more_than_chance(
+    expected: Expected,
+) -> None:
+    drift = Drift(expected, "cascade", WORKING_PX)
+    for _ in range(FEWEST):
+        drift.answered("cascade", said(0.55), 0)
+        drift.answered("single:xl", said(0.1, "xl"), 0)
+        drift.answered("cascade", msgspec.structs.replace(said(0.1), criterion="top5"), 0)
+    low, unseen = drift.status().confidences
+    assert (low.model, low.answers, low.calibrated, low.is_significant) == ("xs", FEWEST, 0.7, True)
+    assert low.seen == pytest.approx(0.55)
+    assert (unseen.model, unseen.answers, unseen.seen, unseen.is_significant) == ("xl", 0, None, False)
+    hint = drift.status().hint
+    assert hint is not None
+    assert hint.startswith("xs is 0.55 confident, in calibration 0.70: recalibrate")
