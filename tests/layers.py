@@ -9,6 +9,7 @@ from pathlib import Path
 
 LEVELS = (
     ("__init__", "__main__", "cli"),
+    ("gateway",),
     ("daemon", "calibrate", "train", "client"),
     ("runtime",),
     ("policies",),
@@ -29,6 +30,9 @@ SIDEWAYS = {
 
 ONLY: Mapping[str, frozenset[str]] = {
     "client": frozenset({"wire", "endpoint", "errors"}),  # so that an application carries nothing of the daemon
+    "gateway": frozenset(
+        {"", "client", "wire", "image", "errors", "store"}
+    ),  # a client of the socket, in a process of its own
     "engines.host": frozenset(),  # runs under the board's own Python 3.6, where nothing of ours is installed
 }
 """Parts, and single modules, that import less than their level allows: the other parts that each may import."""

@@ -15,6 +15,7 @@ from jetsel.cli.configuration import config
 from jetsel.cli.demo import demo
 from jetsel.cli.doctor import doctor
 from jetsel.cli.evaluate import evaluate
+from jetsel.cli.gateway import gateway
 from jetsel.cli.install_service import install_service
 from jetsel.cli.models import models
 from jetsel.cli.power import power
@@ -99,6 +100,7 @@ def _options(
 app.command(rich_help_panel="Use")(classify)
 app.command(rich_help_panel="Use")(demo)
 app.command(rich_help_panel="Operate")(serve)
+app.command(rich_help_panel="Operate")(gateway)
 app.command(rich_help_panel="Operate")(status)
 app.command(rich_help_panel="Operate")(top)
 app.command(rich_help_panel="Operate")(reload)

@@ -1,0 +1,46 @@
+"""`jetsel gateway`: HTTP beside the daemon, in a process of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jetsel.cli.options import Endpoint
+from jetsel.errors import ConfigError
+
+
+def gateway(
+    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where it listens.")] = "127.0.0.1:8000",
+    endpoint: Endpoint = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="A file with a secret; requests must send it: Authorization: Bearer SECRET.")
+    ] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="Listen beyond loopback: a reverse proxy asks who is there.")
+    ] = False,
+    max_body_mb: Annotated[float, typer.Option(min=0.001, max=1024, help="The largest body of a request.")] = 64.0,
+    concurrency: Annotated[int, typer.Option(min=1, max=10_000, help="Connections and requests at once.")] = 256,
+    timeout_ms: Annotated[float, typer.Option(min=1, help="Of one photograph, retries included.")] = 30_000.0,
+    thumbnails: Annotated[
+        int, typer.Option(min=0, max=1000, help="Photographs that are kept small, in memory, for the page.")
+    ] = 0,
+) -> None:
+    """Serve HTTP: Open Inference Protocol v2, POST /classify, /metrics for Prometheus, and a page.
+
+    It asks the daemon as every client does; either may be started, stopped or restarted without the other. It needs
+    pip install 'jetsel[gateway]'.
+    """
+    try:
+        from jetsel.gateway.server import listening, run
+        from jetsel.gateway.settings import Settings, address, check_reach, read_token
+    except ModuleNotFoundError as missing:
+        raise ConfigError(f"jetsel gateway needs {missing.name}: pip install 'jetsel[gateway]'") from None
+
+    host, port = address(listen)
+    token = None if token_file is None else read_token(token_file)
+    check_reach(host, token=token, behind_proxy=behind_proxy)
+    opened = listening(host, port)
+    typer.echo(f"http://{listen.rpartition(':')[0]}:{opened.getsockname()[1]}/", err=False)
+    run(Settings(host, port, endpoint, token, max_body_mb, concurrency, timeout_ms, thumbnails), opened)

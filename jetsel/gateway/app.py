@@ -1,0 +1,66 @@
+"""The gateway put together: every path, what each request passes first, and how errors are answered."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from jetsel import image
+from jetsel.client import AsyncClient
+from jetsel.errors import JetselError
+from jetsel.gateway.classify import ClassifyApi
+from jetsel.gateway.errors import body_of, status_of
+from jetsel.gateway.inference import InferenceApi
+from jetsel.gateway.limits import Limits
+from jetsel.gateway.metrics import MetricsApi
+from jetsel.gateway.openapi import DescriptionApi
+from jetsel.gateway.page import PageApi
+from jetsel.gateway.settings import Settings
+from jetsel.gateway.thumbnails import Thumbnails
+
+MOST_MEGAPIXELS = 50.0  # of a picture that is made small here; the daemon has a limit of its own
+
+
+def application(settings: Settings) -> Starlette:
+    """Return the ASGI application; its connection to the daemon opens with the first request that needs it."""
+    client = AsyncClient(settings.endpoint, timeout_ms=settings.timeout_ms, max_image_mb=settings.max_body_mb)
+    limits = image.Limits(int(settings.max_body_mb * 1e6), int(MOST_MEGAPIXELS * 1e6))
+    thumbnails = Thumbnails(settings.thumbnails, limits)
+    apis = (
+        InferenceApi(client, thumbnails),
+        ClassifyApi(client, thumbnails),
+        MetricsApi(client),
+        DescriptionApi(),
+        PageApi(client, thumbnails),
+    )
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        client.close()
+
+    return Starlette(
+        routes=[route for api in apis for route in api.routes()],
+        middleware=[Middleware(Limits, token=settings.token, max_body_mb=settings.max_body_mb)],
+        exception_handlers={JetselError: _refused, HTTPException: _no_such},
+        lifespan=lifespan,
+    )
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, JetselError)
+    headers = {"Retry-After": "1"} if error.retry else None
+    return JSONResponse(body_of(error), status_of(error), headers)
+
+
+async def _no_such(request: Request, error: Exception) -> Response:
+    """A path or a method that there is not, in the form of every other error."""
+    assert isinstance(error, HTTPException)
+    words = f"{request.method} {request.url.path}: {error.detail}; /openapi.json lists what there is"
+    return JSONResponse({"error": words, "code": "bad-request", "retry": False}, error.status_code, error.headers)

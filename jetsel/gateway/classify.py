@@ -1,0 +1,68 @@
+"""`POST /classify`, for people and their scripts: a photograph in a form or as the body, and the answer as JSON."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from jetsel.client import AsyncClient
+from jetsel.errors import BadRequestError
+from jetsel.gateway.thumbnails import Thumbnails
+from jetsel.wire import encode
+
+IMAGES = ("image/jpeg", "image/png", "image/webp", "application/octet-stream")
+FORM = "multipart/form-data"
+
+
+class Query(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the query may say; the fields of the daemon's own request."""
+
+    family: str | None = None
+    model: str | None = None
+    policy: str | None = None
+    deadline_ms: float | None = None
+    top_k: int = 5
+    criterion: Literal["top1", "top5"] = "top1"
+    on_doubt: Literal["use", "refuse"] | None = None
+    explain: bool = False
+
+
+class ClassifyApi:
+    """/classify."""
+
+    def __init__(self, client: AsyncClient, thumbnails: Thumbnails) -> None:
+        self._client = client
+        self._thumbnails = thumbnails
+
+    def routes(self) -> list[Route]:
+        """The one path."""
+        return [Route("/classify", self._classify, methods=["POST"])]
+
+    async def _classify(self, request: Request) -> Response:
+        try:
+            query = msgspec.convert(dict(request.query_params), Query, strict=False)
+        except msgspec.ValidationError as error:
+            raise BadRequestError(f"the query: {error}") from None
+        image = await _image(request)
+        answer = await self._client.classify(image, **msgspec.structs.asdict(query))
+        await self._thumbnails.keep(answer.id, image)
+        return Response(encode(answer), media_type="application/json")
+
+
+async def _image(request: Request) -> bytes:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in IMAGES:
+        return await request.body()
+    if kind == FORM:
+        async with request.form(max_files=1, max_fields=8) as form:
+            field: Any = form.get("image")
+            if isinstance(field, UploadFile):
+                return await field.read()
+        raise BadRequestError("the form has no file called image: curl -F image=@cat.jpg")
+    raise BadRequestError(f"content type {kind or 'missing'}: send {', '.join(IMAGES)}, or a form with a file image")

@@ -1,0 +1,116 @@
+"""The Open Inference Protocol's paths: what is served, whether it is ready, and inference."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from jetsel import __version__
+from jetsel.client import AsyncClient
+from jetsel.errors import BadRequestError, JetselError
+from jetsel.gateway import tensors
+from jetsel.gateway.catalogue import Catalogue
+from jetsel.gateway.thumbnails import Thumbnails
+from jetsel.wire import Answer
+
+LENGTH = "Inference-Header-Content-Length"
+
+
+class InferenceApi:
+    """/v2 and everything below it."""
+
+    def __init__(self, client: AsyncClient, thumbnails: Thumbnails) -> None:
+        self._client = client
+        self._thumbnails = thumbnails
+        self._catalogue = Catalogue(client)
+
+    def routes(self) -> list[Route]:
+        """Every path, and the same with a version."""
+        routes = [
+            Route("/v2", self._server),
+            Route("/v2/health/live", self._live),
+            Route("/v2/health/ready", self._ready),
+            Route("/v2/models", self._models),
+        ]
+        for path in ("/v2/models/{name}", "/v2/models/{name}/versions/{version}"):
+            routes += [
+                Route(path, self._model),
+                Route(f"{path}/ready", self._model_ready),
+                Route(f"{path}/infer", self._infer, methods=["POST"]),
+            ]
+        return routes
+
+    async def _server(self, _: Request) -> Response:
+        return JSONResponse({"name": "jetsel", "version": __version__, "extensions": ["binary_tensor_data"]})
+
+    async def _live(self, _: Request) -> Response:
+        return JSONResponse({"live": True})
+
+    async def _ready(self, _: Request) -> Response:
+        try:
+            state = (await self._client.status(timeout_ms=1000)).state
+        except JetselError as error:
+            state = str(error)
+        return JSONResponse({"ready": state == "ready", "state": state}, 200 if state == "ready" else 503)
+
+    async def _models(self, _: Request) -> Response:
+        return JSONResponse({"models": list(await self._catalogue.all())})
+
+    async def _model(self, request: Request) -> Response:
+        served = await self._catalogue.find(**request.path_params)
+        about = {"name": served.name, "versions": served.versions, "platform": "jetsel"}
+        return JSONResponse({key: value for key, value in about.items() if value} | tensors.metadata())
+
+    async def _model_ready(self, request: Request) -> Response:
+        served = await self._catalogue.find(**request.path_params)
+        return JSONResponse({"name": served.name, "ready": served.is_ready}, 200 if served.is_ready else 503)
+
+    async def _infer(self, request: Request) -> Response:
+        if request.headers.get("content-encoding", "identity") != "identity":
+            raise BadRequestError("the body is compressed: photographs are already, send it as it is")
+        length = request.headers.get(LENGTH)
+        if length is not None and not (length.isascii() and length.isdecimal()):
+            raise BadRequestError(f"{LENGTH}: {length}: it is the number of bytes of JSON")
+        asked, images = tensors.read(await request.body(), None if length is None else int(length))
+        served = await self._catalogue.find(**request.path_params)
+        if served.model is not None and asked.parameters.policy is not None:
+            raise BadRequestError(f"{served.name} pins one model, and a policy chooses: ask {served.family.name}")
+        model = None if served.model is None else served.model.name
+        answers = await self._ask(asked.parameters, served.family.name, model, images)
+        version = None if served.model is None else served.model.version
+        body, json_bytes = tensors.write(served.name, version, asked, answers)
+        if json_bytes is None:
+            return Response(body, media_type="application/json")
+        return Response(body, headers={LENGTH: str(json_bytes)}, media_type="application/octet-stream")
+
+    async def _ask(
+        self, options: tensors.Options, family: str, model: str | None, images: list[tensors.Image]
+    ) -> list[Answer]:
+        """Ask about every photograph at once; the first failure ends them all and is raised."""
+
+        async def one(image: Any) -> Answer:
+            answer = await self._client.classify(
+                image,
+                family=family,
+                model=model,
+                policy=options.policy,
+                deadline_ms=options.deadline_ms,
+                top_k=options.top_k,
+                criterion=options.criterion,
+                on_doubt=options.on_doubt,
+            )
+            await self._thumbnails.keep(answer.id, image)
+            return answer
+
+        if len(images) == 1:
+            return [await one(images[0])]
+        asked = [asyncio.ensure_future(one(image)) for image in images]
+        try:
+            return list(await asyncio.gather(*asked))
+        finally:
+            for task in asked:
+                task.cancel()

@@ -1,0 +1,64 @@
+"""What every request passes before anything of it is read: the token, and the size of its body."""
+
+from __future__ import annotations
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from jetsel.errors import ImageTooLargeError, NotAllowedError
+from jetsel.gateway.errors import body_of
+from jetsel.gateway.settings import bears
+
+
+class _TooLargeError(Exception):
+    """More came than was announced, or than may be."""
+
+
+class Limits:
+    """ASGI: answers 401 where the token is missing, 413 where the body is too large; else hands the request on."""
+
+    def __init__(self, app: ASGIApp, *, token: str | None, max_body_mb: float) -> None:
+        self._app = app
+        self._token = token
+        self._most = int(max_body_mb * 1e6)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        if self._token is not None and not bears(headers.get(b"authorization"), self._token):
+            error = NotAllowedError("send the gateway's token: Authorization: Bearer TOKEN")
+            reply = JSONResponse(body_of(error), 401, {"WWW-Authenticate": "Bearer"})
+            await reply(scope, receive, send)
+            return
+        announced = headers.get(b"content-length", "0")
+        if announced.isdecimal() and int(announced) > self._most:
+            await self._too_large()(scope, receive, send)
+            return
+        left, begun = self._most, False
+
+        async def bounded() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise _TooLargeError
+            return message
+
+        async def noting(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, bounded, noting)
+        except _TooLargeError:
+            if begun:
+                raise
+            await self._too_large()(scope, receive, send)
+
+    def _too_large(self) -> JSONResponse:
+        error = ImageTooLargeError(f"a body may have {self._most} bytes: send less, or raise --max-body-mb")
+        return JSONResponse(body_of(error), 413, {"Connection": "close"})

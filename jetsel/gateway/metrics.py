@@ -1,0 +1,205 @@
+"""`/metrics`: the daemon's status as Prometheus reads it. Counters are the daemon's own, and equal `jetsel status`."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
+from typing import TypeAlias
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
+from prometheus_client.registry import Collector
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from jetsel.client import AsyncClient
+from jetsel.errors import JetselError
+from jetsel.wire import StatusReply
+from jetsel.wire.power import PowerStatus
+from jetsel.wire.status import AnswerCounts, FamilyStatus, Histogram
+
+Metric: TypeAlias = "CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | InfoMetricFamily"
+Plain: TypeAlias = "CounterMetricFamily | GaugeMetricFamily"
+Labelled: TypeAlias = "Iterable[tuple[tuple[str, ...], float | None]]"
+
+STATUS_MS = 2000.0  # a scrape gives up after 10 s by default
+
+
+class MetricsApi:
+    """/metrics."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    def routes(self) -> list[Route]:
+        """The one path."""
+        return [Route("/metrics", self._metrics)]
+
+    async def _metrics(self, _: Request) -> Response:
+        try:
+            status = await self._client.status(timeout_ms=STATUS_MS)
+        except JetselError:
+            status = None
+        registry = CollectorRegistry()
+        registry.register(_Once(metrics(status)))
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+
+class _Once(Collector):
+    """Gives a registry what is known already."""
+
+    def __init__(self, found: Iterable[Metric]) -> None:
+        self._found = list(found)
+
+    def collect(self) -> Iterable[Metric]:
+        return self._found
+
+
+def metrics(status: StatusReply | None) -> Iterator[Metric]:
+    """Yield every metric; status: None where the daemon does not answer, which is a metric of its own."""
+    yield GaugeMetricFamily("jetsel_up", "Whether the daemon answers.", value=status is not None)
+    if status is None:
+        return
+    yield InfoMetricFamily("jetsel_daemon", "Version and process.", {"version": status.version, "pid": str(status.pid)})
+    yield GaugeMetricFamily("jetsel_ready", "Whether every model is loaded.", value=status.state == "ready")
+    yield GaugeMetricFamily("jetsel_uptime_seconds", "Since the daemon started.", value=status.uptime_s)
+    yield from _requests(status)
+    yield from _families(status.families)
+    if status.answers is not None:
+        yield from _answers(status.answers)
+    if status.power is not None:
+        yield from _power(status.power)
+
+
+def _requests(status: StatusReply) -> Iterator[Metric]:
+    outcomes = [((outcome,), count) for outcome, count in status.requests.items()]
+    yield _counter("jetsel_requests", "Requests by `ok` or error code.", ("outcome",), outcomes)
+    yield GaugeMetricFamily("jetsel_queue_requests", "Admitted and not answered.", value=status.in_queue)
+    yield GaugeMetricFamily("jetsel_queue_bytes", "Of their images.", value=status.queued_bytes)
+    yield CounterMetricFamily("jetsel_lost_replies", "Replies whose peers had left.", value=status.lost_replies)
+    reloads = [((outcome,), count) for outcome, count in status.reloads.items()]
+    yield _counter("jetsel_reloads", "Reloads by `ok` or error code.", ("outcome",), reloads)
+    restarts = [((host.backend,), host.restarts) for host in status.hosts]
+    yield _counter("jetsel_engine_host_restarts", "Restarts of the engine host.", ("backend",), restarts)
+    if status.resident_mb is not None:
+        yield GaugeMetricFamily("jetsel_resident_bytes", "The daemon's memory.", value=status.resident_mb * 1e6)
+
+
+def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
+    models = [((family.name, model.name), model) for family in families for model in family.models]
+    runs = [(key, model.runs) for key, model in models]
+    yield _counter("jetsel_model_runs", "Photographs that a model ran for.", ("family", "model"), runs)
+    escalations = [(key, model.escalations) for key, model in models]
+    yield _counter("jetsel_model_escalations", "Runs that asked another model.", ("family", "model"), escalations)
+    ready = [(key, model.state == "ready") for key, model in models]
+    yield _gauge("jetsel_model_ready", "Whether a model can run.", ("family", "model"), ready)
+    escalated = [((family.name,), family.escalated) for family in families]
+    yield _counter("jetsel_escalated_answers", "Answers that took several models.", ("family",), escalated)
+    identity = [(family.name, family.calibration_identity) for family in families]
+    known = InfoMetricFamily("jetsel_calibration", "The calibration in use.", labels=["family"])
+    ages = []
+    for name, found in identity:
+        if found is not None:
+            number = "shipped" if found.number is None else str(found.number)
+            known.add_metric([name], {"number": number, "created": found.created, "sha256": found.sha256[:12]})
+            ages.append(((name,), _age_s(found.created)))
+    yield known
+    yield _gauge("jetsel_calibration_age_seconds", "Since the calibration was made.", ("family",), ages)
+    yield from _drift(families)
+
+
+def _age_s(created: str) -> float | None:
+    """Seconds since the beginning of that day; None where it is no date."""
+    try:
+        day = datetime.datetime.fromisoformat(created).replace(tzinfo=datetime.timezone.utc)
+    except ValueError:
+        return None
+    return (datetime.datetime.now(datetime.timezone.utc) - day).total_seconds()
+
+
+def _drift(families: list[FamilyStatus]) -> Iterator[Metric]:
+    drifts = [(family.name, family.drift) for family in families if family.drift is not None]
+    indices = [((name, feature), index) for name, drift in drifts for feature, index in drift.indices.items()]
+    yield _gauge("jetsel_drift_index", "Population stability index of a feature.", ("family", "feature"), indices)
+    confidences = [((name, one.model), one) for name, drift in drifts for one in drift.confidences]
+    seen = [(key, one.seen) for key, one in confidences]
+    yield _gauge("jetsel_confidence_mean", "Of the last runs by the default policy.", ("family", "model"), seen)
+    before = [(key, one.calibrated) for key, one in confidences]
+    yield _gauge("jetsel_confidence_calibrated", "The same on the calibration's.", ("family", "model"), before)
+    hints = [((name,), drift.hint is not None) for name, drift in drifts]
+    yield _gauge("jetsel_recalibration_hint", "Whether status says to recalibrate.", ("family",), hints)
+
+
+def _answers(answers: AnswerCounts) -> Iterator[Metric]:
+    by_model = _flat(answers.by_model)
+    yield _counter("jetsel_answers", "Answers by the model whose word they are.", ("family", "model"), by_model)
+    by_policy = _flat(answers.by_policy)
+    yield _counter("jetsel_policy_answers", "Answers by policy.", ("family", "policy"), by_policy)
+    yield CounterMetricFamily("jetsel_answers_in_doubt", "No model was expected to be right.", value=answers.in_doubt)
+    yield CounterMetricFamily("jetsel_answers_cut_short", "Ended early for a deadline.", value=answers.cut_short)
+    kept = [(("on_time",), answers.on_time), (("late",), answers.late)]
+    yield _counter("jetsel_deadlines", "Answers that had a deadline.", ("outcome",), kept)
+    stages = [((stage,), histogram) for stage, histogram in answers.stages.items()]
+    yield _histogram("jetsel_stage_seconds", "Stages of answers.", ("stage",), stages, answers.bounds_ms)
+    runs = [((family, model), one) for family, models in answers.runs.items() for model, one in models.items()]
+    yield _histogram("jetsel_run_seconds", "Runs of models.", ("family", "model"), runs, answers.bounds_ms)
+
+
+def _power(power: PowerStatus) -> Iterator[Metric]:
+    rails = [(("total",), power.watts), (("mean",), power.mean_w), (("idle",), power.idle_w)]
+    yield _gauge("jetsel_power_watts", "The board's total: now, over ten seconds, at rest.", ("kind",), rails)
+    joules = [((one.family, one.model), one.joules) for one in power.models]
+    yield _counter("jetsel_model_joules", "Estimated energy of a model's runs.", ("family", "model"), joules)
+    judged = power.judged
+    if judged is not None:
+        measured = GaugeMetricFamily("jetsel_measured_joules", "Above idle power, since the start.")
+        yield _one(measured, judged.measured_j)
+        yield _one(CounterMetricFamily("jetsel_estimated_joules", "What the estimates add up to."), judged.estimated_j)
+        yield _one(GaugeMetricFamily("jetsel_energy_ratio", "Measured over estimated."), judged.ratio)
+    conditions = len(power.out_of_conditions)
+    yield GaugeMetricFamily("jetsel_out_of_conditions", "How the board differs from calibration.", value=conditions)
+    if power.power_mode is not None:
+        yield InfoMetricFamily("jetsel_power_mode", "The board's power mode.", {"mode": power.power_mode})
+
+
+def _flat(nested: Mapping[str, Mapping[str, int]]) -> Labelled:
+    return [((outer, inner), count) for outer, counts in nested.items() for inner, count in counts.items()]
+
+
+def _one(metric: Plain, value: float | None) -> Metric:
+    """With one value, or none where it is not known."""
+    if value is not None:
+        metric.add_metric([], value)
+    return metric
+
+
+def _counter(name: str, words: str, labels: tuple[str, ...], values: Labelled) -> Metric:
+    return _filled(CounterMetricFamily(name, words, labels=labels), values)
+
+
+def _gauge(name: str, words: str, labels: tuple[str, ...], values: Labelled) -> Metric:
+    return _filled(GaugeMetricFamily(name, words, labels=labels), values)
+
+
+def _filled(metric: Plain, values: Labelled) -> Metric:
+    for labels, value in values:
+        if value is not None:
+            metric.add_metric(labels, value)
+    return metric
+
+
+def _histogram(
+    name: str,
+    words: str,
+    labels: tuple[str, ...],
+    values: Iterable[tuple[tuple[str, ...], Histogram]],
+    bounds_ms: list[float],
+) -> Metric:
+    metric = HistogramMetricFamily(name, words, labels=labels)
+    ends = [*(str(bound / 1e3) for bound in bounds_ms), "+Inf"]
+    for key, histogram in values:
+        buckets = list(zip(ends, accumulate(histogram.counts), strict=True))
+        metric.add_metric(key, buckets, histogram.sum_ms / 1e3)
+    return metric

@@ -1,0 +1,108 @@
+"""`/openapi.json`: every path in OpenAPI 3.1, for people's tools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from jetsel import __version__
+from jetsel.gateway.classify import IMAGES, Query
+from jetsel.gateway.errors import STATUS
+from jetsel.gateway.tensors import Inference
+from jetsel.wire import Answer
+
+REFS = "#/components/schemas/{name}"
+
+
+class DescriptionApi:
+    """/openapi.json."""
+
+    def routes(self) -> list[Route]:
+        """The one path."""
+        return [Route("/openapi.json", self._described)]
+
+    async def _described(self, _: Request) -> Response:
+        return JSONResponse(document())
+
+
+def document() -> dict[str, Any]:
+    """Return the whole description."""
+    (answer, inference, _), components = msgspec.json.schema_components([Answer, Inference, Query], ref_template=REFS)
+    parameters = components.pop("Query")["properties"]
+    components["Error"] = {
+        "type": "object",
+        "required": ["error", "code", "retry"],
+        "properties": {
+            "error": {"type": "string", "description": "what is wrong, and what helps"},
+            "code": {"type": "string", "description": "stable; docs/protocol.md lists them"},
+            "retry": {"type": "boolean", "description": "whether the same request may succeed later"},
+        },
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "jetsel gateway", "version": __version__},
+        "components": {"schemas": components},
+        "paths": {
+            "/classify": {"post": _classify(parameters, answer)},
+            "/metrics": {"get": _get("What the daemon counts, for Prometheus", "text/plain")},
+            "/v2": {"get": _get("The server, by the Open Inference Protocol")},
+            "/v2/health/live": {"get": _get("Whether the gateway runs")},
+            "/v2/health/ready": {"get": _get("Whether the daemon answers and is ready")},
+            "/v2/models": {"get": _get("The names that may be asked for")},
+            **_of_models(inference),
+        },
+    }
+
+
+def _classify(parameters: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    file = {"type": "object", "required": ["image"], "properties": {"image": {"type": "string", "format": "binary"}}}
+    content: dict[str, Any] = {kind: {"schema": {}} for kind in IMAGES}
+    return {
+        "summary": "What a photograph shows",
+        "parameters": [{"name": name, "in": "query", "schema": schema} for name, schema in parameters.items()],
+        "requestBody": {"required": True, "content": content | {"multipart/form-data": {"schema": file}}},
+        "responses": {"200": _content("The answer", "application/json", answer), **_errors()},
+    }
+
+
+def _of_models(inference: dict[str, Any]) -> dict[str, Any]:
+    """The paths of a model, without and with a version."""
+    found = {}
+    for path, names in (
+        ("/v2/models/{name}", ["name"]),
+        ("/v2/models/{name}/versions/{version}", ["name", "version"]),
+    ):
+        parameters = [{"name": one, "in": "path", "required": True, "schema": {"type": "string"}} for one in names]
+        infer = {
+            "summary": "Inference; the binary extension is understood",
+            "requestBody": {"required": True, "content": {"application/json": {"schema": inference}}},
+            "responses": {"200": _content("Outputs and parameters"), **_errors()},
+        }
+        found[path] = {"parameters": parameters, "get": _get("Inputs and outputs")}
+        found[f"{path}/ready"] = {"parameters": parameters, "get": _get("Whether it can answer")}
+        found[f"{path}/infer"] = {"parameters": parameters, "post": infer}
+    return found
+
+
+def _get(summary: str, kind: str = "application/json") -> dict[str, Any]:
+    return {"summary": summary, "responses": {"200": _content(summary, kind), **_errors()}}
+
+
+def _content(words: str, kind: str = "application/json", schema: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"description": words, "content": {kind: {"schema": schema or {}}}}
+
+
+def _errors() -> dict[str, Any]:
+    """A response for each status that an error may have, with the codes that it stands for."""
+    by_status: dict[int, list[str]] = {401: ["not-allowed"], 500: ["internal"]}
+    for code, status in STATUS.items():
+        by_status.setdefault(status, []).append(code)
+    error = {"$ref": REFS.format(name="Error")}
+    return {
+        str(status): _content(", ".join(codes), "application/json", error)
+        for status, codes in sorted(by_status.items())
+    }

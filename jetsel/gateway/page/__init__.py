@@ -1,0 +1,78 @@
+"""The page: its files, live status by server-sent events, and small pictures. Nothing comes from elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import plotly
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from jetsel.client import AsyncClient
+from jetsel.errors import BusyError, JetselError
+from jetsel.gateway.errors import body_of
+from jetsel.gateway.thumbnails import Thumbnails
+
+HERE = Path(__file__).parent
+PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+FILES = {
+    "/": HERE / "page.html",
+    "/page.css": HERE / "page.css",
+    "/page.js": HERE / "page.js",
+    "/plotly.min.js": PLOTLY,
+}
+EVERY_S = 1.0
+MOST_VIEWERS = 32
+STATUS_MS = 1000.0
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' blob: data:; style-src 'self' 'unsafe-inline'",
+    "X-Content-Type-Options": "nosniff",
+}
+"""plotly styles its charts by style elements of its own."""
+
+
+class PageApi:
+    """/, its files, /events and /thumbnails."""
+
+    def __init__(self, client: AsyncClient, thumbnails: Thumbnails) -> None:
+        self._client = client
+        self._thumbnails = thumbnails
+        self._viewers = 0
+
+    def routes(self) -> list[Route]:
+        """Every path."""
+        return [
+            *(Route(path, self._file) for path in FILES),
+            Route("/events", self._events),
+            Route("/thumbnails/{id}", self._thumbnail),
+        ]
+
+    async def _file(self, request: Request) -> Response:
+        return FileResponse(FILES[request.url.path], headers=HEADERS)
+
+    async def _thumbnail(self, request: Request) -> Response:
+        found = self._thumbnails.get(request.path_params["id"])
+        return Response(status_code=404) if found is None else Response(found, media_type="image/jpeg")
+
+    async def _events(self, _: Request) -> Response:
+        if self._viewers >= MOST_VIEWERS:
+            raise BusyError(f"{MOST_VIEWERS} pages are open already: close one")
+        return StreamingResponse(self._stream(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+    async def _stream(self) -> AsyncIterator[bytes]:
+        """Yield the status each second; an event of its own says why there is none."""
+        self._viewers += 1
+        try:
+            while True:
+                try:
+                    status = await self._client.status(timeout_ms=STATUS_MS)
+                    yield b"event: status\ndata: " + msgspec.json.encode(status) + b"\n\n"
+                except JetselError as error:
+                    yield b"event: away\ndata: " + msgspec.json.encode(body_of(error)) + b"\n\n"
+                await asyncio.sleep(EVERY_S)
+        finally:
+            self._viewers -= 1

@@ -1,0 +1,43 @@
+"""`jetsel gateway` as a process: uvicorn on one address, until it is told to stop."""
+
+from __future__ import annotations
+
+import socket
+
+import uvicorn
+
+from jetsel.errors import ConfigError
+from jetsel.gateway.app import application
+from jetsel.gateway.settings import Settings
+
+BACKLOG = 128
+DRAIN_S = 10  # requests that are under way may end
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens there; raises ConfigError with the repair where it cannot."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((host, port))
+        opened.listen(BACKLOG)
+    except OSError as error:
+        opened.close()
+        raise ConfigError(f"--listen {host}:{port}: {error.strerror or error}: name another with --listen") from None
+    return opened
+
+
+def run(settings: Settings, opened: socket.socket) -> None:
+    """Serve on this socket until SIGINT or SIGTERM."""
+    config = uvicorn.Config(
+        application(settings),
+        http="httptools",
+        loop="asyncio",  # the client waits on its socket by the loop's add_reader, which all have; no other is needed
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=settings.concurrency,
+        timeout_graceful_shutdown=DRAIN_S,
+    )
+    uvicorn.Server(config).run(sockets=[opened])
