@@ -56,7 +56,7 @@ class PageApi:
 
     async def _thumbnail(self, request: Request) -> Response:
         found = self._thumbnails.get(request.path_params["id"])
-        return Response(status_code=404) if found is None else Response(found, media_type="image/jpeg")
+        return Response(status_code=204) if found is None else Response(found, media_type="image/jpeg")
 
     async def _events(self, _: Request) -> Response:
         if self._viewers >= MOST_VIEWERS:

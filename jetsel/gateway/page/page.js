@@ -1,0 +1,342 @@
+// The page of the gateway: live status by server-sent events, charts by plotly, and an answer for a dropped photograph.
+"use strict";
+
+const HISTORY = 300; // seconds that charts over time show
+const SILENT_MS = 4000; // without an event for so long, something is wrong with the gateway itself
+const at = (id) => document.getElementById(id);
+const percent = (share) => (share > 0.9995 && share < 1 ? "over 99.9 %" : `${(100 * share).toFixed(share > 0.99 && share < 1 ? 1 : 0)} %`);
+const ms = (value) => (value === null || value === undefined ? "-" : `${value < 10 ? value.toFixed(2) : value.toFixed(1)} ms`);
+const history = { at: [], rate: [], p50: [], p95: [], watts: [], mj: [] };
+let before = null; // the last status
+let heardAt = Date.now();
+let shown = null; // the URL of the picture that is shown
+
+const POLICIES = {
+  "cascade": "It asks the cheapest model first, and a larger one only while the answer is not sure enough.",
+  "cascade-averaged": "It asks the cheapest model first, goes on while the answer is not sure enough, and averages what they said.",
+  "chain": "It looks at cheap features of the photograph, and asks the model that did best on the most similar calibration photographs.",
+  "chain-paper": "As chain, with the settings of Taylor et al.",
+  "embedding": "It asks the cheapest model, and then the one that did best on the photographs that look most alike to it.",
+};
+const policyWords = (name) => (name.startsWith("single:") ? "One model was asked for, and nothing was chosen." : POLICIES[name] || "");
+
+function element(name, text, attributes) {
+  const made = document.createElement(name);
+  if (text !== undefined && text !== null) made.textContent = text;
+  for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
+  return made;
+}
+
+// Charts.
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+function draw(id, traces, layout, words) {
+  const box = at(id);
+  box.setAttribute("aria-label", words);
+  const axis = { gridcolor: colour("line"), zerolinecolor: colour("line"), automargin: true };
+  Plotly.react(box, traces, {
+    margin: { l: 48, r: 12, t: 8, b: 40 },
+    paper_bgcolor: "transparent",
+    plot_bgcolor: "transparent",
+    font: { color: colour("text"), size: 12 },
+    legend: { orientation: "h", y: 1.2 },
+    ...layout,
+    xaxis: { ...axis, ...(layout.xaxis || {}) },
+    yaxis: { ...axis, ...(layout.yaxis || {}) },
+  }, { displayModeBar: false, responsive: true });
+}
+
+function none(id) {
+  const box = at(id);
+  if (box.hasChildNodes()) Plotly.purge(box);
+  box.replaceChildren();
+}
+
+// Live status.
+
+function familyOf(status) {
+  return status.families.find((one) => one.name === status.default_family) || status.families[0];
+}
+
+function remember(status) {
+  const total = status.stages_ms && status.stages_ms.total;
+  const power = status.power || {};
+  let rate = null;
+  let mj = null;
+  if (before && before.pid === status.pid) {
+    const seconds = status.uptime_s - before.uptime_s;
+    const answers = (status.requests.ok || 0) - (before.requests.ok || 0);
+    rate = seconds > 0 ? answers / seconds : null;
+    const joules = (one) => (one.power && one.power.judged ? one.power.judged.estimated_j : null);
+    if (answers > 0 && joules(status) !== null && joules(before) !== null) mj = (1e3 * (joules(status) - joules(before))) / answers;
+  }
+  const row = { at: new Date(), rate, p50: total && total.p50_ms, p95: total && total.p95_ms, watts: power.watts ?? null, mj };
+  for (const [key, kept] of Object.entries(history)) {
+    kept.push(row[key] ?? null);
+    if (kept.length > HISTORY) kept.shift();
+  }
+  before = status;
+  return rate;
+}
+
+function figures(id, rows) {
+  at(id).replaceChildren(...rows.map(([name, value]) => {
+    const box = element("div");
+    box.append(element("dt", name), element("dd", value));
+    return box;
+  }));
+}
+
+function showNow(status, rate) {
+  const total = status.stages_ms && status.stages_ms.total;
+  figures("now", [
+    ["answers a second", rate === null ? "-" : rate.toFixed(1)],
+    ["half take at most", ms(total && total.p50_ms)],
+    ["95 %", ms(total && total.p95_ms)],
+    ["99 %", ms(total && total.p99_ms)],
+    ["answers so far", String(status.requests.ok || 0)],
+    ["refused or failed", String(Object.entries(status.requests).reduce((sum, [code, n]) => sum + (code === "ok" ? 0 : n), 0))],
+    ["in the queue", String(status.in_queue)],
+  ]);
+  draw("rate", [{ x: history.at, y: history.rate, mode: "lines", name: "answers a second", line: { color: colour("main") } }],
+    { yaxis: { rangemode: "tozero", title: { text: "answers a second" } } },
+    rate === null ? "Answers a second over time; none yet" : `Answers a second over time; now ${rate.toFixed(1)}`);
+}
+
+function showShares(status) {
+  const family = familyOf(status);
+  const counts = (status.answers && family && status.answers.by_model[family.name]) || {};
+  const names = family ? family.models.map((model) => model.name).filter((name) => counts[name]) : [];
+  const sum = names.reduce((total, name) => total + counts[name], 0);
+  if (!sum) return none("shares");
+  const shares = names.map((name) => counts[name] / sum);
+  draw("shares", [{ type: "bar", orientation: "h", y: names, x: shares, text: shares.map(percent), marker: { color: colour("main") } }],
+    { xaxis: { tickformat: ".0%", range: [0, 1.08], title: { text: `share of ${sum} answers of ${family.name}` } }, yaxis: { autorange: "reversed" } },
+    names.map((name, i) => `${name} ${percent(shares[i])}`).join(", "));
+  return undefined;
+}
+
+function showFront(status) {
+  const family = familyOf(status);
+  const points = (family && family.operating_points) || [];
+  if (!points.length) {
+    at("front-words").textContent = "Without a calibration there is nothing to compare: jetsel calibrate PHOTOS makes one.";
+    return none("front");
+  }
+  const used = family.default_policy.top1;
+  at("front-words").textContent = `On the photographs of its calibration, held out. In use: ${used}; ${family.because}.`;
+  const kind = (isUsed, name, size, symbol, tone) => {
+    const chosen = points.filter((one) => (one.policy === used) === isUsed);
+    return {
+      x: chosen.map((one) => one.mean_ms), y: chosen.map((one) => one.accuracy), text: chosen.map((one) => one.policy.replace("single:", "")),
+      mode: "markers+text", textposition: isUsed ? "bottom center" : "top center", name, marker: { size, symbol, color: colour(tone) }, cliponaxis: false,
+    };
+  };
+  draw("front", [kind(false, "other policies and single models", 8, "circle", "quiet"), kind(true, "in use", 14, "star", "main")],
+    { xaxis: { title: { text: "mean time, ms" }, rangemode: "tozero" }, yaxis: { tickformat: ".0%", title: { text: "right" } } },
+    points.map((one) => `${one.policy}: right on ${percent(one.accuracy)} in ${ms(one.mean_ms)}`).join("; "));
+  return undefined;
+}
+
+function showPower(status) {
+  const power = status.power;
+  if (!power || power.reason || power.watts === null) {
+    at("power-words").textContent = (power && power.reason) || "No power is measured.";
+    return none("power");
+  }
+  const judged = power.judged || {};
+  at("power-words").textContent = `${power.watts.toFixed(2)} W now${power.idle_w === null ? "" : `, ${power.idle_w.toFixed(2)} W at rest`}` +
+    `${judged.ratio ? `; measured energy is ${judged.ratio.toFixed(2)} times the estimates` : ""}.`;
+  draw("power", [
+    { x: history.at, y: history.watts, mode: "lines", name: "W", line: { color: colour("main") } },
+    { x: history.at, y: history.mj, mode: "lines+markers", name: "mJ an answer, estimated", yaxis: "y2", line: { color: colour("second") } },
+  ], {
+    yaxis: { rangemode: "tozero", title: { text: "W" } },
+    yaxis2: { overlaying: "y", side: "right", rangemode: "tozero", title: { text: "mJ" }, automargin: true },
+    margin: { l: 48, r: 48, t: 8, b: 40 },
+  }, `Watts over time; now ${power.watts.toFixed(2)}`);
+  return undefined;
+}
+
+function showDrift(status) {
+  const family = familyOf(status);
+  const drift = family && family.drift;
+  const words = at("drift-words");
+  if (!drift) {
+    words.textContent = "The calibration does not say what it expects: calibrate again to have them compared.";
+    return none("drift");
+  }
+  words.className = drift.hint ? "wrong" : "";
+  words.textContent = drift.hint || (drift.reason ? `Not known yet: ${drift.reason}.` : `Yes: ${drift.photographs} were looked at, and no feature has moved by much.`);
+  const found = Object.entries(drift.indices).sort((a, b) => b[1] - a[1]).slice(0, 6);
+  if (!found.length) return none("drift");
+  draw("drift", [{ type: "bar", orientation: "h", y: found.map(([name]) => name), x: found.map(([, index]) => index), marker: { color: found.map(([, index]) => colour(index > 0.25 ? "bad" : "main")) } }],
+    { xaxis: { title: { text: "population stability index: over 0.25 is a change" }, rangemode: "tozero" }, yaxis: { autorange: "reversed" } },
+    found.map(([name, index]) => `${name} ${index.toFixed(2)}`).join(", "));
+  return undefined;
+}
+
+const pictures = new Map(); // by the answer's id: a thumbnail, or null where there is none
+
+function pictured(cell, id) {
+  if (!pictures.has(id)) {
+    pictures.set(id, null);
+    fetch(`thumbnails/${encodeURIComponent(id)}`).then((got) => (got.status === 200 ? got.blob() : null)).then((blob) => blob && pictures.set(id, URL.createObjectURL(blob))).catch(() => {});
+  }
+  if (pictures.get(id)) cell.prepend(element("img", null, { src: pictures.get(id), alt: "" }));
+}
+
+function showRecent(status) {
+  const rows = (status.recent || []).slice(0, 20).map((one) => {
+    const row = element("tr");
+    const label = element("td", one.label + (one.in_doubt ? " (in doubt)" : ""));
+    pictured(label, one.id);
+    row.append(element("td", one.ago_s < 60 ? `${one.ago_s.toFixed(0)} s` : `${(one.ago_s / 60).toFixed(0)} min`), label,
+      element("td", percent(one.probability)), element("td", one.ran.join(", ")), element("td", one.policy),
+      element("td", one.total_ms.toFixed(1)), element("td", one.energy_mj === null ? "-" : one.energy_mj.toFixed(1)));
+    return row;
+  });
+  if (!rows.length) rows.push(element("tr"));
+  if (!rows[0].hasChildNodes()) rows[0].append(element("td", "none yet", { colspan: "7" }));
+  at("recent").replaceChildren(...rows);
+}
+
+function fill(select, values) {
+  const wanted = values.join("\n");
+  if (select.dataset.values === wanted) return;
+  const chosen = select.value;
+  select.dataset.values = wanted;
+  select.replaceChildren(...values.map(([value, words]) => element("option", words, { value })));
+  if (values.some(([value]) => value === chosen)) select.value = chosen;
+}
+
+function showChoices(status) {
+  fill(at("family"), status.families.map((one) => [one.name, `${one.name}, ${one.classes} classes`]));
+  if (!at("family").dataset.touched && status.default_family) at("family").value = status.default_family;
+  const family = status.families.find((one) => one.name === at("family").value);
+  if (family) fill(at("policy"), [["", `the default: ${family.default_policy.top1}`], ...family.policies.map((name) => [name, name.replace("single:", "only ")])]);
+}
+
+function showState(status) {
+  const models = status.families.flatMap((family) => family.models);
+  const ready = models.filter((model) => model.state === "ready").length;
+  at("state").textContent = `${status.state}${status.progress ? `, ${status.progress}` : ""}: ${ready} of ${models.length} models in ` +
+    `${status.families.length} famil${status.families.length === 1 ? "y" : "ies"}, jetsel ${status.version}, up ${Math.round(status.uptime_s)} s`;
+}
+
+function away(words) {
+  const box = at("away");
+  box.hidden = !words;
+  if (box.textContent !== words) box.textContent = words;
+  if (words) at("state").textContent = "the daemon is away";
+}
+
+function listen() {
+  const events = new EventSource("events");
+  events.addEventListener("status", (event) => {
+    heardAt = Date.now();
+    away("");
+    const status = JSON.parse(event.data);
+    const rate = remember(status);
+    showState(status);
+    showChoices(status);
+    showNow(status, rate);
+    showShares(status);
+    showFront(status);
+    showPower(status);
+    showDrift(status);
+    showRecent(status);
+  });
+  events.addEventListener("away", (event) => {
+    heardAt = Date.now();
+    away(`No answer from the daemon: ${JSON.parse(event.data).error}. This page goes on by itself when it is back.`);
+  });
+  setInterval(() => {
+    if (Date.now() - heardAt > SILENT_MS) away("No answer from the gateway: start it with jetsel gateway. This page goes on by itself when it is back.");
+  }, 1000);
+}
+
+// A photograph.
+
+function bars(rows) {
+  const list = element("dl", null, { class: "bars" });
+  const most = Math.max(...rows.map(([, value]) => value), 1e-9);
+  for (const [name, value, words] of rows) {
+    const bar = element("dd", null, { "aria-hidden": "true" });
+    const ink = element("span", null, { class: "bar" });
+    ink.style.width = `${(100 * value) / most}%`;
+    bar.append(ink);
+    list.append(element("dt", name), bar, element("dd", words));
+  }
+  return list;
+}
+
+function why(answer) {
+  const box = document.createDocumentFragment();
+  const explained = answer.explanation || {};
+  box.append(element("h4", `Why ${answer.model}?`));
+  box.append(element("p", `The policy ${answer.policy} chose. ${policyWords(answer.policy)}`));
+  const steps = element("ol", null, { class: "steps" });
+  for (const ran of answer.ran) steps.append(element("li", `${ran.model} ran (${ran.because}): ${percent(ran.confidence)} sure, ${ms(ran.latency_ms)}.`));
+  steps.append(element("li", `${answer.because}.`));
+  box.append(steps);
+  if (answer.in_doubt) box.append(element("p", "No model was expected to be right on this photograph, so the fallback answered.", { class: "wrong" }));
+  if (answer.cut_short) box.append(element("p", "The deadline ended it before the policy was done.", { class: "wrong" }));
+  if (explained.policy_because) box.append(element("p", `Why this policy: ${explained.policy_because}.`, { class: "quiet" }));
+  const energy = answer.energy_mj === null ? `Energy: not known, ${answer.energy_reason}.` : `Energy: ${answer.energy_mj.toFixed(1)} mJ above idle, estimated by the calibration.`;
+  box.append(element("p", energy, { class: "quiet" }));
+  return box;
+}
+
+function showAnswer(answer, url) {
+  const box = element("div", null, { class: "answer" });
+  box.append(element("img", null, { src: url, alt: "the photograph that was asked about" }));
+  const words = element("div");
+  words.append(element("h3", `${answer.label}, ${percent(answer.probability)} sure`));
+  words.append(bars(answer.top_k.map((one) => [one.label, one.probability, percent(one.probability)])));
+  words.append(why(answer));
+  words.append(element("h4", `Where the ${ms(answer.stages_ms.total)} went`));
+  const stages = answer.stages_ms;
+  const rows = [["in the queue", stages.queue], ["decoding", stages.decode], ["features", stages.features], ["choosing", stages.choice], ["waiting", stages.waiting], ["making inputs", stages.input],
+    ...stages.inference.map((took, i) => [answer.ran[i].model, took])];
+  words.append(bars(rows.filter(([, took]) => took !== null && took !== undefined).map(([name, took]) => [name, took, ms(took)])));
+  const features = (answer.explanation && answer.explanation.features) || null;
+  words.append(element("h4", "Features that were looked at"));
+  if (features) words.append(bars(Object.entries(features).map(([name, value]) => [name, 0, value.toPrecision(4)])));
+  else words.append(element("p", "None: this policy goes by what the models say.", { class: "quiet" }));
+  box.append(words);
+  at("answer").replaceChildren(box);
+}
+
+async function ask(file) {
+  if (!file) return;
+  if (shown) URL.revokeObjectURL(shown);
+  shown = URL.createObjectURL(file);
+  at("answer").replaceChildren(element("p", "asking ..."));
+  const query = new URLSearchParams({ explain: "true" });
+  if (at("family").value) query.set("family", at("family").value);
+  if (at("policy").value) query.set("policy", at("policy").value);
+  try {
+    const reply = await fetch(`classify?${query}`, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file });
+    const found = await reply.json();
+    if (reply.ok) showAnswer(found, shown);
+    else at("answer").replaceChildren(element("p", `No answer: ${found.error}.`, { class: "wrong" }));
+  } catch (error) {
+    at("answer").replaceChildren(element("p", `No answer: the gateway cannot be reached (${error.message}).`, { class: "wrong" }));
+  }
+}
+
+function begin() {
+  const drop = at("drop");
+  at("file").addEventListener("change", (event) => ask(event.target.files[0]));
+  at("family").addEventListener("change", (event) => { event.target.dataset.touched = "yes"; at("policy").value = ""; if (before) showChoices(before); });
+  for (const name of ["dragenter", "dragover"]) drop.addEventListener(name, (event) => { event.preventDefault(); drop.classList.add("over"); });
+  for (const name of ["dragleave", "drop"]) drop.addEventListener(name, () => drop.classList.remove("over"));
+  drop.addEventListener("drop", (event) => { event.preventDefault(); ask(event.dataTransfer.files[0]); });
+  listen();
+}
+
+begin();

@@ -1,0 +1,57 @@
+"""A real gateway, started as a process beside a daemon, and what asks it over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.processes import children_with  # noqa: F401
+
+
+@dataclass
+class Gateway:
+    """A running `jetsel gateway`."""
+
+    process: subprocess.Popen[str]
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, *, chunked: bool = False
+    ) -> tuple[int, Any, dict[str, str]]:
+        """Return status, body (JSON decoded) and headers, by lower-case name."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, headers or {}, encode_chunked=chunked)
+            reply = connection.getresponse()
+            found = reply.read()
+            told = {name.lower(): value for name, value in reply.getheaders()}
+            is_json = told.get("content-type") == "application/json"
+            return reply.status, json.loads(found) if is_json else found, told
+        finally:
+            connection.close()
+
+
+def launch(endpoint: str, *options: str) -> Gateway:
+    """Start one on a port that is free; fails with its words where it does not listen."""
+    command = [sys.executable, "-m", "jetsel", "gateway", "--endpoint", endpoint, "--listen", "127.0.0.1:0", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line.startswith("http://127.0.0.1:"), line + process.stdout.read()
+    return Gateway(process, int(line.rstrip("/\n").rpartition(":")[2]))
+
+
+def token_file(folder: Path, token: str) -> Path:
+    path = folder / "token"
+    path.write_text(token)
+    path.chmod(0o600)
+    return path

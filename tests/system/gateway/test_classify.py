@@ -1,0 +1,114 @@
+"""`POST /classify`, its limits, who is let in, and the gateway's description of itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import openapi_spec_validator
+import pytest
+
+from tests.system.daemons import Daemon, Start
+from tests.system.gateway.conftest import Open
+from tests.system.gateway.gateways import Gateway, token_file
+from tests.waiting import until
+
+JPEG = {"Content-Type": "image/jpeg"}
+SECRET = "0123456789abcdef0123456789abcdef"
+
+
+def test_a_body_and_a_form_get_the_answer_of_the_socket(gateway: Gateway, jpeg: bytes, tmp_path: Path) -> None:
+    status, body, _ = gateway.ask("POST", "/classify?top_k=2&explain=true&model=m", jpeg, JPEG)
+    assert status == 200
+    assert (body["type"], body["policy"], len(body["top_k"])) == ("answer", "single:m", 2)
+    assert body["explanation"]["steps"]
+    photograph = tmp_path / "cat.jpg"
+    photograph.write_bytes(jpeg)
+    command = ["curl", "-sS", "-F", f"image=@{photograph}", f"{gateway.url}/classify?model=m"]
+    form = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert f'"label":"{body["label"]}"' in form
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "kind", "status", "code", "words"),
+    [
+        ("/classify", b"no image", "image/jpeg", 400, "bad-image", ""),
+        ("/classify", b"x", "text/plain", 400, "bad-request", "image/jpeg"),
+        ("/classify?top_k=0", b"x", "image/jpeg", 400, "bad-request", "top_k"),
+        ("/classify?polcy=chain", b"x", "image/jpeg", 400, "bad-request", "polcy"),
+        ("/classify?family=dogs", b"x", "image/jpeg", 404, "unknown-family", "starter"),
+        ("/classify", b"--a--", "multipart/form-data; boundary=a", 400, "bad-request", "-F image=@cat.jpg"),
+        ("/clasify", b"x", "image/jpeg", 404, "bad-request", "/openapi.json"),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_helps(
+    gateway: Gateway, path: str, body: bytes, kind: str, status: int, code: str, words: str
+) -> None:
+    got, found, _ = gateway.ask("POST", path, body, {"Content-Type": kind})
+    assert (got, found["code"]) == (status, code), found
+    assert words in found["error"]
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read_however_it_comes(
+    shared_daemon: Daemon, open_gateway: Open, jpeg: bytes
+) -> None:
+    gateway = open_gateway(shared_daemon.endpoint, "--max-body-mb", "0.1")
+    assert gateway.ask("POST", "/classify", jpeg, JPEG)[0] == 200
+    announced = gateway.ask("POST", "/classify", b"", JPEG | {"Content-Length": "5000000000"})
+    pieces = gateway.ask("POST", "/classify", iter([b"x" * 65_536] * 4), JPEG, chunked=True)
+    for status, found, _ in (announced, pieces):
+        assert (status, found["code"]) == (413, "image-too-large")
+        assert "--max-body-mb" in found["error"]
+
+
+def test_with_a_token_file_only_who_bears_it_is_answered(
+    shared_daemon: Daemon, open_gateway: Open, jpeg: bytes, tmp_path: Path
+) -> None:
+    gateway = open_gateway(shared_daemon.endpoint, "--token-file", str(token_file(tmp_path, SECRET)))
+    for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": SECRET}):
+        status, found, told = gateway.ask("POST", "/classify", jpeg, JPEG | header)
+        assert (status, found["code"], told["www-authenticate"]) == (401, "not-allowed", "Bearer")
+    assert gateway.ask("GET", "/", headers={"Authorization": f"bearer {SECRET}"})[0] == 200
+    assert gateway.ask("POST", "/classify", jpeg, JPEG | {"Authorization": f"Bearer {SECRET}"})[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--listen", "0.0.0.0:0"], "give --token-file with a secret that they must send, or --behind-proxy"),
+        (["--listen", "8000"], "as in 127.0.0.1:8000"),
+        (["--listen", "203.0.113.1:1", "--behind-proxy"], "name another with --listen"),
+        (["--token-file", "/nowhere"], "cannot be read"),
+    ],
+)
+def test_it_does_not_start_where_it_should_not(options: list[str], words: str) -> None:
+    command = [sys.executable, "-m", "jetsel", "gateway", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert words in " ".join(done.stderr.split())
+
+
+def test_its_description_is_one_that_a_validator_accepts(gateway: Gateway) -> None:
+    status, found, _ = gateway.ask("GET", "/openapi.json")
+    assert status == 200
+    openapi_spec_validator.validate(found)
+    assert {"/classify", "/metrics", "/v2/models/{name}/infer"} <= set(found["paths"])
+
+
+def test_a_daemon_that_goes_and_comes_back_is_seen_and_nothing_has_to_be_started_again(
+    start: Start, open_gateway: Open, jpeg: bytes
+) -> None:
+    daemon = start()
+    gateway = open_gateway(daemon.endpoint, "--timeout-ms", "2000")
+
+    def seen() -> tuple[int, int, bool]:
+        ready, metrics = gateway.ask("GET", "/v2/health/ready")[0], gateway.ask("GET", "/metrics")[1].decode()
+        return ready, gateway.ask("POST", "/classify", jpeg, JPEG)[0], "\njetsel_up 1.0" in metrics
+
+    assert seen() == (200, 200, True)
+    daemon.process.kill()
+    daemon.process.wait()
+    until(lambda: seen() == (503, 503, False))
+    start()
+    until(lambda: seen() == (200, 200, True))

@@ -1,0 +1,138 @@
+"""The Open Inference Protocol, spoken by its maintained client and by hand, answers as the daemon's socket does."""
+
+from __future__ import annotations
+
+import base64
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tritonclient.http as triton
+from tritonclient.utils import InferenceServerException
+
+import jetsel
+from tests.system.daemons import Daemon, Start, drawn, encoded
+from tests.system.gateway.conftest import Open
+from tests.system.gateway.gateways import Gateway
+
+PICTURES = [encoded(drawn(seed)) for seed in range(12)]
+
+
+@pytest.fixture
+def client(gateway: Gateway) -> Any:
+    with triton.InferenceServerClient(f"127.0.0.1:{gateway.port}", concurrency=4) as opened:
+        yield opened
+
+
+def images(pictures: list[bytes]) -> Any:
+    tensor = triton.InferInput("image", [len(pictures)], "BYTES")
+    tensor.set_data_from_numpy(np.array(pictures, dtype=object))
+    return tensor
+
+
+def test_the_maintained_client_sees_a_server_its_models_and_that_they_are_ready(client: Any) -> None:
+    assert client.is_server_live()
+    assert client.is_server_ready()
+    assert client.is_model_ready("starter")
+    assert client.is_model_ready("starter.xs", "1.0.0")
+    assert not client.is_model_ready("starter.xxs")
+    assert client.get_server_metadata()["name"] == "jetsel"
+    about = client.get_model_metadata("starter.xs")
+    assert (about["name"], about["versions"]) == ("starter.xs", ["1.0.0"])
+    assert [one["name"] for one in about["outputs"]] == ["label", "probability", "top_k"]
+
+
+@pytest.mark.parametrize("is_binary", [True, False])
+def test_its_labels_and_probabilities_are_those_of_the_socket(
+    client: Any, shared_daemon: Daemon, is_binary: bool
+) -> None:
+    with jetsel.Client(shared_daemon.endpoint) as socket:
+        expected = [socket.classify(picture, top_k=3) for picture in PICTURES]
+    names = ("label", "probability", "top_k")
+    outputs = [triton.InferRequestedOutput(name, binary_data=is_binary) for name in names]
+    found = client.infer("starter", [images(PICTURES)], outputs=outputs, request_id="r7", parameters={"top_k": 3})
+    assert [label.decode() if is_binary else label for label in found.as_numpy("label")] == [
+        one.label for one in expected
+    ]
+    assert found.as_numpy("probability") == pytest.approx([one.probability for one in expected])
+    assert found.as_numpy("top_k").shape == (len(PICTURES), 3)
+    told = found.get_response()
+    assert told["id"] == "r7"
+    assert json.loads(told["parameters"]["model"]) == [one.model for one in expected]
+    assert json.loads(told["parameters"]["ran"]) == [",".join(ran.model for ran in one.ran) for one in expected]
+
+
+def test_a_pinned_model_answers_alone_and_pixels_are_read_in_their_order(client: Any, shared_daemon: Daemon) -> None:
+    bgr = drawn(3)
+    with jetsel.Client(shared_daemon.endpoint) as socket:
+        expected = socket.classify(bgr, model="m")
+    for channels, pixels in (("rgb", bgr[..., ::-1]), ("bgr", bgr)):
+        tensor = triton.InferInput("image", [1, *bgr.shape], "UINT8")
+        tensor.set_data_from_numpy(np.ascontiguousarray(pixels[None]))
+        found = client.infer("starter.m", [tensor], model_version="1.0.0", parameters={"channels": channels})
+        assert found.as_numpy("probability")[0] == pytest.approx(expected.probability, rel=1e-5)
+        told = found.get_response()
+        assert (told["model_version"], told["parameters"]["policy"]) == ("1.0.0", "single:m")
+        assert told["parameters"]["total_ms"] > 0
+        assert "energy_mj" not in told["parameters"], "not known is not said"
+
+
+def test_plain_json_carries_photographs_as_base64_and_pixels_as_numbers(gateway: Gateway) -> None:
+    body = {"inputs": [{"name": "x", "datatype": "BYTES", "shape": [1]}], "outputs": [{"name": "label"}]}
+    body["inputs"][0]["data"] = [base64.b64encode(PICTURES[0]).decode()]
+    status, found, _ = gateway.ask("POST", "/v2/models/starter/infer", json.dumps(body))
+    assert status == 200
+    assert [output["name"] for output in found["outputs"]] == ["label"]
+    pixels = {"name": "x", "datatype": "UINT8", "shape": [1, 8, 8, 3], "data": [7] * 192}
+    status, found, _ = gateway.ask("POST", "/v2/models/starter/infer", json.dumps({"inputs": [pixels]}))
+    assert (status, found["outputs"][0]["shape"]) == (200, [1])
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "status", "code", "words"),
+    [
+        ("starte", {}, 404, "unknown-model", "did you mean starter?"),
+        ("starter/versions/3", {}, 404, "unknown-model", "it has none: leave /versions/... out"),
+        ("starter", {"parameters": {"policy": "chian"}}, 404, "unknown-policy", "did you mean chain?"),
+        ("starter.xs", {"parameters": {"policy": "chain"}}, 400, "bad-request", "ask starter"),
+        ("starter", {"parameters": {"polcy": "chain"}}, 400, "bad-request", "polcy"),
+        ("starter", {"parameters": {"deadline_ms": 0.001}}, 504, "deadline", ""),
+        ("starter", {"outputs": [{"name": "logits"}]}, 400, "bad-request", "label, probability, top_k"),
+        ("starter", {"inputs": []}, 400, "bad-request", "send one"),
+    ],
+)
+def test_errors_are_in_the_protocol_s_form_with_the_daemon_s_code(
+    gateway: Gateway, name: str, change: dict[str, Any], status: int, code: str, words: str
+) -> None:
+    tensor = {"name": "x", "datatype": "BYTES", "shape": [1], "data": [base64.b64encode(PICTURES[0]).decode()]}
+    got, found, _ = gateway.ask("POST", f"/v2/models/{name}/infer", json.dumps({"inputs": [tensor]} | change))
+    assert (got, found["code"]) == (status, code), found
+    assert words in found["error"]
+
+
+def test_what_is_no_photograph_is_said_by_the_daemon(client: Any) -> None:
+    with pytest.raises(InferenceServerException, match="image") as caught:
+        client.infer("starter", [images([b"no image"])])
+    assert caught.value.status() == "400"
+
+
+def test_many_clients_at_once_get_their_own_answers_and_a_killed_gateway_costs_its_own_connections_alone(
+    start: Start, open_gateway: Open, tmp_path: Path
+) -> None:
+    daemon = start()
+    first, second = open_gateway(daemon.endpoint), open_gateway(daemon.endpoint)
+    with jetsel.Client(daemon.endpoint) as socket:
+        expected = [socket.classify(picture).label for picture in PICTURES]
+
+        def label(number: int) -> str:
+            _, found, _ = second.ask("POST", "/classify", PICTURES[number % 12], {"Content-Type": "image/jpeg"})
+            return str(found["label"])
+
+        with ThreadPoolExecutor(16) as pool:
+            asked = [pool.submit(label, number) for number in range(120)]
+            first.process.kill()
+            assert [one.result() for one in asked] == expected * 10
+        assert socket.status().state == "ready"

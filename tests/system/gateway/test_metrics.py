@@ -1,0 +1,68 @@
+"""/metrics equals status to the unit, under failures too, and its text is one that Prometheus' own parser reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+import jetsel
+from tests.system.daemons import Connect, Start, drawn, encoded
+from tests.system.gateway.conftest import Open
+from tests.system.gateway.gateways import Gateway
+
+PICTURES = [encoded(drawn(seed)) for seed in range(10)]
+
+
+def samples(gateway: Gateway) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    status, text, told = gateway.ask("GET", "/metrics")
+    assert (status, told["content-type"].startswith("text/plain; version=")) == (200, True)
+    families = text_string_to_metric_families(text.decode())
+    return {(one.name, frozenset(one.labels.items())): one.value for family in families for one in family.samples}
+
+
+def test_counters_equal_status_after_a_thousand_requests_some_of_which_fail(
+    start: Start, connect: Connect, open_gateway: Open
+) -> None:
+    daemon = start("[observe]\ndrift_every = 1\n")
+    gateway, peer = open_gateway(daemon.endpoint), connect(daemon)
+    for number in range(1000):
+        kinds: list[dict[str, Any]] = [{}, {"model": "xs"}, {"policy": "chain"}, {"deadline_ms": 60_000}]
+        peer.send({"type": "classify", **kinds[number % 4]}, b"bad" if number % 50 == 7 else PICTURES[number % 10])
+        if number % 20 == 19:
+            for _ in range(20):
+                peer.receive()
+    assert peer.ask({"type": "reload"})["type"] == "reloaded"
+    with jetsel.Client(daemon.endpoint) as client:
+        status = client.status()
+    found = samples(gateway)
+
+    def value(name: str, **labels: str) -> float:
+        return found[name, frozenset(labels.items())]
+
+    assert status.answers is not None
+    assert status.requests == {"ok": 980, "bad-image": 20}
+    for outcome, count in status.requests.items():
+        assert value("jetsel_requests_total", outcome=outcome) == count
+    for model, count in status.answers.by_model["starter"].items():
+        assert value("jetsel_answers_total", family="starter", model=model) == count
+    for policy, count in status.answers.by_policy["starter"].items():
+        assert value("jetsel_policy_answers_total", family="starter", policy=policy) == count
+    (family,) = status.families
+    for model in family.models:
+        assert value("jetsel_model_runs_total", family="starter", model=model.name) == model.runs
+        assert value("jetsel_model_escalations_total", family="starter", model=model.name) == model.escalations
+        if model.runs:
+            assert value("jetsel_run_seconds_count", family="starter", model=model.name) == model.runs
+    assert value("jetsel_reloads_total", outcome="ok") == 1
+    assert value("jetsel_stage_seconds_count", stage="total") == 980
+    assert value("jetsel_stage_seconds_bucket", stage="total", le="+Inf") == 980
+    assert value("jetsel_deadlines_total", outcome="on_time") == status.answers.on_time
+    assert status.answers.on_time + status.answers.late == 240
+    drift = family.drift
+    assert drift is not None
+    assert drift.photographs == 500
+    assert drift.hint is not None, "drawings are no photographs"
+    assert value("jetsel_recalibration_hint", family="starter") == 1
+    assert drift.highest is not None
+    assert value("jetsel_drift_index", family="starter", feature=drift.highest) == drift.indices[drift.highest] > 0.25

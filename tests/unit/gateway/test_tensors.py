@@ -1,0 +1,82 @@
+"""What strangers send as tensors: read as it is meant, or refused with what is meant; nothing else is raised."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jetsel.errors import BadRequestError
+from jetsel.gateway.tensors import MOST_IMAGES, read
+
+
+def request(**tensor: Any) -> dict[str, Any]:
+    return {"inputs": [{"name": "x", "datatype": "BYTES", "shape": [1]} | tensor]}
+
+
+def packed(*elements: bytes) -> bytes:
+    return b"".join(struct.pack("<I", len(one)) + one for one in elements)
+
+
+def with_binary(binary: bytes, **tensor: Any) -> tuple[bytes, int]:
+    head = json.dumps(request(parameters={"binary_data_size": len(binary)}, **tensor)).encode()
+    return head + binary, len(head)
+
+
+@given(st.lists(st.binary(max_size=50), min_size=1, max_size=8))
+def test_photographs_come_out_as_they_went_in_binary_and_base64(pictures: list[bytes]) -> None:
+    _, binary = read(*with_binary(packed(*pictures), shape=[len(pictures)]))
+    assert [bytes(one) for one in binary] == pictures
+    data = [base64.b64encode(one).decode() for one in pictures]
+    _, plain = read(json.dumps(request(shape=[len(pictures)], data=data)).encode(), None)
+    assert plain == pictures
+
+
+def test_pixels_are_turned_to_bgr_unless_they_are_already() -> None:
+    pixels = np.arange(24, dtype=np.uint8).reshape(1, 2, 4, 3)
+    tensor = {"datatype": "UINT8", "shape": [1, 2, 4, 3]}
+    (rgb,) = read(*with_binary(pixels.tobytes(), **tensor))[1]
+    assert np.array_equal(rgb, pixels[0][..., ::-1])
+    body = request(**tensor, data=pixels.tolist()) | {"parameters": {"channels": "bgr"}}
+    (bgr,) = read(json.dumps(body).encode(), None)[1]
+    assert np.array_equal(bgr, pixels[0])
+
+
+@pytest.mark.parametrize(
+    ("body", "json_bytes", "words"),
+    [
+        (b"{", None, "the inference request"),
+        (b"[" * 100_000, None, "the inference request"),
+        (json.dumps({"inputs": []}).encode(), None, "0 inputs: send one"),
+        (json.dumps(request(datatype="FP32", data=[0.5])).encode(), None, "send BYTES"),
+        (json.dumps(request(data=["#"])).encode(), None, "no base64"),
+        (json.dumps(request(data="abc")).encode(), None, "a list of photographs"),
+        (json.dumps(request(shape=[2], data=["YQ=="])).encode(), None, "2 photographs, and 1 came"),
+        (json.dumps(request(shape=[-1], data=["YQ=="])).encode(), None, "no side is below 0"),
+        (json.dumps(request(shape=[0], data=[])).encode(), None, f"send 1 to {MOST_IMAGES}"),
+        (json.dumps(request(shape=[257], data=[""] * 257)).encode(), None, f"send 1 to {MOST_IMAGES}"),
+        (json.dumps(request(datatype="UINT8", shape=[1, 1, 1, 3], data=[1, 2, 256])).encode(), None, "0 to 255"),
+        (json.dumps(request(datatype="UINT8", shape=[1, 1, 1, 3], data=[1, [2]])).encode(), None, "0 to 255"),
+        (json.dumps(request(datatype="UINT8", shape=[8, 9], data=[])).encode(), None, "(n, height, width, 3)"),
+        (*with_binary(b"\x05\0\0\0abc"), "says 5 bytes, and 3 follow"),
+        (*with_binary(b"\x05\0"), "ends within its length"),
+        (with_binary(packed(b"a"))[0], 10**9, "the inference request"),
+        (with_binary(packed(b"a"))[0][:-1], with_binary(packed(b"a"))[1], "5 bytes, and 4 follow the JSON"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_what_is_meant(body: bytes, json_bytes: int | None, words: str) -> None:
+    with pytest.raises(BadRequestError) as caught:
+        read(body, json_bytes)
+    assert words in str(caught.value)
+
+
+@given(st.binary(max_size=300), st.one_of(st.none(), st.integers(0, 400)))
+def test_arbitrary_bytes_raise_our_error_and_nothing_else(body: bytes, json_bytes: int | None) -> None:
+    with pytest.raises(BadRequestError):
+        read(body, json_bytes)
