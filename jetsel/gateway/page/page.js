@@ -113,8 +113,8 @@ function showShares(status) {
   const sum = names.reduce((total, name) => total + counts[name], 0);
   if (!sum) return none("shares");
   const shares = names.map((name) => counts[name] / sum);
-  draw("shares", [{ type: "bar", orientation: "h", y: names, x: shares, text: shares.map(percent), marker: { color: colour("main") } }],
-    { xaxis: { tickformat: ".0%", range: [0, 1.08], title: { text: `share of ${sum} answers of ${family.name}` } }, yaxis: { autorange: "reversed" } },
+  draw("shares", [{ type: "bar", orientation: "h", y: names, x: shares, text: shares.map(percent), textposition: "outside", cliponaxis: false, marker: { color: colour("main") } }],
+    { xaxis: { tickformat: ".0%", range: [0, 1.15], title: { text: `share of ${sum} answers of ${family.name}` } }, yaxis: { autorange: "reversed" } },
     names.map((name, i) => `${name} ${percent(shares[i])}`).join(", "));
   return undefined;
 }
@@ -192,15 +192,15 @@ function pictured(cell, id) {
 function showRecent(status) {
   const rows = (status.recent || []).slice(0, 20).map((one) => {
     const row = element("tr");
-    const label = element("td", one.label + (one.in_doubt ? " (in doubt)" : ""));
+    const label = element("th", one.label + (one.in_doubt ? " (in doubt)" : ""), { scope: "row" });
     pictured(label, one.id);
-    row.append(element("td", one.ago_s < 60 ? `${one.ago_s.toFixed(0)} s` : `${(one.ago_s / 60).toFixed(0)} min`), label,
+    row.append(label, element("td", one.ago_s < 60 ? `${one.ago_s.toFixed(0)} s` : `${(one.ago_s / 60).toFixed(0)} min`),
       element("td", percent(one.probability)), element("td", one.ran.join(", ")), element("td", one.policy),
       element("td", one.total_ms.toFixed(1)), element("td", one.energy_mj === null ? "-" : one.energy_mj.toFixed(1)));
     return row;
   });
   if (!rows.length) rows.push(element("tr"));
-  if (!rows[0].hasChildNodes()) rows[0].append(element("td", "none yet", { colspan: "7" }));
+  if (!rows[0].hasChildNodes()) rows[0].append(element("th", "none yet", { scope: "row", colspan: "7" }));
   at("recent").replaceChildren(...rows);
 }
 

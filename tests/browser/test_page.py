@@ -1,0 +1,124 @@
+"""The gateway's page in a real browser, beside a real daemon: what it shows, who can use it, and what it says of faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+import jetsel
+from tests.browser.conftest import DESK_PX, PHONE_PX, Browser
+from tests.system.daemons import Daemon, drawn, encoded, launch, serving, wait_until_ready
+from tests.system.gateway.gateways import Gateway
+from tests.system.gateway.gateways import launch as open_gateway
+from tests.waiting import until
+
+PICTURES = [encoded(drawn(seed)) for seed in range(6)]
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    with serving(tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+def gateway(daemon: Daemon) -> Iterator[Gateway]:
+    gateway = open_gateway(daemon.endpoint, "--thumbnails", "5")
+    yield gateway
+    gateway.process.terminate()
+    gateway.process.wait(30)
+    assert gateway.process.stdout is not None
+    gateway.process.stdout.close()
+
+
+def text(browser: Browser, place: str) -> str:
+    return browser.driver.find_element(By.ID, place).text
+
+
+def drop(browser: Browser, path: Path) -> None:
+    path.write_bytes(PICTURES[0])
+    browser.driver.find_element(By.ID, "file").send_keys(str(path))
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width_px", "scheme"), [(PHONE_PX, "light"), (DESK_PX, "dark")])
+def test_it_says_what_a_photograph_shows_and_why_that_model_and_fits_is_legible_and_asks_nobody_else(
+    browser: Browser, daemon: Daemon, gateway: Gateway, tmp_path: Path, width_px: int, scheme: str
+) -> None:
+    with jetsel.Client(daemon.endpoint) as client:
+        expected, *_ = [client.classify(picture) for picture in PICTURES]
+    browser.show(f"{gateway.url}/", width_px, scheme)
+    until(lambda: text(browser, "state").startswith("ready: 5 of 5 models in 1 family"))
+    drop(browser, tmp_path / "photograph.jpg")
+    until(lambda: f"Why {expected.model}?" in text(browser, "answer"))
+    said = text(browser, "answer")
+    assert said.startswith(expected.label)
+    assert "The policy cascade chose. It asks the cheapest model first" in said
+    assert all(f"{ran.model} ran ({ran.because})" in said for ran in expected.ran)
+    assert expected.because in said
+    assert "Where the" in said
+    assert "None: this policy goes by what the models say." in said
+    Select(browser.driver.find_element(By.ID, "policy")).select_by_value("chain")
+    drop(browser, tmp_path / "another.jpg")
+    until(lambda: "The policy chain chose." in text(browser, "answer"))
+    assert "None: this policy" not in text(browser, "answer"), "it reads features"
+    rows = "#recent tr"
+    until(lambda: len(browser.driver.find_elements(By.CSS_SELECTOR, rows)) == len(PICTURES) + 2)
+    until(lambda: len(browser.driver.find_elements(By.CSS_SELECTOR, "#recent img")) == 2)
+    assert "of 8 answers of starter" in text(browser, "shares")
+    assert browser.width_px() <= width_px
+    assert browser.check("faint") == []
+    charts = browser.driver.find_elements(By.CSS_SELECTOR, ".chart.js-plotly-plot")
+    assert len(charts) >= 3
+    assert all(chart.accessible_name for chart in charts)
+    assert all(address.startswith((gateway.url, "blob:", "data:")) for address in browser.requests())
+    assert browser.driver.get_log("browser") == []
+
+
+@pytest.mark.browser
+def test_the_photograph_s_place_and_the_choices_are_reached_by_keyboard_and_have_names(
+    browser: Browser, gateway: Gateway
+) -> None:
+    browser.show(f"{gateway.url}/", DESK_PX, "light")
+    until(lambda: text(browser, "state").startswith("ready"))
+    names = []
+    for _ in range(3):
+        ActionChains(browser.driver).send_keys(Keys.TAB).perform()
+        names.append(browser.driver.switch_to.active_element.accessible_name)
+    assert names == ["Drop a photograph here, or choose one", "Family", "Who chooses"]
+    assert browser.check("headless") == []
+
+
+@pytest.mark.browser
+def test_a_daemon_that_goes_is_told_within_seconds_and_the_page_goes_on_when_it_is_back(
+    browser: Browser, tmp_path: Path, gateway: Gateway, daemon: Daemon
+) -> None:
+    other = launch(tmp_path, name="other")
+    wait_until_ready(other)
+    beside = open_gateway(other.endpoint)
+    try:
+        browser.show(f"{beside.url}/", DESK_PX, "light")
+        until(lambda: text(browser, "state").startswith("ready"))
+        other.process.kill()
+        other.process.wait()
+        until(lambda: "No answer from the daemon" in text(browser, "away"))
+        drop(browser, tmp_path / "photograph.jpg")
+        until(lambda: "No answer: " in text(browser, "answer"))
+        other = launch(tmp_path, name="other")
+        until(lambda: text(browser, "state").startswith("ready"))
+        assert text(browser, "away") == ""
+        beside.process.kill()
+        beside.process.wait()
+        until(lambda: "No answer from the gateway: start it with jetsel gateway" in text(browser, "away"))
+    finally:
+        other.process.kill()
+        other.process.wait()
+        beside.process.kill()
+        assert beside.process.stdout is not None
+        beside.process.stdout.close()
