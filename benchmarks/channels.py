@@ -61,7 +61,7 @@ class HttpChannel:
         where = urlsplit(url)
         self._socket = socket.create_connection((where.hostname or "", where.port or 80), 30)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        head = f"POST {where.path} HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Type: image/jpeg\r\n"
+        head = f"POST {where.path}?{where.query} HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Type: image/jpeg\r\n"
         self._heads = [f"{head}Content-Length: {len(data)}\r\n\r\n".encode() for data in files]
         self._files = files
         self._come = b""

@@ -6,7 +6,6 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.rounds import Measured, Plan
 from benchmarks.window import Window
@@ -87,13 +86,12 @@ def _compare(
     figure: Callable[[Window, Window], float],
     form: str = ".2f",
 ) -> str:
-    values = np.array([figure(a, b) for a, b in zip(measured.of(*ours), measured.of(*theirs), strict=True)])
-    low, high = _interval(values)
-    return f"{np.median(values):{form}} ({low:{form}} to {high:{form}})"
+    values = [figure(a, b) for a, b in zip(measured.of(*ours), measured.of(*theirs), strict=True)]
+    return interval(values, form)
 
 
-def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval of the median of (rounds,) values: percentiles of 2,000 drawn anew."""
-    drawn = np.random.default_rng(0).choice(values, (2000, len(values)))
+def interval(values: Sequence[float], form: str) -> str:
+    """Return the median of (rounds,) values with its 95 % interval: percentiles of 2,000 drawn anew."""
+    drawn = np.random.default_rng(0).choice(np.asarray(values), (2000, len(values)))
     low, high = np.percentile(np.median(drawn, axis=1), (2.5, 97.5))
-    return float(low), float(high)
+    return f"{np.median(values):{form}} ({low:{form}} to {high:{form}})"

@@ -55,6 +55,19 @@ def daemon(
         yield Server(endpoint, [process.pid], time.perf_counter() - began_s)
 
 
+@contextmanager
+def gateway(folder: Path, served: Server, model: str) -> Iterator[Server]:
+    """Run `jetsel gateway` before a daemon; its address asks for this model, its pids are both processes."""
+    log = folder / "gateway.log"
+    began_s = time.perf_counter()
+    options = ["--endpoint", served.address, "--listen", "127.0.0.1:0"]
+    with _process([sys.executable, "-u", "-m", "jetsel", "gateway", *options], log) as process:
+        while not log.read_text("utf-8").startswith("http://"):  # it says where it listens
+            _check(process, log, began_s)
+        address = log.read_text("utf-8").splitlines()[0]
+        yield Server(f"{address}classify?model={model}", [*served.pids, process.pid], time.perf_counter() - began_s)
+
+
 def has_mosec() -> bool:
     """Whether mosec is installed."""
     return importlib.util.find_spec("mosec") is not None
