@@ -8,6 +8,7 @@ import statistics
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.conditions import conditions
@@ -35,7 +36,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="jetsel-") as place, ExitStack() as running:
         folder = Path(place)
         servers = {"socket": running.enter_context(daemon(folder))}
-        servers["gateway"] = running.enter_context(gateway(folder, servers["socket"], args.model))
+        opened = running.enter_context(gateway(folder, servers["socket"]))
+        servers["gateway"] = replace(opened, address=f"{opened.address}classify?model={args.model}")
         if has_mosec():
             workers = len(os.sched_getaffinity(0))
             servers["mosec"] = running.enter_context(mosec(folder, args.model, workers, shown.files[0]))
@@ -59,7 +61,10 @@ def _measured(
 def _print(found: dict[tuple[str, int], list[Window]], servers: list[str]) -> None:
     def row(name: str, clients: int) -> list[str]:
         values = [statistics.median(map(figure, found[name, clients])) for figure in FIGURES]
-        return [f"{name}, {clients} clients", *(f"{value:.3g}" if value < 100 else f"{value:.0f}" for value in values)]
+        return [
+            f"{name}, {clients} client{'s' * (clients > 1)}",
+            *(f"{value:.3g}" if value < 100 else f"{value:.0f}" for value in values),
+        ]
 
     def compared(clients: int, other: str, figure: Callable[[Window, Window], float], form: str) -> str:
         pairs = zip(found["gateway", clients], found[other, clients], strict=True)
@@ -72,7 +77,7 @@ def _print(found: dict[tuple[str, int], list[Window]], servers: list[str]) -> No
             continue
         rows = [
             [
-                f"{clients} clients",
+                f"{clients} client{'s' * (clients > 1)}",
                 compared(clients, other, lambda a, b: a.p50_ms - b.p50_ms, "+.2f"),
                 compared(clients, other, lambda a, b: a.server_cpu_ms / b.server_cpu_ms, ".2f"),
                 compared(clients, other, lambda a, b: a.requests_per_s / b.requests_per_s, ".2f"),

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.conditions import conditions
-from benchmarks.servers import daemon
+from benchmarks.servers import fitted_daemon
 from jetsel.calibrate.record import find
 from jetsel.client import Client
 from jetsel.wire import Answer
 from jetsel.zoo import STARTER, scan
-from tests.waiting import until
 
 DRAWS, SEED = 4000, 2018
 
@@ -36,11 +35,7 @@ def main() -> None:
     print("# Live through the daemon\n")
     print("\n".join(conditions()), flush=True)
     with tempfile.TemporaryDirectory(prefix="jetsel-") as folder:
-        own = "" if args.models == STARTER else f'starter = false\npaths = ["{args.models.resolve()}"]\n'
-        settings = f'[models]\n{own}calibrations = "{folder}/calibrations"\n'
-        with daemon(Path(folder), settings) as server, Client(server.address) as client:
-            if own:  # the first start on this machine fits what came with the models to its times
-                until(lambda: str(client.status().families[0].calibration).startswith("number"))
+        with fitted_daemon(Path(folder), args.models) as server, Client(server.address) as client:
             for photograph in found:
                 data = photograph.path.read_bytes()
                 for name in names:  # by turns, so that all see the same machine

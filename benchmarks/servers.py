@@ -18,6 +18,8 @@ from pathlib import Path
 from benchmarks.channels import HttpChannel
 from jetsel.client import Client
 from jetsel.errors import NoDaemonError, NoReplyError
+from jetsel.zoo import STARTER
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[1]
 START_S = 60.0
@@ -56,8 +58,19 @@ def daemon(
 
 
 @contextmanager
-def gateway(folder: Path, served: Server, model: str) -> Iterator[Server]:
-    """Run `jetsel gateway` before a daemon; its address asks for this model, its pids are both processes."""
+def fitted_daemon(folder: Path, models: Path) -> Iterator[Server]:
+    """Run `jetsel serve` with one family, whose shipped calibration has been fitted to this machine's times."""
+    own = "" if models == STARTER else f'starter = false\npaths = ["{models.resolve()}"]\n'
+    with daemon(folder, f'[models]\n{own}calibrations = "{folder}/calibrations"\n') as server:
+        if own:
+            with Client(server.address) as client:
+                until(lambda: str(client.status().families[0].calibration).startswith("number"))
+        yield server
+
+
+@contextmanager
+def gateway(folder: Path, served: Server) -> Iterator[Server]:
+    """Run `jetsel gateway` before a daemon; its pids are both processes."""
     log = folder / "gateway.log"
     began_s = time.perf_counter()
     options = ["--endpoint", served.address, "--listen", "127.0.0.1:0"]
@@ -65,7 +78,7 @@ def gateway(folder: Path, served: Server, model: str) -> Iterator[Server]:
         while not log.read_text("utf-8").startswith("http://"):  # it says where it listens
             _check(process, log, began_s)
         address = log.read_text("utf-8").splitlines()[0]
-        yield Server(f"{address}classify?model={model}", [*served.pids, process.pid], time.perf_counter() - began_s)
+        yield Server(address, [*served.pids, process.pid], time.perf_counter() - began_s)
 
 
 def has_mosec() -> bool:
