@@ -10,16 +10,18 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from urllib.request import urlopen
 
 from benchmarks.conditions import conditions
 from benchmarks.load import Generator, Job, generator
 from benchmarks.photographs import photographs
 from benchmarks.report import FIGURES, HEADINGS, interval, table
 from benchmarks.servers import Server, daemon, gateway, has_mosec, mosec
-from benchmarks.window import Window
+from benchmarks.window import CpuClock, Window
 
 CLIENTS = (1, 4, 16)
 WARM_UP = 20
+SCRAPES, SCRAPED_EVERY_S = 100, 5
 
 
 def main() -> None:
@@ -43,7 +45,13 @@ def main() -> None:
             servers["mosec"] = running.enter_context(mosec(folder, args.model, workers, shown.files[0]))
         asking = running.enter_context(generator(shown.files, folder))
         found = _measured(servers, asking, args.model, args.requests, args.rounds)
+        scrape_ms = _scrape_cpu_ms(opened)
     _print(found, list(servers))
+    share = scrape_ms / (1e3 * SCRAPED_EVERY_S)
+    print(
+        f"\nA scrape of /metrics takes {scrape_ms:.1f} ms of processor time in both: {share:.2%} of a core at one each "
+        f"{SCRAPED_EVERY_S} s"
+    )
 
 
 def _measured(
@@ -56,6 +64,16 @@ def _measured(
                 job = Job(server.address, model, clients, requests, WARM_UP, server.pids)
                 found.setdefault((name, clients), []).append(asking.measure(job))
     return found
+
+
+def _scrape_cpu_ms(opened: Server) -> float:
+    """Processor time of one scrape, of daemon and gateway together."""
+    clock = CpuClock(opened.pids)
+    before_s = clock.read_s()
+    for _ in range(SCRAPES):
+        with urlopen(f"{opened.address}metrics") as reply:
+            reply.read()
+    return (clock.read_s() - before_s) * 1e3 / SCRAPES
 
 
 def _print(found: dict[tuple[str, int], list[Window]], servers: list[str]) -> None:

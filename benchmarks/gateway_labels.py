@@ -1,4 +1,4 @@
-"""Whether Triton's client is told the labels of `jetsel classify --json`. `python -m benchmarks.gateway_labels FOLDER`."""
+"""Whether Triton's client gets the labels of `jetsel classify --json`. `python -m benchmarks.gateway_labels FOLDER`."""
 
 from __future__ import annotations
 

@@ -34,12 +34,15 @@ def main() -> None:
     answers: dict[str, list[Answer]] = {name: [] for name in names}
     print("# Live through the daemon\n")
     print("\n".join(conditions()), flush=True)
-    with tempfile.TemporaryDirectory(prefix="jetsel-") as folder:
-        with fitted_daemon(Path(folder), args.models) as server, Client(server.address) as client:
-            for photograph in found:
-                data = photograph.path.read_bytes()
-                for name in names:  # by turns, so that all see the same machine
-                    answers[name].append(client.classify(data, policy=None if name == "default" else name))
+    with (
+        tempfile.TemporaryDirectory(prefix="jetsel-") as folder,
+        fitted_daemon(Path(folder), args.models) as server,
+        Client(server.address) as client,
+    ):
+        for photograph in found:
+            data = photograph.path.read_bytes()
+            for name in names:  # by turns, so that all see the same machine
+                answers[name].append(client.classify(data, policy=None if name == "default" else name))
     due = [family.labels.wnids[photograph.class_number or 0] for photograph in found]
     print(f"\n{len(found)} photographs, one client, policies by turns\n")
     columns = (
