@@ -106,6 +106,7 @@ def _power(metering: Metering) -> PowerStatus:
         chooser_j=estimates.chooser_j(),
         chooser_share=estimates.chooser_share(),
         judged=_judged(metering),
+        rails_w={} if sampler is None else sampler.rails_w(),
         jetpack=facts.jetpack.value,
         gpu_load=facts.gpu_load.value,
         temperatures_c=facts.zones_c or None,

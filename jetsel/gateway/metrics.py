@@ -150,6 +150,8 @@ def _answers(answers: AnswerCounts) -> Iterator[Metric]:
 def _power(power: PowerStatus) -> Iterator[Metric]:
     rails = [(("total",), power.watts), (("mean",), power.mean_w), (("idle",), power.idle_w)]
     yield _gauge("jetsel_power_watts", "The board's total: now, over ten seconds, at rest.", ("kind",), rails)
+    each = [((name,), watts) for name, watts in (power.rails_w or {}).items()]
+    yield _gauge("jetsel_rail_watts", "Each rail; some may be parts of others.", ("rail",), each)
     joules = [((one.family, one.model), one.joules) for one in power.models]
     yield _counter("jetsel_model_joules", "Estimated energy of a model's runs.", ("family", "model"), joules)
     judged = power.judged

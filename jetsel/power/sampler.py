@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import math
@@ -39,8 +40,11 @@ class Sampler:
     reason: why no samples come, None while they do. dropped: what is not read.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        """Start the thread, which looks for the sensors first."""
+    def __init__(self, settings: Settings, rails_every_s: float | None = None) -> None:
+        """Start the thread, which looks for the sensors first.
+
+        rails_every_s: how often each rail is read, too, those that are not of the total among them; None for never.
+        """
         self.board: str | None = None
         self.total_of: tuple[str, ...] = ()
         self.reason: str | None = "the sensors are being looked for"
@@ -52,6 +56,8 @@ class Sampler:
         self._last: list[int] = []  # what each rail of the total said, to see which values are new
         self._new_ns = 0
         self._failures = 0
+        self._rails_every_s = rails_every_s
+        self._rails_w: dict[str, float] = {}
         self._looked = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
@@ -88,6 +94,10 @@ class Sampler:
         """Return the mean power of the last second, None where none was read."""
         return None if self.reason is not None else self.since(time.monotonic_ns() - 1_000_000_000)[0].mean_w
 
+    def rails_w(self) -> dict[str, float]:
+        """Return what each rail that can be read said last, in watts, by its name; empty where none is read."""
+        return self._rails_w if self.reason is None else {}
+
     def achieved_hz(self) -> float | None:
         """Return how many samples a second were taken lately, None before there are two."""
         now_ns = time.monotonic_ns()
@@ -109,12 +119,16 @@ class Sampler:
         self._look()
         self._looked.set()
         looked_s = began_s = time.monotonic()
+        rails_s = -math.inf
         period = 0
         while not self._stopping.wait(max(0.0, began_s + (period + random.random()) / rate_hz - time.monotonic())):
             if self._found is None and time.monotonic() - looked_s >= LOOK_AGAIN_S:
                 self._look()
                 looked_s = time.monotonic()
             self.now()
+            if self._rails_every_s is not None and time.monotonic() - rails_s >= self._rails_every_s:
+                self._read_rails()
+                rails_s = time.monotonic()
             period = max(period + 1, int((time.monotonic() - began_s) * rate_hz))  # what was missed is not made up
 
     def _look(self) -> None:
@@ -158,6 +172,14 @@ class Sampler:
             self._samples.append(Sample(time_ns, power_w, counted_j, is_new))
         self._failures = 0
         return self._samples[-1].time_ns
+
+    def _read_rails(self) -> None:
+        found_w = {}
+        with self._lock:
+            for rail in () if self._found is None else self._found.rails:
+                with contextlib.suppress(RailError):  # one that cannot be read now is not told
+                    found_w[rail.name] = rail.read_uw() * 1e-6
+        self._rails_w = found_w
 
     def _failed(self, found: Found, time_ns: int, reason: str) -> int:
         self._failures += 1

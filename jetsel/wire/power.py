@@ -64,7 +64,8 @@ class EstimatesJudged(Struct, frozen=True):
 class PowerStatus(Struct, frozen=True):
     """What is known of the board's power. `reason` says why nothing is measured, null where it is.
 
-    `rate_hz` and `judged` are null from an older daemon.
+    `rails_w` is what each rail said last, by its name: some may be parts of others. `rate_hz`, `judged` and it are null
+    from an older daemon.
     """
 
     reason: str | None
@@ -86,3 +87,4 @@ class PowerStatus(Struct, frozen=True):
     temperatures_c: dict[str, float] | None = None
     rate_hz: float | None = None
     judged: EstimatesJudged | None = None
+    rails_w: dict[str, float] | None = None

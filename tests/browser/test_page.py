@@ -1,4 +1,4 @@
-"""The gateway's page in a real browser, beside a real daemon: what it shows, who can use it, and what it says of faults."""
+"""The gateway's page in a real browser, beside a real daemon: what it shows, who can use it, what it says of faults."""
 
 from __future__ import annotations
 

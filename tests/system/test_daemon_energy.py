@@ -32,6 +32,7 @@ def test_answers_have_calibrated_energies_and_the_sensor_says_what_they_add_up_t
     peer = connect(daemon)
     until(lambda: power_of(peer)["idle_w"] == IDLE_W)
     reads(peer, 8.0)
+    until(lambda: power_of(peer)["rails_w"].get("VDD_IN") == 8.0)
     answer = peer.classify(jpeg, model="cat-l")
     assert (answer["energy_mj"], answer["energy_estimated"], answer["energy_reason"]) == (4000.0, True, None)
     peer.classify(jpeg, model="cat-s")

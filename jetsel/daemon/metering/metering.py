@@ -26,6 +26,7 @@ from jetsel.wire import Answer, Classify
 log = logging.getLogger("jetsel.power")
 
 LOOK_S = 1.0  # between two looks at the board
+RAILS_EVERY_S = 1.0  # each rail, for `status` alone
 JTOP_WAIT_S = 2.0  # at the start, for the first answer of jetson-stats
 IDLE = "idle power"
 
@@ -49,7 +50,7 @@ class Metering:
         self.idle_reason: str | None = "the sensors are being looked for"
         self.above_idle = Sum()
         self._power = power
-        self.sampler = None if power.sensor == "none" and power.replay is None else Sampler(power)
+        self.sampler = None if power.sensor == "none" and power.replay is None else Sampler(power, RAILS_EVERY_S)
         self._made_under: dict[str, Facts] = {}  # of the calibrations that tell, by how conditions name them
         self._best_mj: dict[str, dict[str, float | None]] = {}
         self._seen_ns = time.monotonic_ns()

@@ -52,6 +52,7 @@ class Machine:
 
     def __init__(self) -> None:
         self.rails: list[Rail] = [Rail()]
+        self.parts: list[Rail] = []  # rails that are not of the total
         self.reason: str | None = None
         self.looks = 0
 
@@ -59,7 +60,7 @@ class Machine:
         self.looks += 1
         reason = self.reason or next((rail.fault for rail in self.rails if rail.fault), None)
         rails = () if reason else tuple(self.rails)
-        return Found(None, rails, rails, (), reason)
+        return Found(None, (*rails, *self.parts), rails, (), reason)
 
 
 @pytest.fixture
@@ -87,6 +88,16 @@ def test_it_reads_the_sum_of_the_rails_at_its_rate_and_closes_them_in_the_end(ma
     assert 1 < (made.achieved_hz() or 0.0) < 110
     made.stop()
     assert all(rail.is_closed for rail in machine.rails)
+
+
+def test_each_rail_is_told_and_one_that_cannot_be_read_is_left_out(machine: Machine) -> None:
+    (whole,), (gpu,) = machine.rails, machine.parts = [Rail("VDD_IN")], [Rail("GPU")]
+    sampling_all = Sampler(Power(rate_hz=100), rails_every_s=0.0)
+    until(lambda: sampling_all.rails_w() == {"VDD_IN": 8.0, "GPU": 8.0})
+    gpu.fault = "unbound"
+    whole.value = 9_000_000
+    until(lambda: sampling_all.rails_w() == {"VDD_IN": 9.0})
+    sampling_all.stop()
 
 
 def test_a_value_that_is_repeated_is_new_once_a_second(machine: Machine, sampler: Sampler) -> None:
