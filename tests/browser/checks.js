@@ -48,6 +48,13 @@ const checks = {
       })
       .map((table) => table.outerHTML.slice(0, 200));
   },
+  // Charts whose drawing is larger than the card that they lie in.
+  spilling() {
+    return [...document.querySelectorAll(".chart")]
+      .filter((chart) => [...chart.querySelectorAll("svg")].some((drawing) =>
+        drawing.getBoundingClientRect().bottom > chart.closest("section").getBoundingClientRect().bottom + 1))
+      .map((chart) => chart.id);
+  },
   open() {
     document.querySelectorAll("details").forEach((details) => { details.open = true; });
   },

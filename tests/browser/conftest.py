@@ -28,11 +28,11 @@ class Browser:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
 
-    def show(self, address: str, width_px: int, scheme: str) -> None:
+    def show(self, address: str, width_px: int, scheme: str, height_px: int = 850) -> None:
         """Open the page as a screen of this width and colour scheme shows it; what was logged before is dropped."""
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        screen = {"width": width_px, "height": 850, "deviceScaleFactor": 1, "mobile": width_px < 500}
+        screen = {"width": width_px, "height": height_px, "deviceScaleFactor": 1, "mobile": width_px < 500}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
         for kind in ("browser", "performance"):
             self.driver.get_log(kind)

@@ -72,8 +72,11 @@ def test_it_says_what_a_photograph_shows_and_why_that_model_and_fits_is_legible_
     until(lambda: len(browser.driver.find_elements(By.CSS_SELECTOR, rows)) == len(PICTURES) + 2)
     until(lambda: len(browser.driver.find_elements(By.CSS_SELECTOR, "#recent img")) == 2)
     assert "of 8 answers of starter" in text(browser, "shares")
+    line = "document.querySelector('#rate path.js-line')?.getAttribute('d')"
+    until(lambda: "L" in (browser.driver.execute_script(f"return {line}") or ""))  # it goes on from point to point
     assert browser.width_px() <= width_px
     assert browser.check("faint") == []
+    assert browser.check("spilling") == []
     charts = browser.driver.find_elements(By.CSS_SELECTOR, ".chart.js-plotly-plot")
     assert len(charts) >= 3
     assert all(chart.accessible_name for chart in charts)

@@ -36,8 +36,9 @@ function colour(name) {
 function draw(id, traces, layout, words) {
   const box = at(id);
   box.setAttribute("aria-label", words);
+  box.classList.add("drawn"); // plotly fills the height that the box has when it draws
   const axis = { gridcolor: colour("line"), zerolinecolor: colour("line"), automargin: true };
-  Plotly.react(box, traces, {
+  Plotly.react(box, traces.map((one) => ({ ...one, x: [...one.x], y: [...one.y] })), { // arrays that grew count as the same
     margin: { l: 48, r: 12, t: 8, b: 40 },
     paper_bgcolor: "transparent",
     plot_bgcolor: "transparent",
@@ -52,6 +53,7 @@ function draw(id, traces, layout, words) {
 function none(id) {
   const box = at(id);
   if (box.hasChildNodes()) Plotly.purge(box);
+  box.classList.remove("drawn");
   box.replaceChildren();
 }
 
@@ -298,16 +300,17 @@ function showAnswer(answer, url) {
   words.append(element("h3", `${answer.label}, ${percent(answer.probability)} sure`));
   words.append(bars(answer.top_k.map((one) => [one.label, one.probability, percent(one.probability)])));
   words.append(why(answer));
-  words.append(element("h4", `Where the ${ms(answer.stages_ms.total)} went`));
+  const times = element("div");
+  times.append(element("h4", `Where the ${ms(answer.stages_ms.total)} went`));
   const stages = answer.stages_ms;
-  const rows = [["in the queue", stages.queue], ["decoding", stages.decode], ["features", stages.features], ["choosing", stages.choice], ["waiting", stages.waiting], ["making inputs", stages.input],
+  const rows = [["in the queue", stages.queue], ["decoding", stages.decode], ["features", stages.features], ["choosing", stages.choice], ["waiting for a model", stages.waiting], ["making inputs", stages.input],
     ...stages.inference.map((took, i) => [answer.ran[i].model, took])];
-  words.append(bars(rows.filter(([, took]) => took !== null && took !== undefined).map(([name, took]) => [name, took, ms(took)])));
+  times.append(bars(rows.filter(([, took]) => took !== null && took !== undefined).map(([name, took]) => [name, took, ms(took)])));
   const features = (answer.explanation && answer.explanation.features) || null;
-  words.append(element("h4", "Features that were looked at"));
-  if (features) words.append(bars(Object.entries(features).map(([name, value]) => [name, 0, value.toPrecision(4)])));
-  else words.append(element("p", "None: this policy goes by what the models say.", { class: "quiet" }));
-  box.append(words);
+  times.append(element("h4", "Features that were looked at"));
+  if (features) times.append(bars(Object.entries(features).map(([name, value]) => [name, 0, value.toPrecision(4)])));
+  else times.append(element("p", "None: this policy goes by what the models say.", { class: "quiet" }));
+  box.append(words, times);
   at("answer").replaceChildren(box);
 }
 
