@@ -21,7 +21,7 @@ def gateway(
         bool, typer.Option("--behind-proxy", help="Listen beyond loopback: a reverse proxy asks who is there.")
     ] = False,
     max_body_mb: Annotated[float, typer.Option(min=0.001, max=1024, help="The largest body of a request.")] = 64.0,
-    concurrency: Annotated[int, typer.Option(min=1, max=10_000, help="Connections and requests at once.")] = 256,
+    concurrency: Annotated[int, typer.Option(min=1, max=10_000, help="Requests at once, open pages among them.")] = 256,
     timeout_ms: Annotated[float, typer.Option(min=1, help="Of one photograph, retries included.")] = 30_000.0,
     thumbnails: Annotated[
         int, typer.Option(min=0, max=1000, help="Photographs that are kept small, in memory, for the page.")

@@ -47,7 +47,9 @@ def application(settings: Settings) -> Starlette:
 
     return Starlette(
         routes=[route for api in apis for route in api.routes()],
-        middleware=[Middleware(Limits, token=settings.token, max_body_mb=settings.max_body_mb)],
+        middleware=[
+            Middleware(Limits, token=settings.token, max_body_mb=settings.max_body_mb, concurrency=settings.concurrency)
+        ],
         exception_handlers={JetselError: _refused, HTTPException: _no_such},
         lifespan=lifespan,
     )

@@ -1,11 +1,11 @@
-"""What every request passes before anything of it is read: the token, and the size of its body."""
+"""What every request passes before anything of it is read: the token, how many there are, and the size of its body."""
 
 from __future__ import annotations
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jetsel.errors import ImageTooLargeError, NotAllowedError
+from jetsel.errors import BusyError, ImageTooLargeError, NotAllowedError
 from jetsel.gateway.errors import body_of
 from jetsel.gateway.settings import bears
 
@@ -15,12 +15,17 @@ class _TooLargeError(Exception):
 
 
 class Limits:
-    """ASGI: answers 401 where the token is missing, 413 where the body is too large; else hands the request on."""
+    """ASGI: answers 401 without the token, 503 beside too many others, 413 for a large body; else hands on.
 
-    def __init__(self, app: ASGIApp, *, token: str | None, max_body_mb: float) -> None:
+    uvicorn's own limit of concurrency answers with two words, and does not say what to do.
+    """
+
+    def __init__(self, app: ASGIApp, *, token: str | None, max_body_mb: float, concurrency: int) -> None:
         self._app = app
         self._token = token
         self._most = int(max_body_mb * 1e6)
+        self._most_requests = concurrency
+        self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -33,7 +38,18 @@ class Limits:
             reply = JSONResponse(body_of(error), 401, {"WWW-Authenticate": "Bearer"})
             await reply(scope, receive, send)
             return
-        announced = headers.get(b"content-length", "0")
+        if self._under_way >= self._most_requests:
+            busy = BusyError(f"{self._most_requests} requests are under way: ask later, or raise --concurrency")
+            await JSONResponse(body_of(busy), 503, {"Retry-After": "1"})(scope, receive, send)
+            return
+        self._under_way += 1
+        try:
+            await self._bounded(scope, receive, send, headers.get(b"content-length", "0"))
+        finally:
+            self._under_way -= 1
+
+    async def _bounded(self, scope: Scope, receive: Receive, send: Send, announced: str) -> None:
+        """Serve one request whose body must stay below the limit."""
         if announced.isdecimal() and int(announced) > self._most:
             await self._too_large()(scope, receive, send)
             return

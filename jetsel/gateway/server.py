@@ -37,7 +37,6 @@ def run(settings: Settings, opened: socket.socket) -> None:
         log_level="warning",
         access_log=False,
         server_header=False,
-        limit_concurrency=settings.concurrency,
         timeout_graceful_shutdown=DRAIN_S,
     )
     uvicorn.Server(config).run(sockets=[opened])

@@ -19,7 +19,7 @@ FEWEST_TOKEN_CHARACTERS = 16
 class Settings:
     """endpoint: the daemon's, None as clients find it. token: what a request must bear, None for none.
 
-    max_body_mb: of one request. concurrency: connections and requests at once. thumbnails: how many pictures that went
+    max_body_mb: of one request. concurrency: requests at once. thumbnails: how many pictures that went
     through the gateway are kept small, in memory, for the page.
     """
 

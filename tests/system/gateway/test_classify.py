@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import openapi_spec_validator
 import pytest
@@ -60,6 +61,18 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read_however_it_comes(
     for status, found, _ in (announced, pieces):
         assert (status, found["code"]) == (413, "image-too-large")
         assert "--max-body-mb" in found["error"]
+
+
+def test_more_requests_at_once_than_it_takes_are_told_to_come_later(
+    shared_daemon: Daemon, open_gateway: Open, jpeg: bytes
+) -> None:
+    gateway = open_gateway(shared_daemon.endpoint, "--concurrency", "1")
+    with urlopen(f"{gateway.url}/events") as viewer:
+        assert viewer.readline() == b"event: status\n"
+        status, found, told = gateway.ask("POST", "/classify", jpeg, JPEG)
+        assert (status, found["code"], found["retry"], told["retry-after"]) == (503, "busy", True, "1")
+        assert "--concurrency" in found["error"]
+    until(lambda: gateway.ask("POST", "/classify", jpeg, JPEG)[0] == 200)
 
 
 def test_with_a_token_file_only_who_bears_it_is_answered(
