@@ -59,7 +59,7 @@ def test_it_says_what_a_photograph_shows_and_why_that_model_and_fits_is_legible_
     until(lambda: f"Why {expected.model}?" in text(browser, "answer"))
     said = text(browser, "answer")
     assert said.startswith(expected.label)
-    assert "The policy cascade chose. It asks the cheapest model first" in said
+    assert "The policy cascade chose" in said
     assert all(f"{ran.model} ran ({ran.because})" in said for ran in expected.ran)
     assert expected.because in said
     assert "Where the" in said
