@@ -76,5 +76,6 @@ class Limits:
             await self._too_large()(scope, receive, send)
 
     def _too_large(self) -> JSONResponse:
+        """Refuse, and leave the connection open: uvicorn throws the rest away, and whoever still sends can read why."""
         error = ImageTooLargeError(f"a body may have {self._most} bytes: send less, or raise --max-body-mb")
-        return JSONResponse(body_of(error), 413, {"Connection": "close"})
+        return JSONResponse(body_of(error), 413)
