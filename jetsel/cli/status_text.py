@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jetsel.wire import StatusReply
-    from jetsel.wire.status import FamilyStatus, HostStatus, QueueStatus, ReloadStatus, StageTimes
+    from jetsel.wire.status import DriftStatus, FamilyStatus, HostStatus, QueueStatus, ReloadStatus, StageTimes
 
 STAGES = (
     "queue",
@@ -127,7 +127,16 @@ def family_lines(family: FamilyStatus) -> list[str]:
         f"policy: {policy} ({family.because})",
         f"a request may also name: {', '.join(family.policies)}",
         f"in doubt: {family.fallback or 'refuse'}; calibration: {calibration}",
+        *([] if family.drift is None else [f"drift: {_drift(family.drift)}"]),
     ]
+
+
+def _drift(drift: DriftStatus) -> str:
+    """Whether photographs are still those of the calibration."""
+    if drift.hint is not None or drift.reason is not None:
+        return str(drift.hint or drift.reason)
+    highest = "" if drift.highest is None else f"; {drift.highest} moved most, by {drift.indices[drift.highest]:.2f}"
+    return f"none in {drift.photographs} photographs that were looked at{highest}"
 
 
 def outcomes(counts: dict[str, int]) -> str:

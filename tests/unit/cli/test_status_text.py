@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from rich.console import Console
 
 from jetsel import wire
 from jetsel.cli.status_text import family_lines, general_lines, headline, models_table, stages_table
-from jetsel.wire.status import CalibrationIdentity, HostStatus, Percentiles, ReloadStatus, StageTimes
+from jetsel.wire.status import CalibrationIdentity, DriftStatus, HostStatus, Percentiles, ReloadStatus, StageTimes
 from tests.unit.client.peer import Seen, status
 
 REPLY = status(Seen(wire.Status(1, "x"), None))
@@ -70,6 +72,21 @@ def test_the_table_has_a_row_for_each_model_and_the_reason_of_one_that_failed() 
     assert lines[-3].split() == ["m", "1.0.0", "onnxruntime", "ready", "7", "43%", "1.50", "12.2", "15.0"]
     big = ["big", "1.0.0", "tensorrt", "unavailable:", "out", "of", "memory", "0", "-", "-", "-", "-"]
     assert lines[-2].split() == big
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({}, "none in 300 photographs that were looked at; brightness moved most, by 0.07"),
+        ({"hint": "recalibrate"}, "recalibrate"),
+        ({"highest": None, "indices": {}, "reason": "12 of 200 were looked at"}, "12 of 200 were looked at"),
+    ],
+    ids=["none", "moved", "too few"],
+)
+def test_whether_photographs_have_changed_is_told(change: dict[str, Any], told: str) -> None:
+    quiet = DriftStatus(300, {"brightness": 0.07}, "brightness", 0.05, None, [], None, 1.0)
+    family = msgspec.structs.replace(REPLY.families[0], drift=msgspec.structs.replace(quiet, **change))
+    assert family_lines(family)[-1] == f"drift: {told}"
 
 
 def test_what_decides_is_told_for_each_criterion_where_they_differ() -> None:
