@@ -87,7 +87,7 @@ class Reload:
 def changes(before: Snapshot, following: Snapshot) -> list[str]:
     """Name what a reload made different, then what is out of service since."""
     was, now = before.config, following.config
-    changed = [f"[{key}]" for key in ("models", "policy", "log") if getattr(was, key) != getattr(now, key)]
+    changed = [f"[{key}]" for key in ("models", "policy", "log", "observe") if getattr(was, key) != getattr(now, key)]
     if was.power.budget_w != now.power.budget_w:  # the rest of [power] waits for the next start
         changed.append("[power] budget_w")
     for name, family in following.families.items():
