@@ -4,7 +4,7 @@
 PYTHON ?= python3
 PYTHON_LOWEST ?= python3.10
 LOCKED := constraints/tests.txt
-ENVIRONMENTS := not root and not export and not browser and not board and not kernel and not booted and not emulated
+ENVIRONMENTS := not root and not export and not browser and not board and not kernel and not booted and not emulated and not servers
 PLAIN := -m "$(ENVIRONMENTS) and not slow"
 SLOW := -m "$(ENVIRONMENTS) and slow"
 ARCH ?= $(shell dpkg --print-architecture)
@@ -54,9 +54,10 @@ test-lowest: .venv-lowest/.test  ## unit and contract tests with the oldest vers
 test-host: .venv/.test  ## the engine host under the Python of each board: those on the path, or HOST_PYTHONS="..."
 	.ci/test-host .venv $(HOST_PYTHONS)
 
-test-system: .venv/.browser .venv-export/.test  ## the tests that need root, torch or Chromium; what they lack is a failure
+test-system: .venv/.browser .venv-export/.test  ## the tests that need root, torch, Chromium or Debian's servers; what they lack is a failure
 	.ci/marked .venv root
 	.ci/marked .venv browser
+	.ci/marked .venv servers
 	.ci/marked .venv-export export
 
 test-kernel: .venv/.test  ## power read through Linux's own sensor drivers, in a QEMU machine

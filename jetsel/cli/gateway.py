@@ -33,6 +33,7 @@ def gateway(
     pip install 'jetsel[gateway]'.
     """
     try:
+        from jetsel.daemon.notify import Notifier
         from jetsel.gateway.server import listening, run
         from jetsel.gateway.settings import Settings, address, check_reach, read_token
     except ModuleNotFoundError as missing:
@@ -42,5 +43,7 @@ def gateway(
     token = None if token_file is None else read_token(token_file)
     check_reach(host, token=token, behind_proxy=behind_proxy)
     opened = listening(host, port)
-    typer.echo(f"http://{listen.rpartition(':')[0]}:{opened.getsockname()[1]}/", err=False)
+    address_of_it = f"http://{listen.rpartition(':')[0]}:{opened.getsockname()[1]}/"
+    typer.echo(address_of_it, err=False)
+    Notifier.from_environment().ready(address_of_it)
     run(Settings(host, port, endpoint, token, max_body_mb, concurrency, timeout_ms, thumbnails), opened)

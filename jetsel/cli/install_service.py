@@ -20,6 +20,7 @@ PACKAGED = Path("/lib/systemd/system/jetsel.service")  # the Debian package's
 TIMERS = Path("/etc/systemd/system/timers.target.wants")
 HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # by ProtectHome= and PrivateTmp=, see systemd.exec(5)
 IN_OPT = "install it with pip into an environment under /opt, as docs/deploy.md shows"
+GATEWAY = "jetsel-gateway.service"  # enabled by hand, so left as it is but for a new version of it
 STATUS_MS = 30_000.0  # a daemon that loads its models answers late
 
 
@@ -97,6 +98,7 @@ def commands(*, user: bool, socket_changed: bool) -> list[str]:
         f"-{systemctl} reset-failed jetsel.socket jetsel.service",  # it may be down for its start limit
         f"{systemctl} start jetsel.socket",
         f"{systemctl} restart jetsel.service",
+        *([] if user else [f"-{systemctl} try-restart {GATEWAY}"]),
     ]
 
 
@@ -127,8 +129,8 @@ def _write(files: dict[Path, str], dry_run: bool) -> bool:
 
 def _remove(files: Iterable[Path], *, user: bool, runs: bool) -> None:
     systemctl = "systemctl --user" if user else "systemctl"
-    timers = [] if user else list(TIMERS.glob("jetsel-calibrate@*.timer"))
-    names = " ".join(["jetsel.socket", "jetsel.service", *(timer.name for timer in timers)])
+    by_hand = [] if user else [GATEWAY, *(timer.name for timer in TIMERS.glob("jetsel-calibrate@*.timer"))]
+    names = " ".join(["jetsel.socket", "jetsel.service", *by_hand])
     _run([f"-{systemctl} disable --now {names}"], runs)
     for path in files:
         typer.echo(f"remove {path}")

@@ -16,6 +16,7 @@ PLACES = {
     "sysusers.d": Path("/etc/sysusers.d"),
     "tmpfiles.d": Path("/etc/tmpfiles.d"),
     "udev": Path("/etc/udev/rules.d"),
+    "grafana": Path("/usr/local/share/jetsel/grafana"),
 }
 """Where what is no unit goes, by its folder: the administrator's places of sysusers.d(5), tmpfiles.d(5), udev(7)."""
 

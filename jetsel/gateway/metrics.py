@@ -78,6 +78,9 @@ def _requests(status: StatusReply) -> Iterator[Metric]:
     yield _counter("jetsel_requests", "Requests by `ok` or error code.", ("outcome",), outcomes)
     yield GaugeMetricFamily("jetsel_queue_requests", "Admitted and not answered.", value=status.in_queue)
     yield GaugeMetricFamily("jetsel_queue_bytes", "Of their images.", value=status.queued_bytes)
+    if status.queue is not None:
+        most = status.queue.most_requests
+        yield GaugeMetricFamily("jetsel_queue_limit_requests", "From there on they are refused as busy.", value=most)
     yield CounterMetricFamily("jetsel_lost_replies", "Replies whose peers had left.", value=status.lost_replies)
     reloads = [((outcome,), count) for outcome, count in status.reloads.items()]
     yield _counter("jetsel_reloads", "Reloads by `ok` or error code.", ("outcome",), reloads)
@@ -128,6 +131,8 @@ def _drift(families: list[FamilyStatus]) -> Iterator[Metric]:
     yield _gauge("jetsel_confidence_mean", "Of the last runs by the default policy.", ("family", "model"), seen)
     before = [(key, one.calibrated) for key, one in confidences]
     yield _gauge("jetsel_confidence_calibrated", "The same on the calibration's.", ("family", "model"), before)
+    shifted = [(key, one.is_significant) for key, one in confidences]
+    yield _gauge("jetsel_confidence_shifted", "Whether the two differ by much.", ("family", "model"), shifted)
     hints = [((name,), drift.hint is not None) for name, drift in drifts]
     yield _gauge("jetsel_recalibration_hint", "Whether status says to recalibrate.", ("family",), hints)
 
@@ -162,6 +167,8 @@ def _power(power: PowerStatus) -> Iterator[Metric]:
         yield _one(GaugeMetricFamily("jetsel_energy_ratio", "Measured over estimated."), judged.ratio)
     conditions = len(power.out_of_conditions)
     yield GaugeMetricFamily("jetsel_out_of_conditions", "How the board differs from calibration.", value=conditions)
+    zones = [((zone,), celsius) for zone, celsius in (power.temperatures_c or {}).items()]
+    yield _gauge("jetsel_temperature_celsius", "Thermal zones of the board.", ("zone",), zones)
     if power.power_mode is not None:
         yield InfoMetricFamily("jetsel_power_mode", "The board's power mode.", {"mode": power.power_mode})
 

@@ -14,6 +14,7 @@ DISTRIBUTION = {
     PLACES["sysusers.d"]: "usr/lib/sysusers.d",
     PLACES["tmpfiles.d"]: "usr/lib/tmpfiles.d",
     PLACES["udev"]: "lib/udev/rules.d",
+    PLACES["grafana"]: "usr/share/jetsel/grafana",
 }
 
 

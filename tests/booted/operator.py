@@ -11,7 +11,7 @@ from tests.booted.machine import Machine
 from tests.booted.package import MEMBER, PICTURE, STRANGER, hang_pictures
 from tests.waiting import until
 
-SERVICE, SOCKET = "jetsel.service", "jetsel.socket"
+SERVICE, SOCKET, GATEWAY = "jetsel.service", "jetsel.socket", "jetsel-gateway.service"
 CONFIG = "/etc/jetsel/jetsel.toml"
 LOAD = Path(__file__).with_name("load.py")
 

@@ -10,7 +10,7 @@ import pytest
 
 import jetsel
 from tests.booted.machine import Machine
-from tests.booted.operator import SERVICE, SOCKET, clients, main_pid, started_clean
+from tests.booted.operator import GATEWAY, SERVICE, SOCKET, clients, main_pid, started_clean
 from tests.booted.package import PICTURE, Package, install, later, put
 from tests.booted.release import Release, copy
 
@@ -79,9 +79,11 @@ def test_a_device_gets_the_package_then_a_python_and_loses_the_package_but_not_i
 
         for path in KEPT:
             machine.write(path, "")
-        machine.run("systemctl", "enable", "--now", "jetsel-calibrate@site.timer")
+        machine.run("systemctl", "enable", "--now", "jetsel-calibrate@site.timer", GATEWAY)
+        assert machine.show(GATEWAY, "ActiveState") == "active"
         machine.run("dpkg", "--remove", "jetsel")
-        assert machine.show(SERVICE, "ActiveState") == "inactive"
+        for unit in (SERVICE, GATEWAY):
+            assert machine.show(unit, "ActiveState") == "inactive"
         for path in KEPT:
             assert machine.run("ls", path)
         for path in ("/opt/jetsel", "/usr/bin/jetsel"):
@@ -93,7 +95,7 @@ def test_a_device_gets_the_package_then_a_python_and_loses_the_package_but_not_i
         left = machine.run("find", "/etc/systemd", "/var/lib/systemd", "-name", "*jetsel*").split()
         assert left == [], "timers that were enabled, and when they ran"
         assert machine.try_("systemctl", "list-unit-files", "--no-legend", "jetsel*").stdout == ""
-        assert machine.run("id", "jetsel")
+        assert machine.run("id", "jetsel", "jetsel-gateway")
 
 
 def test_install_service_does_without_the_package_what_the_package_did(machine: Machine) -> None:
@@ -106,10 +108,13 @@ def test_install_service_does_without_the_package_what_the_package_did(machine: 
     told = machine.run(*install_service)
     assert " is ready" in told
     assert machine.run("systemctl", "is-enabled", SERVICE, SOCKET).split() == ["enabled", "enabled"]
-    before = main_pid(machine)
+    machine.run("systemctl", "enable", "--now", GATEWAY)
+    before, gateway = main_pid(machine), machine.show(GATEWAY, "MainPID")
     again = machine.run(*install_service)
     assert "write " not in again
     assert main_pid(machine) not in (0, before)
+    assert machine.show(GATEWAY, "MainPID") not in ("0", gateway)
     machine.run(*install_service, "--remove")
-    assert machine.show(SERVICE, "ActiveState") == "inactive"
+    for unit in (SERVICE, GATEWAY):
+        assert machine.show(unit, "ActiveState") == "inactive"
     assert machine.run("find", "/etc/systemd", "-name", "jetsel*").split() == []

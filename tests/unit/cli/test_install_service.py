@@ -25,11 +25,14 @@ def test_every_file_of_the_service_is_filled_in_and_has_a_place() -> None:
     assert set(files) == {
         "/etc/systemd/system/jetsel-calibrate@.service",
         "/etc/systemd/system/jetsel-calibrate@.timer",
+        "/etc/systemd/system/jetsel-gateway.service",
         "/etc/systemd/system/jetsel.service",
         "/etc/systemd/system/jetsel.socket",
         "/etc/sysusers.d/jetsel.conf",
         "/etc/tmpfiles.d/jetsel.conf",
         "/etc/udev/rules.d/60-jetsel-sensors.rules",
+        "/usr/local/share/jetsel/grafana/dashboard.json",
+        "/usr/local/share/jetsel/grafana/rules.yml",
     }
     assert not any("@EXECUTABLE@" in line for text in files.values() for line in text.splitlines() if line[:1] != "#")
     assert f"ExecStart={EXECUTABLE} serve\n" in files["/etc/systemd/system/jetsel.service"]
@@ -43,7 +46,8 @@ def test_a_path_that_systemd_would_take_apart_is_refused(path: str) -> None:
 
 def test_the_service_is_started_again_and_its_socket_only_where_its_unit_has_changed() -> None:
     run = commands(user=False, socket_changed=False)
-    assert run[-1] == "systemctl restart jetsel.service"
+    assert run[-2:] == ["systemctl restart jetsel.service", "-systemctl try-restart jetsel-gateway.service"]
+    assert not any("enable" in line and "gateway" in line for line in run), "its owner enables it"
     assert run.index("systemctl daemon-reload") < run.index("systemctl start jetsel.socket")
     stop = "systemctl stop jetsel.socket jetsel.service"
     assert stop not in run, "clients go on waiting in it"
@@ -71,7 +75,7 @@ def test_an_installation_in_a_home_directory_is_named_with_the_repair() -> None:
 
 def test_an_image_gets_the_files_and_is_told_the_commands(tmp_path: Path) -> None:
     dry = install("--dry-run", "--prefix", str(tmp_path))
-    assert (dry.returncode, dry.stdout.count("write ")) == (0, 7)
+    assert (dry.returncode, dry.stdout.count("write ")) == (0, 10)
     assert list(tmp_path.iterdir()) == []
     done = install("--prefix", str(tmp_path))
     assert done.returncode == 0, done.stderr
@@ -80,7 +84,7 @@ def test_an_image_gets_the_files_and_is_told_the_commands(tmp_path: Path) -> Non
     assert unit.stat().st_mode & 0o777 == 0o644
     assert "to run systemctl restart jetsel.service" in done.stdout
     again = install("--prefix", str(tmp_path))
-    assert (again.stdout.count("keep "), again.stdout.count("write ")) == (7, 0)
+    assert (again.stdout.count("keep "), again.stdout.count("write ")) == (10, 0)
     unit.unlink()
     unit.symlink_to("/dev/null")
     masked = install("--prefix", str(tmp_path))

@@ -1,0 +1,137 @@
+"""The gateway's unit: off until its owner enables it, its own user, and neither process takes the other with it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.booted.machine import Machine
+from tests.booted.operator import GATEWAY, SERVICE, SOCKET, clients, kill, main_pid, ready_again
+from tests.booted.package import MEMBER, PICTURE, Package, install
+from tests.waiting import until
+
+PYTHON = "/opt/jetsel/venv/bin/python"
+OPTIONS = "/etc/jetsel/gateway"
+TOKEN = "/etc/jetsel/gateway.token"
+SECRET = "0123456789abcdef0123456789abcdef"
+ASK = """
+import sys, urllib.error, urllib.request
+url, body, token = sys.argv[1:]
+headers = {"Content-Type": "image/jpeg", "Authorization": f"Bearer {token}"}
+data = open(body, "rb").read() if body else None
+try:
+    with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=60) as reply:
+        print(reply.status, reply.read().decode())
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())
+except OSError as error:
+    print(0, error)
+"""
+
+
+def ask(machine: Machine, path: str, picture: str = "", *, port: int = 8000, token: str = "") -> tuple[int, str]:
+    """Return the status and the body of a request from within the machine; 0 where nobody listens."""
+    told = machine.run(PYTHON, "-c", ASK, f"http://127.0.0.1:{port}{path}", picture, token)
+    status, _, body = told.partition(" ")
+    return int(status), body
+
+
+def ready(machine: Machine) -> int:
+    return ask(machine, "/v2/health/ready")[0]
+
+
+def pid(machine: Machine) -> int:
+    return int(machine.show(GATEWAY, "MainPID"))
+
+
+@contextlib.contextmanager
+def options(machine: Machine, text: str) -> Iterator[None]:
+    """Have a file of options while the block lasts."""
+    machine.write(OPTIONS, f"JETSEL_GATEWAY_OPTIONS={text}\n")
+    try:
+        yield
+    finally:
+        machine.run("rm", OPTIONS)
+        machine.try_("systemctl", "reset-failed", GATEWAY)
+        machine.run("systemctl", "restart", GATEWAY)
+
+
+@pytest.fixture
+def gateway(machine: Machine) -> Iterator[int]:
+    """The process number of a gateway that runs while the test does."""
+    machine.run("systemctl", "start", GATEWAY)
+    yield pid(machine)
+    machine.run("systemctl", "stop", GATEWAY)
+
+
+def test_it_is_off_until_it_is_enabled_and_then_answers_as_a_user_of_its_own(
+    machine: Machine, package: Package
+) -> None:
+    assert machine.try_("systemctl", "is-enabled", GATEWAY).stdout.strip() == "disabled"
+    assert machine.show(GATEWAY, "ActiveState") == "inactive"
+    machine.run("systemctl", "enable", "--now", GATEWAY)
+    assert ready(machine) == 200, "a start returns when it listens"
+    status, body = ask(machine, "/classify", PICTURE)
+    wanted = json.loads(machine.run("jetsel", "classify", "--json", PICTURE, user=MEMBER))
+    assert (status, json.loads(body)["label"]) == (200, wanted["label"])
+    process = f"/proc/{pid(machine)}"
+    assert machine.run("stat", "-c", "%U:%G", process).strip() == "jetsel-gateway:jetsel-gateway"
+    assert machine.run("ls", "/usr/share/jetsel/grafana").split() == ["dashboard.json", "rules.yml"]
+    hidden = machine.try_("nsenter", "--mount", "--target", str(pid(machine)), "ls", "/var/lib/jetsel/photographs")
+    assert hidden.returncode != 0, "the owner's photographs are none of its business"
+
+    before = pid(machine)
+    install(machine, package.main)
+    assert pid(machine) not in (0, before), "an upgrade starts it again"
+    assert machine.run("systemctl", "is-enabled", GATEWAY).strip() == "enabled"
+    machine.run("systemctl", "disable", "--now", GATEWAY)
+    install(machine, package.main)
+    assert machine.try_("systemctl", "is-enabled", GATEWAY).stdout.strip() == "disabled"
+    assert pid(machine) == 0
+
+
+def test_a_daemon_that_goes_is_seen_and_found_again_by_the_same_gateway(machine: Machine, gateway: int) -> None:
+    assert ready(machine) == 200
+    machine.run("systemctl", "stop", SOCKET, SERVICE)
+    until(lambda: ready(machine) == 503)
+    assert "\njetsel_up 0.0" in ask(machine, "/metrics")[1]
+    machine.run("systemctl", "start", SERVICE)
+    until(lambda: ready(machine) == 200)
+    before = main_pid(machine)
+    kill(machine, "KILL", before)
+    ready_again(machine, before)
+    until(lambda: ready(machine) == 200)
+    assert ask(machine, "/classify", PICTURE)[0] == 200
+    assert pid(machine) == gateway
+
+
+def test_a_gateway_that_is_killed_is_started_again_and_the_daemon_does_not_notice(
+    machine: Machine, gateway: int
+) -> None:
+    daemon = main_pid(machine)
+    with clients(machine) as ended:
+        kill(machine, "KILL", gateway)
+        until(lambda: pid(machine) not in (0, gateway) and ready(machine) == 200)
+    assert set(ended) == {"answered"}
+    assert main_pid(machine) == daemon
+    machine.run("systemctl", "stop", GATEWAY)
+    assert machine.show(GATEWAY, "Result") == "success"
+
+
+def test_its_options_stand_in_a_file_and_what_cannot_be_used_is_not_tried_again(machine: Machine, gateway: int) -> None:
+    machine.write(TOKEN, SECRET)
+    machine.run("chmod", "640", TOKEN)
+    machine.run("chgrp", "jetsel-gateway", TOKEN)
+    with options(machine, f"--listen 0.0.0.0:8080 --token-file {TOKEN}"):
+        machine.run("systemctl", "restart", GATEWAY)
+        assert ask(machine, "/classify", PICTURE, port=8080)[0] == 401
+        assert ask(machine, "/classify", PICTURE, port=8080, token=SECRET)[0] == 200
+    with options(machine, "--listen 0.0.0.0:8080"):
+        assert machine.try_("systemctl", "restart", GATEWAY).returncode != 0
+        assert machine.show(GATEWAY, "ExecMainStatus") == "2"
+        assert machine.show(GATEWAY, "ActiveState") == "failed"
+        assert any("--token-file" in entry["MESSAGE"] for entry in machine.seen(GATEWAY))
+    assert ready(machine) == 200
