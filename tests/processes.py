@@ -1,4 +1,4 @@
-"""What a process has started that still runs, as Linux tells (proc(5), /proc/PID/task/TID/children)."""
+"""What a process has started that still runs, and where it listens, as Linux tells (proc(5))."""
 
 from __future__ import annotations
 
@@ -31,3 +31,12 @@ def children_with(pid: int, word: str) -> list[int]:
             if word.encode() in Path(f"/proc/{child}/cmdline").read_bytes():
                 found.append(child)
     return found
+
+
+def port_of(pid: int) -> int | None:
+    """The TCP port that a process listens on, None where there is none yet (proc(5), /proc/net/tcp)."""
+    links = (str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir())
+    inodes = {link.removeprefix("socket:[").rstrip("]") for link in links if link.startswith("socket:[")}
+    rows = (line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:])
+    ports = [int(row[1].partition(":")[2], 16) for row in rows if row[3] == "0A" and row[9] in inodes]
+    return ports[0] if ports else None

@@ -15,6 +15,7 @@ import pytest
 
 import jetsel
 from jetsel.errors import JetselError
+from tests.processes import port_of
 from tests.system.daemons import Daemon, drawn, serving
 from tests.waiting import until
 
@@ -107,12 +108,3 @@ def test_stunnel_lets_in_who_has_an_allowed_certificate_and_nobody_else(daemon: 
             assert let_in.classify(drawn(0, 600, 800)).label
         until((tmp_path / "stranger.sock").exists)
         assert not answers(f"ipc://{tmp_path}/stranger.sock")
-
-
-def port_of(pid: int) -> int | None:
-    """The TCP port that a process listens on, None where there is none yet (proc(5), /proc/net/tcp)."""
-    links = (str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir())
-    inodes = {link.removeprefix("socket:[").rstrip("]") for link in links if link.startswith("socket:[")}
-    rows = (line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:])
-    ports = [int(row[1].partition(":")[2], 16) for row in rows if row[3] == "0A" and row[9] in inodes]
-    return ports[0] if ports else None

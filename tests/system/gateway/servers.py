@@ -1,0 +1,39 @@
+"""Debian's servers around a gateway: started with a configuration of the test's own, ended with the block."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+DEPLOY = Path(__file__).parents[3] / "docs" / "deploy.md"
+
+
+def blocks(section: str, language: str) -> list[str]:
+    """The fenced blocks of a language in a section of docs/deploy.md, which ends at the next heading."""
+    text = DEPLOY.read_text(encoding="utf-8").split(f"\n### {section}\n")[1].split("\n### ")[0].split("\n## ")[0]
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def replaced(text: str, **changes: str) -> str:
+    """The text with other paths and ports; each must be in it."""
+    for was, now in changes.items():
+        assert was in text, f"{was} is not in {text}"
+        text = text.replace(was, now)
+    return text
+
+
+@contextmanager
+def running(*command: object, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A server while the block lasts; what it says is in `said` in the folder."""
+    words = [*map(str, command)]
+    with (
+        (folder / "said").open("wb") as said,
+        subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.terminate()

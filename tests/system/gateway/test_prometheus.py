@@ -1,0 +1,154 @@
+"""The dashboard and the alert rules beside a real gateway: promtool reads them, and a real Prometheus scrapes it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jetsel
+from tests.system.boards import Board
+from tests.system.daemons import Daemon, drawn, serving
+from tests.system.gateway.conftest import Open
+from tests.system.gateway.gateways import Gateway
+from tests.system.gateway.prometheus import RULES, scraping
+from tests.unit.daemon.families import calibrate, put_family
+from tests.unit.power.machines import put
+from tests.waiting import until
+
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Prometheus: apt-get install prometheus"),
+]
+
+DASHBOARD = RULES.with_name("dashboard.json")
+RULES_TEST = Path(__file__).with_name("rules_test.yml")
+ZONE = "sys/class/thermal/thermal_zone0"
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon that knows all that can be told: power, energies, a calibration that expects something, a host."""
+    folder = tmp_path_factory.mktemp("told")
+    board = Board(folder / "board")
+    board.calibrate()
+    put(board.root, {f"{ZONE}/type": "GPU-therm\n", f"{ZONE}/temp": "41500\n"})
+    cats = put_family(folder / "cats", "cats", "cat-s", "cat-l")
+    energies = {"energies_mj": {"cat-s": 1000.0, "cat-l": 4000.0}, "energies_half_mj": {"cat-s": 1.0, "cat-l": 2.0}}
+    calibrate(cats, "cats", **energies)
+    models = f'[models]\npaths = ["{cats}"]\nbackends = {{ cat-s = "onnxruntime-hosted" }}'
+    rest = f'[host]\ninterpreter = "{sys.executable}"\n[observe]\ndrift_every = 1'
+    with serving(folder, board.config(models, rest)) as daemon:
+        with jetsel.Client(daemon.endpoint) as client:
+            ask(client, 200)  # from there on drift is told
+            watts = [8.0, 9.0]
+
+            def is_judged() -> bool:
+                board.power(watts[0])
+                watts.reverse()
+                power = client.status().power
+                return power is not None and power.judged is not None and power.judged.ratio is not None
+
+            until(is_judged)
+        yield daemon
+
+
+def ask(client: jetsel.Client, count: int) -> None:
+    for seed in range(count):
+        client.classify(drawn(seed), family="starter", deadline_ms=60_000)
+        client.classify(drawn(seed), family="cats")
+
+
+@pytest.fixture
+def gateway(daemon: Daemon, open_gateway: Open) -> Gateway:
+    return open_gateway(daemon.endpoint)
+
+
+def metrics(gateway: Gateway) -> str:
+    text: bytes = gateway.ask("GET", "/metrics")[1]
+    return text.decode()
+
+
+def queries() -> list[str]:
+    """Each expression of the dashboard."""
+    panels: list[dict[str, Any]] = json.loads(DASHBOARD.read_text())["panels"]
+    return [target["expr"] for panel in panels for target in panel.get("targets", [])]
+
+
+def promtool(*command: object, said: str = "") -> str:
+    words = ["promtool", *map(str, command)]
+    done = subprocess.run(words, input=said, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_every_metric_that_the_dashboard_and_the_rules_name_is_told(gateway: Gateway) -> None:
+    told = set(re.findall(r"^(jetsel_\w+)", metrics(gateway), re.MULTILINE))
+    named = {file.name: set(re.findall(r"\bjetsel_\w+", file.read_text())) for file in (DASHBOARD, RULES)}
+    assert all(len(names) >= 10 for names in named.values())
+    assert {name: names - told for name, names in named.items()} == {name: set() for name in named}
+
+
+def test_promtool_accepts_the_metrics_and_the_rules_and_their_alerts_fire_when_they_should(gateway: Gateway) -> None:
+    promtool("check", "metrics", said=metrics(gateway))
+    assert f"{RULES.read_text().count('- alert:')} rules found" in promtool("check", "rules", RULES)
+    promtool("test", "rules", RULES_TEST)
+
+
+def test_every_alert_says_what_is_wrong_and_what_to_do() -> None:
+    for alert in RULES.read_text().split("- alert:")[1:]:
+        assert re.search(r"summary: .+\n\s+description: .+", alert), alert
+        assert "severity:" in alert
+
+
+def test_the_dashboard_can_be_laid_out_and_each_query_has_a_legend_and_a_unit() -> None:
+    dashboard = json.loads(DASHBOARD.read_text())
+    panels = [panel for panel in dashboard["panels"] if panel["type"] != "row"]
+    ids = [panel["id"] for panel in dashboard["panels"]]
+    assert len(set(ids)) == len(ids)
+    taken = [
+        (panel["gridPos"]["x"] + x, panel["gridPos"]["y"] + y)
+        for panel in dashboard["panels"]
+        for x in range(panel["gridPos"]["w"])
+        for y in range(panel["gridPos"]["h"])
+    ]
+    assert len(set(taken)) == len(taken), "no panel lies on another"
+    assert max(x for x, _ in taken) == 23
+    for panel in panels:
+        assert panel["description"]
+        assert panel["fieldConfig"]["defaults"]["unit"]
+        assert panel["datasource"]["uid"] == "${source}", "whoever imports it chooses"
+        assert all(target["legendFormat"] for target in panel["targets"])
+
+
+def test_a_real_prometheus_draws_the_dashboard_and_tells_of_a_daemon_that_went(
+    daemon: Daemon, gateway: Gateway, tmp_path: Path
+) -> None:
+    with scraping(gateway, tmp_path) as prometheus:
+        assert prometheus.value("jetsel_up") == 1
+        target = prometheus.get("targets")["activeTargets"][0]["labels"]
+        assert target == {"job": "jetsel", "instance": f"127.0.0.1:{gateway.port}"}
+        with jetsel.Client(daemon.endpoint) as client:
+            ask(client, 20)
+
+        def is_drawn(query: str) -> bool:
+            now = query.replace("$board", target["instance"]).replace("$__rate_interval", "1m")
+            found = prometheus.get("query", query=now)["result"]
+            return any(math.isfinite(float(one["value"][1])) for one in found)
+
+        for query in queries():
+            assert until(lambda query=query: is_drawn(query)), query
+        names = [one["name"] for group in prometheus.get("rules")["groups"] for one in group["rules"]]
+        assert "JetselDown" in names
+        assert "JetselDown" not in prometheus.alerts()
+        daemon.stop()
+        until(lambda: prometheus.value("jetsel_up") == 0)
+        until(lambda: prometheus.alerts().get("JetselDown") in ("pending", "firing"))
