@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.processes import port_of
 from tests.system.gateway.gateways import Gateway
-from tests.system.gateway.servers import blocks, running
+from tests.system.gateway.servers import adapted, blocks, running
 from tests.waiting import until
 
 RULES = Path(__file__).parents[3] / "systemd" / "grafana" / "rules.yml"
@@ -54,10 +54,7 @@ def scraping(gateway: Gateway, folder: Path) -> Iterator[Prometheus]:
     """One that is configured as docs/deploy.md says, but for the port, the rules' place and how often it looks."""
     (text,) = blocks("Prometheus and Grafana", "yaml")
     here = {"127.0.0.1:8000": f"127.0.0.1:{gateway.port}", "/usr/share/jetsel/grafana/rules.yml": str(RULES)}
-    for was, now in here.items():
-        assert was in text
-        text = text.replace(was, now)
-    (folder / "prometheus.yml").write_text(OFTEN + text)
+    (folder / "prometheus.yml").write_text(OFTEN + adapted(text, here))
     options = ("--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address=127.0.0.1:0")
     with running("prometheus", *options, folder=folder) as process:
         prometheus = Prometheus(until(lambda: port_of(process.pid)))

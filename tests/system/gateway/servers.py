@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -17,8 +18,8 @@ def blocks(section: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-def replaced(text: str, **changes: str) -> str:
-    """The text with other paths and ports; each must be in it."""
+def adapted(text: str, changes: dict[str, str]) -> str:
+    """The text with other paths, ports and secrets; each must be in it."""
     for was, now in changes.items():
         assert was in text, f"{was} is not in {text}"
         text = text.replace(was, now)
@@ -26,12 +27,14 @@ def replaced(text: str, **changes: str) -> str:
 
 
 @contextmanager
-def running(*command: object, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def running(*command: object, folder: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     """A server while the block lasts; what it says is in `said` in the folder."""
-    words = [*map(str, command)]
+    words, nothing = [*map(str, command)], subprocess.DEVNULL
     with (
         (folder / "said").open("wb") as said,
-        subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said) as process,
+        subprocess.Popen(
+            words, cwd=folder, env={**os.environ, **environment}, stdin=nothing, stdout=said, stderr=said
+        ) as process,
     ):
         try:
             yield process
