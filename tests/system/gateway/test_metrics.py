@@ -64,5 +64,10 @@ def test_counters_equal_status_after_a_thousand_requests_some_of_which_fail(
     assert drift.photographs == 500
     assert drift.hint is not None, "drawings are no photographs"
     assert value("jetsel_recalibration_hint", family="starter") == 1
+    for model in drift.confidences:
+        shifted = value("jetsel_confidence_shifted", family="starter", model=model.model)
+        assert shifted == model.is_significant
+    assert status.queue is not None
+    assert value("jetsel_queue_limit_requests") == status.queue.most_requests
     assert drift.highest is not None
     assert value("jetsel_drift_index", family="starter", feature=drift.highest) == drift.indices[drift.highest] > 0.25

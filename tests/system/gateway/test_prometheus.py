@@ -97,6 +97,10 @@ def test_every_metric_that_the_dashboard_and_the_rules_name_is_told(gateway: Gat
     assert {name: names - told for name, names in named.items()} == {name: set() for name in named}
 
 
+def test_the_board_s_temperatures_are_told(gateway: Gateway) -> None:
+    assert '\njetsel_temperature_celsius{zone="GPU-therm"} 41.5\n' in metrics(gateway)
+
+
 def test_promtool_accepts_the_metrics_and_the_rules_and_their_alerts_fire_when_they_should(gateway: Gateway) -> None:
     promtool("check", "metrics", said=metrics(gateway))
     assert f"{RULES.read_text().count('- alert:')} rules found" in promtool("check", "rules", RULES)
