@@ -35,7 +35,10 @@ def children_with(pid: int, word: str) -> list[int]:
 
 def port_of(pid: int) -> int | None:
     """The TCP port that a process listens on, None where there is none yet (proc(5), /proc/net/tcp)."""
-    links = (str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir())
+    links = []
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):  # it has closed this one
+            links.append(str(path.readlink()))
     inodes = {link.removeprefix("socket:[").rstrip("]") for link in links if link.startswith("socket:[")}
     rows = (line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:])
     ports = [int(row[1].partition(":")[2], 16) for row in rows if row[3] == "0A" and row[9] in inodes]

@@ -101,7 +101,7 @@ def test_each_directive_that_237_does_not_know_is_in_the_table_of_the_documents(
 
 def test_every_filter_goes_by_groups_that_237_knows() -> None:
     values = [value for unit in UNITS for name, value in settings(unit) if name == "SystemCallFilter"]
-    named = {group for value in values for group in value.lstrip("~").split()}
+    named = {name for value in values for name in value.lstrip("~").split() if name[0] == "@"}
     assert "@mount" in named
     assert named <= GROUPS_OF_237
 
