@@ -50,9 +50,13 @@ class Prometheus:
 
 
 @contextmanager
-def scraping(gateway: Gateway, folder: Path) -> Iterator[Prometheus]:
-    """One that is configured as docs/deploy.md says, but for the port, the rules' place and how often it looks."""
+def scraping(gateway: Gateway, folder: Path, job: str = "") -> Iterator[Prometheus]:
+    """One that is configured as docs/deploy.md says, but for the port, the rules' place and how often it looks.
+
+    job: a setting more of the job.
+    """
     (text,) = blocks("Prometheus and Grafana", "yaml")
+    text = adapted(text, {"    static_configs:": f"    {job}\n    static_configs:"})
     here = {"127.0.0.1:8000": f"127.0.0.1:{gateway.port}", "/usr/share/jetsel/grafana/rules.yml": str(RULES)}
     (folder / "prometheus.yml").write_text(OFTEN + adapted(text, here))
     options = ("--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address=127.0.0.1:0")

@@ -18,8 +18,9 @@ import jetsel
 from tests.system.boards import Board
 from tests.system.daemons import Daemon, drawn, serving
 from tests.system.gateway.conftest import Open
-from tests.system.gateway.gateways import Gateway
+from tests.system.gateway.gateways import Gateway, token_file
 from tests.system.gateway.prometheus import RULES, scraping
+from tests.system.gateway.servers import DEPLOY, adapted
 from tests.unit.daemon.families import calibrate, put_family
 from tests.unit.power.machines import put
 from tests.waiting import until
@@ -131,6 +132,18 @@ def test_the_dashboard_can_be_laid_out_and_each_query_has_a_legend_and_a_unit() 
         assert panel["fieldConfig"]["defaults"]["unit"]
         assert panel["datasource"]["uid"] == "${source}", "whoever imports it chooses"
         assert all(target["legendFormat"] for target in panel["targets"])
+
+
+def test_a_gateway_with_a_token_is_scraped_by_who_is_told_it(
+    daemon: Daemon, open_gateway: Open, tmp_path: Path
+) -> None:
+    secret = token_file(tmp_path, "0123456789abcdef0123456789abcdef")
+    gateway = open_gateway(daemon.endpoint, "--token-file", str(secret))
+    told = re.search(r"`(authorization: .*?)`", DEPLOY.read_text())
+    assert told is not None
+    job = adapted(told[1], {"/etc/prometheus/jetsel.token": str(secret)})
+    with scraping(gateway, tmp_path, job) as prometheus:
+        assert prometheus.value("jetsel_up") == 1
 
 
 def test_a_real_prometheus_draws_the_dashboard_and_tells_of_a_daemon_that_went(
