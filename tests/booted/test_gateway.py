@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.booted.machine import Machine
-from tests.booted.operator import GATEWAY, SERVICE, SOCKET, clients, kill, main_pid, ready_again
+from tests.booted.operator import GATEWAY, SERVICE, SOCKET, clients, configuration, kill, main_pid, ready_again
 from tests.booted.package import MEMBER, PICTURE, Package, install
 from tests.waiting import until
 
@@ -119,6 +119,14 @@ def test_a_gateway_that_is_killed_is_started_again_and_the_daemon_does_not_notic
     assert main_pid(machine) == daemon
     machine.run("systemctl", "stop", GATEWAY)
     assert machine.show(GATEWAY, "Result") == "success"
+
+
+def test_the_daemon_knows_its_requests_by_its_user(machine: Machine, gateway: int) -> None:
+    with configuration(machine, "[log]\nrequests = true\n"):
+        machine.run("systemctl", "reload", SERVICE)
+        assert ask(machine, "/classify", PICTURE)[0] == 200
+        user = machine.run("id", "-u", "jetsel-gateway").strip()
+        assert f"uid {user}" in machine.events("request")[-1]["MESSAGE"]
 
 
 def test_its_options_stand_in_a_file_and_what_cannot_be_used_is_not_tried_again(machine: Machine, gateway: int) -> None:
