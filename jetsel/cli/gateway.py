@@ -10,6 +10,8 @@ import typer
 from jetsel.cli.options import Endpoint
 from jetsel.errors import ConfigError
 
+EXTRA = "pip install 'jetsel[gateway]'"
+
 
 def gateway(
     listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where it listens.")] = "127.0.0.1:8000",
@@ -37,7 +39,8 @@ def gateway(
         from jetsel.gateway.server import listening, run
         from jetsel.gateway.settings import Settings, address, check_reach, read_token
     except ModuleNotFoundError as missing:
-        raise ConfigError(f"jetsel gateway needs {missing.name}: pip install 'jetsel[gateway]'") from None
+        repair = "this Python was built without OpenSSL: use another" if missing.name == "_ssl" else EXTRA
+        raise ConfigError(f"jetsel gateway needs {missing.name}: {repair}") from None
 
     host, port = address(listen)
     token = None if token_file is None else read_token(token_file)

@@ -48,7 +48,7 @@ make --jobs="$(nproc)"
 make altinstall
 ln -s {BESIDE}/bin/python3.10 /usr/local/bin/
 """
-TO_BUILD = "setpriv,gcc,make,libc6-dev,zlib1g-dev,libffi-dev,libsqlite3-dev"
+TO_BUILD = "setpriv,gcc,make,libc6-dev,zlib1g-dev,libffi-dev,libsqlite3-dev,libssl-dev"
 
 DEBIAN_12 = Release("bookworm", "http://deb.debian.org/debian", 252, PLAIN, "3.11", "usr/bin/python3.11", "/usr")
 UBUNTU_18 = Release("bionic", ARCHIVE, 237, f"{PLAIN},{TO_BUILD}", "3.10", "usr/local/bin/python3.10", BESIDE)

@@ -73,7 +73,14 @@ def test_a_device_gets_the_package_then_a_python_and_loses_the_package_but_not_i
         # One that was built for another place finds its library by itself, but not by this name.
         machine.run("ln", "-s", f"{release.prefix}/lib", "/opt/python/lib")
         machine.write("/etc/default/jetsel", f"JETSEL_PYTHON={python}\n")
-        machine.run("dpkg-reconfigure", "jetsel")
+        (ssl,) = machine.run("find", release.prefix, "-name", "_ssl.cpython-*.so").split()
+        machine.run("mv", ssl, "/srv/ssl")  # a Python that was built without OpenSSL will do for all but the gateway
+        told = machine.try_("dpkg-reconfigure", "jetsel")
+        assert (told.returncode, "gateway will not run" in told.stderr) == (0, True), told
+        assert "built without OpenSSL" in machine.try_("jetsel", "gateway").stderr
+        assert machine.show(SERVICE, "ActiveState") == "active"
+        machine.run("mv", "/srv/ssl", ssl)
+        assert "gateway" not in machine.try_("dpkg-reconfigure", "jetsel").stderr
         assert machine.show(SERVICE, "ActiveState") == "active"
         assert machine.run("systemctl", "is-enabled", SERVICE, SOCKET).split() == ["enabled", "enabled"]
 
