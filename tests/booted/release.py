@@ -39,16 +39,23 @@ KEYRING = f"{ARCHIVE}/pool/main/u/ubuntu-keyring/ubuntu-keyring_2021.03.26_all.d
 KEYRING_SHA256 = "0d0e7ed6b112f5d03eabf3c7eb01ebdacf9c57714b279e90495cfc58c8c4520f"
 SOURCE = f"{ARCHIVE}/pool/main/p/python3.10/python3.10_3.10.12.orig.tar.xz"  # of 22.04, whose system Python it is
 SOURCE_SHA256 = "afb74bf19130e7a47d10312c8f5e784f24e0527981eab68e20546cfb865830b8"
+# The OpenSSL that Python 3.10 needs came to 18.04 with an update; the gateway's libraries import it.
+OPENSSL = f"{ARCHIVE}/pool/main/o/openssl/{{}}_1.1.1-1ubuntu2.1~18.04.23_amd64.deb"
+OPENSSL_SHA256 = {
+    "libssl1.1": "986727f5a99088bef98971edfcd9567f5693b5e941aa241894fce1020c7015a0",
+    "libssl-dev": "a9b6e93d93e33206836b30630ae8ad720b15bece3da8275184f076e7e97d4b2f",
+}
 BESIDE = "/opt/python3.10"
 BUILD = f"""
 set -e
+dpkg --install /usr/src/*.deb
 cd /usr/src/python
 ./configure --quiet --prefix={BESIDE} --disable-test-modules --without-ensurepip
 make --jobs="$(nproc)"
 make altinstall
 ln -s {BESIDE}/bin/python3.10 /usr/local/bin/
 """
-TO_BUILD = "setpriv,gcc,make,libc6-dev,zlib1g-dev,libffi-dev,libsqlite3-dev,libssl-dev"
+TO_BUILD = "setpriv,gcc,make,libc6-dev,zlib1g-dev,libffi-dev,libsqlite3-dev"
 
 DEBIAN_12 = Release("bookworm", "http://deb.debian.org/debian", 252, PLAIN, "3.11", "usr/bin/python3.11", "/usr")
 UBUNTU_18 = Release("bionic", ARCHIVE, 237, f"{PLAIN},{TO_BUILD}", "3.10", "usr/local/bin/python3.10", BESIDE)
@@ -83,6 +90,8 @@ def base(release: Release = DEBIAN_12, architecture: str | None = None) -> Path:
             source = root / "usr/src/python"
             source.mkdir(parents=True)
             fetched = _fetched(SOURCE, SOURCE_SHA256, Path(scratch, "python.tar.xz"))
+            for name, sha256 in OPENSSL_SHA256.items():
+                _fetched(OPENSSL.format(name), sha256, root / "usr/src" / f"{name}.deb")
             _run("tar", "--extract", "--file", str(fetched), "--strip-components=1", "-C", str(source))
             _run(*NSPAWN, "--timezone=off", "--pipe", "-D", str(root), "sh", "-c", BUILD)
             _run("rm", "-rf", str(source))

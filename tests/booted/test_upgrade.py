@@ -102,7 +102,7 @@ def test_a_device_gets_the_package_then_a_python_and_loses_the_package_but_not_i
         left = machine.run("find", "/etc/systemd", "/var/lib/systemd", "-name", "*jetsel*").split()
         assert left == [], "timers that were enabled, and when they ran"
         assert machine.try_("systemctl", "list-unit-files", "--no-legend", "jetsel*").stdout == ""
-        assert machine.run("id", "jetsel", "jetsel-gateway")
+        assert machine.run("getent", "passwd", "jetsel", "jetsel-gateway")
 
 
 def test_install_service_does_without_the_package_what_the_package_did(machine: Machine) -> None:
