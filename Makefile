@@ -4,7 +4,7 @@
 PYTHON ?= python3
 PYTHON_LOWEST ?= python3.10
 LOCKED := constraints/tests.txt
-ENVIRONMENTS := not root and not export and not browser and not board and not kernel and not booted and not emulated and not servers
+ENVIRONMENTS := not root and not export and not browser and not servers and not board and not kernel and not booted and not emulated
 PLAIN := -m "$(ENVIRONMENTS) and not slow"
 SLOW := -m "$(ENVIRONMENTS) and slow"
 ARCH ?= $(shell dpkg --print-architecture)

@@ -22,6 +22,7 @@ from jetsel.cli.power import power
 from jetsel.cli.serve import serve
 from jetsel.cli.status import reload, status
 from jetsel.cli.top import top
+from jetsel.cli.watch import watch
 from jetsel.errors import ConfigError, JetselError
 
 EXIT_FAILED = 1
@@ -98,6 +99,7 @@ def _options(
 
 
 app.command(rich_help_panel="Use")(classify)
+app.command(rich_help_panel="Use")(watch)
 app.command(rich_help_panel="Use")(demo)
 app.command(rich_help_panel="Operate")(serve)
 app.command(rich_help_panel="Operate")(gateway)

@@ -13,7 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 NEEDED = {"apt-get": "apt", "dpkg-deb": "dpkg", "tar": "tar", "xz": "xz-utils", "make": "make", "gcc-12": "gcc-12"}
-PARTS = ("drivers/virtio", "drivers/char", "drivers/i2c", "net/9p", "fs/9p", "fs/netfs", "fs/fscache")
+MEDIA = ("v4l2-core", "mc", "common/v4l2-tpg", "common/videobuf2", "cec/core", "rc", "test-drivers/vivid")  # a camera
+PARTS = (
+    *("drivers/virtio", "drivers/char", "drivers/i2c", "net/9p", "fs/9p", "fs/netfs", "fs/fscache"),
+    *(f"drivers/media/{part}" for part in MEDIA),
+)
 KEPT = ("boot/vmlinuz-*", *(f"lib/modules/*/kernel/{part}/*" for part in PARTS))
 DRIVERS = ("ina3221", "ina238")
 

@@ -34,6 +34,7 @@ mount -t sysfs none /sys
 depmod
 modprobe -a virtio_pci virtio_console 9pnet_virtio 9p i2c-dev
 modprobe i2c-stub chip_addr=0x40,0x44  # where the stub has chips
+modprobe vivid n_devs=1 node_types=0x1  # a camera that sees a test picture
 mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=524288 {share} /host
 for there in dev proc sys; do mount --move /$there /host/$there; done
 mount -t tmpfs none /host/run

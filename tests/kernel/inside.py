@@ -1,4 +1,4 @@
-"""What runs in the guest as its first process: it sets the chips, loads their drivers, and has jetsel read them."""
+"""What runs in the guest as its first process: it sets the chips, loads their drivers, has jetsel read all of it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 from jetsel.config import parse
 from jetsel.power.finding import find
+from tests.kernel.camera import camera
 from tests.kernel.chips import BACK, BUSY, SHUNTS_UOHM, ina238, ina3221
 from tests.kernel.smbus import write_words
 
@@ -86,7 +87,7 @@ def main() -> None:
     """Tell the host what was seen, and switch off. Where this ends early the kernel panics; the console says why."""
     (stub,) = (path for path in BUSES.glob("i2c-*") if (path / "name").read_text() == STUB)
     bus = int(stub.name.removeprefix("i2c-"))
-    seen = {"ina3221": three_channels(bus), "ina238": one_channel(bus)}
+    seen = {"ina3221": three_channels(bus), "ina238": one_channel(bus), "camera": camera()}
     (port,) = Path("/dev").glob("vport*")
     port.write_text(json.dumps(seen))
     Path("/proc/sysrq-trigger").write_text("o")

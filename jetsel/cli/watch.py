@@ -1,0 +1,104 @@
+"""`jetsel watch`: a camera, asked about again and again, and told of when its label changes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jetsel.cli.classify import served_models
+from jetsel.cli.options import Endpoint, print_json
+from jetsel.errors import ConfigError
+
+MQTT = "MQTT and Home Assistant"
+SAVING = "Pictures of doubtful answers"
+GATE = "Skip a frame that differs less from the last one asked about, in the mean of 256 gray levels. 0: skip none."
+
+
+def watch(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", envvar="JETSEL_SOURCE", help="See above; 0 is /dev/video0.")
+    ],
+    every: Annotated[float, typer.Option(min=0, max=86_400, help="The least seconds between two questions.")] = 0.0,
+    region: Annotated[
+        str | None, typer.Option(metavar="X,Y,W,H", help="Look at this part, in shares from 0 to 1.")
+    ] = None,
+    stay: Annotated[int, typer.Option(min=1, max=10_000, help="Frames in a row that a new label needs.")] = 3,
+    skip_below: Annotated[float, typer.Option(min=0, max=255, help=GATE)] = 1.0,
+    stall_s: Annotated[float, typer.Option(min=1, max=600, help="A source without frames for so long is away.")] = 5.0,
+    name: Annotated[str | None, typer.Option(help="Of the camera, in events and topics. Left out: SOURCE's.")] = None,
+    family: Annotated[str | None, typer.Option(help="The family of models to ask.")] = None,
+    policy: Annotated[str | None, typer.Option(help="The policy that chooses.")] = None,
+    model: Annotated[str | None, typer.Option(help="Run this model.", autocompletion=served_models)] = None,
+    deadline_ms: Annotated[float | None, typer.Option(min=0, help="Answer a frame within this, or not at all.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Keep them in this folder.", rich_help_panel=SAVING)] = None,
+    save_mb: Annotated[float, typer.Option(min=0.1, help="Stop at so much.", rich_help_panel=SAVING)] = 1000.0,
+    save_below: Annotated[
+        float, typer.Option(min=0, max=1, help="The probability that is doubtful.", rich_help_panel=SAVING)
+    ] = 0.5,
+    mqtt: Annotated[str | None, typer.Option(metavar="HOST[:PORT]", help="The broker.", rich_help_panel=MQTT)] = None,
+    mqtt_user: Annotated[str | None, typer.Option(help="Who publishes.", rich_help_panel=MQTT)] = None,
+    mqtt_password_file: Annotated[Path | None, typer.Option(help="Has the password.", rich_help_panel=MQTT)] = None,
+    mqtt_tls: Annotated[bool, typer.Option("--mqtt-tls", help="By TLS; port 8883.", rich_help_panel=MQTT)] = False,
+    endpoint: Endpoint = None,
+    timeout_ms: Annotated[float, typer.Option(min=1, help="Give up on a question after this.")] = 10_000.0,
+    max_image_mb: Annotated[float, typer.Option(min=0.01, help="The daemon's [server] max_image_mb.")] = 16.0,
+) -> None:
+    """Watch a camera: print an event, one JSON object a line, whenever its label changes.
+
+    SOURCE is a camera (/dev/video0), a URL (rtsp://..., http://...), a folder that fills with pictures, a video file,
+    or a GStreamer pipeline ('nvarguscamerasrc ! ... ! appsink'). The newest frame alone is asked about, older ones
+    are dropped; so it is with a file, which plays at its own rate as a camera would, and ends at its end.
+
+    A source or a daemon that goes away is waited for, which is told on stderr and as an event. Ctrl-C ends it, with a
+    summary. It needs pip install 'jetsel[gateway]'; docs/cameras.md has examples, Home Assistant among them.
+    """
+    try:
+        from jetsel.gateway.cameras.mqtt import Mqtt, broker_of, node_of
+        from jetsel.gateway.cameras.region import Region
+        from jetsel.gateway.cameras.saver import Saver
+        from jetsel.gateway.cameras.source import source_of
+        from jetsel.gateway.cameras.watch import Settings, Watch
+    except ModuleNotFoundError as missing:
+        raise ConfigError(f"jetsel watch needs {missing.name}: pip install 'jetsel[gateway]'") from None
+
+    found = source_of(source)
+    shown = name or found.name
+    asks = {"family": family, "policy": policy, "model": model, "deadline_ms": deadline_ms}
+    part = Region(region)
+    settings = Settings(found, shown, part, endpoint, asks, every, skip_below, stay, stall_s, timeout_ms, max_image_mb)
+    saver = None if save is None else Saver(save, int(save_mb * 1e6), save_below, _tell)
+    broker = None if mqtt is None else broker_of(mqtt, mqtt_user, mqtt_password_file, mqtt_tls)
+    publisher = None if broker is None else Mqtt(broker, node_of(name, found.name), shown, _tell)
+
+    def emit(event: dict[str, Any]) -> None:
+        try:
+            print_json(event)
+        except BrokenPipeError:
+            os._exit(1)  # who read the events has left; a broker learns of it by the last will
+        if publisher is not None:
+            publisher.event(event)
+
+    def available(is_available: bool) -> None:
+        if publisher is not None:
+            publisher.available(is_available)
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    watching = Watch(settings, saver, emit=emit, available=available, told=_tell)
+    try:
+        watching.run()
+    except KeyboardInterrupt:
+        pass  # that is how a camera's watching ends
+    finally:
+        has_ended = watching.close()
+        if publisher is not None:
+            publisher.close()
+    if not has_ended:
+        os._exit(0)  # the thread that hangs in the camera's driver could keep the interpreter from ending
+
+
+def _tell(words: str) -> None:
+    typer.echo(f"jetsel: {' '.join(words.split())}", err=True)

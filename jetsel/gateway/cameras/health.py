@@ -1,0 +1,79 @@
+"""Whether the daemon answers, looked at every second: away, back, restarted or reloaded, asked or not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from jetsel.client import Client
+from jetsel.errors import JetselError
+from jetsel.wire import StatusReply
+
+_EVERY_S = 1.0
+_LIMIT_MS = 1500.0  # a status takes milliseconds, also while all models run
+
+
+class Health:
+    """Looks until `close`, in a thread with a connection of its own.
+
+    family: whose models must run, None for the default one. told: called with "back" (at first, too), "away" or
+    "reloaded", and why.
+    """
+
+    def __init__(self, endpoint: str | None, family: str | None, told: Callable[[str, str], None]) -> None:
+        self._client = Client(endpoint, timeout_ms=_LIMIT_MS, retry=False)
+        self._family, self._told = family, told
+        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._before: StatusReply | None = None
+        self.is_there: bool | None = None
+        self._thread = threading.Thread(target=self._run, name="health", daemon=True)
+        self._thread.start()
+
+    def lost(self, reason: str) -> None:
+        """Take in that nobody answers; the next look tells whether that lasts."""
+        with self._lock:
+            if self.is_there is not False:
+                self.is_there = False
+                self._told("away", reason)
+
+    def close(self) -> None:
+        """Stop looking."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._look(self._client.status())
+            except JetselError as error:
+                self.lost(str(error))
+            self._stop.wait(_EVERY_S)
+        self._client.close()
+
+    def _look(self, status: StatusReply) -> None:
+        reason = _why_silent(status, self._family)
+        if reason is not None:
+            self.lost(reason)
+            return
+        with self._lock:
+            before, self._before = self._before, status
+            was_there, self.is_there = self.is_there, True
+            if before is not None and before.pid != status.pid:
+                self._told("back", "it was restarted")  # perhaps quicker than a look
+            elif not was_there:
+                self._told("back", "it answers")
+            if before is not None and before.pid == status.pid and before.reloads != status.reloads:
+                last = status.last_reload
+                changed = [] if last is None else [f"refused: {last.refused}"] if last.refused else last.changed
+                self._told("reloaded", "; ".join(changed) or "nothing changed")
+
+
+def _why_silent(status: StatusReply, family: str | None) -> str | None:
+    """Return why a daemon that is there answers no question, None where it does."""
+    if status.state != "ready":
+        return f"it is {status.state}"
+    asked = [one for one in status.families if one.name == (family or status.default_family)]
+    models = [model for one in asked for model in one.models]
+    if models and not any(model.state == "ready" for model in models):
+        return f"no model of family {asked[0].name} runs: {models[0].name}: {models[0].reason or models[0].state}"
+    return None

@@ -1,0 +1,71 @@
+"""Keeps pictures of doubtful answers in a folder for each label, as `jetsel calibrate` reads them, within a bound."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from jetsel import store
+from jetsel.wire import Answer
+
+_JPEG = [cv2.IMWRITE_JPEG_QUALITY, 95]  # features and models see in it what they see in the frame
+_PAUSE_S = 1.0  # between two pictures: a second's frames are alike, and count as one to a calibration
+_LOOK_AGAIN_S = 60.0  # into a full folder, whose owner may have made room
+
+
+class Saver:
+    """Writes FOLDER/IDENTIFIER/NAME-TIME.jpg. Nothing is ever removed: a full folder takes no more, and that is told.
+
+    max_bytes: of all files in the folder, whoever put them there. below: a probability under which an answer is
+    doubtful, beside those that say in_doubt. told: gets a sentence when saving stops, and when it goes on.
+    """
+
+    def __init__(self, folder: Path, max_bytes: int, below: float, told: Callable[[str], None]) -> None:
+        self._folder, self._max_bytes, self._below, self._told = folder, max_bytes, below, told
+        self._bytes: int | None = None
+        self._not_before_s = 0.0
+        self._is_stopped = False
+        self.n_saved = 0
+
+    def look(self, frame: np.ndarray, answer: Answer) -> None:
+        """Save the frame, (height, width[, 3]) uint8 BGR, where its answer is doubtful and there is room."""
+        is_doubtful = answer.in_doubt or answer.probability < self._below
+        if not is_doubtful or time.monotonic() < self._not_before_s:
+            return
+        trouble = None
+        try:
+            if not self._save(cv2.imencode(".jpg", frame, _JPEG)[1].tobytes(), answer):
+                trouble = f"it holds all of {self._max_bytes / 1e6:g} MB: sort and move them, or raise --save-mb"
+        except OSError as error:
+            trouble = f"{error.strerror}: {store.repair_of(error, 'name another folder with --save')}"
+        if (trouble is not None) != self._is_stopped:
+            self._told(
+                f"{self._folder}: " + (f"no more pictures are saved: {trouble}" if trouble else "saving goes on")
+            )
+        self._is_stopped = trouble is not None
+        self._not_before_s = time.monotonic() + (_LOOK_AGAIN_S if trouble else _PAUSE_S)
+
+    def _save(self, data: bytes, answer: Answer) -> bool:
+        """Write a picture where there is room for it, and return whether there was. Raises OSError."""
+        if self._bytes is None or self._is_stopped:
+            self._bytes = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+        if self._bytes + len(data) > self._max_bytes:
+            return False
+        folder = self._folder / folder_of(answer.wnid)
+        folder.mkdir(parents=True, exist_ok=True)
+        name = re.sub(r"[^\w-]+", "-", answer.label.split(",")[0])
+        store.replace(folder / f"{name}-{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%f}.jpg", data)
+        self._bytes += len(data)
+        self.n_saved += 1
+        return True
+
+
+def folder_of(identifier: str) -> str:
+    """Return a class's folder: a calibration drops a `_` before its name. A `/` becomes one: that needs --label-map."""
+    return re.sub(r"^(?=\.)|/", "_", identifier)

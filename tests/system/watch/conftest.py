@@ -1,0 +1,28 @@
+"""Watchers that end with the test that asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.watch.watchers import Watcher, launch
+
+Open = Callable[..., Watcher]
+
+
+@pytest.fixture
+def watch(tmp_path: Path) -> Iterator[Open]:
+    """Start watchers."""
+    running: list[Watcher] = []
+
+    def begin(source: str | Path, endpoint: str, *options: str, **more: Any) -> Watcher:
+        running.append(launch(tmp_path, str(source), endpoint, *options, **more))
+        return running[-1]
+
+    yield begin
+    for watcher in running:
+        watcher.process.kill()
+        watcher.process.wait(10)

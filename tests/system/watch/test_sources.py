@@ -1,0 +1,223 @@
+"""`jetsel watch` with a file, a folder and a camera over HTTP, beside a real daemon."""
+
+from __future__ import annotations
+
+import http.server
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import cv2
+import pytest
+
+import jetsel
+from jetsel.calibrate.record.photographs import find
+from jetsel.zoo import Labels
+from tests.system.command import jetsel as command
+from tests.system.daemons import Daemon, drawn, encoded
+from tests.system.watch.conftest import Open
+from tests.system.watch.watchers import film, frames
+from tests.waiting import until
+
+PICTURES = [drawn(seed) for seed in (0, 1, 2)]
+LABELS = Path(jetsel.__file__).parent / "zoo" / "starter" / "labels.tsv"
+
+
+def test_a_file_plays_as_a_camera_and_each_label_that_stays_is_an_event(
+    shared_daemon: Daemon, watch: Open, tmp_path: Path
+) -> None:
+    video = film(tmp_path / "day.avi", PICTURES, 60)
+    shown = frames(video)
+    watcher = watch(video, shared_daemon.endpoint, "--name", "door")
+    assert watcher.process.wait(60) == 0, watcher.said()
+    with jetsel.Client(shared_daemon.endpoint) as client:
+        answers = [client.classify(shown[number]) for number in (0, 60, 120)]
+    events = watcher.events("label")
+    assert [(one["label"], one["id"]) for one in events] == [(answer.label, answer.wnid) for answer in answers]
+    assert [one["previous"] for one in events] == [None, answers[0].label, answers[1].label]
+    for event, answer in zip(events, answers, strict=True):
+        assert event["probability"] == pytest.approx(answer.probability, abs=0.02)  # which frame settled it, is open
+        assert (event["source"], event["family"]) == ("door", answer.family)
+        assert event["since"] <= event["time"]
+    summary = watcher.events("summary")[0]
+    assert summary["frames_read"] == 180
+    assert summary["frames_asked"] + summary["frames_skipped"] <= 180
+    assert summary["label_changes"] == 3
+    assert summary["saved_ms"] > 0
+    assert summary["saved_mj"] is None  # nothing is metered
+    assert "energy that is not known" in watcher.said()
+
+
+def test_a_region_is_asked_about_and_not_the_rest(shared_daemon: Daemon, watch: Open, tmp_path: Path) -> None:
+    both = cv2.hconcat(PICTURES[:2])
+    video = film(tmp_path / "both.avi", [both], 20)
+    watcher = watch(video, shared_daemon.endpoint, "--region", "0.5,0,0.5,1", "--stay", "1")
+    assert watcher.process.wait(60) == 0, watcher.said()
+    with jetsel.Client(shared_daemon.endpoint) as client:
+        expected = client.classify(frames(video)[0][:, 160:]).label
+        assert client.classify(frames(video)[0]).label != expected
+    assert [event["label"] for event in watcher.events("label")] == [expected]
+
+
+def test_questions_are_no_closer_than_every_says(shared_daemon: Daemon, watch: Open, tmp_path: Path) -> None:
+    video = film(tmp_path / "day.avi", PICTURES, 20)
+    watcher = watch(video, shared_daemon.endpoint, "--every", "3600", "--skip-below", "0", "--stay", "1")
+    assert watcher.process.wait(60) == 0, watcher.said()
+    summary = watcher.events("summary")[0]
+    assert (summary["frames_read"], summary["frames_asked"], summary["label_changes"]) == (60, 1, 1)
+
+
+def test_doubtful_pictures_are_kept_for_a_calibration(shared_daemon: Daemon, watch: Open, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    video = film(tmp_path / "day.avi", PICTURES, 20)
+    watcher = watch(video, shared_daemon.endpoint, "--save", str(kept), "--save-below", "1")
+    assert watcher.process.wait(60) == 0, watcher.said()
+    found = find(kept, Labels.read(LABELS), None, need_labels=True)
+    assert len(found.photographs) == watcher.events("summary")[0]["pictures_saved"] > 0
+    assert found.skipped == ()
+    told = {event["id"] for event in watcher.events("label")}
+    assert {one.path.parent.name for one in found.photographs} <= told
+
+
+def test_large_frames_are_sent_smaller_and_that_is_told_once(
+    shared_daemon: Daemon, watch: Open, tmp_path: Path
+) -> None:
+    video = film(tmp_path / "day.avi", [drawn(0, 480, 640)], 20)
+    watcher = watch(video, shared_daemon.endpoint, "--max-image-mb", "0.3", "--stay", "1", "--skip-below", "0")
+    assert watcher.process.wait(60) == 0, watcher.said()
+    assert len(watcher.events("label")) == 1
+    assert watcher.said().count("640 x 480 pixels are sent as 320 x 240") == 1
+
+
+def test_a_folder_that_fills_shows_its_newest_picture(shared_daemon: Daemon, watch: Open, tmp_path: Path) -> None:
+    folder = tmp_path / "ftp"
+    folder.mkdir()
+    watcher = watch(folder, shared_daemon.endpoint, "--stay", "1")
+    until(lambda: watcher.states("daemon") == ["back"])
+    with jetsel.Client(shared_daemon.endpoint) as client:
+        for number, picture in enumerate(PICTURES, 1):
+            data = encoded(picture)
+            with (folder / f"{number}.jpg").open("wb") as file:  # as a camera's upload comes: piece by piece
+                for begin in range(0, len(data), 1000):
+                    file.write(data[begin : begin + 1000])
+                    file.flush()
+            assert watcher.wait_for("label", number)["label"] == client.classify(data).label
+    assert watcher.end()["frames_read"] == 3
+    assert "passed over" not in watcher.said()
+
+
+def test_a_folder_that_goes_away_is_waited_for(shared_daemon: Daemon, watch: Open, tmp_path: Path) -> None:
+    folder, away = tmp_path / "usb", tmp_path / "unplugged"
+    folder.mkdir()
+    (folder / "1.jpg").write_bytes(encoded(PICTURES[0]))
+    watcher = watch(folder, shared_daemon.endpoint, "--stay", "1")
+    watcher.wait_for("label")
+    folder.rename(away)
+    watcher.wait_for("source", 2)
+    (away / "2.jpg").write_bytes(encoded(PICTURES[1]))
+    away.rename(folder)
+    watcher.wait_for("label", 2)
+    assert watcher.states("source") == ["back", "away", "back"]
+    assert watcher.end(signal.SIGTERM)["source_returns"] == 1
+
+
+class Camera(http.server.BaseHTTPRequestHandler):
+    """Shows one picture again and again as cameras do over HTTP (multipart/x-mixed-replace)."""
+
+    shows = threading.Event()
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=frame")
+        self.end_headers()
+        data = encoded(PICTURES[0])
+        head = b"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n" % len(data)
+        while self.shows.wait(60):
+            try:
+                self.wfile.write(head + data + b"\r\n")
+            except OSError:
+                return  # the watcher left
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def camera() -> Iterator[str]:
+    Camera.shows.set()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Camera)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://me:secret@127.0.0.1:{server.server_address[1]}/video.mjpg"
+    Camera.shows.set()
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_stream_that_stalls_is_opened_again(shared_daemon: Daemon, watch: Open, camera: str) -> None:
+    watcher = watch(camera, shared_daemon.endpoint, "--stall-s", "1")
+    watcher.wait_for("label")
+    Camera.shows.clear()
+    assert "no frame came" in watcher.wait_for("source", 2)["reason"]
+    Camera.shows.set()
+    watcher.wait_for("source", 3)
+    summary = watcher.end()
+    assert watcher.states("source")[:3] == ["back", "away", "back"]
+    assert summary["source_returns"] >= 1
+    assert "secret" not in watcher.said() + watcher.out.read_text()
+
+
+def test_a_camera_that_hangs_does_not_keep_it_from_ending(shared_daemon: Daemon, watch: Open, camera: str) -> None:
+    watcher = watch(camera, shared_daemon.endpoint, "--stall-s", "600")
+    watcher.wait_for("label")
+    Camera.shows.clear()
+    assert watcher.end()["frames_read"] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "words"),
+    [
+        (["nowhere.mp4"], 2, "no such file"),
+        (["rtsp://door", "--region", "1,2,3,4"], 2, "its right half"),
+        (["rtsp://door", "--mqtt", "a:b"], 2, "HOST:PORT"),
+        (["videotestsrc ! appsink"], 2, "GStreamer"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_opened(options: list[str], status: int, words: str) -> None:
+    done = command("watch", *options)
+    assert (done.returncode, words in done.stderr) == (status, True), done.stderr
+
+
+def test_a_model_that_is_not_there_ends_it(shared_daemon: Daemon, watch: Open, tmp_path: Path) -> None:
+    video = film(tmp_path / "day.avi", PICTURES, 200)
+    watcher = watch(video, shared_daemon.endpoint, "--model", "xxl")
+    assert watcher.process.wait(60) == 1
+    assert "xxl" in watcher.said()
+
+
+def test_it_ends_when_nobody_reads_its_events(shared_daemon: Daemon, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "jetsel", "watch", str(tmp_path), "--endpoint", shared_daemon.endpoint]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert '"daemon"' in process.stdout.readline()
+        process.stdout.close()
+        (tmp_path / "1.jpg").write_bytes(encoded(PICTURES[0]))
+        assert "Traceback" not in process.stderr.read()
+        assert process.wait(60) == 1
+
+
+def test_a_source_may_stand_in_the_environment(shared_daemon: Daemon, tmp_path: Path) -> None:
+    video = film(tmp_path / "day.avi", PICTURES, 5)
+    done = command("watch", "--endpoint", shared_daemon.endpoint, env={"JETSEL_SOURCE": str(video)})
+    assert (done.returncode, f"{video}: frames come" in done.stderr) == (0, True), done.stderr
+
+
+def test_without_the_extra_it_says_what_to_install() -> None:
+    program = "import sys; sys.modules['paho'] = None; from jetsel.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", program, "watch", "0"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "pip install 'jetsel[gateway]'" in done.stderr

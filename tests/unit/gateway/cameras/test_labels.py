@@ -1,0 +1,43 @@
+"""A label holds once it has stayed for its frames; a flicker never does."""
+
+from __future__ import annotations
+
+from jetsel.gateway.cameras.labels import Labels
+from tests.unit.gateway.cameras.answers import answer
+
+
+def test_a_label_holds_once_it_has_stayed_and_says_since_when() -> None:
+    labels = Labels(3)
+    found = [labels.see(answer("cat", 0.5 + i / 10), float(i)) for i in range(4)]
+    assert [change is not None for change in found] == [False, False, True, False]
+    assert found[2] is not None
+    assert (found[2].answer.probability, found[2].previous, found[2].since_s) == (0.7, None, 0.0)
+
+
+def test_a_flicker_is_no_change() -> None:
+    labels = Labels(2)
+    shown = ["cat", "cat", "dog", "cat", "dog", "cow", "dog", "cat"]
+    changes = [labels.see(answer(one), float(i)) for i, one in enumerate(shown)]
+    assert [i for i, change in enumerate(changes) if change] == [1]
+
+
+def test_the_next_label_names_the_one_before() -> None:
+    labels = Labels(2)
+    changes = [labels.see(answer(one), float(i)) for i, one in enumerate(["cat", "cat", "dog", "dog"])]
+    assert changes[3] is not None
+    assert (changes[3].answer.wnid, changes[3].previous, changes[3].since_s) == ("dog", "cat, a synonym", 2.0)
+
+
+def test_frames_that_hardly_changed_keep_the_label_and_count() -> None:
+    labels = Labels(3)
+    assert labels.see_again() is None  # nothing was answered yet
+    assert labels.see(answer("cat"), 1.0) is None
+    assert labels.see_again() is None
+    change = labels.see_again()
+    assert change is not None
+    assert change.since_s == 1.0
+    assert labels.see_again() is None
+
+
+def test_one_frame_is_enough_where_it_is_said_so() -> None:
+    assert Labels(1).see(answer("cat"), 0.0) is not None

@@ -1,0 +1,87 @@
+"""Doubtful pictures are kept where a calibration reads them, within a bound of bytes, and nothing is removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jetsel.calibrate.record.photographs import find
+from jetsel.gateway.cameras import saver as module
+from jetsel.gateway.cameras.saver import Saver
+from jetsel.zoo import Labels
+from tests.system.daemons import drawn
+from tests.unit.gateway.cameras.answers import answer
+
+FRAME = drawn()
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_PAUSE_S", "_LOOK_AGAIN_S"):
+        monkeypatch.setattr(module, name, 0.0)
+
+
+def kept(folder: Path) -> list[str]:
+    return sorted(path.parent.name for path in folder.rglob("*.jpg"))
+
+
+def test_only_doubtful_answers_are_kept(tmp_path: Path) -> None:
+    saver = Saver(tmp_path / "new", 10**6, 0.5, print)
+    for one in (answer("cat", 0.6), answer("dog", 0.4), answer("cow", 0.9, in_doubt=True)):
+        saver.look(FRAME, one)
+    assert (kept(tmp_path / "new"), saver.n_saved) == (["cow", "dog"], 2)
+
+
+def test_a_calibration_reads_what_is_kept(tmp_path: Path) -> None:
+    names = ["n02123045", "tabby cat", ".hidden"]
+    saver = Saver(tmp_path, 10**6, 0.5, print)
+    for name in names:
+        saver.look(FRAME, answer(name, 0.1))
+    labels = Labels.parse("".join(f"{name}\t{name}\n" for name in names).encode(), Path("labels.tsv"))
+    found = find(tmp_path, labels, None, need_labels=True)
+    assert sorted(one.class_number or 0 for one in found.photographs) == [0, 1, 2]
+    assert found.skipped == ()
+
+
+def test_a_full_folder_takes_no_more_says_so_once_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    told: list[str] = []
+    (tmp_path / "others.bin").write_bytes(bytes(9_990))
+    saver = Saver(tmp_path, 10_000, 0.5, told.append)
+    for _ in range(3):
+        saver.look(FRAME, answer("cat", 0.1))
+    assert kept(tmp_path) == []
+    assert len(told) == 1
+    assert "--save-mb" in told[0]
+    (tmp_path / "others.bin").unlink()
+    saver.look(FRAME, answer("cat", 0.1))
+    assert kept(tmp_path) == ["cat"]
+    assert len(told) == 2
+
+
+def test_the_bound_holds_over_many_pictures(tmp_path: Path) -> None:
+    saver = Saver(tmp_path, 20_000, 0.5, print)
+    noise = np.random.default_rng(0)
+    for _ in range(10):
+        saver.look(noise.integers(0, 255, (40, 40, 3), np.uint8), answer("cat", 0.1))
+    assert 2 <= saver.n_saved < 10
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*.jpg")) <= 20_000
+
+
+def test_a_folder_that_cannot_be_written_is_told_once(tmp_path: Path) -> None:
+    told: list[str] = []
+    (tmp_path / "file").write_bytes(b"")
+    saver = Saver(tmp_path / "file", 10**6, 0.5, told.append)
+    for _ in range(2):
+        saver.look(FRAME, answer("cat", 0.1))
+    assert len(told) == 1
+    assert "--save" in told[0]
+
+
+def test_at_most_one_picture_is_kept_in_a_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PAUSE_S", 3600.0)
+    saver = Saver(tmp_path, 10**6, 0.5, print)
+    for _ in range(3):
+        saver.look(FRAME, answer("cat", 0.1))
+    assert saver.n_saved == 1

@@ -1,0 +1,53 @@
+"""What a SOURCE is, told from its text, and a message with the repair where it is nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jetsel.errors import ConfigError
+from jetsel.gateway.cameras.source import source_of
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "opened"),
+    [
+        ("0", "device", "/dev/video0"),
+        ("/dev/v4l/by-id/usb-camera", "device", "/dev/v4l/by-id/usb-camera"),
+        ("rtsp://door/stream1", "url", "rtsp://door/stream1"),
+        ("HTTP://door:81/video.mjpg", "url", "HTTP://door:81/video.mjpg"),
+    ],
+)
+def test_the_text_tells_the_kind(text: str, kind: str, opened: str) -> None:
+    found = source_of(text)
+    assert (found.kind, found.text) == (kind, opened)
+
+
+def test_what_lies_on_the_disk_tells_its_kind(tmp_path: Path) -> None:
+    (tmp_path / "day.mp4").write_bytes(b"")
+    assert source_of(str(tmp_path)).kind == "folder"
+    assert source_of(str(tmp_path / "day.mp4")).kind == "file"
+
+
+@pytest.mark.parametrize(
+    ("text", "repair"),
+    [
+        ("nowhere.mp4", "no such file"),
+        ("ftp://door/stream", "rtsp, rtsps, http"),
+        ("cat.jpg", "jetsel classify cat.jpg"),
+        ("videotestsrc ! appsink", "GStreamer"),  # PyPI's OpenCV has none
+    ],
+)
+def test_what_cannot_be_watched_is_refused_with_the_repair(
+    text: str, repair: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cat.jpg").write_bytes(b"")
+    with pytest.raises(ConfigError, match=repair):
+        source_of(text)
+
+
+def test_passwords_are_in_no_name() -> None:
+    name = source_of("rtsp://admin:secret@door:554/stream?pwd=secret#secret").name
+    assert name == "rtsp://door:554/stream"
