@@ -51,7 +51,7 @@ class Health:
         self._client.close()
 
     def _look(self, status: StatusReply) -> None:
-        reason = _why_silent(status, self._family)
+        reason = why_silent(status, self._family)
         if reason is not None:
             self.lost(reason)
             return
@@ -68,7 +68,7 @@ class Health:
                 self._told("reloaded", "; ".join(changed) or "nothing changed")
 
 
-def _why_silent(status: StatusReply, family: str | None) -> str | None:
+def why_silent(status: StatusReply, family: str | None) -> str | None:
     """Return why a daemon that is there answers no question, None where it does."""
     if status.state != "ready":
         return f"it is {status.state}"

@@ -67,7 +67,7 @@ def test_questions_are_no_closer_than_every_says(shared_daemon: Daemon, watch: O
     watcher = watch(video, shared_daemon.endpoint, "--every", "3600", "--skip-below", "0", "--stay", "1")
     assert watcher.process.wait(60) == 0, watcher.said()
     summary = watcher.events("summary")[0]
-    assert (summary["frames_read"], summary["frames_asked"], summary["label_changes"]) == (60, 1, 1)
+    assert (summary["frames_read"], summary["frames_answered"], summary["label_changes"]) == (60, 1, 1), watcher.said()
 
 
 def test_doubtful_pictures_are_kept_for_a_calibration(shared_daemon: Daemon, watch: Open, tmp_path: Path) -> None:

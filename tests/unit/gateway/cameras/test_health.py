@@ -1,0 +1,41 @@
+"""Why a daemon that is there answers no question: it loads, it stops, or none of the asked family's models runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from jetsel.gateway.cameras.health import why_silent
+from jetsel.wire.status import FamilyStatus, ModelStatus, StatusReply
+
+
+def family(name: str, *states: str) -> FamilyStatus:
+    models = [
+        ModelStatus(f"m{number}", "1", state, None if state == "ready" else "its host died", 0, None, None, "tensorrt")
+        for number, state in enumerate(states)
+    ]
+    return FamilyStatus(name, 10, models, [], {}, "", None, None)
+
+
+def status(state: str, *families: FamilyStatus) -> StatusReply:
+    return StatusReply(1, "a", state, "1", 1, 1.0, [], families[0].name, list(families), [], {}, 0, 0, 0, None)
+
+
+BROKEN = family("pets", "unavailable", "unavailable")
+
+
+@pytest.mark.parametrize(
+    ("told", "asked", "words"),
+    [
+        (status("loading", family("pets", "loading")), None, "it is loading"),
+        (status("stopping", family("pets", "ready")), None, "it is stopping"),
+        (status("ready", BROKEN), None, "no model of family pets runs: m0: its host died"),
+        (status("ready", family("cars", "ready"), BROKEN), "pets", "no model of family pets"),
+    ],
+)
+def test_a_daemon_that_cannot_answer_says_why(told: StatusReply, asked: str | None, words: str) -> None:
+    assert words in (why_silent(told, asked) or "")
+
+
+def test_one_model_that_runs_is_enough_and_other_families_do_not_matter() -> None:
+    assert why_silent(status("ready", family("cars", "unavailable", "ready"), BROKEN), None) is None
+    assert why_silent(status("ready", BROKEN, family("cars", "ready")), "cars") is None
