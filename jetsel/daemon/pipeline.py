@@ -181,7 +181,7 @@ class Pipeline:
         """Carry on what waited for an engine that is back."""
         for snapshot in self._current.standing:
             for family in snapshot.families.values():
-                if family.driver.is_waited_for:
+                if family.driver.waiting:
                     self._run(family.driver)
 
     # The reply.

@@ -11,35 +11,22 @@ import logging
 import math
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
-from numpy.typing import NDArray
 
-from jetsel.engines import EngineFailedError, Place
+from jetsel.engines import EngineFailedError
 from jetsel.errors import DeadlineError, EngineDiedError, JetselError, ModelUnavailableError
 from jetsel.events import event, run_about
-from jetsel.policies.policy import Decision, OutOfTime, Policy, Prediction, Run, sum_of_five
+from jetsel.policies.policy import Decision, OutOfTime, Policy, Prediction, Run
 from jetsel.runtime.model_queue import ModelQueue
+from jetsel.runtime.predict import predict
 from jetsel.runtime.request_run import RequestRun
-from jetsel.wire import Criterion, Ran
+from jetsel.runtime.waiting import Batch, Waiting
+from jetsel.wire import Ran
 
 log = logging.getLogger("jetsel.models")
-
-
-class Batch(Struct, frozen=True, eq=False):
-    """Runs of one model that go out together. place: counts them; None where nothing does."""
-
-    queue: ModelQueue
-    runs: list[RequestRun]
-    place: Place | None
-
-    def ids(self) -> tuple[str, ...]:
-        """The requests whose runs these are."""
-        return tuple(run.request_id for run in self.runs)
 
 
 class Driver:
@@ -49,20 +36,14 @@ class Driver:
         self, queues: Mapping[str, ModelQueue], max_batch: int = 8, now: Callable[[], float] = time.monotonic
     ) -> None:
         self.queues = dict(queues)
-        self._max_batch = max_batch
+        self.waiting = Waiting(self.queues, max_batch, now)
         self._now = now
-        self._lock = threading.Lock()
-        self._waiting = 0  # runs in all queues
+        self._lock = threading.Lock()  # of runs that asked for several models
 
     def floor_ms(self, policy: Policy) -> float:
         """The least time that any path of the policy needs, by the median of recent runs; 0 where none was measured."""
         known = [self.queues[model].percentile_ms(0.5) for model in policy.first if self.queues[model].reason is None]
         return min((ms for ms in known if ms is not None), default=0.0)
-
-    @property
-    def is_waited_for(self) -> bool:
-        """Whether a run waits for a model."""
-        return self._waiting > 0
 
     def start(self, run: RequestRun) -> None:
         """Let the policy begin: it asks for its first models, or has ended with that. `carry` goes on with it."""
@@ -82,11 +63,11 @@ class Driver:
             for run in going:
                 (asking if run.outcome is None else ended).append(run)
             if len(asking) == 1:
-                batch = self._at_once(asking[0])
+                batch = self.waiting.at_once(asking[0])
             else:
                 for run in asking:
-                    self.wait(run)
-            batch = batch or self.take()
+                    self.waiting.put(run)
+            batch = batch or self.waiting.take()
             if batch is None:
                 return ended
             try:
@@ -95,72 +76,6 @@ class Driver:
                 for run in batch.runs:
                     run.outcome = error
                 going = batch.runs
-
-    # Which runs go out.
-
-    def _at_once(self, run: RequestRun) -> Batch | None:
-        """Return the run that was asked for where its engine is free and nobody waits for it; else let it wait."""
-        assert run.asked is not None
-        queue = self.queues[run.asked.models[0]]
-        engine = queue.engine
-        is_first = len(run.asked.models) == 1 and not queue.waiting
-        if is_first and engine is not None and engine.unavailable is None:
-            place = engine.place
-            if place is None or place.enter(engine.concurrency):
-                return Batch(queue, [run], place)
-        self.wait(run)
-        return None
-
-    def wait(self, run: RequestRun) -> None:
-        """Put a run into the queues of the models that it asked for."""
-        assert run.asked is not None
-        with self._lock:
-            for model in run.asked.models:
-                self.queues[model].waiting.append(run)
-                self._waiting += 1
-
-    def take(self) -> Batch | None:
-        """Return the waiting runs of one model that may go out now, the oldest first; None where none can."""
-        if not self._waiting:  # read without the lock: who adds a run looks for it afterwards
-            return None
-        with self._lock:
-            due = [queue for queue in self.queues.values() if queue.waiting and queue.reason is None]
-            due.sort(key=lambda queue: queue.waiting[0].asked_s)  # no queue starves behind a cheaper model's
-            for queue in due:
-                engine = queue.engine
-                if engine is not None and (engine.place is None or engine.place.enter(engine.concurrency)):
-                    return Batch(queue, self._gather(queue), engine.place)
-            return self._abandon()
-
-    def _gather(self, queue: ModelQueue) -> list[RequestRun]:
-        """Take the queue's first runs as one batch that no deadline among them is hurt by."""
-        taken: list[RequestRun] = []
-        soonest_s: float | None = None
-        most = queue.batch_limit(self._max_batch)
-        while queue.waiting and len(taken) < most:
-            deadline_s = queue.waiting[0].deadline_s
-            if deadline_s is not None:
-                soonest_s = deadline_s if soonest_s is None else min(soonest_s, deadline_s)
-            if taken and soonest_s is not None:
-                batch_ms = (queue.percentile_ms(0.95) or 0.0) * (len(taken) + 1)
-                if self._now() + batch_ms / 1e3 > soonest_s:
-                    break
-            taken.append(queue.waiting.popleft())
-            self._waiting -= 1
-        return taken
-
-    def _abandon(self) -> Batch | None:
-        """Return the runs of one model that its engine, which is away, cannot do in time any more; they will fail."""
-        now_s = self._now()
-        for queue in self.queues.values():
-            if not queue.waiting or queue.reason is None:
-                continue
-            late = [run for run in queue.waiting if not queue.may_wait(run, now_s)]
-            if late:
-                queue.waiting = deque(run for run in queue.waiting if run not in late)
-                self._waiting -= len(late)
-                return Batch(queue, late, None)
-        return None
 
     # How they run.
 
@@ -216,9 +131,7 @@ class Driver:
         again = [run for run in runs if queue.model not in run.ran_again and queue.may_wait(run, now_s)]
         for run in again:
             run.ran_again.add(queue.model)
-        with self._lock:
-            queue.waiting.extendleft(reversed(again))
-            self._waiting += len(again)
+        self.waiting.put_back(queue, again)
         return [run for run in runs if run not in again]
 
     def _fail(self, queue: ModelQueue, runs: list[RequestRun], error: JetselError) -> list[RequestRun]:
@@ -303,21 +216,3 @@ class Driver:
             return
         run.cut_short = True
         run.outcome = Decision(run.best, f"time ran out; {run.best.model} is the best that ran")
-
-
-def predict(
-    model: str,
-    logits: NDArray[np.float32],
-    temperature: float,
-    criterion: Criterion,
-    embedding: NDArray[np.float32] | None = None,
-) -> Prediction:
-    """Turn logits (classes,) into probabilities at the model's temperature, and read the criterion's confidence."""
-    scaled = logits / temperature
-    scaled -= np.maximum.reduce(scaled)
-    probabilities = np.exp(scaled, scaled)
-    total = np.add.reduce(probabilities)
-    probabilities /= total
-    # The largest scaled logit is 0, and its exponential 1.
-    confidence = float(1 / total) if criterion == "top1" else sum_of_five(probabilities)
-    return Prediction(model, probabilities, confidence, embedding)

@@ -83,12 +83,12 @@ def queue(driver: Driver, *requests: RequestRun) -> None:
     """Start the requests, which then wait for their models as if the engines were busy."""
     for request in requests:
         driver.start(request)
-        driver.wait(request)
+        driver.waiting.put(request)
 
 
 def taken(driver: Driver) -> Batch:
     """The next batch, which must be there."""
-    batch = driver.take()
+    batch = driver.waiting.take()
     assert batch is not None
     return batch
 

@@ -39,7 +39,7 @@ def test_a_run_and_its_escalation_are_counted_at_once(driver: Driver) -> None:
     driver.start(request)
     seen = []
     while request.outcome is None:
-        driver.wait(request)
+        driver.waiting.put(request)
         batch = taken(driver)
         assert driver.execute(batch) == [request]
         seen.append([one.record.counts() for one in driver.queues.values()])
@@ -50,7 +50,7 @@ def test_waiting_for_a_model_is_told_for_all_runs_together(driver: Driver, clock
     request = request_run(CASCADE)
     driver.start(request)
     for waited_s in (0.25, 0.5):
-        driver.wait(request)
+        driver.waiting.put(request)
         clock.now_s += waited_s
         batch = taken(driver)
         driver.execute(batch)
@@ -66,7 +66,7 @@ def test_waiting_runs_of_one_model_go_out_together_up_to_the_limit(
     queue(driver, *requests)
     first = taken(driver)
     assert first.runs == requests[:3]
-    assert driver.take() is None, "the engine serves one caller at a time"
+    assert driver.waiting.take() is None, "the engine serves one caller at a time"
     assert driver.execute(first) == requests[:3]
     second = taken(driver)
     assert driver.execute(second) == requests[3:]
@@ -96,7 +96,7 @@ def test_the_longest_waiting_queue_goes_first(driver: Driver, clock: Clock) -> N
     queue(driver, request_run(Single("l")))
     clock.now_s += 1
     queue(driver, request_run(Single("s")))
-    batches = [driver.take(), driver.take()]
+    batches = [driver.waiting.take(), driver.waiting.take()]
     assert [batch.queue.model for batch in batches if batch] == ["l", "s"]
 
 
@@ -163,7 +163,7 @@ def test_all_of_several_models_are_waited_for(driver: Driver) -> None:
 def test_the_first_of_several_models_is_enough(driver: Driver) -> None:
     request = request_run(Duel("first"))
     queue(driver, request)
-    batches = [driver.take(), driver.take()]
+    batches = [driver.waiting.take(), driver.waiting.take()]
     assert [driver.execute(b) for b in batches if b] == [[request], []]
     assert isinstance(request.outcome, Decision)
     assert (request.outcome.seen.model, request.outcome.because) == ("s", "of 1")

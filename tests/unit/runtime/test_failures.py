@@ -67,11 +67,11 @@ def test_engines_at_one_place_share_its_callers(driver: Driver, engines: dict[st
     for model in ("m", "l", "s"):
         queue(driver, request_run(Single(model)))
         clock.now_s += 1
-    first, second = driver.take(), driver.take()
+    first, second = driver.waiting.take(), driver.waiting.take()
     assert first is not None
     assert second is not None
     assert (first.queue.model, second.queue.model) == ("m", "s"), "l runs where m does"
-    assert driver.take() is None
+    assert driver.waiting.take() is None
     driver.execute(first)
     third = taken(driver)
     assert third.queue.model == "l"
@@ -90,8 +90,8 @@ def test_a_run_that_died_with_its_engine_waits_for_it_and_is_run_again(
 ) -> None:
     request = request_run(Single("m"))
     assert died_while_running(driver, engines["m"], request) == []
-    assert driver.is_waited_for
-    assert driver.take() is None, "it is away"
+    assert driver.waiting
+    assert driver.waiting.take() is None, "it is away"
     come_back(engines["m"])
     again = taken(driver)
     assert driver.execute(again) == [request]
@@ -151,7 +151,7 @@ def test_runs_that_wait_for_an_engine_that_is_given_up_fail(driver: Driver, engi
     for ended in (request, queued):
         assert isinstance(ended.outcome, ModelUnavailableError)
         assert "given up" in str(ended.outcome)
-    assert not driver.is_waited_for
+    assert not driver.waiting
 
 
 def test_a_run_waits_half_a_minute_at_most_for_an_engine_that_is_away(
@@ -160,7 +160,7 @@ def test_a_run_waits_half_a_minute_at_most_for_an_engine_that_is_away(
     request = request_run(Single("m"))
     died_while_running(driver, engines["m"], request)
     clock.now_s += 29.9
-    assert driver.take() is None
+    assert driver.waiting.take() is None
     clock.now_s += 0.2
     batch = taken(driver)
     assert driver.execute(batch) == [request]
