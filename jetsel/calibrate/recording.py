@@ -14,7 +14,7 @@ from jetsel.features import NAMES
 from jetsel.policies.kind import Table
 from jetsel.policies.policy import Prediction
 from jetsel.premodel import is_right
-from jetsel.runtime.predict import predict
+from jetsel.runtime.infer import predict
 from jetsel.wire import Criterion
 
 Objective = Literal["time", "energy"]

@@ -59,6 +59,7 @@ class Dispatcher:
             self.current, self._admission, self._tally, metering, port.send, self._serve, self._probe.over
         )
         self.workers = WorkerPool(port, self.pipeline, self._watchdog, snapshot.workers)
+        snapshot.events.wake = self.workers.wake
         reload = Reload(snapshot.config, self.current, backends, metering, reread, self._stopping, notifier.progress)
         self._reloads = ReloadRequests(reload, self.pipeline.reply, notifier, self._tally)
         self._admin_group = snapshot.config.server.admin_group

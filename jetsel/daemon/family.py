@@ -26,7 +26,7 @@ from jetsel.image import InputSpec
 from jetsel.policies import Policy
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.registry import no_such
-from jetsel.runtime import Driver, ModelQueue
+from jetsel.runtime import Driver, Events, ModelQueue
 from jetsel.weights import Weights
 from jetsel.wire import Classify, Criterion
 from jetsel.wire.status import FamilyStatus, ModelStatus
@@ -211,7 +211,7 @@ class ServedFamily:
 
 
 def serve_family(
-    family: Family, config: Config, *, is_default: bool, before: ServedFamily | None = None
+    family: Family, config: Config, events: Events, *, is_default: bool, before: ServedFamily | None = None
 ) -> ServedFamily:
     """Put one family together from its models, its calibration and the configuration; nothing is loaded yet.
 
@@ -240,7 +240,7 @@ def serve_family(
         specs=specs,
         backends={name: config.models.backends.get(name, config.models.backend) for name in models},
         decode_px=family.decode_px,
-        driver=Driver(queues, config.models.max_batch),
+        driver=Driver(queues, config.models.max_batch, events=events),
         policies=in_use.policies,
         default_policy=defaults,
         because=because,

@@ -178,10 +178,10 @@ class Pipeline:
             self._finish(run.owner, None)
 
     def carry_waiting(self) -> None:
-        """Carry on what waited for an engine that is back."""
+        """Carry on what waited for an engine that is back, and what came back from elsewhere."""
         for snapshot in self._current.standing:
             for family in snapshot.families.values():
-                if family.driver.waiting:
+                if family.driver.has_work:
                     self._run(family.driver)
 
     # The reply.

@@ -16,6 +16,7 @@ from jetsel.engines import Backends, Engine
 from jetsel.errors import ConfigError, ShuttingDownError, UnknownFamilyError
 from jetsel.events import event
 from jetsel.image import Limits
+from jetsel.runtime import Events
 from jetsel.zoo import Zoo, model_folders, scan
 
 log = logging.getLogger("jetsel.models")
@@ -39,6 +40,7 @@ class Snapshot:
     broken: list[str]
     limits: Limits
     workers: int
+    events: Events  # of all drivers, those of snapshots before and after among them
 
     def family(self, name: str | None) -> ServedFamily:
         """The named family, or the default one; raises UnknownFamilyError."""
@@ -79,13 +81,15 @@ def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
         )
     default = default_family(config, list(served))
     known = before.families if before else {}
+    events = before.events if before else Events()
     families = {
-        name: serve_family(zoo.families[name], config, is_default=name == default, before=known.get(name))
+        name: serve_family(zoo.families[name], config, events, is_default=name == default, before=known.get(name))
         for name in served
     }
     if before is not None:  # what [server] says waits for the next start
-        return Snapshot(config, families, default, broken, before.limits, before.workers)
-    return Snapshot(config, families, default, broken, limits_of(config), config.server.workers or os.cpu_count() or 1)
+        return Snapshot(config, families, default, broken, before.limits, before.workers, events)
+    workers = config.server.workers or os.cpu_count() or 1
+    return Snapshot(config, families, default, broken, limits_of(config), workers, events)
 
 
 def _served(zoo: Zoo, config: Config) -> dict[str, list[str]]:

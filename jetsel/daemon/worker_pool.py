@@ -67,6 +67,12 @@ class WorkerPool:
         """How many jobs nobody has begun."""
         return len(self._jobs)
 
+    def wake(self) -> None:
+        """Have what came back from elsewhere, or reached its time, carried on at once, even where all stand by."""
+        self._port.wake()
+        if self._standing_by:
+            self._called.release()
+
     def put_in_front(self, job: Job) -> None:
         """Have a job begun before all that wait."""
         self._jobs.appendleft(job)
@@ -90,6 +96,7 @@ class WorkerPool:
     def _take_in_news(self) -> None:
         """Wait for news of the socket, and take in what it brings."""
         if self._stood_by():
+            self._pipeline.carry_waiting()
             return
         most = MOST_JOBS + 1 if self._working else 1  # while others compute, all that has come is taken along
         messages = self._port.receive(0.0) if self._alone >= ALONE else None

@@ -51,11 +51,16 @@ class Evidence(Struct, frozen=True, eq=False):
 
 
 class Run(Struct, frozen=True):
-    """Asks for one or several models; `until` says whether all are waited for or the first to finish is enough."""
+    """Asks for one or several models, and says which results are waited for.
+
+    until: "all" of them; the "first" that comes; or the best that has come by the "deadline" of the request, where the
+    models stand from the worst to the best, and nothing is waited for once the last has come. Of several, those that
+    are unavailable are left out unless all are waited for, and those that are not waited for any more are cancelled.
+    """
 
     models: tuple[str, ...]
     because: str
-    until: Literal["all", "first"] = "all"
+    until: Literal["all", "first", "deadline"] = "all"
 
 
 class Decision(Struct, frozen=True, eq=False):

@@ -7,43 +7,58 @@ the engine takes all that wait, as one batch, up to a limit and to no deadline's
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from jetsel.engines import EngineFailedError
 from jetsel.errors import DeadlineError, EngineDiedError, JetselError, ModelUnavailableError
 from jetsel.events import event, run_about
 from jetsel.policies.policy import Decision, OutOfTime, Policy, Prediction, Run
+from jetsel.runtime.events import Events
+from jetsel.runtime.grant import grant
+from jetsel.runtime.infer import infer
 from jetsel.runtime.model_queue import ModelQueue
-from jetsel.runtime.predict import predict
 from jetsel.runtime.request_run import RequestRun
 from jetsel.runtime.waiting import Batch, Waiting
 from jetsel.wire import Ran
 
 log = logging.getLogger("jetsel.models")
 
+SETTLED_S = 0.002  # before a deadline, what has come is taken: the answer is put into words and sent in that time
+
 
 class Driver:
     """Runs policies over a family's models. Every method may be called from any thread."""
 
     def __init__(
-        self, queues: Mapping[str, ModelQueue], max_batch: int = 8, now: Callable[[], float] = time.monotonic
+        self,
+        queues: Mapping[str, ModelQueue],
+        max_batch: int = 8,
+        now: Callable[[], float] = time.monotonic,
+        events: Events | None = None,
     ) -> None:
+        """events: of all drivers together; its clock is time.monotonic()."""
         self.queues = dict(queues)
         self.waiting = Waiting(self.queues, max_batch, now)
         self._now = now
-        self._lock = threading.Lock()  # of runs that asked for several models
+        self._events = events or Events()
+        self._lock = threading.Lock()  # of the runs that are shared
+        self._returned: deque[RequestRun] = deque()  # runs that went on outside `carry`
 
     def floor_ms(self, policy: Policy) -> float:
         """The least time that any path of the policy needs, by the median of recent runs; 0 where none was measured."""
         known = [self.queues[model].percentile_ms(0.5) for model in policy.first if self.queues[model].reason is None]
         return min((ms for ms in known if ms is not None), default=0.0)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether `carry` has something to do although no run is given to it."""
+        return bool(self.waiting or self._returned)
 
     def start(self, run: RequestRun) -> None:
         """Let the policy begin: it asks for its first models, or has ended with that. `carry` goes on with it."""
@@ -58,16 +73,18 @@ class Driver:
         ended: list[RequestRun] = []
         going: Sequence[RequestRun] = runs
         while True:
+            if self._returned:
+                going = [*going, *self._take_returned()]
             batch = None
             asking: list[RequestRun] = []
             for run in going:
                 (asking if run.outcome is None else ended).append(run)
-            if len(asking) == 1:
+            if len(asking) == 1 and not asking[0].is_shared:
                 batch = self.waiting.at_once(asking[0])
-            else:
+            if batch is None:
                 for run in asking:
-                    self.waiting.put(run)
-            batch = batch or self.waiting.take()
+                    self._send_out(run)
+                batch = self.waiting.take()
             if batch is None:
                 return ended
             try:
@@ -77,13 +94,95 @@ class Driver:
                     run.outcome = error
                 going = batch.runs
 
+    def _take_returned(self) -> list[RequestRun]:
+        found: list[RequestRun] = []
+        while self._returned:
+            with contextlib.suppress(IndexError):  # another thread was faster
+                found.append(self._returned.popleft())
+        return found
+
+    # Runs elsewhere, and several at a time.
+
+    def _send_out(self, run: RequestRun) -> None:
+        """Have every model that was asked for look at the photograph: here when its engine is free, elsewhere now."""
+        asked = run.asked
+        assert asked is not None
+        if not run.is_shared:
+            self.waiting.put(run, asked.models)
+            return
+        if asked.until == "deadline" and run.deadline_s is not None:
+            run.timer = self._events.at(run.deadline_s - SETTLED_S, partial(self._time_is_up, run, asked))
+        with self._lock:
+            if run.asked is asked:  # no timer was faster
+                self.waiting.put(run, [model for model in asked.models if self.queues[model].runner is None])
+        for model in asked.models:
+            runner = self.queues[model].runner
+            if runner is None or run.asked is not asked:
+                continue
+            handle = runner.submit(model, run, partial(self._arrived, run, asked, model, self._now()))
+            with self._lock:
+                if is_wanted := run.asked is asked:
+                    run.handles[model] = handle
+            if not is_wanted:
+                handle.cancel()
+
+    def _arrived(
+        self, run: RequestRun, asked: Run, model: str, begun_s: float, result: Prediction | JetselError
+    ) -> None:
+        """Take what a runner's thread brings."""
+        took_ms = (self._now() - begun_s) * 1e3
+        ran = None
+        if isinstance(result, Prediction):
+            ran = Ran(model, asked.because, result.confidence, took_ms, 1)
+            self.queues[model].times_ms.append(took_ms)
+        try:
+            goes_on = self._take_result(run, model, result, ran)
+        except Exception as error:  # the same net: a defect ends the run, and not the runner's thread
+            run.outcome, goes_on = error, True
+        if run.is_counted and ran is not None:
+            self.queues[model].record.ran(took_ms, self._now(), escalated=goes_on and run.outcome is None)
+        if goes_on:
+            self._returned.append(run)
+            self._events.wake()
+
+    def _time_is_up(self, run: RequestRun, asked: Run) -> None:
+        """Let a policy go on with what has come by its deadline, or hear that it is out of time."""
+        assert run.steps is not None
+        with self._lock:
+            if run.asked is not asked:
+                return
+            results = self._settle(run, asked)
+        try:
+            if good := tuple(result for result in results if isinstance(result, Prediction)):
+                self._advance(run, run.steps.send, good)
+            else:
+                self._advance(run, run.steps.throw, OutOfTime("nothing has come by the deadline"))
+        except Exception as error:  # as above
+            run.outcome = error
+        self._returned.append(run)
+        self._events.wake()
+
+    def _settle(self, run: RequestRun, asked: Run) -> list[Prediction | JetselError]:
+        """End what a run waits for, which the caller's lock guards; return what has come, in the order asked."""
+        run.asked = None
+        results = [run.results.pop(name) for name in asked.models if name in run.results]
+        if run.timer is not None:
+            run.timer.cancel()
+            run.timer = None
+        if len(results) < len(asked.models):
+            self.waiting.remove(run, asked.models)
+        for handle in run.handles.values():
+            handle.cancel()
+        run.handles.clear()
+        return results
+
     # How they run.
 
     def execute(self, batch: Batch) -> list[RequestRun]:
         """Run the batch; return those of its runs that have ended, or ask for other models now."""
         queue, runs = batch.queue, batch.runs
         try:
-            results = run_about(batch.ids, self._infer, queue, runs)
+            results = run_about(batch.ids, infer, queue, runs, self._now)
         except EngineDiedError as error:
             runs = self._run_again(queue, runs)
             return self._fail(queue, runs, EngineDiedError(f"{queue.model} failed: {error}"))
@@ -95,35 +194,13 @@ class Driver:
             if batch.place is not None:
                 batch.place.leave()
         going = []
-        for run, prediction in zip(runs, results, strict=True):
-            goes_on = self._take_result(run, queue.model, prediction)
+        for run, (prediction, ran) in zip(runs, results, strict=True):
+            goes_on = self._take_result(run, queue.model, prediction, ran)
             if run.is_counted:
-                took_ms = run.ran[-1].latency_ms / len(runs)
-                queue.record.ran(took_ms, self._now(), escalated=goes_on and run.outcome is None)
+                queue.record.ran(ran.latency_ms / len(runs), self._now(), escalated=goes_on and run.outcome is None)
             if goes_on:
                 going.append(run)
         return going
-
-    def _infer(self, queue: ModelQueue, runs: list[RequestRun]) -> list[Prediction]:
-        assert queue.engine is not None
-        begun_s = self._now()
-        inputs = [run.model_input(queue.model) for run in runs]
-        began = time.perf_counter()
-        logits, embeddings, device_ms = queue.engine.infer(*inputs)
-        took_ms = (time.perf_counter() - began) * 1e3
-        if not math.isfinite(np.add.reduce(logits, axis=None)):  # one number that is not makes the sum so
-            raise EngineFailedError("it answered numbers that are not finite")
-        predictions = []
-        for number, run in enumerate(runs):
-            embedding = None if embeddings is None else embeddings[number]
-            prediction = predict(queue.model, logits[number], queue.temperature, run.criterion, embedding)
-            because = run.asked.because if run.asked else ""
-            run.ran.append(Ran(queue.model, because, prediction.confidence, took_ms, len(runs), device_ms))
-            run.waiting_ms += (begun_s - run.asked_s) * 1e3
-            predictions.append(prediction)
-        if runs[0].is_counted:  # the daemon's own request is seldom in a batch
-            queue.times_ms.append(took_ms / len(runs))
-        return predictions
 
     def _run_again(self, queue: ModelQueue, runs: list[RequestRun]) -> list[RequestRun]:
         """Put runs that died with their engine back in front, each once and if there is time; return the others."""
@@ -139,35 +216,40 @@ class Driver:
 
     # How a policy goes on.
 
-    def _take_result(self, run: RequestRun, model: str, result: Prediction | JetselError) -> bool:
+    def _take_result(
+        self, run: RequestRun, model: str, result: Prediction | JetselError, ran: Ran | None = None
+    ) -> bool:
         """Give a run one result, and let its policy go on with all of them; return whether it does so now.
 
-        It does not where others are waited for, or where the first of several has answered already.
+        It does not where others are waited for, or where what has come before was enough. ran: of a prediction.
         """
-        asked = run.asked
         assert run.steps is not None
-        if asked is not None and len(asked.models) == 1:
+        if not run.is_shared:
             run.asked = None
             if isinstance(result, Prediction):
+                assert ran is not None
                 run.best = result
+                run.ran.append(ran)
                 self._advance(run, run.steps.send, (result,))
             else:
                 self._advance(run, run.steps.throw, result)
             return True
         with self._lock:
-            if (asked := run.asked) is None or model not in asked.models:
+            if (asked := run.asked) is None or model not in asked.models or model in run.results:
                 return False
             run.results[model] = result
+            is_enough = False
             if isinstance(result, Prediction):
+                assert ran is not None
                 run.best = result
-            is_enough = asked.until == "first" and isinstance(result, Prediction)
+                run.ran.append(ran)
+                is_enough = asked.until == "first" or (asked.until == "deadline" and model == asked.models[-1])
             if not is_enough and len(run.results) < len(asked.models):
                 return False
-            run.asked = None
-            results = [run.results.pop(name) for name in asked.models if name in run.results]
+            results = self._settle(run, asked)
         good = tuple(result for result in results if isinstance(result, Prediction))
         failed = next((result for result in results if not isinstance(result, Prediction)), None)
-        if failed is None or (good and asked.until == "first"):
+        if failed is None or (good and asked.until != "all"):
             self._advance(run, run.steps.send, good)
         else:
             self._advance(run, run.steps.throw, failed)
@@ -190,25 +272,13 @@ class Driver:
             run.choice_ms += (time.perf_counter() - began) * 1e3
             if run.outcome is not None:
                 return
-            refused = self._refuse(run, asked)
-            if refused is None:
-                run.asked, run.asked_s = asked, self._now()
+            granted = grant(self.queues, run, asked, self._now())
+            if isinstance(granted, Run):
+                if len(granted.models) > 1 or self.queues[granted.models[0]].runner is not None:
+                    run.is_shared = True
+                run.asked, run.asked_s = granted, self._now()
                 return
-            move, given = run.steps.throw, (refused,)
-
-    def _refuse(self, run: RequestRun, asked: Run) -> Exception | None:
-        """Why this cannot be had: a model is unavailable, or the time left is too short for it."""
-        for model in asked.models:
-            queue = self.queues.get(model)
-            if queue is None:
-                return ModelUnavailableError(f"{model} is unavailable: it is not loaded")
-            if queue.engine is None or queue.engine.unavailable is not None:
-                return queue.refusal()
-        if run.deadline_s is not None:
-            needed_ms = max(self.queues[model].percentile_ms(0.95) or 0.0 for model in asked.models)
-            if self._now() + needed_ms / 1e3 > run.deadline_s:
-                return OutOfTime(f"{asked.models} need {needed_ms:.1f} ms")
-        return None
+            move, given = run.steps.throw, (granted,)
 
     def _cut_short(self, run: RequestRun) -> None:
         if run.best is None:

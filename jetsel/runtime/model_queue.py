@@ -10,6 +10,7 @@ from jetsel.engines import Engine
 from jetsel.errors import EngineDiedError, ModelUnavailableError
 from jetsel.runtime.record import Record
 from jetsel.runtime.request_run import RequestRun
+from jetsel.runtime.runner import Runner
 
 LONGEST_ABSENCE_S = 30.0  # that a run waits for an engine that is being brought back: the first pauses and a slow load
 RECENT = 256  # runs from which it is told how long the next may take: a few seconds under load
@@ -20,6 +21,7 @@ class ModelQueue:
     """A model, the request runs that wait for it, and its recent times.
 
     temperature divides the logits (Guo et al. 2017, section 4.2). unavailable: why it did not load, None where it did.
+    runner: of a model that runs elsewhere, which has no engine, and for which nothing waits here.
     """
 
     model: str
@@ -28,11 +30,14 @@ class ModelQueue:
     unavailable: str | None = None
     waiting: deque[RequestRun] = field(default_factory=deque)
     record: Record = field(default_factory=Record)
+    runner: Runner | None = None
     times_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))  # of one image: a batch's, shared out
 
     @property
     def reason(self) -> str | None:
         """Why no run can be had now, None where one can."""
+        if self.runner is not None:
+            return self.runner.unavailable
         if self.engine is None:
             return self.unavailable or "it is not loaded"
         return self.engine.unavailable
@@ -45,7 +50,7 @@ class ModelQueue:
     @property
     def state(self) -> Literal["loading", "ready", "unavailable"]:
         """How the model stands, in one word."""
-        if self.engine is None and self.unavailable is None:
+        if self.engine is None and self.runner is None and self.unavailable is None:
             return "loading"
         return "ready" if self.reason is None else "unavailable"
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from jetsel.errors import JetselError
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
+from jetsel.runtime.events import Timer
+from jetsel.runtime.runner import Handle
 from jetsel.wire import Criterion, Ran
 
 
@@ -36,6 +38,9 @@ class RequestRun(Struct, eq=False):
     ran: list[Ran] = field(default_factory=list)
     # The driver's own bookkeeping.
     steps: Steps | None = None
+    is_shared: bool = False  # it asked for what several threads may bring: its results are taken under the lock
+    handles: dict[str, Handle] = field(default_factory=dict)  # of its runs elsewhere, by model
+    timer: Timer | None = None
     asked: Run | None = None
     asked_s: float = 0.0  # when it asked
     results: dict[str, Prediction | JetselError] = field(default_factory=dict)  # of the models that it asked for

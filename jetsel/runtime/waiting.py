@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -40,25 +41,30 @@ class Waiting:
         return self._count > 0
 
     def at_once(self, run: RequestRun) -> Batch | None:
-        """Return the run that was asked for where its engine is free and nobody waits for it; else let it wait."""
+        """Return the run of the one model that was asked for where its engine is free and nobody waits for it."""
         assert run.asked is not None
         queue = self._queues[run.asked.models[0]]
         engine = queue.engine
-        is_first = len(run.asked.models) == 1 and not queue.waiting
-        if is_first and engine is not None and engine.unavailable is None:
+        if not queue.waiting and engine is not None and engine.unavailable is None:
             place = engine.place
             if place is None or place.enter(engine.concurrency):
                 return Batch(queue, [run], place)
-        self.put(run)
         return None
 
-    def put(self, run: RequestRun) -> None:
-        """Put a run into the queues of the models that it asked for."""
-        assert run.asked is not None
+    def put(self, run: RequestRun, models: Sequence[str]) -> None:
+        """Put a run into the queues of these models."""
         with self._lock:
-            for model in run.asked.models:
+            for model in models:
                 self._queues[model].waiting.append(run)
                 self._count += 1
+
+    def remove(self, run: RequestRun, models: Sequence[str]) -> None:
+        """Take a run out of the queues of those of these models that it still waits for."""
+        with self._lock:
+            for model in models:
+                with contextlib.suppress(ValueError):  # it has gone out
+                    self._queues[model].waiting.remove(run)
+                    self._count -= 1
 
     def put_back(self, queue: ModelQueue, runs: list[RequestRun]) -> None:
         """Put runs back in front of a queue, in their order."""

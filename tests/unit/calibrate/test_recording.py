@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jetsel.calibrate.recording import Recording
-from jetsel.runtime.predict import predict
+from jetsel.runtime.infer import predict
 from jetsel.wire import Criterion
 from tests.unit.calibrate.recorded import drawn, of_two_classes
 

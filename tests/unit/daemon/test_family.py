@@ -10,6 +10,7 @@ import pytest
 from jetsel.config import Config, Policy
 from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.errors import UnknownModelError, UnknownPolicyError
+from jetsel.runtime import Events
 from jetsel.wire import Classify
 from jetsel.zoo import scan
 from tests.unit.daemon.families import calibrate, put_family
@@ -23,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def served(folder: Path, **sections: Any) -> ServedFamily:
-    return serve_family(scan([folder]).families["cats"], Config(**sections), is_default=True)
+    return serve_family(scan([folder]).families["cats"], Config(**sections), Events(), is_default=True)
 
 
 def asked(**fields: Any) -> Classify:

@@ -83,7 +83,13 @@ def queue(driver: Driver, *requests: RequestRun) -> None:
     """Start the requests, which then wait for their models as if the engines were busy."""
     for request in requests:
         driver.start(request)
-        driver.waiting.put(request)
+        driver.waiting.put(request, models_of(request))
+
+
+def models_of(request: RequestRun) -> tuple[str, ...]:
+    """The models that it asks for now."""
+    assert request.asked is not None
+    return request.asked.models
 
 
 def taken(driver: Driver) -> Batch:

@@ -9,7 +9,7 @@ from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver
-from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, finish, queue, request_run, taken
+from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, finish, models_of, queue, request_run, taken
 
 
 def test_a_cascade_runs_until_a_model_is_sure(driver: Driver) -> None:
@@ -39,7 +39,7 @@ def test_a_run_and_its_escalation_are_counted_at_once(driver: Driver) -> None:
     driver.start(request)
     seen = []
     while request.outcome is None:
-        driver.waiting.put(request)
+        driver.waiting.put(request, models_of(request))
         batch = taken(driver)
         assert driver.execute(batch) == [request]
         seen.append([one.record.counts() for one in driver.queues.values()])
@@ -50,7 +50,7 @@ def test_waiting_for_a_model_is_told_for_all_runs_together(driver: Driver, clock
     request = request_run(CASCADE)
     driver.start(request)
     for waited_s in (0.25, 0.5):
-        driver.waiting.put(request)
+        driver.waiting.put(request, models_of(request))
         clock.now_s += waited_s
         batch = taken(driver)
         driver.execute(batch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jetsel.runtime.predict import predict
+from jetsel.runtime.infer import predict
 
 
 def test_a_temperature_divides_the_logits() -> None:

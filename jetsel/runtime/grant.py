@@ -1,0 +1,34 @@
+"""What of that which a policy asks for can be had: models that are there, in the time that is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jetsel.errors import JetselError, ModelUnavailableError
+from jetsel.policies.policy import OutOfTime, Run
+from jetsel.runtime.model_queue import ModelQueue
+from jetsel.runtime.request_run import RequestRun
+
+
+def grant(queues: Mapping[str, ModelQueue], run: RequestRun, asked: Run, now_s: float) -> Run | Exception:
+    """Return what of this can be had; or why nothing can, or not all of what is all waited for."""
+    refusals = {model: refusal for model in asked.models if (refusal := _refusal(queues, model)) is not None}
+    if refusals:
+        left = tuple(model for model in asked.models if model not in refusals)
+        if asked.until == "all" or not left:
+            return next(iter(refusals.values()))
+        asked = Run(left, asked.because, asked.until)
+    if run.deadline_s is not None:
+        each_ms = [queues[model].percentile_ms(0.95) or 0.0 for model in asked.models]
+        needed_ms = max(each_ms) if asked.until == "all" else min(each_ms)
+        if now_s + needed_ms / 1e3 > run.deadline_s:
+            return OutOfTime(f"{asked.models} need {needed_ms:.1f} ms")
+    return asked
+
+
+def _refusal(queues: Mapping[str, ModelQueue], model: str) -> JetselError | None:
+    """Why a model is not to be had now."""
+    queue = queues.get(model)
+    if queue is None:
+        return ModelUnavailableError(f"{model} is unavailable: it is not loaded")
+    return None if queue.reason is None else queue.refusal()

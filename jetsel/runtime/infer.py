@@ -1,0 +1,57 @@
+"""One run of a model on a batch of photographs, and what policies are told of it: probabilities and a confidence."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.engines import EngineFailedError
+from jetsel.policies.policy import Prediction, sum_of_five
+from jetsel.runtime.model_queue import ModelQueue
+from jetsel.runtime.request_run import RequestRun
+from jetsel.wire import Criterion, Ran
+
+
+def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -> list[tuple[Prediction, Ran]]:
+    """Run the model on the photographs of these runs, as one batch. Raises as Engine.infer does."""
+    assert queue.engine is not None
+    begun_s = now()
+    inputs = [run.model_input(queue.model) for run in runs]
+    began = time.perf_counter()
+    logits, embeddings, device_ms = queue.engine.infer(*inputs)
+    took_ms = (time.perf_counter() - began) * 1e3
+    if not math.isfinite(np.add.reduce(logits, axis=None)):  # one number that is not makes the sum so
+        raise EngineFailedError("it answered numbers that are not finite")
+    results = []
+    for number, run in enumerate(runs):
+        embedding = None if embeddings is None else embeddings[number]
+        prediction = predict(queue.model, logits[number], queue.temperature, run.criterion, embedding)
+        asked = run.asked  # None: it is not waited for any more
+        because = asked.because if asked is not None else ""
+        run.waiting_ms += (begun_s - run.asked_s) * 1e3
+        results.append((prediction, Ran(queue.model, because, prediction.confidence, took_ms, len(runs), device_ms)))
+    if runs[0].is_counted:  # the daemon's own request is seldom in a batch
+        queue.times_ms.append(took_ms / len(runs))
+    return results
+
+
+def predict(
+    model: str,
+    logits: NDArray[np.float32],
+    temperature: float,
+    criterion: Criterion,
+    embedding: NDArray[np.float32] | None = None,
+) -> Prediction:
+    """Turn logits (classes,) into probabilities at the model's temperature, and read the criterion's confidence."""
+    scaled = logits / temperature
+    scaled -= np.maximum.reduce(scaled)
+    probabilities = np.exp(scaled, scaled)
+    total = np.add.reduce(probabilities)
+    probabilities /= total
+    # The largest scaled logit is 0, and its exponential 1.
+    confidence = float(1 / total) if criterion == "top1" else sum_of_five(probabilities)
+    return Prediction(model, probabilities, confidence, embedding)

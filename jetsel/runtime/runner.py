@@ -1,0 +1,33 @@
+"""Models that run elsewhere: a run is submitted, can be cancelled, and its result arrives as an event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from jetsel.errors import JetselError
+from jetsel.policies.policy import Prediction
+
+if TYPE_CHECKING:
+    from jetsel.runtime.request_run import RequestRun
+
+Arrived: TypeAlias = Callable[[Prediction | JetselError], None]
+"""Called once with the result, from any thread, and at the earliest while `submit` is under way."""
+
+
+class Handle(Protocol):
+    """A run that was submitted."""
+
+    def cancel(self) -> None:
+        """Have it ended where that still helps. Its result may come nevertheless, from another thread."""
+
+
+class Runner(Protocol):
+    """A place where models run that do not block whoever asks. It may be given the photograph as it was sent."""
+
+    @property
+    def unavailable(self) -> str | None:
+        """Why no run can be had now, None where one can."""
+
+    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
+        """Have this model look at the run's photograph. Never blocks nor raises: `arrived` is told what failed."""

@@ -1,0 +1,269 @@
+"""Runs elsewhere beside runs here: what is waited for, until when, and what becomes of the rest."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from jetsel.errors import DeadlineError, EngineDiedError, JetselError, ModelUnavailableError
+from jetsel.policies import Decision, Evidence, Prediction, Run
+from jetsel.policies.policy import Steps
+from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
+from jetsel.runtime.runner import Arrived
+from tests.unit.runtime.driving import TableEngine, finish, models_of, request_run, taken
+from tests.waiting import until
+
+FAR_S = 600.0  # a deadline that no test lives to see
+
+
+class Handle:
+    def __init__(self) -> None:
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+class Place:
+    """A place elsewhere whose results come when a test brings them."""
+
+    def __init__(self) -> None:
+        self.unavailable: str | None = None
+        self.submitted: list[tuple[str, Handle, Arrived]] = []
+
+    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
+        handle = Handle()
+        self.submitted.append((model, handle, arrived))
+        return handle
+
+    def bring(self, number: int = -1, error: JetselError | None = None) -> None:
+        model, _, arrived = self.submitted[number]
+        arrived(error or Prediction(model, np.array([0.1, 0.9], np.float32), 0.9))
+
+
+class Duplicated:
+    """Asks for models together and answers with the last that it is told of."""
+
+    name, features = "duplicated", ()
+
+    def __init__(self, models: tuple[str, ...], until: str) -> None:
+        self.models, self.first, self.until = models, models[:1], until
+
+    def __call__(self, photo: Evidence) -> Steps:
+        seen: tuple[Prediction, ...] = yield Run(self.models, "together", until=self.until)  # type: ignore[arg-type]
+        return Decision(seen[-1], " and ".join(one.model for one in seen))
+
+
+@pytest.fixture
+def place() -> Place:
+    return Place()
+
+
+@pytest.fixture
+def roused() -> threading.Event:
+    return threading.Event()
+
+
+@pytest.fixture
+def both(engines: dict[str, TableEngine], place: Place, roused: threading.Event) -> Driver:
+    """A driver whose s runs here and whose far runs elsewhere."""
+    queues = {"s": ModelQueue("s", engines["s"]), "far": ModelQueue("far", None, runner=place)}
+    return Driver(queues, events=Events(roused.set))
+
+
+def begin(driver: Driver, until: str, deadline_s: float | None = None, *models: str) -> RequestRun:
+    run = request_run(Duplicated(models or ("s", "far"), until), deadline_s)
+    driver.start(run)
+    return run
+
+
+def soon(seconds: float = 0.05) -> float:
+    return time.monotonic() + seconds
+
+
+def far() -> float:
+    return time.monotonic() + FAR_S
+
+
+def said(run: RequestRun) -> str:
+    assert isinstance(run.outcome, Decision), run.outcome
+    return run.outcome.because
+
+
+def test_a_run_elsewhere_leaves_the_thread_free_and_its_result_goes_on_with_the_next(
+    both: Driver, place: Place, roused: threading.Event
+) -> None:
+    run = begin(both, "all", None, "far")
+    assert both.carry(run) == []
+    assert not both.has_work
+    place.bring()
+    assert roused.is_set()
+    assert both.has_work
+    assert both.carry() == [run]
+    assert said(run) == "far"
+    assert [(one.model, one.because) for one in run.ran] == [("far", "together")]
+    assert both.queues["far"].record.counts() == (1, 0)
+    assert both.queues["far"].percentile_ms(0.5) is not None
+
+
+def test_here_and_elsewhere_run_side_by_side(both: Driver, place: Place, engines: dict[str, TableEngine]) -> None:
+    run = begin(both, "all")
+    assert both.carry(run) == []
+    assert (engines["s"].batches, len(place.submitted)) == ([1], 1)
+    place.bring()
+    assert both.carry() == [run]
+    assert said(run) == "s and far"
+
+
+def test_the_first_of_them_is_enough_and_the_other_is_cancelled(
+    both: Driver, place: Place, engines: dict[str, TableEngine]
+) -> None:
+    run = begin(both, "first")
+    assert both.carry(run) == [run]
+    assert said(run) == "s"
+    assert place.submitted[0][1].is_cancelled
+    place.bring()
+    assert not both.has_work, "it came too late"
+    assert [one.model for one in run.ran] == ["s"]
+    assert engines["s"].place is not None
+    engines["s"].place.enter(1)  # s is busy: the run waits for it
+    second = begin(both, "first")
+    assert both.carry(second) == []
+    place.bring()
+    assert both.carry() == [second]
+    assert said(second) == "far"
+    engines["s"].place.leave()
+    assert both.waiting.take() is None, "it waits for s no more"
+
+
+def test_the_best_that_has_come_by_the_deadline_answers(both: Driver, place: Place, roused: threading.Event) -> None:
+    run = begin(both, "deadline", soon())
+    assert both.carry(run) == []
+    until(roused.is_set)
+    assert both.carry() == [run]
+    assert said(run) == "s"
+    assert not run.cut_short
+    assert place.submitted[0][1].is_cancelled
+    place.bring()
+    assert said(run) == "s"
+    assert not both.has_work
+
+
+def test_nothing_is_waited_for_once_the_best_is_there(
+    both: Driver, place: Place, engines: dict[str, TableEngine]
+) -> None:
+    assert engines["s"].place is not None
+    engines["s"].place.enter(1)
+    run = begin(both, "deadline", far())
+    assert both.carry(run) == []
+    timer = run.timer
+    assert timer is not None
+    place.bring()
+    assert both.carry() == [run]
+    assert said(run) == "far"
+    assert timer.call is None, "it holds no photograph until the deadline"
+
+
+def test_what_fails_elsewhere_costs_nothing_where_something_comes(both: Driver, place: Place) -> None:
+    run = begin(both, "deadline", far())
+    both.carry(run)
+    place.bring(error=EngineDiedError("the link is gone"))
+    assert both.carry() == [run]
+    assert said(run) == "s"
+    alone = begin(both, "deadline", far(), "far")
+    both.carry(alone)
+    place.bring(error=EngineDiedError("the link is gone"))
+    assert both.carry() == [alone]
+    assert isinstance(alone.outcome, EngineDiedError)
+
+
+def test_nothing_by_the_deadline_is_told(both: Driver, roused: threading.Event) -> None:
+    run = begin(both, "deadline", soon(), "far")
+    assert both.carry(run) == []
+    until(roused.is_set)
+    assert both.carry() == [run]
+    assert isinstance(run.outcome, DeadlineError)
+
+
+@pytest.mark.parametrize(("kind", "answers"), [("first", True), ("deadline", True), ("all", False)])
+def test_a_place_that_is_away_is_left_out_unless_all_are_waited_for(
+    both: Driver, place: Place, kind: str, answers: bool
+) -> None:
+    place.unavailable = "no link"
+    run = begin(both, kind, far())
+    if answers:
+        assert models_of(run) == ("s",)
+    else:
+        assert isinstance(run.outcome, ModelUnavailableError)
+        assert "no link" in str(run.outcome)
+
+
+@pytest.mark.parametrize(("kind", "is_refused"), [("first", False), ("deadline", False), ("all", True)])
+def test_the_slower_path_counts_against_a_deadline_only_where_all_are_waited_for(
+    both: Driver, kind: str, is_refused: bool
+) -> None:
+    both.queues["s"].times_ms.extend([20.0] * 9)
+    both.queues["far"].times_ms.extend([3_600_000.0] * 9)
+    run = begin(both, kind, far())
+    assert isinstance(run.outcome, DeadlineError) == is_refused
+
+
+def test_runs_that_are_shared_end_once_however_many_threads_bring_results(
+    both: Driver, place: Place, roused: threading.Event
+) -> None:
+    runs = [begin(both, kind, deadline) for kind in ("first", "deadline") for deadline in (far(), soon(0.01)) * 25]
+    ended: list[RequestRun] = []
+
+    def carry(*given: RequestRun) -> None:
+        ended.extend(both.carry(*given))
+
+    def bring() -> None:
+        brought = 0
+        while len(ended) < len(runs):  # those that ended before they were sent out are never submitted
+            if brought < len(place.submitted):
+                place.bring(brought)
+                brought += 1
+            carry()
+
+    jobs: list[Callable[[], None]] = [lambda: carry(*runs[:50]), lambda: carry(*runs[50:]), bring]
+    threads = [threading.Thread(target=job) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(id, ended)) == sorted(map(id, runs)), "each once"
+    assert not both.has_work
+
+
+def test_a_policy_s_defect_after_a_result_from_elsewhere_ends_that_run_alone(both: Driver, place: Place) -> None:
+    class Broken(Duplicated):
+        def __call__(self, photo: Evidence) -> Steps:
+            yield Run(("far",), "", until="first")
+            raise ZeroDivisionError
+
+    run = request_run(Broken(("far",), "first"))
+    both.start(run)
+    both.carry(run)
+    place.bring()
+    assert both.carry() == [run]
+    assert isinstance(run.outcome, ZeroDivisionError)
+    assert isinstance(finish(both, request_run(Duplicated(("s",), "all"))), Decision)
+
+
+def test_a_run_that_went_out_is_not_taken_back_and_counts_for_its_model(
+    both: Driver, place: Place, engines: dict[str, TableEngine]
+) -> None:
+    run = begin(both, "deadline", far())
+    queue_of_s = both.queues["s"]
+    both.waiting.put(run, ("s",))
+    batch = taken(both)
+    both._send_out(run)  # as another thread does
+    place.bring()
+    assert both.execute(batch) == []
+    assert queue_of_s.record.counts() == (1, 0)
+    assert said(run) == "far"
+    assert [one.model for one in run.ran] == ["far"]
