@@ -1,0 +1,1 @@
+"""Models on a bigger machine: a child process that asks them over HTTP, and what the path there costs."""

@@ -1,0 +1,165 @@
+"""The child that speaks HTTP with the edge: `python -m jetsel.edge.child FD`. It ends with the daemon's socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import sys
+import time
+
+import aiohttp
+import msgspec
+
+from jetsel.edge import oip
+from jetsel.edge.messages import LENGTH, Ask, Cancel, FromChild, Result, Start, State, ToChild, frame
+from jetsel.edge.oip import EdgeAnswerError
+
+CONNECTIONS = 8
+LOOK_S = 0.5  # between two looks at an edge that is away, and as long each may take
+CHECK_S = 5.0  # for everything that is checked of one that is back
+STALLED = 2  # answers in a row that do not come in time: the edge is looked at before it is asked again
+MOST_REPLY_BYTES = 8 * 2**20
+FAILURES = (aiohttp.ClientError, OSError, ValueError)
+AFTER_S = 1.0  # a late answer is read for so long: it tells how long the path takes
+
+
+class Child:
+    """One edge's connections and the requests that are under way."""
+
+    def __init__(self, start: Start, session: aiohttp.ClientSession, out: asyncio.StreamWriter) -> None:
+        self._start = start
+        self._session = session
+        self._out = out
+        self._places = asyncio.Semaphore(CONNECTIONS)
+        self._waiting: dict[int, asyncio.Task[None]] = {}  # for a connection
+        self._stalled = 0
+        self._wrong = asyncio.Event()  # something is: the edge is to be looked at
+        self._refused: dict[str, str] = {}
+
+    def tell(self, message: FromChild) -> None:
+        """Send a message to the daemon."""
+        self._out.write(frame(message))
+
+    async def watch(self) -> None:
+        """Look at the edge until it is there, say so, and look again when something goes wrong."""
+        told: str | None = ""
+        while True:
+            reason = await self._look()
+            if reason != told:
+                self.tell(State(reason, self._refused))
+                told = reason
+            if reason is not None:
+                await asyncio.sleep(LOOK_S)
+                continue
+            self._stalled = 0
+            self._wrong.clear()
+            await self._wrong.wait()
+
+    async def _look(self) -> str | None:
+        """Return why the edge cannot be asked, None where it can; a model that is not as it is mapped is refused."""
+        refused: dict[str, str] = {}
+        try:
+            status, _ = await self._get("/v2/health/ready", LOOK_S)
+            if status != 200:
+                return f"{self._start.url} is not ready: it answers {status}"
+            for name, remote in self._start.models.items():
+                status, body = await self._get(f"/v2/models/{remote.name}", CHECK_S)
+                try:
+                    if status != 200:
+                        raise EdgeAnswerError(f"there is no model {remote.name}: {status}")
+                    oip.check(remote, msgspec.json.decode(body))
+                except (EdgeAnswerError, msgspec.DecodeError) as error:
+                    refused[name] = f"{self._start.url}: {error}"
+        except (*FAILURES, asyncio.TimeoutError) as error:
+            return f"{self._start.url}: {str(error) or type(error).__name__}"
+        self._refused = refused
+        return "; ".join(refused.values()) if len(refused) == len(self._start.models) else None
+
+    async def _get(self, path: str, limit_s: float) -> tuple[int, bytes]:
+        timeout = aiohttp.ClientTimeout(total=limit_s)
+        async with self._session.get(self._start.url + path, timeout=timeout) as response:
+            return response.status, await _body(response)
+
+    def ask(self, ask: Ask) -> None:
+        """Begin one request."""
+        self._waiting[ask.number] = asyncio.ensure_future(self._in_turn(ask))
+
+    def cancel(self, number: int) -> None:
+        """Forget a request that has not gone out; the answer of one that has is read, and keeps the connection."""
+        task = self._waiting.pop(number, None)
+        if task is not None:
+            task.cancel()
+
+    async def _in_turn(self, ask: Ask) -> None:
+        async with self._places:
+            if self._waiting.pop(ask.number, None) is not None:
+                await self._ask(ask)
+
+    async def _ask(self, ask: Ask) -> None:
+        remote = self._start.models[ask.model]
+        parts, headers = oip.request(remote, ask.payload, ask.shape)
+        sent, received, began = sum(map(len, parts)), 0, time.perf_counter()
+        values, error, server_ms = None, None, None
+        try:
+            url = f"{self._start.url}/v2/models/{remote.name}/infer"
+            timeout = aiohttp.ClientTimeout(total=ask.patience_ms / 1e3 + AFTER_S)
+            async with self._session.post(url, data=b"".join(parts), headers=headers, timeout=timeout) as response:
+                body = await _body(response)
+                received = len(body)
+                if response.status != 200:
+                    raise EdgeAnswerError(f"{response.status}: {body[:200].decode(errors='replace')}")
+                length = response.headers.get(oip.LENGTH_HEADER)
+                numbers, server_ms = oip.reply(remote, body, int(length) if length else None)
+                values = numbers.astype("<f4").tobytes()
+            self._stalled = 0
+        except asyncio.TimeoutError:
+            error = "no answer in time"
+            self._stalled += 1
+        except EdgeAnswerError as lie:
+            error = str(lie)
+        except FAILURES as failed:
+            error = str(failed) or type(failed).__name__
+            self._stalled = STALLED
+        if self._stalled >= STALLED:
+            self._wrong.set()
+        total_ms = (time.perf_counter() - began) * 1e3
+        self.tell(Result(ask.number, values, error, sent, received, total_ms, server_ms))
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    body = b""
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > MOST_REPLY_BYTES:
+            raise EdgeAnswerError(f"it answered more than {MOST_REPLY_BYTES} bytes")
+    return body
+
+
+async def _main(fd: int) -> None:
+    reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=fd))
+    decoder: msgspec.msgpack.Decoder[ToChild] = msgspec.msgpack.Decoder(ToChild)
+
+    async def read() -> ToChild:
+        (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+        return decoder.decode(await reader.readexactly(length))
+
+    start = await read()
+    assert isinstance(start, Start)
+    headers = {"Authorization": f"Bearer {start.token}"} if start.token else {}
+    connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=60.0)
+    async with aiohttp.ClientSession(connector=connector, headers=headers, auto_decompress=False) as session:
+        child = Child(start, session, writer)
+        watching = asyncio.ensure_future(child.watch())
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):  # the daemon has ended
+            while True:
+                message = await read()
+                if isinstance(message, Ask):
+                    child.ask(message)
+                elif isinstance(message, Cancel):
+                    child.cancel(message.number)
+        watching.cancel()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(int(sys.argv[1])))

@@ -1,0 +1,90 @@
+"""What the daemon and its edge child say to each other: MessagePack with its length before it, over one socket pair."""
+
+from __future__ import annotations
+
+import struct
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+LENGTH = struct.Struct("<I")
+MOST_BYTES = 256 * 2**20  # of one message: the largest photograph that the daemon takes, and some
+
+
+class Remote(Struct, frozen=True):
+    """One model of the edge, as the child asks for it.
+
+    name: there. input: "encoded", the photograph's file as one BYTES element, or "tensor", float32 (1, 3, height,
+    width) as the model's specification says. output: "ranked", entries `probability:wnid:label` (Triton's
+    classification extension), or "probabilities" or "logits", float32 (1, classes). input_name, output_name: None for
+    the only one. wnids: the classes in the order of the family; places: of each number of the output, the class that
+    it speaks of, None for the same order.
+    """
+
+    name: str
+    input: Literal["encoded", "tensor"]
+    output: Literal["ranked", "probabilities", "logits"]
+    input_name: str | None
+    output_name: str | None
+    wnids: list[str]
+    places: list[int] | None
+
+
+class Start(Struct, tag=True, frozen=True):
+    """The first message: where the edge is, and its models by the names that they have here."""
+
+    url: str
+    token: str | None
+    models: dict[str, Remote]
+
+
+class Ask(Struct, tag=True, frozen=True):
+    """Asks a model about a photograph. shape: of a tensor. patience_ms: how long the answer is of use."""
+
+    number: int
+    model: str
+    payload: bytes
+    shape: list[int] | None
+    patience_ms: float
+
+
+class Cancel(Struct, tag=True, frozen=True):
+    """The answer is of no use any more; it is still read, which keeps the connection and tells how long it took."""
+
+    number: int
+
+
+class State(Struct, tag=True, frozen=True):
+    """Whether the edge can be asked now. reason: why not, None where it can. models: refused ones, and why."""
+
+    reason: str | None
+    refused: dict[str, str] = {}
+
+
+class Result(Struct, tag=True, frozen=True):
+    """What came of an Ask.
+
+    values: float32 (classes,) as bytes, None where `error` says why there are none. total_ms: from the first byte out
+    to the last byte in; server_ms: what the server says that it worked, None where it does not.
+    """
+
+    number: int
+    values: bytes | None
+    error: str | None
+    sent_bytes: int
+    received_bytes: int
+    total_ms: float
+    server_ms: float | None
+
+
+ToChild: TypeAlias = Start | Ask | Cancel
+FromChild: TypeAlias = State | Result
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def frame(message: ToChild | FromChild) -> bytes:
+    """Return the message as it goes over the socket."""
+    body = _encoder.encode(message)
+    return LENGTH.pack(len(body)) + body

@@ -1,0 +1,125 @@
+"""The Open Inference Protocol's client side: one photograph out, one vector of numbers back, nothing believed.
+
+Protocol: KServe's "Open Inference Protocol (V2)" and Triton's "Binary tensor data extension".
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.edge.messages import Remote
+
+LENGTH_HEADER = "Inference-Header-Content-Length"
+RANKED = 10  # labels that a ranking edge is asked for; the rest of the probability is shared out evenly
+SLACK = 1e-3  # by which probabilities may add up to more than 1
+
+
+class EdgeAnswerError(Exception):
+    """The edge answered something else than what its model should."""
+
+
+def check(remote: Remote, metadata: Mapping[str, Any]) -> None:
+    """Compare a model's metadata with how it is mapped here; raises EdgeAnswerError with what differs."""
+    try:
+        inputs = {one["name"]: one for one in metadata["inputs"]}
+        outputs = {one["name"]: one for one in metadata["outputs"]}
+        sent = inputs[remote.input_name or next(iter(inputs))]
+        wanted = outputs[output_of(remote) or next(iter(outputs))]
+        datatype = "BYTES" if remote.input == "encoded" else "FP32"
+        if sent["datatype"] != datatype:
+            raise EdgeAnswerError(f"{remote.name} takes {sent['datatype']}, and is mapped to be sent {datatype}")
+        if remote.output != "ranked":
+            numbers = wanted["shape"][-1]
+            expected = len(remote.wnids if remote.places is None else remote.places)
+            if numbers not in (expected, -1):
+                raise EdgeAnswerError(f"{remote.name} answers {numbers} numbers, and its labels are {expected}")
+    except (KeyError, TypeError, IndexError, StopIteration, AttributeError) as error:
+        names = f"input {remote.input_name or 'any'}, output {output_of(remote) or 'any'}"
+        raise EdgeAnswerError(f"{remote.name} has no {names} ({type(error).__name__}: {error})") from None
+
+
+def output_of(remote: Remote) -> str | None:
+    """The name of the output that is asked for, None for the only one."""
+    return remote.output_name or ("top_k" if remote.output == "ranked" else None)
+
+
+def request(remote: Remote, payload: bytes, shape: list[int] | None) -> tuple[list[bytes], dict[str, str]]:
+    """Return the parts of a request's body and its headers."""
+    tensor: dict[str, Any]
+    if remote.input == "encoded":
+        binary, tensor = struct.pack("<I", len(payload)) + payload, {"datatype": "BYTES", "shape": [1]}
+    else:
+        binary, tensor = payload, {"datatype": "FP32", "shape": shape}
+    tensor |= {"name": remote.input_name or "image", "parameters": {"binary_data_size": len(binary)}}
+    asked: dict[str, Any] = {"inputs": [tensor]}
+    wanted = output_of(remote)
+    if wanted is not None:
+        asked["outputs"] = [{"name": wanted, "parameters": {"binary_data": remote.output != "ranked"}}]
+    else:
+        asked["parameters"] = {"binary_data_output": True}
+    if remote.output == "ranked":
+        asked["parameters"] = {"top_k": min(RANKED, len(remote.wnids))}
+    head = json.dumps(asked).encode()
+    return [head, binary], {LENGTH_HEADER: str(len(head)), "Content-Type": "application/octet-stream"}
+
+
+def reply(remote: Remote, body: bytes, json_bytes: int | None) -> tuple[NDArray[np.float32], float | None]:
+    """Return the numbers of a reply (classes,) float32, finite, and what the server says that it worked, in ms.
+
+    Of a ranking edge they are probabilities. Raises EdgeAnswerError where it is not what was asked for.
+    """
+    try:
+        told = json.loads(body if json_bytes is None else body[:json_bytes])
+        wanted = output_of(remote)
+        (output,) = (one for one in told["outputs"] if wanted in (None, one["name"]))
+        numbers = _ranked(remote, output) if remote.output == "ranked" else _vector(output, body, json_bytes)
+        server_ms = told.get("parameters", {}).get("total_ms")
+    except EdgeAnswerError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+        raise EdgeAnswerError(f"{remote.name} answered no {remote.output}: {type(error).__name__}: {error}") from None
+    if remote.output != "ranked":
+        expected = len(remote.wnids if remote.places is None else remote.places)
+        if numbers.shape != (expected,) or not np.isfinite(numbers).all():
+            raise EdgeAnswerError(f"{remote.name} answered {numbers.shape} numbers, {expected} finite ones are due")
+        if remote.places is not None:
+            placed = np.full(len(remote.wnids), numbers.min(), np.float32)
+            placed[remote.places] = numbers
+            numbers = placed
+        if remote.output == "probabilities" and (numbers.min() < 0 or abs(float(numbers.sum()) - 1) > SLACK):
+            raise EdgeAnswerError(f"{remote.name} answered no probabilities: they add up to {numbers.sum():g}")
+    is_time = isinstance(server_ms, (int, float)) and 0 <= server_ms < float("inf")
+    return numbers, float(server_ms) if is_time else None
+
+
+def _vector(output: Mapping[str, Any], body: bytes, json_bytes: int | None) -> NDArray[np.float32]:
+    if output["datatype"] != "FP32":
+        raise EdgeAnswerError(f"the output is {output['datatype']}, and not FP32")
+    size = output.get("parameters", {}).get("binary_data_size")
+    if size is None or json_bytes is None:
+        return np.asarray(output["data"], np.float32).reshape(-1)
+    return np.frombuffer(body, "<f4", size // 4, json_bytes).astype(np.float32)
+
+
+def _ranked(remote: Remote, output: Mapping[str, Any]) -> NDArray[np.float32]:
+    """Put ranked entries into a vector; the classes that are not named share what is left of the probability."""
+    number_of = {wnid: number for number, wnid in enumerate(remote.wnids)}
+    found: dict[int, float] = {}
+    for entry in output["data"]:
+        probability, wnid, _ = str(entry).split(":", 2)
+        if wnid not in number_of:
+            raise EdgeAnswerError(f"{remote.name} answered {wnid!r}, which is no class of the family here")
+        found[number_of[wnid]] = float(probability)
+    total = sum(found.values())
+    if not found or min(found.values()) < 0 or not total <= 1 + SLACK:
+        raise EdgeAnswerError(f"{remote.name} ranked {len(found)} labels with {total:g} of probability")
+    others = len(remote.wnids) - len(found)
+    numbers = np.full(len(remote.wnids), max(0.0, 1 - total) / others if others else 0.0, np.float32)
+    numbers[list(found)] = list(found.values())
+    return numbers

@@ -1,0 +1,168 @@
+"""The edge as the driver sees it: a place where models run, whose child process is started, watched and replaced."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import math
+import queue
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.edge.link import Link
+from jetsel.edge.messages import LENGTH, MOST_BYTES, Ask, Cancel, FromChild, Result, Start, State, frame
+from jetsel.errors import BusyError, EngineDiedError, JetselError
+from jetsel.events import event
+
+log = logging.getLogger("jetsel.models")
+
+MOST_UNDER_WAY = 32
+PAUSE_S = 0.5  # before a child that ended is replaced
+
+
+@dataclass(frozen=True)
+class Photograph:
+    """What goes to the edge: a file as it came, or a float32 tensor of this shape as bytes."""
+
+    payload: bytes
+    shape: list[int] | None = None
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the edge said of one photograph: numbers (classes,) float32, and what it took."""
+
+    values: NDArray[np.float32]
+    result: Result
+
+
+Arrived = Callable[[Told | JetselError], None]
+
+
+class Edge:
+    """One edge: `unavailable` says why it cannot be asked, None where it can. Any thread may call."""
+
+    def __init__(self, start: Start) -> None:
+        """Start the child; the edge is unavailable until it has been reached and checked."""
+        self.link = Link()
+        self.refused: dict[str, str] = {}
+        self._start = start
+        self._unavailable: str | None = f"{start.url} is being connected to"
+        self._decoder: msgspec.msgpack.Decoder[FromChild] = msgspec.msgpack.Decoder(FromChild)
+        self._numbers = itertools.count()
+        self._under_way: dict[int, Arrived] = {}
+        self._out: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="edge", daemon=True)
+        self._thread.start()
+
+    def unavailable(self, model: str) -> str | None:
+        """Why this model cannot be asked now, None where it can."""
+        return self._unavailable or self.refused.get(model)
+
+    def ask(self, model: str, photograph: Photograph, patience_ms: float | None, arrived: Arrived) -> int:
+        """Have the model look at a photograph; returns a number to cancel it by."""
+        number = next(self._numbers)
+        if len(self._under_way) >= MOST_UNDER_WAY:
+            arrived(BusyError(f"{MOST_UNDER_WAY} photographs are on their way to {self._start.url}"))
+            return number
+        self._under_way[number] = arrived
+        asked = Ask(number, model, photograph.payload, photograph.shape, patience_ms or math.inf)
+        self._out.put(frame(asked))
+        return number
+
+    def cancel(self, number: int) -> None:
+        """The result is of no use any more."""
+        if self._under_way.pop(number, None) is not None:
+            self._out.put(frame(Cancel(number)))
+
+    def close(self) -> None:
+        """End the child."""
+        self._closing.set()
+        self._out.put(None)
+        self._thread.join()
+
+    # The edge's own thread.
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            reason = self._serve()
+            self._lose(reason)
+            self._closing.wait(PAUSE_S)
+
+    def _serve(self) -> str:
+        """Run one child until it ends; return how that was."""
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "jetsel.edge.child", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+            theirs.close()
+            self._out = queue.SimpleQueue()
+            self._out.put(frame(self._start))
+            writer = threading.Thread(target=self._write, args=(ours, self._out), name="edge-writer", daemon=True)
+            writer.start()
+            try:
+                with ours.makefile("rb") as stream:
+                    while (head := stream.read(LENGTH.size)) and not self._closing.is_set():
+                        (length,) = LENGTH.unpack(head)
+                        if length > MOST_BYTES:
+                            break
+                        self._take(self._decoder.decode(stream.read(length)))
+            except (OSError, msgspec.DecodeError, ValueError) as error:
+                return f"the edge's process failed: {error}"
+            finally:
+                self._out.put(None)
+                child.kill()
+                status = child.wait()
+            return f"the edge's process ended with status {status}"
+
+    def _write(self, link: socket.socket, out: queue.SimpleQueue[bytes | None]) -> None:
+        with contextlib.suppress(OSError):  # the reader hears of it
+            while (message := out.get()) is not None:
+                link.sendall(message)
+            link.shutdown(socket.SHUT_RDWR)
+
+    def _take(self, message: FromChild) -> None:
+        if isinstance(message, State):
+            self.refused = message.refused
+            self._note(message.reason)
+            return
+        if message.values is not None:
+            network_ms = message.total_ms - (message.server_ms or 0.0)
+            self.link.observe(message.sent_bytes, max(0.0, network_ms))
+        arrived = self._under_way.pop(message.number, None)
+        if arrived is None:
+            return
+        if message.values is None:
+            arrived(EngineDiedError(f"{self._start.url}: {message.error}"))
+        else:
+            arrived(Told(np.frombuffer(message.values, "<f4").astype(np.float32), message))
+
+    def _note(self, reason: str | None) -> None:
+        if reason != self._unavailable:
+            if reason is None:
+                log.info("the edge can be asked: %s", self._start.url, extra=event("edge-there", url=self._start.url))
+            else:
+                log.warning("the edge cannot be asked: %s", reason, extra=event("edge-away", reason=reason))
+        self._unavailable = reason
+
+    def _lose(self, reason: str) -> None:
+        """Tell all that is under way that nothing will come."""
+        if not self._closing.is_set():
+            self._note(reason)
+        for number in list(self._under_way):
+            arrived = self._under_way.pop(number, None)
+            if arrived is not None:
+                arrived(EngineDiedError(reason))
