@@ -62,6 +62,7 @@ class Edge:
         self._under_way: dict[int, Arrived] = {}
         self._out: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._closing = threading.Event()
+        self.process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="edge", daemon=True)
         self._thread.start()
 
@@ -103,7 +104,7 @@ class Edge:
         """Run one child until it ends; return how that was."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
-            child = subprocess.Popen(
+            child = self.process = subprocess.Popen(
                 [sys.executable, "-m", "jetsel.edge.child", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,

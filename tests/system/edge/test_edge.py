@@ -1,0 +1,183 @@
+"""An edge over real HTTP: our gateway as one, which dies, stalls and comes back; and servers that lie."""
+
+from __future__ import annotations
+
+import json
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+import jetsel
+from jetsel.edge.messages import Remote, Start
+from jetsel.edge.runner import Edge, Photograph, Told
+from jetsel.errors import BusyError, EngineDiedError, JetselError
+from jetsel.gateway import tensors
+from jetsel.zoo import STARTER, scan
+from tests.system.daemons import Daemon, drawn, encoded
+from tests.system.daemons import Start as StartDaemon
+from tests.system.gateway.gateways import launch
+from tests.waiting import until
+
+PICTURES = [encoded(drawn(seed)) for seed in range(6)]
+(FAMILY,) = scan([STARTER]).families.values()
+WNIDS = list(FAMILY.labels.wnids)
+Open = Callable[..., Edge]
+
+
+@pytest.fixture
+def open_edge() -> Iterator[Open]:
+    opened: list[Edge] = []
+
+    def begin(url: str, name: str = "starter.l", token: str | None = None) -> Edge:
+        remote = Remote(name, "encoded", "ranked", None, None, WNIDS, None)
+        opened.append(Edge(Start(url, token, {"l": remote})))
+        return opened[-1]
+
+    yield begin
+    for edge in opened:
+        edge.close()
+
+
+def ask(edge: Edge, picture: bytes = PICTURES[0], patience_ms: float = 60_000.0) -> Told | JetselError:
+    came: queue.SimpleQueue[Told | JetselError] = queue.SimpleQueue()
+    edge.ask("l", Photograph(picture), patience_ms, came.put)
+    return came.get(timeout=120)
+
+
+def test_it_answers_as_the_daemon_behind_it_and_learns_what_the_path_costs(
+    shared_daemon: Daemon, open_edge: Open
+) -> None:
+    gateway = launch(shared_daemon.endpoint)
+    try:
+        edge = open_edge(gateway.url)
+        assert "being connected to" in str(edge.unavailable("l"))
+        until(lambda: edge.unavailable("l") is None)
+        with jetsel.Client(shared_daemon.endpoint) as client:
+            for picture in PICTURES:
+                told, expected = ask(edge, picture), client.classify(picture, model="l")
+                assert isinstance(told, Told)
+                assert WNIDS[told.values.argmax()] == expected.wnid
+                assert told.values.max() == pytest.approx(expected.probability, abs=1e-4)
+                assert told.result.server_ms is not None
+                assert told.result.sent_bytes > len(picture)
+        assert edge.link.estimate(50_000) is not None
+    finally:
+        gateway.process.kill()
+        gateway.process.communicate()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["it dies", "it stalls"])
+def test_an_edge_that_goes_is_noticed_and_used_again_when_it_is_back(
+    start: StartDaemon, open_edge: Open, how: signal.Signals
+) -> None:
+    daemon = start()
+    gateway = launch(daemon.endpoint)
+    edge = open_edge(gateway.url)
+    until(lambda: edge.unavailable("l") is None)
+    gateway.process.send_signal(how)
+    try:
+        until(lambda: isinstance(ask(edge, patience_ms=10.0), JetselError) and edge.unavailable("l") is not None)
+        assert gateway.url in str(edge.unavailable("l"))
+        if how == signal.SIGKILL:
+            gateway.process.communicate()
+            gateway = launch(daemon.endpoint, "--listen", f"127.0.0.1:{gateway.port}")
+        else:
+            gateway.process.send_signal(signal.SIGCONT)
+        until(lambda: edge.unavailable("l") is None)
+        until(lambda: isinstance(ask(edge), Told))
+    finally:
+        gateway.process.kill()
+        gateway.process.communicate()
+
+
+def test_its_process_is_replaced_and_what_was_under_way_is_told(start: StartDaemon, open_edge: Open) -> None:
+    gateway = launch(start().endpoint)
+    edge = open_edge(gateway.url)
+    until(lambda: edge.unavailable("l") is None)
+    gateway.process.send_signal(signal.SIGSTOP)
+    came: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    for _ in range(40):
+        edge.ask("l", Photograph(PICTURES[0]), None, came.put)
+    assert [type(came.get(timeout=60)) for _ in range(8)] == [BusyError] * 8, "32 are under way"
+    assert edge.process is not None
+    edge.process.kill()
+    assert {type(came.get(timeout=60)) for _ in range(32)} == {EngineDiedError}
+    gateway.process.send_signal(signal.SIGCONT)
+    until(lambda: edge.unavailable("l") is None)
+    gateway.process.kill()
+    gateway.process.communicate()
+
+
+class Liar(ThreadingHTTPServer):
+    """Says that it is ready, and answers every inference with the same bytes."""
+
+    def __init__(self, answer: bytes, metadata: bytes) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _say(self, body: bytes) -> None:
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def do_GET(self) -> None:
+                self._say(metadata)
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self._say(answer)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def handle_error(self, *_: Any) -> None:
+        """Whoever is lied to may hang up."""
+
+    def __exit__(self, *_: Any) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+HONEST = json.dumps(tensors.metadata()).encode()
+ENTRIES = {"name": "top_k", "datatype": "BYTES", "shape": [1, 1]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"\x00\xff garbage", "no ranked"),
+        (b"[" * 1_000_000, "no ranked"),
+        (b"7" * 9_000_000, "more than"),
+        (json.dumps({"outputs": [ENTRIES | {"data": ["0.9:n000:unicorn"]}]}).encode(), "no class of the family"),
+    ],
+    ids=["garbage", "nested", "endless", "labels"],
+)
+def test_an_edge_that_lies_costs_its_answer_and_nothing_else(open_edge: Open, answer: bytes, words: str) -> None:
+    with Liar(answer, HONEST) as liar:
+        edge = open_edge(liar.url)
+        until(lambda: edge.unavailable("l") is None)
+        for _ in range(3):
+            told = ask(edge)
+            assert isinstance(told, EngineDiedError)
+            assert words in str(told)
+        assert edge.unavailable("l") is None
+        assert edge.link.estimate(1000) is None, "what it took is not believed"
+
+
+def test_a_model_that_is_not_there_or_is_another_is_refused_at_connection(open_edge: Open) -> None:
+    with Liar(b"", json.dumps({"inputs": [], "outputs": []}).encode()) as liar:
+        edge = open_edge(liar.url)
+        until(lambda: "has no input" in str(edge.unavailable("l")))

@@ -1,0 +1,107 @@
+"""What is sent to an edge, what its answers become, and that nothing which it says is believed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jetsel.edge.messages import Remote
+from jetsel.edge.oip import EdgeAnswerError, check, reply, request
+from jetsel.gateway import tensors
+
+WNIDS = ["n1", "n2", "n3", "n4"]
+RANKED = Remote("pets.l", "encoded", "ranked", None, None, WNIDS, None)
+LOGITS = Remote("net", "tensor", "logits", "input", "output", WNIDS, None)
+METADATA = {
+    "inputs": [{"name": "input", "datatype": "FP32", "shape": [-1, 3, 2, 2]}],
+    "outputs": [{"name": "output", "datatype": "FP32", "shape": [-1, 4]}],
+}
+
+
+def vector(numbers: list[float], **change: Any) -> tuple[bytes, int]:
+    """A reply with these numbers as binary, and how long its JSON is."""
+    binary = np.array(numbers, "<f4").tobytes()
+    output = {"name": "output", "datatype": "FP32", "shape": [1, 4], "parameters": {"binary_data_size": len(binary)}}
+    head = json.dumps({"model_name": "net", "outputs": [output | change]}).encode()
+    return head + binary, len(head)
+
+
+def ranked(*entries: str, **told: Any) -> tuple[bytes, None]:
+    outputs = [{"name": "top_k", "datatype": "BYTES", "shape": [1, len(entries)], "data": list(entries)}]
+    return json.dumps({"outputs": outputs, "parameters": told}).encode(), None
+
+
+def test_our_own_gateway_reads_what_is_sent() -> None:
+    (head, binary), headers = request(RANKED, b"\xff\xd8photograph", None)
+    asked, images = tensors.read(head + binary, int(headers["Inference-Header-Content-Length"]))
+    assert [bytes(image) for image in images] == [b"\xff\xd8photograph"]
+    assert (asked.parameters.top_k, [wanted.name for wanted in asked.outputs]) == (4, ["top_k"])
+
+
+def test_a_tensor_is_sent_with_its_shape() -> None:
+    (head, binary), headers = request(LOGITS, b"\0" * 48, [1, 3, 2, 2])
+    asked = json.loads(head)
+    assert headers["Inference-Header-Content-Length"] == str(len(head))
+    assert asked["inputs"] == [
+        {"datatype": "FP32", "shape": [1, 3, 2, 2], "name": "input", "parameters": {"binary_data_size": len(binary)}}
+    ]
+
+
+def test_ranked_labels_become_probabilities_of_which_the_others_share_the_rest() -> None:
+    numbers, server_ms = reply(RANKED, *ranked("0.7:n3:cat", "0.2:n1:a:b", total_ms=4.5))
+    assert numbers == pytest.approx([0.2, 0.05, 0.7, 0.05])
+    assert (numbers.dtype, server_ms) == (np.float32, 4.5)
+
+
+def test_numbers_are_put_where_the_mapping_says() -> None:
+    numbers, server_ms = reply(LOGITS, *vector([1, 2, 3, 4]))
+    assert numbers.tolist() == [1, 2, 3, 4]
+    assert server_ms is None, "it does not say"
+    placed = msgspec.structs.replace(LOGITS, places=[3, 1])
+    assert reply(placed, *vector([5, 7]))[0].tolist() == [5, 7, 5, 5], (
+        "what it does not know is as unlikely as its least"
+    )
+
+
+@pytest.mark.parametrize(
+    ("remote", "answer", "words"),
+    [
+        (RANKED, ranked("0.7:n9:dog"), "no class of the family"),
+        (RANKED, ranked("0.7:n1:cat", "0.7:n2:dog"), "1.4 of probability"),
+        (RANKED, ranked("nan:n1:cat"), "nan of probability"),
+        (LOGITS, vector([1, 2, 3]), "4 finite ones are due"),
+        (LOGITS, vector([1, 2, 3, np.inf]), "4 finite ones are due"),
+        (LOGITS, vector([1, 2, 3, 4], datatype="INT64"), "INT64"),
+        (LOGITS, (b"<html>", None), "no logits"),
+        (msgspec.structs.replace(LOGITS, output="probabilities"), vector([1, 2, 3, 4]), "no probabilities"),
+    ],
+)
+def test_what_is_no_answer_is_refused_with_what_is_wrong(remote: Remote, answer: Any, words: str) -> None:
+    with pytest.raises(EdgeAnswerError, match=words):
+        reply(remote, *answer)
+
+
+@given(st.sampled_from([RANKED, LOGITS]), st.binary(max_size=200), st.none() | st.integers(0, 300))
+def test_arbitrary_answers_raise_our_error_alone(remote: Remote, body: bytes, json_bytes: int | None) -> None:
+    with pytest.raises(EdgeAnswerError):
+        reply(remote, body, json_bytes)
+
+
+def test_a_model_that_is_not_as_it_is_mapped_is_refused_at_connection() -> None:
+    check(LOGITS, METADATA)
+    check(RANKED, tensors.metadata())
+    with pytest.raises(EdgeAnswerError, match="takes FP32, and is mapped to be sent BYTES"):
+        check(msgspec.structs.replace(LOGITS, input="encoded"), METADATA)
+    with pytest.raises(EdgeAnswerError, match="answers 4 numbers, and its labels are 3"):
+        check(msgspec.structs.replace(LOGITS, wnids=WNIDS[:3]), METADATA)
+    with pytest.raises(EdgeAnswerError, match="no input any, output logits"):
+        check(msgspec.structs.replace(LOGITS, input_name=None, output_name="logits"), METADATA)
+    for lie in ({}, {"inputs": [], "outputs": []}, {"inputs": 7, "outputs": None}, []):
+        with pytest.raises(EdgeAnswerError):
+            check(LOGITS, lie)  # type: ignore[arg-type]
