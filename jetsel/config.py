@@ -100,6 +100,30 @@ class Observe(Struct, frozen=True, forbid_unknown_fields=True):
     drift_every: Annotated[int, Meta(ge=0, le=1_000_000)] = 50  # features of each so manyth photograph; 0: of none
 
 
+class EdgeModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A model of the edge; its name here is the name of the same model here where there is one."""
+
+    remote: str  # its name there
+    input: Literal["encoded", "tensor"] = "encoded"  # the photograph's file, or float32 as the model here takes it
+    input_name: str | None = None  # None: its only input
+    output: Literal["ranked", "probabilities", "logits"] = "ranked"  # probability:wnid:label, or numbers by class
+    output_name: str | None = None  # None: its only output; of ranked, top_k
+    labels: str | None = None  # a file with a class a line, in the order of its output; None: that of the family
+    like: str | None = None  # the model here whose input it takes; None: the one of its name
+    accuracy: Annotated[float, Meta(gt=0, lt=1)] | None = None  # None: that of its name in the calibration
+
+
+class Edge(Struct, frozen=True, forbid_unknown_fields=True):
+    """A bigger machine that speaks the Open Inference Protocol over HTTP, and what may go there."""
+
+    url: Annotated[str, Meta(pattern=r"^https?://[^\x00-\x20]+\Z")] | None = None  # None: there is none
+    token_file: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # sent as a bearer's
+    family: str | None = None  # that it answers for; None: the default one
+    allow: Literal["never", "low-confidence", "always"] = "always"  # low-confidence: once a model here was not sure
+    duplicate: Literal["always", "when-needed", "never"] = "when-needed"  # run here, too, in case it comes late
+    models: dict[str, EdgeModel] = {}
+
+
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """The whole of jetsel.toml."""
 
@@ -110,6 +134,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     policy: Policy = Policy()
     log: Log = Log()
     observe: Observe = Observe()
+    edge: Edge = Edge()
 
 
 _DEFAULTS: dict[str, dict[str, Any]] = msgspec.to_builtins(Config())
@@ -142,6 +167,12 @@ EXAMPLES = {
     "policy.default": 'default = "cascade"',
     "policy.on_doubt": 'on_doubt = "use" (or "refuse")',
     "policy.fallback": 'fallback = "xl"',
+    "edge.url": 'url = "http://edge.local:8000"',
+    "edge.token_file": 'token_file = "/etc/jetsel/edge.token"',
+    "edge.family": 'family = "imagenet"',
+    "edge.allow": 'allow = "always" (or "never", "low-confidence")',
+    "edge.duplicate": 'duplicate = "when-needed" (or "always", "never")',
+    "edge.models": 'models = { xl = { remote = "starter.xl" } }',
     "log.level": 'level = "info" (or "debug", "warning", "error")',
 }
 

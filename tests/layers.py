@@ -11,6 +11,7 @@ LEVELS = (
     ("__init__", "__main__", "cli"),
     ("gateway",),
     ("daemon", "calibrate", "train", "client"),
+    ("edge",),
     ("runtime",),
     ("policies",),
     ("features", "premodel", "engines", "power", "zoo"),

@@ -11,6 +11,8 @@ from pathlib import Path
 from jetsel.config import Config
 from jetsel.daemon.calibration import InUse, choose, operating_points
 from jetsel.daemon.drift import Drift
+from jetsel.daemon.edge import runners
+from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, warm_up
 from jetsel.errors import (
     ConfigError,
@@ -26,6 +28,7 @@ from jetsel.image import InputSpec
 from jetsel.policies import Policy
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.registry import no_such
+from jetsel.policies.single import Single
 from jetsel.runtime import Driver, Events, ModelQueue
 from jetsel.weights import Weights
 from jetsel.wire import Classify, Criterion
@@ -150,9 +153,9 @@ class ServedFamily:
         if request.model is not None:
             if request.policy is not None:
                 raise UnknownPolicyError('"model" pins one model and "policy" chooses among several: send one of them')
-            if request.model not in self.models:
-                near = did_you_mean(request.model, self.models)
-                known = ", ".join(self.models)
+            if request.model not in self.driver.queues:
+                near = did_you_mean(request.model, self.driver.queues)
+                known = ", ".join(self.driver.queues)
                 raise UnknownModelError(f"family {self.name} has no model {request.model!r}{near}: {known}")
             return offered[f"single:{request.model}"]
         name = request.policy or self.default_policy[request.criterion]
@@ -211,11 +214,18 @@ class ServedFamily:
 
 
 def serve_family(
-    family: Family, config: Config, events: Events, *, is_default: bool, before: ServedFamily | None = None
+    family: Family,
+    config: Config,
+    events: Events,
+    *,
+    is_default: bool,
+    before: ServedFamily | None = None,
+    edge: Edge | None = None,
 ) -> ServedFamily:
     """Put one family together from its models, its calibration and the configuration; nothing is loaded yet.
 
-    before: the family as it was served until this reload; its calibration stays where a new one is refused.
+    before: the family as it was served until this reload; its calibration stays where a new one is refused. edge: what
+    answers for it elsewhere.
     The configuration's fallback and default policy must be there in the default family; another one that has not got
     them goes by its own. Raises ConfigError where the default family has not.
     """
@@ -223,6 +233,8 @@ def serve_family(
     in_use = choose(family, models, config, before.in_use if before else None)
     temperatures = in_use.calibration.temperatures if in_use.calibration else {}
     queues = {name: ModelQueue(name, None, temperatures.get(name, 1.0)) for name in models}
+    if edge is not None:
+        queues |= {name: ModelQueue(name, None, runner=one) for name, one in runners(config, family, edge).items()}
     best = list(models)[-1]
     fallback = config.policy.fallback or best
     if fallback not in models:
@@ -241,7 +253,10 @@ def serve_family(
         backends={name: config.models.backends.get(name, config.models.backend) for name in models},
         decode_px=family.decode_px,
         driver=Driver(queues, config.models.max_batch, events=events),
-        policies=in_use.policies,
+        policies={
+            criterion: policies | {f"single:{name}": Single(name) for name in queues if name not in models}
+            for criterion, policies in in_use.policies.items()
+        },
         default_policy=defaults,
         because=because,
         fallback=fallback,

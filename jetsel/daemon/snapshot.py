@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from jetsel.config import Config
+from jetsel.daemon.edge import open_edge
 from jetsel.daemon.family import ServedFamily, serve_family, served_models
 from jetsel.daemon.memory import settle
+from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, Engine
 from jetsel.errors import ConfigError, ShuttingDownError, UnknownFamilyError
 from jetsel.events import event
@@ -41,6 +43,7 @@ class Snapshot:
     limits: Limits
     workers: int
     events: Events  # of all drivers, those of snapshots before and after among them
+    edge: Edge | None
 
     def family(self, name: str | None) -> ServedFamily:
         """The named family, or the default one; raises UnknownFamilyError."""
@@ -56,11 +59,13 @@ class Snapshot:
         return [queue.engine for queue in queues if queue.engine is not None]
 
     def close(self, *others: Snapshot) -> None:
-        """Free the engines that none of these others uses too."""
+        """Free the engines, and the edge, that none of these others uses too."""
         kept = {id(engine) for other in others for engine in other.engines}
         for engine in self.engines:
             if id(engine) not in kept:
                 engine.close()
+        if self.edge is not None and all(other.edge is not self.edge for other in others):
+            self.edge.close()
 
 
 def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
@@ -81,15 +86,27 @@ def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
         )
     default = default_family(config, list(served))
     known = before.families if before else {}
+    helped = config.edge.family or default
+    if helped not in served:
+        raise ConfigError(f"edge.family: there is no family {helped!r}; found: {', '.join(served)}")
+    edge = before.edge if before is not None and before.config.edge == config.edge else None
+    edge = edge or open_edge(config, zoo.families[helped])
     events = before.events if before else Events()
     families = {
-        name: serve_family(zoo.families[name], config, events, is_default=name == default, before=known.get(name))
+        name: serve_family(
+            zoo.families[name],
+            config,
+            events,
+            is_default=name == default,
+            before=known.get(name),
+            edge=edge if name == helped else None,
+        )
         for name in served
     }
     if before is not None:  # what [server] says waits for the next start
-        return Snapshot(config, families, default, broken, before.limits, before.workers, events)
+        return Snapshot(config, families, default, broken, before.limits, before.workers, events, edge)
     workers = config.server.workers or os.cpu_count() or 1
-    return Snapshot(config, families, default, broken, limits_of(config), workers, events)
+    return Snapshot(config, families, default, broken, limits_of(config), workers, events, edge)
 
 
 def _served(zoo: Zoo, config: Config) -> dict[str, list[str]]:

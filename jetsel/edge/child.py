@@ -118,7 +118,7 @@ class Child:
             self._stalled += 1
         except EdgeAnswerError as lie:
             error = str(lie)
-        except FAILURES as failed:
+        except Exception as failed:  # whatever it is, the daemon waits for a result
             error = str(failed) or type(failed).__name__
             self._stalled = STALLED
         if self._stalled >= STALLED:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-import math
 import queue
 import socket
 import subprocess
@@ -26,6 +25,7 @@ from jetsel.events import event
 log = logging.getLogger("jetsel.models")
 
 MOST_UNDER_WAY = 32
+PATIENCE_MS = 30_000.0  # where the request has no deadline
 PAUSE_S = 0.5  # before a child that ended is replaced
 
 
@@ -77,7 +77,9 @@ class Edge:
             arrived(BusyError(f"{MOST_UNDER_WAY} photographs are on their way to {self._start.url}"))
             return number
         self._under_way[number] = arrived
-        asked = Ask(number, model, photograph.payload, photograph.shape, patience_ms or math.inf)
+        asked = Ask(
+            number, model, photograph.payload, photograph.shape, PATIENCE_MS if patience_ms is None else patience_ms
+        )
         self._out.put(frame(asked))
         return number
 

@@ -16,6 +16,7 @@ from jetsel.config import (
     EXAMPLES,
     GONE,
     Config,
+    Edge,
     Host,
     Log,
     Models,
@@ -41,6 +42,7 @@ def keys() -> list[str]:
         "policy": Policy,
         "log": Log,
         "observe": Observe,
+        "edge": Edge,
     }
     return [f"{section}.{key}" for section, kind in sections.items() for key in kind.__struct_fields__]
 
@@ -69,11 +71,11 @@ def test_each_example_can_be_copied_into_a_file() -> None:
         copied = re.sub(r" \(.*\)$", "", EXAMPLES[key])  # what stands in brackets after it explains it
         config = parse(f"[{section}]\n{copied}\n")
         assert copied.startswith(f"{name} = ")
-        assert getattr(getattr(config, section), name) == msgspec.toml.decode(copied)[name]
+        assert msgspec.to_builtins(getattr(getattr(config, section), name)) == msgspec.toml.decode(copied)[name]
         assert parse(as_toml(config)) == config
 
 
-@pytest.mark.parametrize("section", ["server", "models", "host", "power", "policy", "log", "observe"])
+@pytest.mark.parametrize("section", ["server", "models", "host", "power", "policy", "log", "observe", "edge"])
 def test_an_unknown_key_is_named_with_those_that_are_known(section: str) -> None:
     line = said(f"[{section}]\nqueu = 1\n")
     assert line.startswith(f"{section}.queu: there is no such key; known here: ")

@@ -1,0 +1,149 @@
+"""The edge in the daemon: which models there answer for a family, and how a photograph goes there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cv2
+
+from jetsel.config import Config, EdgeModel
+from jetsel.edge.messages import Remote, Start
+from jetsel.edge.runner import Edge, Photograph, Told
+from jetsel.errors import ConfigError, JetselError
+from jetsel.image import InputSpec, model_input
+from jetsel.policies import Prediction
+from jetsel.policies.policy import sum_of_five
+from jetsel.runtime import RequestRun
+from jetsel.runtime.infer import predict
+from jetsel.runtime.runner import Arrived, Handle
+from jetsel.store import read_bounded
+from jetsel.zoo import Family, Labels
+
+if TYPE_CHECKING:
+    from jetsel.daemon.job import Job
+
+PREFIX = "edge:"
+"""Before the names of the edge's models, which may be those of models here."""
+
+MOST_LABELS_BYTES = 16 * 2**20
+QUALITY = 92  # of JPEG, for frames that came as pixels: 1 to 2 bits of each
+
+
+@dataclass(frozen=True)
+class EdgeRunner:
+    """One model of the edge, as the driver runs it. spec: of its input, None where it takes encoded photographs."""
+
+    edge: Edge
+    name: str
+    remote: Remote
+    spec: InputSpec | None
+
+    @property
+    def unavailable(self) -> str | None:
+        """Why it cannot be asked now."""
+        return self.edge.unavailable(self.name)
+
+    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
+        """Send the photograph of the run's job."""
+
+        def told(what: Told | JetselError) -> None:
+            arrived(self._prediction(model, run, what) if isinstance(what, Told) else what)
+
+        left_ms = None if run.deadline_s is None else (run.deadline_s - time.monotonic()) * 1e3
+        return _Asked(self.edge, self.edge.ask(self.name, self._photograph(run.owner), left_ms, told))
+
+    def _photograph(self, job: Job) -> Photograph:
+        assert job.photograph is not None
+        if self.spec is not None:
+            tensor = model_input(job.photograph, self.spec)
+            return Photograph(tensor.astype("<f4").tobytes(), list(tensor.shape))
+        if job.request.pixels is None:
+            return Photograph(bytes(job.data))
+        encoded = cv2.imencode(".jpg", job.photograph.bgr, [cv2.IMWRITE_JPEG_QUALITY, QUALITY])[1]
+        return Photograph(encoded.tobytes())
+
+    def _prediction(self, model: str, run: RequestRun, told: Told) -> Prediction:
+        values = told.values
+        if self.remote.output == "logits":
+            return predict(model, values, 1.0, run.criterion)
+        confidence = float(values.max()) if run.criterion == "top1" else sum_of_five(values)
+        return Prediction(model, values, confidence)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    edge: Edge
+    number: int
+
+    def cancel(self) -> None:
+        """See Handle."""
+        self.edge.cancel(self.number)
+
+
+def open_edge(config: Config, family: Family) -> Edge | None:
+    """Connect to the configured edge, in the background; None where there is none, or no photograph may go there.
+
+    family: the one that it answers for. Raises ConfigError with the key that is wrong.
+    """
+    edge = config.edge
+    if edge.url is None or edge.allow == "never":
+        return None
+    if not edge.models:
+        raise ConfigError('edge.models: name what is asked there, as in [edge.models.xl] then remote = "starter.xl"')
+    token = None if edge.token_file is None else _read(Path(edge.token_file), "edge.token_file").strip()
+    return Edge(Start(edge.url.rstrip("/"), token, remotes(config, family.labels)))
+
+
+def remotes(config: Config, labels: Labels) -> dict[str, Remote]:
+    """Return the edge's models by name, each with its labels mapped to the family's."""
+    return {
+        name: Remote(
+            model.remote,
+            model.input,
+            model.output,
+            model.input_name,
+            model.output_name,
+            list(labels.wnids),
+            _places(name, model, labels),
+        )
+        for name, model in config.edge.models.items()
+    }
+
+
+def runners(config: Config, family: Family, edge: Edge) -> dict[str, EdgeRunner]:
+    """Return what runs each of the edge's models, by the names that they have among a family's."""
+    specs: Mapping[str, InputSpec] = {model.manifest.name: model.manifest.input for model in family.models}
+    made = {}
+    for name, remote in remotes(config, family.labels).items():
+        like = config.edge.models[name].like or name
+        if remote.input == "tensor" and like not in specs:
+            raise ConfigError(
+                f"edge.models.{name}.like: name the model here whose input it takes, one of {', '.join(specs)}"
+            )
+        made[PREFIX + name] = EdgeRunner(edge, name, remote, specs[like] if remote.input == "tensor" else None)
+    return made
+
+
+def _places(name: str, model: EdgeModel, labels: Labels) -> list[int] | None:
+    if model.labels is None:
+        return None
+    lines = _read(Path(model.labels), f"edge.models.{name}.labels").splitlines()
+    known = {text: number for texts in (labels.names, labels.wnids) for number, text in enumerate(texts)}
+    unknown = [line for line in lines if line.strip() not in known]
+    if unknown or not lines:
+        raise ConfigError(
+            f"edge.models.{name}.labels: {len(unknown)} of {len(lines)} lines are no class of the family, "
+            f"{unknown[:1]} the first: a name or an identifier a line, in the order of the model's output"
+        )
+    return [known[line.strip()] for line in lines]
+
+
+def _read(path: Path, key: str) -> str:
+    try:
+        return read_bounded(path, MOST_LABELS_BYTES).decode()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{key}: {path} cannot be read: {error}") from None

@@ -1,0 +1,75 @@
+"""A real daemon beside a real edge: another daemon behind our gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import jetsel
+from jetsel.errors import JetselError, ModelUnavailableError
+from tests.system.daemons import Daemon, Start, drawn, encoded
+from tests.system.gateway.gateways import Gateway, launch
+from tests.waiting import until
+
+PICTURES = [encoded(drawn(seed)) for seed in range(6)]
+
+
+@pytest.fixture
+def gateway(shared_daemon: Daemon) -> Iterator[Gateway]:
+    opened = launch(shared_daemon.endpoint)
+    yield opened
+    opened.process.kill()
+    opened.process.communicate()
+
+
+def settings(url: str, *lines: str) -> str:
+    more = "\n".join(lines)
+    return f'[models]\nonly = ["xs", "s"]\n[edge]\nurl = "{url}"\n{more}\n[edge.models.xl]\nremote = "starter.xl"\n'
+
+
+def test_a_model_of_the_edge_answers_as_it_does_there_for_files_and_for_frames(
+    gateway: Gateway, shared_daemon: Daemon, start: Start
+) -> None:
+    daemon = start(settings(gateway.url))
+    with jetsel.Client(shared_daemon.endpoint) as there, jetsel.Client(daemon.endpoint) as here:
+        until(lambda: _answers(here))
+        for picture in PICTURES:
+            expected, found = there.classify(picture, model="xl"), here.classify(picture, model="edge:xl")
+            assert (found.label, found.model, [ran.model for ran in found.ran]) == (
+                expected.label,
+                "edge:xl",
+                ["edge:xl"],
+            )
+            assert found.probability == pytest.approx(expected.probability, abs=1e-4)
+        frame = here.classify(drawn(3), model="edge:xl")
+        assert frame.probability == pytest.approx(there.classify(drawn(3), model="xl").probability, abs=0.2)
+        assert [model.name for model in here.status().families[0].models] == ["xs", "s"], "it is none of the device's"
+        assert here.status().families[0].fallback == "s"
+
+
+def _answers(client: jetsel.Client) -> bool:
+    try:
+        return client.classify(PICTURES[0], model="edge:xl").model == "edge:xl"
+    except ModelUnavailableError:
+        return False
+
+
+def rewrite(daemon: Daemon, text: str) -> None:
+    daemon.config.write_text(f'[server]\nendpoint = "{daemon.endpoint}"\n{text}\n[power]\nsensor = "none"\n')
+
+
+def test_a_reload_keeps_the_edge_or_takes_another_and_refuses_what_is_wrong(gateway: Gateway, start: Start) -> None:
+    daemon = start(settings(gateway.url))
+    with jetsel.Client(daemon.endpoint) as client:
+        until(lambda: _answers(client))
+        client.reload()
+        assert client.classify(PICTURES[0], model="edge:xl").model == "edge:xl", "it is connected still"
+        rewrite(daemon, settings(gateway.url, 'family = "dogs"'))
+        with pytest.raises(JetselError, match=r"edge\.family: there is no family 'dogs'"):
+            client.reload()
+        assert client.classify(PICTURES[0], model="edge:xl").model == "edge:xl"
+        rewrite(daemon, settings(gateway.url, 'allow = "never"'))
+        client.reload()
+        with pytest.raises(JetselError, match="has no model 'edge:xl'"):
+            client.classify(PICTURES[0], model="edge:xl")
