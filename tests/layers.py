@@ -15,7 +15,7 @@ LEVELS = (
     ("runtime",),
     ("policies",),
     ("features", "premodel", "engines", "power", "zoo"),
-    ("image", "config", "endpoint", "event_fd", "weights", "recent", "logs"),
+    ("image", "config", "endpoint", "estimate", "event_fd", "weights", "recent", "logs"),
     ("store", "wire"),
     ("errors", "host_settings", "events", "state"),
 )
