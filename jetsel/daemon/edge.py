@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cv2
+import numpy as np
+from numpy.typing import NDArray
 
 from jetsel.config import Config, EdgeModel
 from jetsel.edge.messages import Remote, Start
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 PREFIX = "edge:"
 """Before the names of the edge's models, which may be those of models here."""
 
+PROBE_PX = 224
 MOST_LABELS_BYTES = 16 * 2**20
 QUALITY = 92  # of JPEG, for frames that came as pixels: 1 to 2 bits of each
 
@@ -59,8 +61,7 @@ class EdgeRunner:
     def _photograph(self, job: Job) -> Photograph:
         assert job.photograph is not None
         if self.spec is not None:
-            tensor = model_input(job.photograph, self.spec)
-            return Photograph(tensor.astype("<f4").tobytes(), list(tensor.shape))
+            return _tensor(model_input(job.photograph, self.spec))
         if job.request.pixels is None:
             return Photograph(bytes(job.data))
         encoded = cv2.imencode(".jpg", job.photograph.bgr, [cv2.IMWRITE_JPEG_QUALITY, QUALITY])[1]
@@ -95,13 +96,25 @@ def open_edge(config: Config, family: Family) -> Edge | None:
     if not edge.models:
         raise ConfigError('edge.models: name what is asked there, as in [edge.models.xl] then remote = "starter.xl"')
     token = None if edge.token_file is None else _read(Path(edge.token_file), "edge.token_file").strip()
-    return Edge(Start(edge.url.rstrip("/"), token, remotes(config, family.labels)))
+    return Edge(Start(edge.url.rstrip("/"), token, remotes(config, family)))
 
 
-def remotes(config: Config, labels: Labels) -> dict[str, Remote]:
-    """Return the edge's models by name, each with its labels mapped to the family's."""
+def runners(config: Config, family: Family, edge: Edge) -> dict[str, EdgeRunner]:
+    """Return what runs each of the edge's models, by the names that they have among a family's."""
     return {
-        name: Remote(
+        PREFIX + name: EdgeRunner(edge, name, remote, _spec(name, config.edge.models[name], family))
+        for name, remote in remotes(config, family).items()
+    }
+
+
+def remotes(config: Config, family: Family) -> dict[str, Remote]:
+    """Return the edge's models by name, each with its labels mapped to the family's."""
+    made, labels = {}, family.labels
+    gray = Photograph(cv2.imencode(".jpg", np.full((PROBE_PX, PROBE_PX, 3), 128, np.uint8))[1].tobytes())
+    for name, model in config.edge.models.items():
+        spec = _spec(name, model, family)
+        probe = gray if spec is None else _tensor(np.zeros((1, 3, spec.height_px, spec.width_px), np.float32))
+        made[name] = Remote(
             model.remote,
             model.input,
             model.output,
@@ -109,23 +122,24 @@ def remotes(config: Config, labels: Labels) -> dict[str, Remote]:
             model.output_name,
             list(labels.wnids),
             _places(name, model, labels),
+            probe.payload,
+            probe.shape,
         )
-        for name, model in config.edge.models.items()
-    }
-
-
-def runners(config: Config, family: Family, edge: Edge) -> dict[str, EdgeRunner]:
-    """Return what runs each of the edge's models, by the names that they have among a family's."""
-    specs: Mapping[str, InputSpec] = {model.manifest.name: model.manifest.input for model in family.models}
-    made = {}
-    for name, remote in remotes(config, family.labels).items():
-        like = config.edge.models[name].like or name
-        if remote.input == "tensor" and like not in specs:
-            raise ConfigError(
-                f"edge.models.{name}.like: name the model here whose input it takes, one of {', '.join(specs)}"
-            )
-        made[PREFIX + name] = EdgeRunner(edge, name, remote, specs[like] if remote.input == "tensor" else None)
     return made
+
+
+def _spec(name: str, model: EdgeModel, family: Family) -> InputSpec | None:
+    """What the model is sent; None for the photograph as it is."""
+    if model.input == "encoded":
+        return None
+    specs = {one.manifest.name: one.manifest.input for one in family.models}
+    if (like := model.like or name) not in specs:
+        raise ConfigError(f"edge.models.{name}.like: name the model here whose input it takes: {', '.join(specs)}")
+    return specs[like]
+
+
+def _tensor(numbers: NDArray[np.float32]) -> Photograph:
+    return Photograph(numbers.astype("<f4").tobytes(), list(numbers.shape))
 
 
 def _places(name: str, model: EdgeModel, labels: Labels) -> list[int] | None:

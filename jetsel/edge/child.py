@@ -12,7 +12,7 @@ import aiohttp
 import msgspec
 
 from jetsel.edge import oip
-from jetsel.edge.messages import LENGTH, Ask, Cancel, FromChild, Result, Start, State, ToChild, frame
+from jetsel.edge.messages import LENGTH, Ask, Cancel, FromChild, Remote, Result, Start, State, ToChild, frame
 from jetsel.edge.oip import EdgeAnswerError
 
 CONNECTIONS = 8
@@ -35,7 +35,6 @@ class Child:
         self._waiting: dict[int, asyncio.Task[None]] = {}  # for a connection
         self._stalled = 0
         self._wrong = asyncio.Event()  # something is: the edge is to be looked at
-        self._refused: dict[str, str] = {}
 
     def tell(self, message: FromChild) -> None:
         """Send a message to the daemon."""
@@ -45,9 +44,10 @@ class Child:
         """Look at the edge until it is there, say so, and look again when something goes wrong."""
         told: str | None = ""
         while True:
-            reason = await self._look()
-            if reason != told:
-                self.tell(State(reason, self._refused))
+            state = await self._look()
+            reason = state.reason
+            if reason is None or reason != told:
+                self.tell(state)
                 told = reason
             if reason is not None:
                 await asyncio.sleep(LOOK_S)
@@ -56,25 +56,30 @@ class Child:
             self._wrong.clear()
             await self._wrong.wait()
 
-    async def _look(self) -> str | None:
-        """Return why the edge cannot be asked, None where it can; a model that is not as it is mapped is refused."""
+    async def _look(self) -> State:
+        """Return whether the edge can be asked; a model that is not as it is mapped, or answers wrongly, is refused."""
         refused: dict[str, str] = {}
+        probed: dict[str, Result] = {}
         try:
-            status, _ = await self._get("/v2/health/ready", LOOK_S)
+            status, _ = await self._get("/v2/health/ready", LOOK_S)  # which opens a connection
             if status != 200:
-                return f"{self._start.url} is not ready: it answers {status}"
+                return State(f"{self._start.url} is not ready: it answers {status}")
+            began = time.perf_counter()
+            await self._get("/v2/health/ready", LOOK_S)
+            look_ms = (time.perf_counter() - began) * 1e3
             for name, remote in self._start.models.items():
                 status, body = await self._get(f"/v2/models/{remote.name}", CHECK_S)
                 try:
                     if status != 200:
                         raise EdgeAnswerError(f"there is no model {remote.name}: {status}")
                     oip.check(remote, msgspec.json.decode(body))
+                    probed[name] = await self._infer(-1, remote, remote.probe, remote.probe_shape, CHECK_S)
                 except (EdgeAnswerError, msgspec.DecodeError) as error:
                     refused[name] = f"{self._start.url}: {error}"
         except (*FAILURES, asyncio.TimeoutError) as error:
-            return f"{self._start.url}: {str(error) or type(error).__name__}"
-        self._refused = refused
-        return "; ".join(refused.values()) if len(refused) == len(self._start.models) else None
+            return State(f"{self._start.url}: {str(error) or type(error).__name__}")
+        reason = "; ".join(refused.values()) if len(refused) == len(self._start.models) else None
+        return State(reason, refused, probed, look_ms)
 
     async def _get(self, path: str, limit_s: float) -> tuple[int, bytes]:
         timeout = aiohttp.ClientTimeout(total=limit_s)
@@ -90,6 +95,7 @@ class Child:
         task = self._waiting.pop(number, None)
         if task is not None:
             task.cancel()
+            self.tell(Result(number, None, "cancelled", 0, 0, 0.0, None))
 
     async def _in_turn(self, ask: Ask) -> None:
         async with self._places:
@@ -97,34 +103,39 @@ class Child:
                 await self._ask(ask)
 
     async def _ask(self, ask: Ask) -> None:
-        remote = self._start.models[ask.model]
-        parts, headers = oip.request(remote, ask.payload, ask.shape)
-        sent, received, began = sum(map(len, parts)), 0, time.perf_counter()
-        values, error, server_ms = None, None, None
+        remote, began = self._start.models[ask.model], time.perf_counter()
+        limit_s = ask.patience_ms / 1e3 + AFTER_S
         try:
-            url = f"{self._start.url}/v2/models/{remote.name}/infer"
-            timeout = aiohttp.ClientTimeout(total=ask.patience_ms / 1e3 + AFTER_S)
-            async with self._session.post(url, data=b"".join(parts), headers=headers, timeout=timeout) as response:
-                body = await _body(response)
-                received = len(body)
-                if response.status != 200:
-                    raise EdgeAnswerError(f"{response.status}: {body[:200].decode(errors='replace')}")
-                length = response.headers.get(oip.LENGTH_HEADER)
-                numbers, server_ms = oip.reply(remote, body, int(length) if length else None)
-                values = numbers.astype("<f4").tobytes()
+            result = await self._infer(ask.number, remote, ask.payload, ask.shape, limit_s)
             self._stalled = 0
-        except asyncio.TimeoutError:
-            error = "no answer in time"
-            self._stalled += 1
-        except EdgeAnswerError as lie:
-            error = str(lie)
         except Exception as failed:  # whatever it is, the daemon waits for a result
-            error = str(failed) or type(failed).__name__
-            self._stalled = STALLED
+            if isinstance(failed, asyncio.TimeoutError):
+                error = "no answer in time"
+                self._stalled += 1
+            else:
+                error = str(failed) or type(failed).__name__
+                self._stalled = self._stalled if isinstance(failed, EdgeAnswerError) else STALLED
+            result = Result(ask.number, None, error, 0, 0, (time.perf_counter() - began) * 1e3, None)
         if self._stalled >= STALLED:
             self._wrong.set()
-        total_ms = (time.perf_counter() - began) * 1e3
-        self.tell(Result(ask.number, values, error, sent, received, total_ms, server_ms))
+        self.tell(result)
+
+    async def _infer(
+        self, number: int, remote: Remote, payload: bytes, shape: list[int] | None, limit_s: float
+    ) -> Result:
+        """Send one photograph; raises EdgeAnswerError where the answer is none, and what aiohttp raises."""
+        parts, headers = oip.request(remote, payload, shape)
+        url, timeout = f"{self._start.url}/v2/models/{remote.name}/infer", aiohttp.ClientTimeout(total=limit_s)
+        began = time.perf_counter()
+        async with self._session.post(url, data=b"".join(parts), headers=headers, timeout=timeout) as response:
+            body = await _body(response)
+        if response.status != 200:
+            raise EdgeAnswerError(f"{response.status}: {body[:200].decode(errors='replace')}")
+        length = response.headers.get(oip.LENGTH_HEADER)
+        numbers, server_ms = oip.reply(remote, body, int(length) if length else None)
+        took_ms = (time.perf_counter() - began) * 1e3
+        sent = sum(map(len, parts))
+        return Result(number, numbers.astype("<f4").tobytes(), None, sent, len(body), took_ms, server_ms)
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:

@@ -19,7 +19,7 @@ class Remote(Struct, frozen=True):
     width) as the model's specification says. output: "ranked", entries `probability:wnid:label` (Triton's
     classification extension), or "probabilities" or "logits", float32 (1, classes). input_name, output_name: None for
     the only one. wnids: the classes in the order of the family; places: of each number of the output, the class that
-    it speaks of, None for the same order.
+    it speaks of, None for the same order. probe: a photograph to try it with, and its shape where it is a tensor.
     """
 
     name: str
@@ -29,6 +29,8 @@ class Remote(Struct, frozen=True):
     output_name: str | None
     wnids: list[str]
     places: list[int] | None
+    probe: bytes
+    probe_shape: list[int] | None = None
 
 
 class Start(Struct, tag=True, frozen=True):
@@ -55,13 +57,6 @@ class Cancel(Struct, tag=True, frozen=True):
     number: int
 
 
-class State(Struct, tag=True, frozen=True):
-    """Whether the edge can be asked now. reason: why not, None where it can. models: refused ones, and why."""
-
-    reason: str | None
-    refused: dict[str, str] = {}
-
-
 class Result(Struct, tag=True, frozen=True):
     """What came of an Ask.
 
@@ -76,6 +71,19 @@ class Result(Struct, tag=True, frozen=True):
     received_bytes: int
     total_ms: float
     server_ms: float | None
+
+
+class State(Struct, tag=True, frozen=True):
+    """Whether the edge can be asked now. reason: why not, None where it can.
+
+    refused: models that cannot, and why. probed: what came of trying the others. look_ms: what asking whether it is
+    ready took, None where it is not.
+    """
+
+    reason: str | None
+    refused: dict[str, str] = {}
+    probed: dict[str, Result] = {}
+    look_ms: float | None = None
 
 
 ToChild: TypeAlias = Start | Ask | Cancel

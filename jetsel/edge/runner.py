@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from jetsel.edge.link import Link
 from jetsel.edge.messages import LENGTH, MOST_BYTES, Ask, Cancel, FromChild, Result, Start, State, frame
 from jetsel.errors import BusyError, EngineDiedError, JetselError
+from jetsel.estimate import Estimate
 from jetsel.events import event
 
 log = logging.getLogger("jetsel.models")
@@ -54,12 +56,14 @@ class Edge:
     def __init__(self, start: Start) -> None:
         """Start the child; the edge is unavailable until it has been reached and checked."""
         self.link = Link()
+        self.times = {model: Estimate() for model in start.models}  # of the server's own work
         self.refused: dict[str, str] = {}
         self._start = start
         self._unavailable: str | None = f"{start.url} is being connected to"
         self._decoder: msgspec.msgpack.Decoder[FromChild] = msgspec.msgpack.Decoder(FromChild)
         self._numbers = itertools.count()
-        self._under_way: dict[int, Arrived] = {}
+        self._under_way: dict[int, tuple[str, Arrived]] = {}
+        self._late: dict[int, tuple[str, None]] = {}  # not waited for any more; they tell how long it took
         self._out: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._closing = threading.Event()
         self.process: subprocess.Popen[bytes] | None = None
@@ -76,7 +80,7 @@ class Edge:
         if len(self._under_way) >= MOST_UNDER_WAY:
             arrived(BusyError(f"{MOST_UNDER_WAY} photographs are on their way to {self._start.url}"))
             return number
-        self._under_way[number] = arrived
+        self._under_way[number] = (model, arrived)
         asked = Ask(
             number, model, photograph.payload, photograph.shape, PATIENCE_MS if patience_ms is None else patience_ms
         )
@@ -85,7 +89,9 @@ class Edge:
 
     def cancel(self, number: int) -> None:
         """The result is of no use any more."""
-        if self._under_way.pop(number, None) is not None:
+        model, _ = self._under_way.pop(number, (None, None))
+        if model is not None:
+            self._late[number] = (model, None)
             self._out.put(frame(Cancel(number)))
 
     def close(self) -> None:
@@ -139,19 +145,35 @@ class Edge:
 
     def _take(self, message: FromChild) -> None:
         if isinstance(message, State):
+            if message.look_ms is not None:
+                self.link.observe(0, message.look_ms)
+            for model, result in message.probed.items():
+                self._learn(model, result)
             self.refused = message.refused
             self._note(message.reason)
             return
+        asked = self._under_way.pop(message.number, None) or self._late.pop(message.number, None)
+        if asked is None:
+            return
+        asked_model, arrived = asked
         if message.values is not None:
-            network_ms = message.total_ms - (message.server_ms or 0.0)
-            self.link.observe(message.sent_bytes, max(0.0, network_ms))
-        arrived = self._under_way.pop(message.number, None)
+            self._learn(asked_model, message)
         if arrived is None:
             return
         if message.values is None:
             arrived(EngineDiedError(f"{self._start.url}: {message.error}"))
         else:
             arrived(Told(np.frombuffer(message.values, "<f4").astype(np.float32), message))
+
+    def _learn(self, model: str, result: Result) -> None:
+        """Take in what one answer took; where the server does not say its part, the path's usual time is taken off."""
+        server_ms = result.server_ms
+        if server_ms is None:
+            known = self.link.estimate(0)
+            server_ms = max(0.0, result.total_ms - (0.0 if known is None else known[0]))
+        else:
+            self.link.observe(result.sent_bytes, max(0.0, result.total_ms - server_ms))
+        self.times[model].add(server_ms, time.monotonic())
 
     def _note(self, reason: str | None) -> None:
         if reason != self._unavailable:
@@ -166,6 +188,7 @@ class Edge:
         if not self._closing.is_set():
             self._note(reason)
         for number in list(self._under_way):
-            arrived = self._under_way.pop(number, None)
+            _, arrived = self._under_way.pop(number, (None, None))
             if arrived is not None:
                 arrived(EngineDiedError(reason))
+        self._late.clear()
