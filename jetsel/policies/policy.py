@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import Literal, Protocol
 
 import numpy as np
@@ -41,13 +41,28 @@ def best(predictions: list[Prediction]) -> Prediction:
     return predictions[-1]
 
 
+class Outlook(Struct, frozen=True):
+    """What a request that has a deadline may know of time. All in ms, as it was of late; the chance is given, too.
+
+    budget: until the deadline. models: mean and standard deviation of one run of each model that can run now; of the
+    edge's, its own work there. network: mean and deviation of the way there and back, None where the photograph stays
+    here. draw: uniform in [0, 1).
+    """
+
+    budget_ms: float
+    models_ms: Mapping[str, tuple[float, float]]
+    network_ms: tuple[float, float] | None
+    draw: float
+
+
 class Evidence(Struct, frozen=True, eq=False):
-    """What a policy may know of a photograph before any model ran."""
+    """What a policy may know of a photograph before any model ran. outlook: None where there is no deadline."""
 
     features: (
         NDArray[np.float32] | None
     )  # (features,), in the order that the policy names them; None where it names none
     fallback: str | None  # the model to use in doubt; None: refuse
+    outlook: Outlook | None = None
 
 
 class Run(Struct, frozen=True):
@@ -56,11 +71,13 @@ class Run(Struct, frozen=True):
     until: "all" of them; the "first" that comes; or the best that has come by the "deadline" of the request, where the
     models stand from the worst to the best, and nothing is waited for once the last has come. Of several, those that
     are unavailable are left out unless all are waited for, and those that are not waited for any more are cancelled.
+    held_ms: models here begin only so long before the deadline, where those elsewhere have not answered by then.
     """
 
     models: tuple[str, ...]
     because: str
     until: Literal["all", "first", "deadline"] = "all"
+    held_ms: float | None = None
 
 
 class Decision(Struct, frozen=True, eq=False):

@@ -62,7 +62,8 @@ def chances(budgets_ms: Floats, models: Models) -> Floats:
 def pick(probabilities: Floats, draws: Floats) -> Indices:
     """Stage three: return the model that each draw falls on, (n,); never one of probability 0."""
     steps = probabilities.cumsum(axis=1)
-    return (steps <= draws[:, None] * steps[:, -1:]).sum(axis=1)
+    picked: Indices = (steps <= draws[:, None] * steps[:, -1:]).sum(axis=1)
+    return picked
 
 
 def mdinference(budgets_ms: Floats, models: Models, draws: Floats) -> Indices:

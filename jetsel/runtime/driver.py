@@ -110,11 +110,16 @@ class Driver:
         if not run.is_shared:
             self.waiting.put(run, asked.models)
             return
-        if asked.until == "deadline" and run.deadline_s is not None:
+        here = [model for model in asked.models if self.queues[model].runner is None]
+        if asked.until != "deadline" or run.deadline_s is None:
+            self._begin(run, asked, here)
+        elif asked.held_ms is None or len(here) == len(asked.models):
             run.timer = self._events.at(run.deadline_s - SETTLED_S, partial(self._time_is_up, run, asked))
-        with self._lock:
-            if run.asked is asked:  # no timer was faster
-                self.waiting.put(run, [model for model in asked.models if self.queues[model].runner is None])
+            self._begin(run, asked, here)
+        else:
+            run.is_held = True
+            held_s = run.deadline_s - SETTLED_S - asked.held_ms / 1e3
+            run.timer = self._events.at(held_s, partial(self._hold_no_longer, run, asked))
         for model in asked.models:
             runner = self.queues[model].runner
             if runner is None or run.asked is not asked:
@@ -125,6 +130,24 @@ class Driver:
                     run.handles[model] = handle
             if not is_wanted:
                 handle.cancel()
+
+    def _begin(self, run: RequestRun, asked: Run, here: list[str]) -> None:
+        with self._lock:
+            if run.asked is asked:  # nothing was faster
+                self.waiting.put(run, here)
+
+    def _hold_no_longer(self, run: RequestRun, asked: Run) -> None:
+        """Begin what was held back here: nothing came from elsewhere, and this is the last moment, or nothing will."""
+        assert run.deadline_s is not None
+        with self._lock:
+            if run.asked is not asked or not run.is_held:
+                return
+            run.is_held = False
+            if run.timer is not None:
+                run.timer.cancel()
+            run.timer = self._events.at(run.deadline_s - SETTLED_S, partial(self._time_is_up, run, asked))
+            self.waiting.put(run, [model for model in asked.models if self.queues[model].runner is None])
+        self._events.wake()
 
     def _arrived(
         self, run: RequestRun, asked: Run, model: str, begun_s: float, result: Prediction | JetselError
@@ -144,6 +167,8 @@ class Driver:
         if goes_on:
             self._returned.append(run)
             self._events.wake()
+        elif ran is None and run.is_held:
+            self._hold_no_longer(run, asked)
 
     def _time_is_up(self, run: RequestRun, asked: Run) -> None:
         """Let a policy go on with what has come by its deadline, or hear that it is out of time."""
@@ -164,7 +189,7 @@ class Driver:
 
     def _settle(self, run: RequestRun, asked: Run) -> list[Prediction | JetselError]:
         """End what a run waits for, which the caller's lock guards; return what has come, in the order asked."""
-        run.asked = None
+        run.asked, run.is_held = None, False
         results = [run.results.pop(name) for name in asked.models if name in run.results]
         if run.timer is not None:
             run.timer.cancel()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import structs
+
 from jetsel.errors import JetselError, ModelUnavailableError
 from jetsel.policies.policy import OutOfTime, Run
 from jetsel.runtime.model_queue import ModelQueue
@@ -17,7 +19,7 @@ def grant(queues: Mapping[str, ModelQueue], run: RequestRun, asked: Run, now_s: 
         left = tuple(model for model in asked.models if model not in refusals)
         if asked.until == "all" or not left:
             return next(iter(refusals.values()))
-        asked = Run(left, asked.because, asked.until)
+        asked = structs.replace(asked, models=left)
     if run.deadline_s is not None:
         each_ms = [queues[model].percentile_ms(0.95) or 0.0 for model in asked.models]
         needed_ms = max(each_ms) if asked.until == "all" else min(each_ms)

@@ -36,6 +36,7 @@ def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -
         results.append((prediction, Ran(queue.model, because, prediction.confidence, took_ms, len(runs), device_ms)))
     if runs[0].is_counted:  # the daemon's own request is seldom in a batch
         queue.times_ms.append(took_ms / len(runs))
+        queue.estimate.add(took_ms, begun_s)
     return results
 
 

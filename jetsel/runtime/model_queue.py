@@ -8,6 +8,7 @@ from typing import Literal
 
 from jetsel.engines import Engine
 from jetsel.errors import EngineDiedError, ModelUnavailableError
+from jetsel.estimate import Estimate
 from jetsel.runtime.record import Record
 from jetsel.runtime.request_run import RequestRun
 from jetsel.runtime.runner import Runner
@@ -31,6 +32,7 @@ class ModelQueue:
     waiting: deque[RequestRun] = field(default_factory=deque)
     record: Record = field(default_factory=Record)
     runner: Runner | None = None
+    estimate: Estimate = field(default_factory=Estimate)  # of one run, whatever its batch
     times_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))  # of one image: a batch's, shared out
 
     @property

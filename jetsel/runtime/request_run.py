@@ -41,6 +41,7 @@ class RequestRun(Struct, eq=False):
     is_shared: bool = False  # it asked for what several threads may bring: its results are taken under the lock
     handles: dict[str, Handle] = field(default_factory=dict)  # of its runs elsewhere, by model
     timer: Timer | None = None
+    is_held: bool = False  # its runs here have not begun, and may be spared
     asked: Run | None = None
     asked_s: float = 0.0  # when it asked
     results: dict[str, Prediction | JetselError] = field(default_factory=dict)  # of the models that it asked for

@@ -168,6 +168,47 @@ def test_nothing_is_waited_for_once_the_best_is_there(
     assert timer.call is None, "it holds no photograph until the deadline"
 
 
+class Held(Duplicated):
+    """Holds its run here back for so long that it begins at once, or not before the test's end."""
+
+    def __init__(self, held_ms: float) -> None:
+        super().__init__(("s", "far"), "deadline")
+        self.held_ms = held_ms
+
+    def __call__(self, photo: Evidence) -> Steps:
+        seen = yield Run(self.models, "held", "deadline", self.held_ms)
+        return Decision(seen[-1], " and ".join(one.model for one in seen))
+
+
+def test_a_run_here_is_spared_where_the_edge_s_answer_comes_first(
+    both: Driver, place: Place, engines: dict[str, TableEngine]
+) -> None:
+    run = request_run(Held(1.0), far())
+    both.start(run)
+    assert both.carry(run) == []
+    place.bring()
+    assert both.carry() == [run]
+    assert (said(run), engines["s"].batches) == ("far", [])
+
+
+@pytest.mark.parametrize("fails", [True, False], ids=["it fails", "it does not come"])
+def test_a_run_here_begins_in_time_where_nothing_comes(
+    both: Driver, place: Place, roused: threading.Event, fails: bool
+) -> None:
+    run = request_run(Held(1.0 if fails else (FAR_S - 0.1) * 1e3), far())
+    both.start(run)
+    assert both.carry(run) == []
+    if fails:
+        place.bring(error=EngineDiedError("the link is gone"))
+    until(roused.is_set)
+    both.carry()
+    if not fails:
+        assert run.outcome is None, "the edge's answer may come still"
+        place.bring()
+        both.carry()
+    assert said(run) == ("s" if fails else "s and far")
+
+
 def test_what_fails_elsewhere_costs_nothing_where_something_comes(both: Driver, place: Place) -> None:
     run = begin(both, "deadline", far())
     both.carry(run)
