@@ -70,6 +70,7 @@ def classify(
         OnDoubt | None, typer.Option(help="Where no model is expected to be right: use the best, or refuse.")
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Tell how each choice was made.")] = False,
+    on_device: Annotated[bool, typer.Option("--on-device", help="Send no photograph to an edge.")] = False,
     endpoint: Endpoint = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=1000, help="Images under way at once.")] = 16,
     timeout_ms: TimeoutMs = 30_000,
@@ -86,7 +87,7 @@ def classify(
 
     settings: dict[str, Any] = {"family": family, "model": model, "policy": policy, "top_k": top_k}
     settings |= {"deadline_ms": deadline_ms, "criterion": criterion.value, "explain": explain}
-    settings |= {"on_doubt": on_doubt.value if on_doubt else None}
+    settings |= {"on_doubt": on_doubt.value if on_doubt else None, "on_device": on_device}
     images = _files(images)
     rows: list[Outcome] = []
     show = rows.append  # many are gathered into a table

@@ -65,6 +65,7 @@ class Client(Settings):
         criterion: Criterion = "top1",
         on_doubt: Literal["use", "refuse"] | None = None,
         explain: bool = False,
+        on_device: bool = False,
         channels: Channels = "bgr",
         timeout_ms: float | None = None,
     ) -> Answer:
@@ -77,7 +78,18 @@ class Client(Settings):
         """
         data, pixels = payload_of(image, channels, self.max_image_mb)
         request = Classify(
-            PROTOCOL_VERSION, "", family, top_k, policy, model, deadline_ms, criterion, on_doubt, explain, pixels
+            PROTOCOL_VERSION,
+            "",
+            family,
+            top_k,
+            policy,
+            model,
+            deadline_ms,
+            criterion,
+            on_doubt,
+            explain,
+            pixels,
+            on_device,
         )
         return self._ask(request, data, timeout_ms, Answer)
 

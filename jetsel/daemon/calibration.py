@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -56,12 +56,12 @@ def choose(family: Family, models: Mapping[str, Model], config: Config, before: 
             if found is None:
                 continue
             calibration = found.usable()
-            policies = offered(calibration, family, models)
+            policies = offered(calibration, family, models, config.edge.models)
         except CalibrationError as fault:
             refused.append(f"number {found.number}: {fault}" if found and found.number else str(fault))
             told = event("calibration-refused", family=family.name)
             log.error("calibration of family %s is not used: %s", family.name, refused[-1], extra=told)
-            kept = _kept(before, family, models)
+            kept = _kept(before, family, models, config)
             if kept is not None:
                 return replace(kept, refused="; ".join(refused))
             continue
@@ -76,11 +76,14 @@ def shipped(family: Family) -> Installed | None:
 
 
 def offered(
-    calibration: Calibration, family: Family, models: Mapping[str, Model]
+    calibration: Calibration, family: Family, models: Mapping[str, Model], elsewhere: Collection[str] = ()
 ) -> dict[Criterion, dict[str, Policy]]:
-    """Return the policies of a family with this calibration; raises CalibrationError where it cannot serve it."""
+    """Return the policies of a family with this calibration; raises CalibrationError where it cannot serve it.
+
+    models: those served; elsewhere: names of those that the calibration may know beside them, since an edge runs them.
+    """
     hashes = {name: model.manifest.identity for name, model in models.items()}
-    check(calibration, family.labels.sha256, hashes, table_hash(), family.decode_px)
+    check(calibration, family.labels.sha256, hashes, table_hash(), family.decode_px, elsewhere)
     missing = [criterion for criterion in CRITERIA if criterion not in calibration.right]
     if missing:
         raise CalibrationError(f"it was not made for {' and '.join(missing)}: recalibrate")
@@ -106,11 +109,11 @@ def _identity(found: Installed, calibration: Calibration) -> CalibrationIdentity
     return None if found.sha256 is None else CalibrationIdentity(number, calibration.created, found.sha256)
 
 
-def _kept(before: InUse | None, family: Family, models: Mapping[str, Model]) -> InUse | None:
+def _kept(before: InUse | None, family: Family, models: Mapping[str, Model], config: Config) -> InUse | None:
     """What the family was served with, with the policies that it offers now; None where it does not belong any more."""
     if before is None or before.calibration is None:
         return None
     try:
-        return replace(before, policies=offered(before.calibration, family, models))
+        return replace(before, policies=offered(before.calibration, family, models, config.edge.models))
     except CalibrationError:
         return None

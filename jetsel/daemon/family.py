@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from jetsel.config import Config
 from jetsel.daemon.calibration import InUse, choose, operating_points
 from jetsel.daemon.drift import Drift
 from jetsel.daemon.edge import runners
+from jetsel.daemon.outlook import NAME as TIMED
+from jetsel.daemon.outlook import deadline_policy, seed
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, warm_up
 from jetsel.errors import (
@@ -75,6 +77,7 @@ class ServedFamily:
                 continue
             if before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name):
                 queue.engine, queue.times_ms, queue.record = known.engine, known.times_ms, known.record
+                queue.estimate = known.estimate
                 self._verify_again(name)
 
     def _verify_again(self, name: str) -> None:
@@ -159,6 +162,8 @@ class ServedFamily:
                 raise UnknownModelError(f"family {self.name} has no model {request.model!r}{near}: {known}")
             return offered[f"single:{request.model}"]
         name = request.policy or self.default_policy[request.criterion]
+        if request.policy is None and request.deadline_ms is not None and TIMED in offered:
+            name = TIMED
         if name not in offered:
             raise UnknownPolicyError(f"family {self.name} has {no_such(name, offered)}")
         return offered[name]
@@ -243,6 +248,7 @@ def serve_family(
                 f"policy.fallback: family {family.name} has no model {fallback!r}; it has {', '.join(models)}"
             )
         fallback = best
+    seed(queues, in_use.calibration)
     defaults, because = defaults_of(family, in_use, config, best, is_default=is_default)
     specs = {name: model.manifest.input for name, model in models.items()}
     return ServedFamily(
@@ -253,10 +259,7 @@ def serve_family(
         backends={name: config.models.backends.get(name, config.models.backend) for name in models},
         decode_px=family.decode_px,
         driver=Driver(queues, config.models.max_batch, events=events),
-        policies={
-            criterion: policies | {f"single:{name}": Single(name) for name in queues if name not in models}
-            for criterion, policies in in_use.policies.items()
-        },
+        policies={criterion: _offered(criterion, in_use, queues, config) for criterion in in_use.policies},
         default_policy=defaults,
         because=because,
         fallback=fallback,
@@ -265,6 +268,17 @@ def serve_family(
         shipped=family.calibration,
         drift=drift_of(in_use.calibration),
     )
+
+
+def _offered(
+    criterion: Criterion, in_use: InUse, queues: Mapping[str, ModelQueue], config: Config
+) -> dict[str, Policy]:
+    """What the calibration offers, each model of the edge, and the policy that goes by time where that can be had."""
+    found = dict(in_use.policies[criterion])
+    if in_use.calibration is not None:
+        timed = deadline_policy(criterion, found, in_use.calibration, queues, config)
+        found |= {} if timed is None else {timed.name: timed}
+    return found | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
 
 
 def drift_of(calibration: Calibration | None) -> Drift | None:

@@ -15,6 +15,7 @@ from jetsel.daemon.current import Current
 from jetsel.daemon.job import Job
 from jetsel.daemon.message import Message, Route
 from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.outlook import outlook
 from jetsel.daemon.request_log import log_refusal, log_reply, unexpected, warn_of_limit
 from jetsel.daemon.tally import Tally
 from jetsel.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
@@ -164,7 +165,11 @@ class Pipeline:
                 job.input_ms += (time.monotonic() - begun) * 1e3
             return inputs[spec]
 
-        evidence = Evidence(features, job.fallback)
+        ahead = None
+        if job.deadline_s is not None:
+            queues, sent = family.driver.queues, len(job.data)
+            ahead = outlook(queues, job.deadline_s, time.monotonic(), sent, on_device=request.on_device)
+        evidence = Evidence(features, job.fallback, ahead)
         run = RequestRun(
             job.policy, evidence, request.criterion, model_input, job.deadline_s, request.id, job, job.route is not None
         )

@@ -31,6 +31,7 @@ class Query(Struct, frozen=True, forbid_unknown_fields=True):
     criterion: Literal["top1", "top5"] = "top1"
     on_doubt: Literal["use", "refuse"] | None = None
     explain: bool = False
+    on_device: bool = False
 
 
 class ClassifyApi:

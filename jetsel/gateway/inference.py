@@ -102,6 +102,7 @@ class InferenceApi:
                 top_k=options.top_k,
                 criterion=options.criterion,
                 on_doubt=options.on_doubt,
+                on_device=options.on_device,
             )
             await self._thumbnails.keep(answer.id, image)
             return answer

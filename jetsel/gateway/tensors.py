@@ -49,6 +49,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     top_k: int = 5
     criterion: Literal["top1", "top5"] = "top1"
     on_doubt: Literal["use", "refuse"] | None = None
+    on_device: bool = False
     channels: Literal["rgb", "bgr"] = "rgb"
     binary_data_output: bool = False
 

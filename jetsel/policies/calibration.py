@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -124,11 +124,13 @@ def check(
     identities: Mapping[str, str],
     feature_table: str,
     decode_px: int,
+    elsewhere: Collection[str] = (),
 ) -> None:
     """Refuse a calibration that was made for other labels, models, features or pixels than those served.
 
     identities: model -> Manifest.identity, as served. A served model that the calibration does not know is no
-    fault: the premodel never chooses it. Raises CalibrationError that names each difference and the repair.
+    fault: the premodel never chooses it. elsewhere: models that may be missing, since an edge runs them. Raises
+    CalibrationError that names each difference and the repair.
     """
     differences = []
     if calibration.labels_sha256 != labels_sha256:
@@ -139,6 +141,8 @@ def check(
         differences.append(f"photographs were decoded for {calibration.decode_px} px, now for {decode_px}")
     for model, made_for in calibration.identities.items():
         if model not in identities:
+            if model in elsewhere:
+                continue
             differences.append(f"model {model} is not there")
         elif identities[model] != made_for:
             differences.append(_differ(f"model {model}", made_for, identities[model]))

@@ -34,6 +34,7 @@ class Classify(Struct, tag="classify", tag_field="type", frozen=True, forbid_unk
     on_doubt: Literal["use", "refuse"] | None = None
     explain: bool = False
     pixels: Pixels | None = None
+    on_device: bool = False
 
 
 class Status(Struct, tag="status", tag_field="type", frozen=True, forbid_unknown_fields=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -25,7 +26,8 @@ def gateway(shared_daemon: Daemon) -> Iterator[Gateway]:
 
 def settings(url: str, *lines: str) -> str:
     more = "\n".join(lines)
-    return f'[models]\nonly = ["xs", "s"]\n[edge]\nurl = "{url}"\n{more}\n[edge.models.xl]\nremote = "starter.xl"\n'
+    there = "\n".join(f'[edge.models.{name}]\nremote = "starter.{name}"' for name in ("m", "l", "xl"))
+    return f'[models]\nonly = ["xs", "s"]\n[edge]\nurl = "{url}"\n{more}\n{there}\n'
 
 
 def test_a_model_of_the_edge_answers_as_it_does_there_for_files_and_for_frames(
@@ -73,3 +75,22 @@ def test_a_reload_keeps_the_edge_or_takes_another_and_refuses_what_is_wrong(gate
         client.reload()
         with pytest.raises(JetselError, match="has no model 'edge:xl'"):
             client.classify(PICTURES[0], model="edge:xl")
+
+
+def test_a_deadline_is_kept_with_the_best_that_comes_and_no_photograph_leaves_that_must_stay(
+    gateway: Gateway, shared_daemon: Daemon, start: Start
+) -> None:
+    daemon = start(settings(gateway.url, 'duplicate = "always"'))
+    with jetsel.Client(shared_daemon.endpoint) as there, jetsel.Client(daemon.endpoint) as here:
+        until(lambda: _answers(here))
+        found = [here.classify(picture, deadline_ms=60_000) for picture in PICTURES]
+        expected = [there.classify(picture, model="xl") for picture in PICTURES]
+        assert [(one.policy, one.model, one.label) for one in found] == [
+            ("deadline", "edge:xl", one.label) for one in expected
+        ]
+        kept = here.classify(PICTURES[0], deadline_ms=60_000, on_device=True)
+        assert all(not ran.model.startswith("edge:") for ran in kept.ran)
+        gateway.process.send_signal(signal.SIGSTOP)
+        late = [here.classify(picture, deadline_ms=400) for picture in PICTURES]
+        gateway.process.send_signal(signal.SIGCONT)
+        assert all(one.model in ("xs", "s") for one in late), "what is here answers"

@@ -1,0 +1,88 @@
+"""What a request that has a deadline may know of time, and the policy that goes by it."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+
+from jetsel.config import Config
+from jetsel.daemon.edge import PREFIX, EdgeRunner
+from jetsel.errors import ConfigError
+from jetsel.policies import Policy
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.deadline import Deadline
+from jetsel.policies.policy import Outlook
+from jetsel.policies.single import Single
+from jetsel.runtime import ModelQueue
+from jetsel.wire import Criterion
+
+NAME = "deadline"
+AROUND_BYTES = 300  # of a request to the edge, around the photograph
+SEEDED = 0.1  # of its mean, the deviation of a model that has not run yet
+
+
+def outlook(
+    queues: Mapping[str, ModelQueue], deadline_s: float, now_s: float, photograph_bytes: int, *, on_device: bool
+) -> Outlook:
+    """Return what is known of every model that can run now."""
+    models_ms: dict[str, tuple[float, float]] = {}
+    network_ms = None
+    for name, queue in queues.items():
+        if queue.reason is not None:
+            continue
+        if isinstance(queue.runner, EdgeRunner):
+            known = queue.runner.edge.times[queue.runner.name].at(now_s)
+            network_ms = None if on_device else queue.runner.edge.link.estimate(photograph_bytes + AROUND_BYTES)
+        else:
+            known = _with_tail(queue, now_s)
+        if known is not None:
+            models_ms[name] = known
+    return Outlook((deadline_s - now_s) * 1e3, models_ms, network_ms, random.random())
+
+
+def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:
+    """Mean and deviation of one run here; the deviation reaches up to the 95th percentile where that is further."""
+    known = queue.estimate.at(now_s)
+    slow_ms = queue.percentile_ms(0.95)
+    if known is None or slow_ms is None:
+        return known
+    return known[0], max(known[1], slow_ms - known[0])
+
+
+def deadline_policy(
+    criterion: Criterion,
+    offered: Mapping[str, Policy],
+    calibration: Calibration,
+    queues: Mapping[str, ModelQueue],
+    config: Config,
+) -> Deadline | None:
+    """Return the policy that goes by time, None where the calibration does not say how accurate what is here is.
+
+    offered: the policies of the family. Raises ConfigError where it is not known how accurate a model of the edge is.
+    """
+    figures = calibration.figures.get(criterion, {})
+    here = [name for name, queue in queues.items() if queue.runner is None]
+    paths = {
+        name: policy
+        for name, policy in offered.items()
+        if name in figures and not policy.features and set(policy.models) <= set(here)
+    }
+    if not paths:
+        return None
+    accuracy = {name: figures[name][criterion] for name in paths}
+    elsewhere = tuple(name for name, queue in queues.items() if queue.runner is not None)
+    for name in elsewhere:
+        there = name.removeprefix(PREFIX)
+        known = config.edge.models[there].accuracy or figures.get(f"single:{there}", {}).get(criterion)
+        if known is None:
+            raise ConfigError(f"edge.models.{there}.accuracy: the calibration has none; example: accuracy = 0.84")
+        accuracy[name] = known
+    return Deadline(paths, Single(here[-1]), elsewhere, accuracy, config.edge.allow, config.edge.duplicate)
+
+
+def seed(queues: Mapping[str, ModelQueue], calibration: Calibration | None) -> None:
+    """Have the running estimates begin with what the calibration measured."""
+    for name, cost_ms in ({} if calibration is None else calibration.costs_ms).items():
+        if name in queues and math.isfinite(cost_ms):
+            queues[name].estimate.prior_ms = (cost_ms, SEEDED * cost_ms)
