@@ -20,6 +20,7 @@ from jetsel.cli.install_service import install_service
 from jetsel.cli.models import models
 from jetsel.cli.power import power
 from jetsel.cli.serve import serve
+from jetsel.cli.simulate import simulate
 from jetsel.cli.status import reload, status
 from jetsel.cli.top import top
 from jetsel.cli.watch import watch
@@ -111,6 +112,7 @@ app.command(rich_help_panel="Operate")(doctor)
 app.command(rich_help_panel="Operate")(install_service)
 app.command(rich_help_panel="Choose better")(calibrate)
 app.command(rich_help_panel="Choose better")(evaluate)
+app.command(rich_help_panel="Choose better")(simulate)
 app.add_typer(calibration, name="calibration", rich_help_panel="Choose better")
 app.add_typer(models, name="models", rich_help_panel="Operate")
 app.add_typer(power, name="power", rich_help_panel="Operate")
