@@ -80,7 +80,7 @@ def by_sla(requests: int, seed: int) -> list[dict[str, Any]]:
             "sla_ms": sla_ms,
             "greedy": _told(greedy.latency_ms.mean(), greedy.accuracy, greedy.attainment),
             "mdinference": _told(ours.latency_ms.mean(), ours.accuracy, ours.attainment),
-            "less_latency_pct": 100 * (1 - ours.latency_ms.mean() / greedy.latency_ms.mean()),
+            "less_latency_pct": 100 * (1 - float(ours.latency_ms.mean() / greedy.latency_ms.mean())),
             "paper_less_latency_pct": paper.LESS_LATENCY.get(sla_ms),
             "usage": _usage(ours.usage()),
         }
