@@ -96,24 +96,24 @@ clean:  ## remove the environments and everything that was built
 	$(environment) .venv $@ -c $(LOCKED) -e '.[demo]'
 
 .venv/.test: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
-	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev,gateway]'
+	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev,gateway,edge]'
 	@touch .venv/.demo
 
 .venv/.browser: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
-	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev,gateway,browser]'
+	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev,gateway,edge,browser]'
 	@touch .venv/.demo .venv/.test
 
 .venv/.bench: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
-	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev,gateway,bench]'
+	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev,gateway,edge,bench]'
 	@touch .venv/.demo .venv/.test
 
 .venv-export/.test: pyproject.toml $(LOCKED) constraints/export.txt $(call gone,.venv-export)
-	$(environment) .venv-export $@ -c $(LOCKED) -c constraints/export.txt -e '.[demo,dev,gateway,export,reference]'
+	$(environment) .venv-export $@ -c $(LOCKED) -c constraints/export.txt -e '.[demo,dev,gateway,edge,export,reference]'
 
 .venv-lowest/.test: PYTHON := $(PYTHON_LOWEST)
 .venv-lowest/.test: export VARIABLE := PYTHON_LOWEST
 .venv-lowest/.test: pyproject.toml constraints/lowest.txt $(call gone,.venv-lowest)
-	$(environment) .venv-lowest $@ -c constraints/lowest.txt -e '.[demo,dev,gateway]'
+	$(environment) .venv-lowest $@ -c constraints/lowest.txt -e '.[demo,dev,gateway,edge]'
 
 .venv-lock/.uv: $(call gone,.venv-lock)
 	$(environment) .venv-lock $@ uv

@@ -69,14 +69,14 @@ def _own(
 
     from jetsel.edge.simulation import networks as kinds
     from jetsel.edge.simulation import paper
-    from jetsel.edge.simulation.simulate import POLICIES
     from jetsel.edge.simulation.simulate import simulate as simulated
     from jetsel.errors import did_you_mean
+    from jetsel.policies.comparison import SELECTIONS
 
     for name in policies or ():
-        if name not in POLICIES:
-            known = ", ".join(POLICIES)
-            raise ConfigError(f"--policy {name}: there is none{did_you_mean(name, POLICIES)}; one of {known}")
+        if name not in SELECTIONS:
+            known = ", ".join(SELECTIONS)
+            raise ConfigError(f"--policy {name}: there is none{did_you_mean(name, SELECTIONS)}; one of {known}")
     models, on_device = paper.models(paper.TABLE_III), paper.ON_DEVICE
     if family is not None:
         models, on_device = _calibrated(family, device, config)
@@ -84,7 +84,7 @@ def _own(
     for text in networks:
         network = paper.NETWORKS.get(text) or kinds.read(text)
         for sla_ms in slas_ms:
-            for name in policies or POLICIES:
+            for name in policies or SELECTIONS:
                 chance = np.random.default_rng(seed)  # the same network for each policy
                 outcome = simulated(models, network.draw(requests, chance), sla_ms, name, chance)
                 figures = {
@@ -120,7 +120,7 @@ def _paper(requests: int, seed: int, json: bool) -> None:
     from jetsel.edge.simulation import figures
 
     networks = figures.table_iv(requests, seed)
-    subset = figures.spanning_names(seed)
+    subset = figures.spanning_names()
     some = min(requests, FIGURES_REQUESTS)
     by_sla, by_variation = figures.by_sla(some, seed), figures.by_variation(some, seed)
     at_home, twenty = figures.by_sla_at_home(some, seed), figures.twenty(seed)
@@ -141,8 +141,7 @@ def _paper(requests: int, seed: int, json: bool) -> None:
     out = console()
     for shown in (_table_iv(networks), _by_sla(by_sla), _by_variation(by_variation), _at_home(at_home)):
         out.print(shown)
-    for name, models in subset.items():
-        out.print(f"spanning subset, {name} (VI): {', '.join(models)}", markup=False, soft_wrap=True)
+    out.print(f"spanning subset (VI): {', '.join(subset)}", markup=False, soft_wrap=True)
     late = sum(row["on_device"] for row in twenty)
     out.print(f"of 20 requests at 250 ms, residential (Figure 8), {late} were answered on the device", markup=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +94,8 @@ def open_edge(config: Config, family: Family) -> Edge | None:
     edge = config.edge
     if edge.url is None or edge.allow == "never":
         return None
+    if importlib.util.find_spec("aiohttp") is None:
+        raise ConfigError("edge.url: asking an edge needs aiohttp: pip install 'jetsel[edge]'")
     if not edge.models:
         raise ConfigError('edge.models: name what is asked there, as in [edge.models.xl] then remote = "starter.xl"')
     token = None if edge.token_file is None else _read(Path(edge.token_file), "edge.token_file").strip()

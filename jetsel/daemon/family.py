@@ -12,8 +12,7 @@ from jetsel.config import Config
 from jetsel.daemon.calibration import InUse, choose, operating_points
 from jetsel.daemon.drift import Drift
 from jetsel.daemon.edge import runners
-from jetsel.daemon.outlook import NAME as TIMED
-from jetsel.daemon.outlook import deadline_policy, seed
+from jetsel.daemon.outlook import deadline_policies, seed
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, warm_up
 from jetsel.errors import (
@@ -29,6 +28,7 @@ from jetsel.features import WORKING_PX
 from jetsel.image import InputSpec
 from jetsel.policies import Policy
 from jetsel.policies.calibration import Calibration
+from jetsel.policies.deadline import NAME as TIMED
 from jetsel.policies.registry import no_such
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver, Events, ModelQueue
@@ -172,6 +172,8 @@ class ServedFamily:
         """Why the policy of this request decides, in words."""
         if request.model is not None or request.policy is not None:
             return f"the request names the {'model' if request.model is not None else 'policy'}"
+        if request.deadline_ms is not None and TIMED in self.policies[request.criterion]:
+            return "the request has a deadline"
         return self.because
 
     @property
@@ -273,11 +275,11 @@ def serve_family(
 def _offered(
     criterion: Criterion, in_use: InUse, queues: Mapping[str, ModelQueue], config: Config
 ) -> dict[str, Policy]:
-    """What the calibration offers, each model of the edge, and the policy that goes by time where that can be had."""
+    """What the calibration offers, each model of the edge, and the policies that go by time where they can be had."""
     found = dict(in_use.policies[criterion])
     if in_use.calibration is not None:
-        timed = deadline_policy(criterion, found, in_use.calibration, queues, config)
-        found |= {} if timed is None else {timed.name: timed}
+        timed = deadline_policies(criterion, found, in_use.calibration, queues, config)
+        found |= {policy.name: policy for policy in timed}
     return found | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
 
 

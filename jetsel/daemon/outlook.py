@@ -11,13 +11,13 @@ from jetsel.daemon.edge import PREFIX, EdgeRunner
 from jetsel.errors import ConfigError
 from jetsel.policies import Policy
 from jetsel.policies.calibration import Calibration
+from jetsel.policies.comparison import SELECTIONS
 from jetsel.policies.deadline import Deadline
 from jetsel.policies.policy import Outlook
 from jetsel.policies.single import Single
 from jetsel.runtime import ModelQueue
 from jetsel.wire import Criterion
 
-NAME = "deadline"
 AROUND_BYTES = 300  # of a request to the edge, around the photograph
 SEEDED = 0.1  # of its mean, the deviation of a model that has not run yet
 
@@ -50,16 +50,17 @@ def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:
     return known[0], max(known[1], slow_ms - known[0])
 
 
-def deadline_policy(
+def deadline_policies(
     criterion: Criterion,
     offered: Mapping[str, Policy],
     calibration: Calibration,
     queues: Mapping[str, ModelQueue],
     config: Config,
-) -> Deadline | None:
-    """Return the policy that goes by time, None where the calibration does not say how accurate what is here is.
+) -> list[Deadline]:
+    """Return the policy that goes by time, and those that it is compared with.
 
-    offered: the policies of the family. Raises ConfigError where it is not known how accurate a model of the edge is.
+    None where the calibration does not say how accurate what is here is. offered: the policies of the family. Raises
+    ConfigError where it is not known how accurate a model of the edge is.
     """
     figures = calibration.figures.get(criterion, {})
     here = [name for name, queue in queues.items() if queue.runner is None]
@@ -69,7 +70,7 @@ def deadline_policy(
         if name in figures and not policy.features and set(policy.models) <= set(here)
     }
     if not paths:
-        return None
+        return []
     accuracy = {name: figures[name][criterion] for name in paths}
     elsewhere = tuple(name for name, queue in queues.items() if queue.runner is not None)
     for name in elsewhere:
@@ -78,7 +79,11 @@ def deadline_policy(
         if known is None:
             raise ConfigError(f"edge.models.{there}.accuracy: the calibration has none; example: accuracy = 0.84")
         accuracy[name] = known
-    return Deadline(paths, Single(here[-1]), elsewhere, accuracy, config.edge.allow, config.edge.duplicate)
+    otherwise, edge = Single(here[-1]), config.edge
+    return [
+        Deadline(paths, otherwise, elsewhere, accuracy, edge.allow, edge.duplicate, selection)
+        for selection in SELECTIONS
+    ]
 
 
 def seed(queues: Mapping[str, ModelQueue], calibration: Calibration | None) -> None:

@@ -15,9 +15,11 @@ from typing import Literal
 import numpy as np
 
 from jetsel.errors import JetselError
+from jetsel.policies.comparison import MDINFERENCE, SELECTIONS
 from jetsel.policies.policy import Decision, Evidence, Outlook, OutOfTime, Policy, Prediction, Run, Steps
-from jetsel.policies.selection import Models, mdinference
+from jetsel.policies.selection import Models
 
+NAME = "deadline"
 CERTAIN = 2.33  # standard deviations: of a normal time 99 % are below
 HANDOVER_MS = 1.0  # from a timer to the model's start
 Allow = Literal["never", "low-confidence", "always"]
@@ -29,7 +31,7 @@ class Deadline:
     """Chooses by the time that is left.
 
     paths: policies here, by name; otherwise: the one for requests without a deadline. elsewhere: the edge's models.
-    accuracy: of paths and of the edge's models, by calibration.
+    accuracy: of paths and of the edge's models, by calibration. selection: how one is selected, of SELECTIONS.
     """
 
     paths: Mapping[str, Policy]
@@ -38,8 +40,13 @@ class Deadline:
     accuracy: Mapping[str, float]
     allow: Allow
     duplicate: Duplicate
-    name: str = "deadline"
+    selection: str = MDINFERENCE
     features: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """`deadline`; of what it is compared with, `deadline:` and the selection."""
+        return NAME if self.selection == MDINFERENCE else f"{NAME}:{self.selection}"
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -60,7 +67,10 @@ class Deadline:
         if outlook.network_ms is None or not there or self.allow == "never":
             return (yield from self._here(photo, outlook))
         left_ms = outlook.budget_ms - outlook.network_ms[0]
-        chosen = self._select(there, left_ms, outlook.draw)
+        chosen = self._select(there, left_ms, outlook)
+        path = self._path(outlook)
+        if path is not None and self.accuracy[path] >= self.accuracy[chosen]:
+            return (yield from self._here(photo, outlook))
         mean_ms, deviation_ms = there[chosen]
         spread_ms = math.hypot(deviation_ms, outlook.network_ms[1])
         is_certain = left_ms - mean_ms >= CERTAIN * spread_ms
@@ -79,16 +89,10 @@ class Deadline:
     # The ways.
 
     def _here(self, photo: Evidence, outlook: Outlook) -> Steps:
-        """Select among the paths here; a cascade counts with all of its rungs, so that it can go to its end."""
-        times: dict[str, tuple[float, float]] = {}
-        for name, path in self.paths.items():
-            known = [outlook.models_ms[model] for model in path.models if model in outlook.models_ms]
-            if len(known) == len(path.models):
-                means, deviations = zip(*known, strict=True)
-                times[name] = (sum(means), math.hypot(*deviations))
-        if not times:
+        """Take the path that is selected here."""
+        chosen = self._path(outlook)
+        if chosen is None:
             return (yield from self.otherwise(photo))
-        chosen = self._select(times, outlook.budget_ms, outlook.draw)
         decision = yield from self.paths[chosen](photo)
         why = f"{chosen} is expected within {outlook.budget_ms:.0f} ms; {decision.because}"
         return Decision(decision.seen, why, decision.in_doubt, decision.distance)
@@ -121,11 +125,22 @@ class Deadline:
 
     # What they choose by.
 
-    def _select(self, times_ms: Mapping[str, tuple[float, float]], budget_ms: float, draw: float) -> str:
+    def _path(self, outlook: Outlook) -> str | None:
+        """Select among the paths here; a cascade counts with all of its rungs, so that it can go to its end."""
+        times: dict[str, tuple[float, float]] = {}
+        for name, path in self.paths.items():
+            known = [outlook.models_ms[model] for model in path.models if model in outlook.models_ms]
+            if len(known) == len(path.models):
+                means, deviations = zip(*known, strict=True)
+                times[name] = (sum(means), math.hypot(*deviations))
+        return self._select(times, outlook.budget_ms, outlook) if times else None
+
+    def _select(self, times_ms: Mapping[str, tuple[float, float]], left_ms: float, outlook: Outlook) -> str:
         names = list(times_ms)
         means, deviations = zip(*times_ms.values(), strict=True)
         models = Models(np.array([self.accuracy[name] for name in names]), np.array(means), np.array(deviations))
-        return names[int(mdinference(np.array([budget_ms]), models, np.array([draw]))[0])]
+        select, draws = SELECTIONS[self.selection], np.array([outlook.draw])
+        return names[int(select(np.array([left_ms]), outlook.budget_ms, models, draws)[0])]
 
     def _fastest(self, outlook: Outlook) -> str | None:
         """The fastest model here that can run."""

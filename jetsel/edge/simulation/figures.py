@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from jetsel.edge.simulation import paper
-from jetsel.edge.simulation.networks import Network, Normal
-from jetsel.edge.simulation.simulate import simulate, spanning
-from jetsel.policies.selection import Models
+from jetsel.edge.simulation.networks import Normal
+from jetsel.edge.simulation.simulate import simulate
+from jetsel.policies.comparison import spanning
 
 SLA_MS = 250.0  # of V-D
 SLAS_MS = (50, 75, 100, 115, 125, 150, 175, 200, 225, 250, 275, 300)
@@ -24,12 +24,9 @@ def table_iv(requests: int, seed: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, network in paper.NETWORKS.items():
         network_ms = network.draw(requests, chance)
-        subset = _spanning(network, seed)
         found[name] = {}
-        for policy in (*POOLS, "spanning"):
-            chosen = "mdinference" if policy == "spanning" else policy
-            models = subset if policy == "spanning" else paper.models(POOLS[policy])
-            outcome = simulate(models, network_ms, SLA_MS, chosen, chance)
+        for policy, pool in POOLS.items():
+            outcome = simulate(paper.models(pool), network_ms, SLA_MS, policy, chance)
             reliance, accuracy = paper.TABLE_IV[name].get(policy, (None, None))
             found[name][policy] = {
                 "reliance_pct": 100 * (1 - outcome.attainment),
@@ -46,25 +43,16 @@ POOLS = {
     "random": paper.RANDOM_POOL,
     "related-random": paper.TABLE_III,
     "related-accurate": paper.TABLE_III,
+    "spanning": paper.TABLE_III,
     "mdinference": paper.TABLE_III,
 }
 """The models that each row of Table IV chooses among."""
 
 
-def _spanning(network: Network, seed: int) -> Models:
-    chance, models = np.random.default_rng(seed), paper.models(paper.TABLE_III)
-    chosen = spanning(models, network.draw(10_000, chance), np.array(SLAS_MS, float), LEAST_USE, chance)
-    return Models(*(column[chosen] for column in models))
-
-
-def spanning_names(seed: int) -> dict[str, list[str]]:
-    """Return the spanning subset of Table III's models on each network (VI)."""
-    models, names = paper.models(paper.TABLE_III), list(paper.TABLE_III)
-    found = {}
-    for name, network in paper.NETWORKS.items():
-        subset = _spanning(network, seed)
-        found[name] = [names[i] for i in np.flatnonzero(np.isin(models.mean_ms, subset.mean_ms))]
-    return found
+def spanning_names() -> list[str]:
+    """Return the spanning subset of Table III's models (VI)."""
+    names = list(paper.TABLE_III)
+    return [names[i] for i in spanning(paper.models(paper.TABLE_III))]
 
 
 def by_sla(requests: int, seed: int) -> list[dict[str, Any]]:

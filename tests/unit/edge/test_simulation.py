@@ -9,8 +9,9 @@ import pytest
 
 from jetsel.edge.simulation import figures, paper
 from jetsel.edge.simulation.networks import read
-from jetsel.edge.simulation.simulate import POLICIES, simulate, spanning
+from jetsel.edge.simulation.simulate import simulate
 from jetsel.errors import ConfigError
+from jetsel.policies.comparison import SELECTIONS, spanning
 from jetsel.policies.selection import Models
 
 SEED, REQUESTS = 7, 300_000
@@ -42,7 +43,7 @@ def test_a_fictional_twin_of_the_best_model_draws_requests_by_its_accuracy() -> 
     assert row["fictional related-accurate"]["accuracy_pct"] == pytest.approx(large, abs=1.0)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", SELECTIONS)
 def test_every_policy_chooses_models_that_there_are(policy: str) -> None:
     models = Models(np.array([0.5, 0.7]), np.array([5.0, 50.0]), np.array([1.0, 4.0]))
     outcome = simulate(models, np.array([10.0, 500.0, 0.0]), 100.0, policy, CHANCE(1))
@@ -53,10 +54,7 @@ def test_every_policy_chooses_models_that_there_are(policy: str) -> None:
 
 
 def test_the_spanning_subset_leaves_out_what_is_never_chosen() -> None:
-    models = paper.models(paper.TABLE_III)
-    network_ms = paper.NETWORKS["university"].draw(5000, CHANCE(1))
-    chosen = spanning(models, network_ms, np.arange(50.0, 300.0, 25.0), 0.01, CHANCE(1))
-    names = [list(paper.TABLE_III)[i] for i in chosen]
+    names = [list(paper.TABLE_III)[i] for i in spanning(paper.models(paper.TABLE_III))]
     assert "InceptionResNetV2" not in names, "V-A says so, too"
     assert {"NasNet Large", "MobileNetV1 0.25"} <= set(names)
 
