@@ -121,6 +121,7 @@ class Edge(Struct, frozen=True, forbid_unknown_fields=True):
     family: str | None = None  # that it answers for; None: the default one
     allow: Literal["never", "low-confidence", "always"] = "always"  # low-confidence: once a model here was not sure
     duplicate: Literal["always", "when-needed", "never"] = "when-needed"  # run here, too, in case it comes late
+    mj_per_kb: Annotated[float, Meta(ge=0)] | None = None  # that 1,000 bytes to or from it take; None: not known
     models: dict[str, EdgeModel] = {}
 
 
@@ -172,6 +173,7 @@ EXAMPLES = {
     "edge.family": 'family = "imagenet"',
     "edge.allow": 'allow = "always" (or "never", "low-confidence")',
     "edge.duplicate": 'duplicate = "when-needed" (or "always", "never")',
+    "edge.mj_per_kb": "mj_per_kb = 1.2",
     "edge.models": 'models = { xl = { remote = "starter.xl" } }',
     "log.level": 'level = "info" (or "debug", "warning", "error")',
 }

@@ -9,7 +9,15 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jetsel.wire import StatusReply
-    from jetsel.wire.status import DriftStatus, FamilyStatus, HostStatus, QueueStatus, ReloadStatus, StageTimes
+    from jetsel.wire.status import (
+        DriftStatus,
+        EdgeStatus,
+        FamilyStatus,
+        HostStatus,
+        QueueStatus,
+        ReloadStatus,
+        StageTimes,
+    )
 
 STAGES = (
     "queue",
@@ -55,7 +63,25 @@ def general_lines(reply: StatusReply) -> list[str]:
         lines.append(_queue_line(reply.in_queue, reply.queue))
     if reply.last_reload is not None:
         lines.append(_reload_line(reply.reloads, reply.last_reload))
-    return lines + [line for host in reply.hosts for line in _host_lines(host)]
+    lines += [line for host in reply.hosts for line in _host_lines(host)]
+    return lines if reply.edge is None else [*lines, *edge_lines(reply.edge)]
+
+
+def edge_lines(edge: EdgeStatus) -> list[str]:
+    """Return how the edge fares."""
+    from jetsel.cli.terminal import milliseconds
+
+    way = ""
+    if edge.network_ms is not None:
+        spread = milliseconds(edge.network_deviation_ms)
+        way = f": {milliseconds(edge.network_ms)} ± {spread} ms there and back with {edge.usual_bytes / 1e3:.0f} kB"
+    carried = f"{edge.sent_bytes / 1e6:.1f} MB sent, {edge.received_bytes / 1e6:.1f} MB received"
+    lines = [f"edge: {edge.url} {'can be asked' if edge.reason is None else f'is away ({edge.reason})'}{way}"]
+    lines.append(f"  runs: {outcomes(edge.runs)}; {carried}")
+    for model in edge.models:
+        known = "not tried yet" if model.mean_ms is None else f"{milliseconds(model.mean_ms)} ms there"
+        lines.append(f"  {model.name} ({model.remote}): {model.reason or known}")
+    return lines
 
 
 def _queue_line(requests: int, queue: QueueStatus) -> str:

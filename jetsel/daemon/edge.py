@@ -21,7 +21,7 @@ from jetsel.policies import Prediction
 from jetsel.policies.policy import sum_of_five
 from jetsel.runtime import RequestRun
 from jetsel.runtime.infer import predict
-from jetsel.runtime.runner import Arrived, Handle
+from jetsel.runtime.runner import Arrived, Handle, Traffic
 from jetsel.store import read_bounded
 from jetsel.zoo import Family, Labels
 
@@ -54,7 +54,11 @@ class EdgeRunner:
         """Send the photograph of the run's job."""
 
         def told(what: Told | JetselError) -> None:
-            arrived(self._prediction(model, run, what) if isinstance(what, Told) else what)
+            if isinstance(what, Told):
+                traffic = Traffic(what.result.sent_bytes, what.result.received_bytes)
+                arrived(self._prediction(model, run, what), traffic)
+            else:
+                arrived(what, None)
 
         left_ms = None if run.deadline_s is None else (run.deadline_s - time.monotonic()) * 1e3
         return _Asked(self.edge, self.edge.ask(self.name, self._photograph(run.owner), left_ms, told))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,14 +134,17 @@ class Pipeline:
     def _started(self, job: Job) -> RequestRun | None:
         """Start one job; None where that failed, and the job has its reply."""
         try:
-            return self.start(job)
+            return self.start(job, partial(self._metering.unused, job.family))
         except Exception as error:  # whatever one photograph breaks, the next is served
             self._finish(job, error)
             return None
 
     @staticmethod
-    def start(job: Job) -> RequestRun:
-        """Decode the photograph, compute the features that its policy reads, and let the policy begin."""
+    def start(job: Job, unused: Callable[[str], None] = lambda _: None) -> RequestRun:
+        """Decode the photograph, compute the features that its policy reads, and let the policy begin.
+
+        unused: is told of a model here that ran although the answer was there already.
+        """
         began = time.monotonic()
         request, family, limits = job.request, job.family, job.snapshot.limits
         if request.pixels is None:
@@ -170,9 +174,11 @@ class Pipeline:
             queues, sent = family.driver.queues, len(job.data)
             ahead = outlook(queues, job.deadline_s, time.monotonic(), sent, on_device=request.on_device)
         evidence = Evidence(features, job.fallback, ahead)
+        is_counted = job.route is not None
         run = RequestRun(
-            job.policy, evidence, request.criterion, model_input, job.deadline_s, request.id, job, job.route is not None
+            job.policy, evidence, request.criterion, model_input, job.deadline_s, request.id, job, is_counted
         )
+        run.unused = unused
         job.run = run
         family.driver.start(run)
         return run

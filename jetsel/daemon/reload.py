@@ -57,7 +57,7 @@ class Reload:
             sys.setswitchinterval(usual_s)
         config = following.config
         changed = changes(before, following)
-        self.metering.serve(following.families, config.power)
+        self.metering.serve(following.families, config)
         self.current.swap(following)
         for section in for_next_start(self.started, config):
             told = event("for-next-start", section=section)

@@ -63,7 +63,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
         backends = Backends(host_settings(config.host))
         backends.listen(port.wake)
         metering = Metering(config.power)
-        metering.serve(snapshot.families, config.power)
+        metering.serve(snapshot.families, config)
         metering.start()
         dispatcher = Dispatcher(snapshot, port, backends, metering, reread, notifier, locate)
         lifecycle = Lifecycle(dispatcher, port, signals, notifier, listener.is_passed, config.server.drain_s, locate)

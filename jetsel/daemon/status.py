@@ -61,6 +61,7 @@ def status(
         config=None if config is None else str(config),
         answers=tally.answers(),
         recent=tally.recent(snapshot.config.observe.recent_answers),
+        edge=None if snapshot.edge is None else snapshot.edge.status(),
     )
 
 

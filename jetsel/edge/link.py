@@ -37,6 +37,12 @@ class Link:
             if known is not None and self._seen > FEWEST:
                 self._squares = KEEPS * self._squares + (1 - KEEPS) * (network_ms - known[0]) ** 2
 
+    @property
+    def usual_bytes(self) -> int:
+        """The mean size of late, 0 where nothing was seen."""
+        with self._lock:
+            return round(self._moments[1] / self._moments[0]) if self._seen else 0
+
     def estimate(self, sent_bytes: int) -> tuple[float, float] | None:
         """Return mean and standard deviation of T_nw in ms for so many bytes, None where nothing was seen.
 

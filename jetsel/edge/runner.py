@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from jetsel.edge.messages import LENGTH, MOST_BYTES, Ask, Cancel, FromChild, Res
 from jetsel.errors import BusyError, EngineDiedError, JetselError
 from jetsel.estimate import Estimate
 from jetsel.events import event
+from jetsel.wire.status import EdgeModelStatus, EdgeStatus
 
 log = logging.getLogger("jetsel.models")
 
@@ -58,6 +60,8 @@ class Edge:
         self.link = Link()
         self.times = {model: Estimate() for model in start.models}  # of the server's own work
         self.refused: dict[str, str] = {}
+        self._runs: Counter[str] = Counter()  # by how they ended
+        self._bytes = [0, 0]  # sent, received
         self._start = start
         self._unavailable: str | None = f"{start.url} is being connected to"
         self._decoder: msgspec.msgpack.Decoder[FromChild] = msgspec.msgpack.Decoder(FromChild)
@@ -73,6 +77,19 @@ class Edge:
     def unavailable(self, model: str) -> str | None:
         """Why this model cannot be asked now, None where it can."""
         return self._unavailable or self.refused.get(model)
+
+    def status(self) -> EdgeStatus:
+        """Return how it fares."""
+        sent_bytes, received_bytes = self._bytes
+        usual_bytes, now_s = self.link.usual_bytes, time.monotonic()
+        network_ms, spread_ms = self.link.estimate(usual_bytes) or (None, None)
+        models = []
+        for name, times in self.times.items():
+            known = times.at(now_s) or (None, None)
+            models.append(EdgeModelStatus(name, self._start.models[name].name, self.unavailable(name), *known))
+        url, runs = self._start.url, dict(self._runs)
+        reason, carried = self._unavailable, (sent_bytes, received_bytes)
+        return EdgeStatus(url, reason, network_ms, spread_ms, usual_bytes, runs, *carried, models)
 
     def ask(self, model: str, photograph: Photograph, patience_ms: float | None, arrived: Arrived) -> int:
         """Have the model look at a photograph; returns a number to cancel it by."""
@@ -152,6 +169,10 @@ class Edge:
             self.refused = message.refused
             self._note(message.reason)
             return
+        self._bytes = [self._bytes[0] + message.sent_bytes, self._bytes[1] + message.received_bytes]
+        is_late = message.number in self._late
+        failed = "cancelled" if is_late else "failed"
+        self._runs[failed if message.values is None else "late" if is_late else "answered"] += 1
         asked = self._under_way.pop(message.number, None) or self._late.pop(message.number, None)
         if asked is None:
             return

@@ -18,7 +18,7 @@ from jetsel.client import AsyncClient
 from jetsel.errors import JetselError
 from jetsel.wire import StatusReply
 from jetsel.wire.power import PowerStatus
-from jetsel.wire.status import AnswerCounts, FamilyStatus, Histogram
+from jetsel.wire.status import AnswerCounts, EdgeStatus, FamilyStatus, Histogram
 
 Metric: TypeAlias = "CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | InfoMetricFamily"
 Plain: TypeAlias = "CounterMetricFamily | GaugeMetricFamily"
@@ -71,6 +71,8 @@ def metrics(status: StatusReply | None) -> Iterator[Metric]:
         yield from _answers(status.answers)
     if status.power is not None:
         yield from _power(status.power)
+    if status.edge is not None:
+        yield from _edge(status.edge)
 
 
 def _requests(status: StatusReply) -> Iterator[Metric]:
@@ -150,6 +152,15 @@ def _answers(answers: AnswerCounts) -> Iterator[Metric]:
     yield _histogram("jetsel_stage_seconds", "Stages of answers.", ("stage",), stages, answers.bounds_ms)
     runs = [((family, model), one) for family, models in answers.runs.items() for model, one in models.items()]
     yield _histogram("jetsel_run_seconds", "Runs of models.", ("family", "model"), runs, answers.bounds_ms)
+
+
+def _edge(edge: EdgeStatus) -> Iterator[Metric]:
+    yield GaugeMetricFamily("jetsel_edge_up", "Whether the edge can be asked.", value=edge.reason is None)
+    runs = [((outcome,), count) for outcome, count in edge.runs.items()]
+    yield _counter("jetsel_edge_runs", "Photographs that went there, by how that ended.", ("outcome",), runs)
+    carried = [(("sent",), edge.sent_bytes), (("received",), edge.received_bytes)]
+    yield _counter("jetsel_edge_bytes", "To and from it.", ("direction",), carried)
+    yield _one(GaugeMetricFamily("jetsel_edge_network_ms", "There and back, a usual photograph."), edge.network_ms)
 
 
 def _power(power: PowerStatus) -> Iterator[Metric]:

@@ -24,6 +24,7 @@ from jetsel.runtime.grant import grant
 from jetsel.runtime.infer import infer
 from jetsel.runtime.model_queue import ModelQueue
 from jetsel.runtime.request_run import RequestRun
+from jetsel.runtime.runner import Traffic
 from jetsel.runtime.waiting import Batch, Waiting
 from jetsel.wire import Ran
 
@@ -150,13 +151,19 @@ class Driver:
         self._events.wake()
 
     def _arrived(
-        self, run: RequestRun, asked: Run, model: str, begun_s: float, result: Prediction | JetselError
+        self,
+        run: RequestRun,
+        asked: Run,
+        model: str,
+        begun_s: float,
+        result: Prediction | JetselError,
+        traffic: Traffic | None,
     ) -> None:
         """Take what a runner's thread brings."""
         took_ms = (self._now() - begun_s) * 1e3
         ran = None
         if isinstance(result, Prediction):
-            ran = Ran(model, asked.because, result.confidence, took_ms, 1)
+            ran = Ran(model, asked.because, result.confidence, took_ms, 1, None, *(traffic or ()))
             self.queues[model].times_ms.append(took_ms)
         try:
             goes_on = self._take_result(run, model, result, ran)
@@ -261,6 +268,8 @@ class Driver:
             return True
         with self._lock:
             if (asked := run.asked) is None or model not in asked.models or model in run.results:
+                if isinstance(result, Prediction):
+                    run.unused(model)
                 return False
             run.results[model] = result
             is_enough = False

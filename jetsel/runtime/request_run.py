@@ -31,6 +31,7 @@ class RequestRun(Struct, eq=False):
     request_id: str = ""  # for the log
     owner: Any = None  # whoever started it finds it here again
     is_counted: bool = True  # in what is told of the models' runs and times
+    unused: Callable[[str], None] = lambda _: None  # is told of a model that ran although the policy had gone on
     outcome: Decision | Exception | None = None
     cut_short: bool = False
     choice_ms: float = 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from jetsel.errors import JetselError
 from jetsel.policies.policy import Prediction
@@ -11,7 +11,15 @@ from jetsel.policies.policy import Prediction
 if TYPE_CHECKING:
     from jetsel.runtime.request_run import RequestRun
 
-Arrived: TypeAlias = Callable[[Prediction | JetselError], None]
+
+class Traffic(NamedTuple):
+    """What went over the network for one run."""
+
+    sent_bytes: int
+    received_bytes: int
+
+
+Arrived: TypeAlias = Callable[[Prediction | JetselError, Traffic | None], None]
 """Called once with the result, from any thread, and at the earliest while `submit` is under way."""
 
 

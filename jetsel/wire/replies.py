@@ -20,7 +20,8 @@ class Ranked(Struct, frozen=True):
 class Ran(Struct, frozen=True):
     """One model that ran for the request, and why. `latency_ms` is the whole batch's, `batch` its size.
 
-    `device_ms` is what the device itself took of it, null where that is not measured.
+    `device_ms` is what the device itself took of it, null where that is not measured. Bytes are of a run on the edge,
+    null of one here.
     """
 
     model: str
@@ -29,6 +30,8 @@ class Ran(Struct, frozen=True):
     latency_ms: float
     batch: int
     device_ms: float | None = None
+    sent_bytes: int | None = None
+    received_bytes: int | None = None
 
 
 class Stages(Struct, frozen=True):

@@ -208,6 +208,34 @@ class RecentAnswer(Struct, frozen=True):
     in_doubt: bool
 
 
+class EdgeModelStatus(Struct, frozen=True):
+    """A model of the edge. reason: why it cannot be asked, null where it can; times are of the server's own work."""
+
+    name: str
+    remote: str
+    reason: str | None
+    mean_ms: float | None
+    deviation_ms: float | None
+
+
+class EdgeStatus(Struct, frozen=True):
+    """The edge: why it cannot be asked, null where it can, what the way there and back takes, and what was asked of it.
+
+    `network_ms` is for a photograph of `usual_bytes`. `runs` counts by how they ended: answered, late (when it was not
+    waited for any more), failed, cancelled.
+    """
+
+    url: str
+    reason: str | None
+    network_ms: float | None
+    network_deviation_ms: float | None
+    usual_bytes: int
+    runs: dict[str, int]
+    sent_bytes: int
+    received_bytes: int
+    models: list[EdgeModelStatus]
+
+
 class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
     """The state of the daemon. `state` is loading, ready or stopping; `requests` counts by outcome or error code.
 
@@ -240,3 +268,4 @@ class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
     config: str | None = None
     answers: AnswerCounts | None = None
     recent: list[RecentAnswer] = []
+    edge: EdgeStatus | None = None

@@ -14,21 +14,31 @@ from jetsel.wire.power import ModelEnergy, PolicyEnergy
 NO_CALIBRATION = "the family has no calibration: make one with `jetsel calibrate` where power is measured"
 
 
-def estimated_mj(ran: Sequence[Ran], chose: bool, calibration: Calibration | None) -> tuple[float | None, str | None]:
+def estimated_mj(
+    ran: Sequence[Ran], chose: bool, calibration: Calibration | None, mj_per_kb: float | None
+) -> tuple[float | None, str | None]:
     """Return the calibrated energy of what ran, in mJ, or None and the reason why it is not known.
 
-    chose: whether features were read, whose energy is added.
+    chose: whether features were read, whose energy is added. mj_per_kb: what sending and receiving 1,000 bytes takes;
+    what the edge itself takes is not the device's.
     """
     if calibration is None:
         return None, NO_CALIBRATION
     if not calibration.energies_mj:
         why = f" ({calibration.energy_reason})" if calibration.energy_reason else ""
         return None, f"the calibration was made without energies{why}: calibrate again where power is measured"
-    unknown = [run.model for run in ran if run.model not in calibration.energies_mj]
+    here = [run.model for run in ran if run.sent_bytes is None]
+    unknown = [model for model in here if model not in calibration.energies_mj]
     if unknown:
         return None, f"the calibration has no energy of {', '.join(unknown)}"
-    models_mj = sum(calibration.energies_mj[run.model] for run in ran)
-    return models_mj + (calibration.chooser_energy_mj or 0.0 if chose else 0.0), None
+    sent_kb = sum((run.sent_bytes or 0) + (run.received_bytes or 0) for run in ran) / 1e3
+    if sent_kb and mj_per_kb is None:
+        return (
+            None,
+            f"what sending {sent_kb:.0f} kB took is not known: set edge.mj_per_kb (`jetsel edge trace` tells it)",
+        )
+    models_mj = sum(calibration.energies_mj[model] for model in here)
+    return models_mj + sent_kb * (mj_per_kb or 0.0) + (calibration.chooser_energy_mj or 0.0 if chose else 0.0), None
 
 
 @dataclass
@@ -70,27 +80,35 @@ class Estimates:
         self._models: dict[tuple[str, str], _EnergySum] = defaultdict(_EnergySum)  # by family and model
         self._policies: dict[tuple[str, str], _EnergySum] = defaultdict(_EnergySum)  # by family and policy
         self._chooser = _EnergySum()
+        self._unused_j = 0.0
 
     def add(self, answer: Answer, chose: bool, calibration: Calibration | None, best_mj: float | None) -> None:
         """Take in an answer that was given.
 
         chose: whether features were read for it. best_mj: the energy of the best single model, None if not known.
         """
-        made = calibration if answer.energy_mj is not None else None
+        made = None if answer.out_of_conditions else calibration
         of_model = made.energies_mj if made is not None else {}
         with self._lock:
             for run in answer.ran:
-                self._models[answer.family, run.model].add(of_model.get(run.model))
+                if run.sent_bytes is None:
+                    self._models[answer.family, run.model].add(of_model.get(run.model))
             if chose:
                 self._chooser.add(None if made is None else made.chooser_energy_mj or 0.0)
             self._policies[answer.family, answer.policy].add(answer.energy_mj, best_mj)
 
+    def unused(self, family: str, model: str, energy_mj: float | None) -> None:
+        """Take in a run here whose result came when the answer was given already, as another's was there first."""
+        with self._lock:
+            self._models[family, model].add(energy_mj)
+            self._unused_j += (energy_mj or 0.0) * 1e-3
+
     def totals(self) -> tuple[float, int, int]:
-        """Return the joules of all answers, how many there are, and how many of them have no estimate."""
+        """Return the joules of all answers and unused runs, how many answers, and how many of them have no estimate."""
         with self._lock:
             sums = self._policies.values()
             count = sum(one.count for one in sums)
-            return sum(one.joules for one in sums), count, count - sum(one.known for one in sums)
+            return sum(one.joules for one in sums) + self._unused_j, count, count - sum(one.known for one in sums)
 
     def chooser_j(self) -> float | None:
         """Return what choosing took, None where none of it is known."""

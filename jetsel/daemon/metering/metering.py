@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Mapping
 
-from jetsel.config import Power, power_folder
+from jetsel.config import Config, Power, power_folder
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.metering.budget import Budget
 from jetsel.daemon.metering.conditions import Conditions
@@ -50,6 +50,7 @@ class Metering:
         self.idle_reason: str | None = "the sensors are being looked for"
         self.above_idle = Sum()
         self._power = power
+        self._mj_per_kb: float | None = None
         self.sampler = None if power.sensor == "none" and power.replay is None else Sampler(power, RAILS_EVERY_S)
         self._made_under: dict[str, Facts] = {}  # of the calibrations that tell, by how conditions name them
         self._best_mj: dict[str, dict[str, float | None]] = {}
@@ -70,9 +71,10 @@ class Metering:
             self.sampler.stop()
         self.machine.close()
 
-    def serve(self, families: Mapping[str, ServedFamily], power: Power) -> None:
-        """Tell of these families from now on, under this configuration's budget."""
-        self.budget.set(power.budget_w, max(len(family.models) for family in families.values()) - 1)
+    def serve(self, families: Mapping[str, ServedFamily], config: Config) -> None:
+        """Tell of these families from now on, under this configuration's budget and energy of sending."""
+        self._mj_per_kb = config.edge.mj_per_kb
+        self.budget.set(config.power.budget_w, max(len(family.models) for family in families.values()) - 1)
         calibrated = {name: family.in_use.calibration for name, family in families.items()}
         made_under = {name: restored(made.machine) for name, made in calibrated.items() if made is not None}
         self._best_mj = {name: best_mj(made) for name, made in calibrated.items() if made is not None}
@@ -94,12 +96,19 @@ class Metering:
         """
         if differing:
             return None, f"the board is not as it was calibrated: {'; '.join(differing)}"
-        return estimated_mj(run.ran, bool(policy.features), family.in_use.calibration)
+        return estimated_mj(run.ran, bool(policy.features), family.in_use.calibration, self._mj_per_kb)
 
     def answered(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:
         """Add up the energy of an answer that is given."""
         best = self._best_mj.get(family.name, {}).get(answer.criterion)
         self.estimates.add(answer, bool(policy.features), family.in_use.calibration, best)
+
+    def unused(self, family: ServedFamily, model: str) -> None:
+        """Add up the energy of a run here whose result nobody waited for any more."""
+        calibration = None if self.out_of_conditions(family.name) else family.in_use.calibration
+        if model in family.models:
+            energy_mj = None if calibration is None else calibration.energies_mj.get(model)
+            self.estimates.unused(family.name, model, energy_mj)
 
     def out_of_conditions(self, family: str) -> list[str]:
         """Return how the board differs from what a family's energies and choices were measured under."""

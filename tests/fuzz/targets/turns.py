@@ -88,7 +88,7 @@ def rig() -> Rig:
     port = Port(listener, snapshot.limits.max_bytes, config.server)
     backends, metering = Backends(host_settings(config.host)), Metering(config.power)
     load(snapshot, backends, lambda *_: None, threading.Event())
-    metering.serve(snapshot.families, config.power)
+    metering.serve(snapshot.families, config)
     dispatcher = Dispatcher(snapshot, port, backends, metering, lambda: config, Notifier())
     dispatcher.begin_serving()
     return Rig(dispatcher, port, listener.path)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from collections.abc import Iterator
 
 import pytest
 
 import jetsel
+from jetsel.cli.status_text import edge_lines
 from jetsel.errors import JetselError, ModelUnavailableError
+from jetsel.gateway.metrics import metrics
 from tests.system.daemons import Daemon, Start, drawn, encoded
 from tests.system.gateway.gateways import Gateway, launch
 from tests.waiting import until
@@ -94,3 +97,31 @@ def test_a_deadline_is_kept_with_the_best_that_comes_and_no_photograph_leaves_th
         late = [here.classify(picture, deadline_ms=400) for picture in PICTURES]
         gateway.process.send_signal(signal.SIGCONT)
         assert all(one.model in ("xs", "s") for one in late), "what is here answers"
+
+
+def test_what_went_to_the_edge_is_told(gateway: Gateway, start: Start) -> None:
+    daemon = start(settings(gateway.url, "mj_per_kb = 0.5"))
+    with jetsel.Client(daemon.endpoint) as client:
+        until(lambda: _answers(client))
+        (ran,) = client.classify(PICTURES[1], model="edge:l").ran
+        told = client.status().edge
+        assert ran.sent_bytes is not None
+        assert ran.sent_bytes >= len(PICTURES[1])
+        assert told is not None
+        assert told.reason is None
+        assert told.runs["answered"] >= 2
+        assert told.sent_bytes >= 2 * len(PICTURES[0])
+        assert [model.name for model in told.models] == ["m", "l", "xl"]
+        assert all(model.mean_ms is not None for model in told.models), "they are tried at connection"
+        told_of = {metric.name: metric for metric in metrics(client.status())}
+        assert told_of["jetsel_edge_up"].samples[0].value == 1
+        gateway.process.kill()
+        until(lambda: _is_away(client))
+        assert "is away" in edge_lines(client.status().edge)[0]
+
+
+def _is_away(client: jetsel.Client) -> bool:
+    with contextlib.suppress(JetselError):
+        client.classify(PICTURES[0], model="edge:xl")
+    told = client.status().edge
+    return told is not None and told.reason is not None

@@ -43,7 +43,7 @@ def dispatcher(tmp_path: Path, port: Port) -> Iterator[Dispatcher]:
     snapshot = read_snapshot(config)
     backends, metering = Backends(host_settings(config.host)), Metering(config.power)
     load(snapshot, backends, lambda *_: None, threading.Event())
-    metering.serve(snapshot.families, config.power)
+    metering.serve(snapshot.families, config)
     made = Dispatcher(snapshot, port, backends, metering, lambda: config, Notifier())
     made.begin_serving()
     yield made

@@ -42,7 +42,7 @@ class Place:
 
     def bring(self, number: int = -1, error: JetselError | None = None) -> None:
         model, _, arrived = self.submitted[number]
-        arrived(error or Prediction(model, np.array([0.1, 0.9], np.float32), 0.9))
+        arrived(error or Prediction(model, np.array([0.1, 0.9], np.float32), 0.9), None)
 
 
 class Duplicated:

@@ -25,20 +25,43 @@ def ran(*models: str) -> list[Ran]:
 
 
 def answer(policy: str, energy_mj: float | None, *models: str, criterion: Criterion = "top1") -> Any:
-    return SimpleNamespace(family="cats", policy=policy, energy_mj=energy_mj, ran=ran(*models), criterion=criterion)
+    return SimpleNamespace(
+        family="cats",
+        policy=policy,
+        energy_mj=energy_mj,
+        ran=ran(*models),
+        criterion=criterion,
+        out_of_conditions=[] if energy_mj else ["another power mode"],
+    )
 
 
 def test_an_estimate_is_the_sum_of_what_ran_and_of_choosing_where_features_were_read(tmp_path: Path) -> None:
     made = calibration(tmp_path, **ENERGIES)
-    assert estimated_mj(ran("s", "l"), False, made) == (50.0, None)
-    assert estimated_mj(ran("s"), True, made) == (12.0, None)
+    assert estimated_mj(ran("s", "l"), False, made, None) == (50.0, None)
+    assert estimated_mj(ran("s"), True, made, None) == (12.0, None)
 
 
 def test_why_there_is_no_estimate_is_said(tmp_path: Path) -> None:
-    assert estimated_mj(ran("s"), False, None) == (None, NO_CALIBRATION)
-    assert "(no sensor)" in str(estimated_mj(ran("s"), False, calibration(tmp_path, energy_reason="no sensor")))
+    assert estimated_mj(ran("s"), False, None, None) == (None, NO_CALIBRATION)
+    assert "(no sensor)" in str(estimated_mj(ran("s"), False, calibration(tmp_path, energy_reason="no sensor"), None))
     made = calibration(tmp_path, **ENERGIES)
-    assert "no energy of xl" in str(estimated_mj(ran("s", "xl"), False, made))
+    assert "no energy of xl" in str(estimated_mj(ran("s", "xl"), False, made, None))
+
+
+def test_a_run_on_the_edge_takes_what_sending_takes(tmp_path: Path) -> None:
+    made, there = calibration(tmp_path, **ENERGIES), Ran("edge:xl", "", 0.9, 50.0, 1, None, 60_000, 2_000)
+    assert estimated_mj([*ran("s"), there], False, made, 0.5) == (pytest.approx(10 + 62 * 0.5), None)
+    energy_mj, reason = estimated_mj([*ran("s"), there], False, made, None)
+    assert energy_mj is None
+    assert "sending 62 kB" in str(reason)
+
+
+def test_a_run_that_nobody_waited_for_counts_too() -> None:
+    sums = Estimates()
+    sums.unused("cats", "s", 10.0)
+    sums.unused("cats", "l", None)
+    assert sums.models() == [ModelEnergy("cats", "s", 1, 0.01, 10.0), ModelEnergy("cats", "l", 1, None, None)]
+    assert sums.totals() == (0.01, 0, 0)
 
 
 def test_models_policies_and_choosing_add_up(tmp_path: Path) -> None:
