@@ -100,6 +100,9 @@ class Observe(Struct, frozen=True, forbid_unknown_fields=True):
     drift_every: Annotated[int, Meta(ge=0, le=1_000_000)] = 50  # features of each so manyth photograph; 0: of none
 
 
+Pixels = Annotated[str, Meta(pattern=r"^[1-9][0-9]{1,3}\Z")]  # keys of TOML are text
+
+
 class EdgeModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A model of the edge; its name here is the name of the same model here where there is one."""
 
@@ -110,7 +113,8 @@ class EdgeModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     output_name: str | None = None  # None: its only output; of ranked, top_k
     labels: str | None = None  # a file with a class a line, in the order of its output; None: that of the family
     like: str | None = None  # the model here whose input it takes; None: the one of its name
-    accuracy: Annotated[float, Meta(gt=0, lt=1)] | None = None  # None: that of its name in the calibration
+    accuracy: Annotated[float, Meta(ge=0, le=1)] | None = None  # None: that of its name in the calibration
+    accuracy_at_px: dict[Pixels, Annotated[float, Meta(ge=0, le=1)]] = {}  # of photographs reduced to a shorter side
 
 
 class Edge(Struct, frozen=True, forbid_unknown_fields=True):

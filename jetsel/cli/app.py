@@ -14,6 +14,7 @@ from jetsel.cli.classify import classify
 from jetsel.cli.configuration import config
 from jetsel.cli.demo import demo
 from jetsel.cli.doctor import doctor
+from jetsel.cli.edge import edge
 from jetsel.cli.evaluate import evaluate
 from jetsel.cli.gateway import gateway
 from jetsel.cli.install_service import install_service
@@ -115,4 +116,5 @@ app.command(rich_help_panel="Choose better")(evaluate)
 app.command(rich_help_panel="Choose better")(simulate)
 app.add_typer(calibration, name="calibration", rich_help_panel="Choose better")
 app.add_typer(models, name="models", rich_help_panel="Operate")
+app.add_typer(edge, name="edge", rich_help_panel="Operate")
 app.add_typer(power, name="power", rich_help_panel="Operate")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,8 +15,9 @@ from jetsel.config import Config, EdgeModel
 from jetsel.edge.messages import Remote, Start
 from jetsel.edge.runner import Edge, Photograph, Told
 from jetsel.errors import ConfigError, JetselError
-from jetsel.image import InputSpec, model_input
+from jetsel.image import InputSpec, jpeg, model_input, smaller_size
 from jetsel.policies import Prediction
+from jetsel.policies.deadline import REDUCED
 from jetsel.policies.policy import sum_of_five
 from jetsel.runtime import RequestRun
 from jetsel.runtime.infer import predict
@@ -33,17 +33,22 @@ PREFIX = "edge:"
 
 PROBE_PX = 224
 MOST_LABELS_BYTES = 16 * 2**20
-QUALITY = 92  # of JPEG, for frames that came as pixels: 1 to 2 bits of each
+BYTES_PER_PIXEL = 0.4  # of what jetsel.image.jpeg makes of photographs: of four in five 0.2 to 0.6
 
 
 @dataclass(frozen=True)
 class EdgeRunner:
-    """One model of the edge, as the driver runs it. spec: of its input, None where it takes encoded photographs."""
+    """One model of the edge, as the driver runs it.
+
+    spec: of its input, None where it takes encoded photographs; those are reduced to `shorter_px` before, where that is
+    not None.
+    """
 
     edge: Edge
     name: str
     remote: Remote
     spec: InputSpec | None
+    shorter_px: int | None = None
 
     @property
     def unavailable(self) -> str | None:
@@ -67,10 +72,19 @@ class EdgeRunner:
         assert job.photograph is not None
         if self.spec is not None:
             return _tensor(model_input(job.photograph, self.spec))
-        if job.request.pixels is None:
+        if self.shorter_px is None and job.request.pixels is None:
             return Photograph(bytes(job.data))
-        encoded = cv2.imencode(".jpg", job.photograph.bgr, [cv2.IMWRITE_JPEG_QUALITY, QUALITY])[1]
-        return Photograph(encoded.tobytes())
+        return Photograph(jpeg(job.photograph.bgr, self.shorter_px))
+
+    def bytes_for(self, width_px: int, height_px: int, file_bytes: int | None) -> int:
+        """Return how much is sent for a photograph of this size, about. file_bytes: None where it came as pixels."""
+        if self.spec is not None:
+            return len(self.remote.probe)
+        if self.shorter_px is None and file_bytes is not None:
+            return file_bytes
+        if self.shorter_px is not None:
+            width_px, height_px = smaller_size(width_px, height_px, self.shorter_px)
+        return round(width_px * height_px * BYTES_PER_PIXEL)
 
     def _prediction(self, model: str, run: RequestRun, told: Told) -> Prediction:
         values = told.values
@@ -107,17 +121,25 @@ def open_edge(config: Config, family: Family) -> Edge | None:
 
 
 def runners(config: Config, family: Family, edge: Edge) -> dict[str, EdgeRunner]:
-    """Return what runs each of the edge's models, by the names that they have among a family's."""
-    return {
-        PREFIX + name: EdgeRunner(edge, name, remote, _spec(name, config.edge.models[name], family))
-        for name, remote in remotes(config, family).items()
-    }
+    """Return what runs each of the edge's models, by its name among the family: `edge:xl`, `edge:xl@224`.
+
+    Raises ConfigError.
+    """
+    made = {}
+    for name, remote in remotes(config, family).items():
+        model = config.edge.models[name]
+        made[PREFIX + name] = EdgeRunner(edge, name, remote, _spec(name, model, family))
+        if model.accuracy_at_px and model.input != "encoded":
+            raise ConfigError(f"edge.models.{name}.accuracy_at_px: leave it out, a tensor has one size")
+        for px in model.accuracy_at_px:
+            made[f"{PREFIX}{name}{REDUCED}{px}"] = EdgeRunner(edge, name, remote, None, int(px))
+    return made
 
 
 def remotes(config: Config, family: Family) -> dict[str, Remote]:
     """Return the edge's models by name, each with its labels mapped to the family's."""
     made, labels = {}, family.labels
-    gray = Photograph(cv2.imencode(".jpg", np.full((PROBE_PX, PROBE_PX, 3), 128, np.uint8))[1].tobytes())
+    gray = Photograph(jpeg(np.full((PROBE_PX, PROBE_PX, 3), 128, np.uint8)))
     for name, model in config.edge.models.items():
         spec = _spec(name, model, family)
         probe = gray if spec is None else _tensor(np.zeros((1, 3, spec.height_px, spec.width_px), np.float32))

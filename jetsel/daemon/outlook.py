@@ -12,7 +12,7 @@ from jetsel.errors import ConfigError
 from jetsel.policies import Policy
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.comparison import SELECTIONS
-from jetsel.policies.deadline import Deadline
+from jetsel.policies.deadline import REDUCED, Deadline
 from jetsel.policies.policy import Outlook
 from jetsel.policies.single import Single
 from jetsel.runtime import ModelQueue
@@ -23,17 +23,30 @@ SEEDED = 0.1  # of its mean, the deviation of a model that has not run yet
 
 
 def outlook(
-    queues: Mapping[str, ModelQueue], deadline_s: float, now_s: float, photograph_bytes: int, *, on_device: bool
+    queues: Mapping[str, ModelQueue],
+    deadline_s: float,
+    now_s: float,
+    size_px: tuple[int, int],
+    file_bytes: int | None,
+    *,
+    on_device: bool,
 ) -> Outlook:
-    """Return what is known of every model that can run now."""
+    """Return what is known of every model that can run now; what a smaller file saves on its way is taken off.
+
+    size_px: width and height of the photograph. file_bytes: None where it came as pixels.
+    """
     models_ms: dict[str, tuple[float, float]] = {}
     network_ms = None
     for name, queue in queues.items():
-        if queue.reason is not None:
+        if queue.reason is not None or (on_device and queue.runner is not None):
             continue
         if isinstance(queue.runner, EdgeRunner):
             known = queue.runner.edge.times[queue.runner.name].at(now_s)
-            network_ms = None if on_device else queue.runner.edge.link.estimate(photograph_bytes + AROUND_BYTES)
+            way_ms = queue.runner.edge.link.estimate(queue.runner.bytes_for(*size_px, file_bytes) + AROUND_BYTES)
+            if known is None or way_ms is None:
+                continue
+            network_ms = network_ms or way_ms
+            known = known[0] + way_ms[0] - network_ms[0], known[1]
         else:
             known = _with_tail(queue, now_s)
         if known is not None:
@@ -74,8 +87,11 @@ def deadline_policies(
     accuracy = {name: figures[name][criterion] for name in paths}
     elsewhere = tuple(name for name, queue in queues.items() if queue.runner is not None)
     for name in elsewhere:
-        there = name.removeprefix(PREFIX)
-        known = config.edge.models[there].accuracy or figures.get(f"single:{there}", {}).get(criterion)
+        there, _, px = name.removeprefix(PREFIX).partition(REDUCED)
+        told = config.edge.models[there]
+        known = told.accuracy_at_px[px] if px else told.accuracy
+        if known is None:
+            known = figures.get(f"single:{there}", {}).get(criterion)
         if known is None:
             raise ConfigError(f"edge.models.{there}.accuracy: the calibration has none; example: accuracy = 0.84")
         accuracy[name] = known

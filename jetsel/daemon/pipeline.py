@@ -171,8 +171,9 @@ class Pipeline:
 
         ahead = None
         if job.deadline_s is not None:
-            queues, sent = family.driver.queues, len(job.data)
-            ahead = outlook(queues, job.deadline_s, time.monotonic(), sent, on_device=request.on_device)
+            queues, size_px = family.driver.queues, (photograph.width_px, photograph.height_px)
+            sent = len(job.data) if request.pixels is None else None
+            ahead = outlook(queues, job.deadline_s, time.monotonic(), size_px, sent, on_device=request.on_device)
         evidence = Evidence(features, job.fallback, ahead)
         is_counted = job.route is not None
         run = RequestRun(

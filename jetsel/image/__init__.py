@@ -2,6 +2,7 @@
 
 from jetsel.image.decode import decode, of_area
 from jetsel.image.header import Measured, measure
+from jetsel.image.jpeg import jpeg, smaller_size
 from jetsel.image.limits import Limits, read_file
 from jetsel.image.model_input import InputSpec, model_input
 from jetsel.image.photograph import Photograph
@@ -14,8 +15,10 @@ __all__ = [
     "Photograph",
     "decode",
     "from_pixels",
+    "jpeg",
     "measure",
     "model_input",
     "of_area",
     "read_file",
+    "smaller_size",
 ]

@@ -20,6 +20,7 @@ from jetsel.policies.policy import Decision, Evidence, Outlook, OutOfTime, Polic
 from jetsel.policies.selection import Models
 
 NAME = "deadline"
+REDUCED = "@"  # in the names of the edge's models: what follows is the size of the photograph that they are sent
 CERTAIN = 2.33  # standard deviations: of a normal time 99 % are below
 HANDOVER_MS = 1.0  # from a timer to the model's start
 Allow = Literal["never", "low-confidence", "always"]
@@ -63,10 +64,12 @@ class Deadline:
         outlook = photo.outlook
         if outlook is None:
             return (yield from self.otherwise(photo))
-        there = {name: outlook.models_ms[name] for name in self.elsewhere if name in outlook.models_ms}
-        if outlook.network_ms is None or not there or self.allow == "never":
+        if outlook.network_ms is None or self.allow == "never":
             return (yield from self._here(photo, outlook))
         left_ms = outlook.budget_ms - outlook.network_ms[0]
+        there = self._there(outlook, left_ms)
+        if not there:
+            return (yield from self._here(photo, outlook))
         chosen = self._select(there, left_ms, outlook)
         path = self._path(outlook)
         if path is not None and self.accuracy[path] >= self.accuracy[chosen]:
@@ -124,6 +127,15 @@ class Deadline:
         return Decision(seen, f"{chosen} answered in time")
 
     # What they choose by.
+
+    def _there(self, outlook: Outlook, left_ms: float) -> dict[str, tuple[float, float]]:
+        """Return the edge's models; a photograph is reduced only where the whole of it would come too late."""
+        found = {}
+        for name in self.elsewhere:
+            known, whole = outlook.models_ms.get(name), outlook.models_ms.get(name.partition(REDUCED)[0])
+            if known is not None and (REDUCED not in name or whole is None or sum(whole) >= left_ms):
+                found[name] = known
+        return found
 
     def _path(self, outlook: Outlook) -> str | None:
         """Select among the paths here; a cascade counts with all of its rungs, so that it can go to its end."""

@@ -120,6 +120,16 @@ def test_what_went_to_the_edge_is_told(gateway: Gateway, start: Start) -> None:
         assert "is away" in edge_lines(client.status().edge)[0]
 
 
+def test_a_photograph_is_reduced_for_a_model_of_that_size(gateway: Gateway, start: Start) -> None:
+    daemon = start(settings(gateway.url) + "accuracy_at_px = { 64 = 0.5 }\n")
+    large = encoded(drawn(1, 900, 1200))
+    with jetsel.Client(daemon.endpoint) as client:
+        until(lambda: _answers(client))
+        (whole,), (reduced,) = (client.classify(large, model=name).ran for name in ("edge:xl", "edge:xl@64"))
+        assert len(large) <= (whole.sent_bytes or 0)
+        assert (reduced.sent_bytes or 0) < len(large) / 5
+
+
 def _is_away(client: jetsel.Client) -> bool:
     with contextlib.suppress(JetselError):
         client.classify(PICTURES[0], model="edge:xl")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -48,6 +49,28 @@ def test_a_path_whose_model_is_away_is_not_chosen() -> None:
     steps, first = asked(Evidence(None, None, Outlook(1000.0, {"s": HERE["s"]}, None, 0.5)))
     assert first.models == ("s",)
     assert "single:s is expected within 1000 ms" in ended(steps, said("s", 0.5)).because
+
+
+def test_a_photograph_is_reduced_where_the_whole_would_come_too_late() -> None:
+    there = {"edge:l": 0.75, "edge:xl": 0.9, "edge:xl@224": 0.85}
+    timed = Deadline(PATHS, Single("m"), tuple(there), ACCURACY | there, "always", "always")
+    smaller = {"edge:xl@224": (20.0, 1.0)}  # less what a smaller file saves on its way
+    for budget_ms, expected in ((150.0, "edge:xl"), (70.0, "edge:xl@224")):
+        steps = timed(outlook(budget_ms, **smaller))
+        assert next(steps).models == ("s", expected)
+
+
+def test_what_mdinference_is_compared_with_chooses_its_own_way() -> None:
+    fastest = {"static-latency": "edge:l", "static-accuracy": "edge:xl", "static-greedy": "edge:xl"}
+    for selection, expected in fastest.items():
+        timed = replace(policy(duplicate="always"), selection=selection)
+        assert timed.name == f"deadline:{selection}"
+        assert next(timed(outlook(75.0))).models == ("s", expected)
+
+
+def test_a_path_here_that_is_as_accurate_is_taken_before_the_edge() -> None:
+    timed = replace(policy(), accuracy=ACCURACY | {"cascade": 0.95})
+    assert next(timed(outlook(300.0))).models == ("s",)
 
 
 def test_without_a_deadline_the_other_policy_answers() -> None:

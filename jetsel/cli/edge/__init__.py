@@ -1,0 +1,12 @@
+"""`jetsel edge`: what the path to the edge takes, and how accurate its models are."""
+
+from __future__ import annotations
+
+import typer
+
+from jetsel.cli.edge.measure import measure
+from jetsel.cli.edge.trace import trace
+
+edge = typer.Typer(no_args_is_help=True, help="The bigger machine that [edge] names.")
+edge.command()(trace)
+edge.command()(measure)

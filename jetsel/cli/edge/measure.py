@@ -1,0 +1,77 @@
+"""`jetsel edge measure`: how often the edge's models are right, on whole photographs and on reduced ones."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jetsel.cli.calibrate import LabelMap, Photos
+from jetsel.cli.options import ConfigFile
+from jetsel.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jetsel.calibrate.record.photographs import Labelled
+    from jetsel.edge.runner import Edge
+    from jetsel.image import Limits
+
+AT_ONCE = 8
+PATIENCE_MS = 60_000.0
+
+
+def measure(
+    photos: Photos,
+    px: Annotated[list[int] | None, typer.Option(min=16, max=9999, help="Shorter sides to reduce to, too.")] = None,
+    label_map: LabelMap = None,
+    config: ConfigFile = None,
+) -> None:
+    """Ask each model of the edge about labelled photographs, and print what that says for the configuration.
+
+    `accuracy` is of photographs as they are, `accuracy_at_px` of the same ones reduced to a shorter side, which is how
+    they are sent where a deadline leaves no time for the whole.
+    """
+    from jetsel.calibrate.record.photographs import find
+    from jetsel.cli.edge.opened import opened
+    from jetsel.daemon.snapshot import limits_of
+
+    with opened(config) as (values, family, edge):
+        found, limits = find(photos, family.labels, label_map, need_labels=True).photographs, limits_of(values)
+        for name, model in values.edge.models.items():
+            if model.input != "encoded":
+                raise ConfigError(f"edge.models.{name}: it takes tensors, and is as accurate there as here")
+            asking = _Asking(edge, name, limits, family.decode_px)
+            typer.echo(f'[edge.models.{name}]\nremote = "{model.remote}"\naccuracy = {asking.tell(found, None)}')
+            for side_px in px or ():
+                typer.echo(f"accuracy_at_px.{side_px} = {asking.tell(found, side_px)}")
+
+
+@dataclass(frozen=True)
+class _Asking:
+    edge: Edge
+    model: str
+    limits: Limits
+    decode_px: int
+
+    def tell(self, photographs: Sequence[Labelled], side_px: int | None) -> str:
+        """Return the share that it is right on, and of how many photographs of what size that is."""
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            said = list(pool.map(lambda one: self._ask(one, side_px), photographs))
+        right, sent_bytes = (sum(column) for column in zip(*said, strict=True))
+        return f"{right / len(said):.4f}  # of {len(said)} photographs, {sent_bytes / len(said) / 1e3:.1f} kB each"
+
+    def _ask(self, one: Labelled, side_px: int | None) -> tuple[bool, int]:
+        from jetsel.cli.edge.opened import ask
+        from jetsel.edge.runner import Photograph, Told
+        from jetsel.image import decode, jpeg, read_file
+
+        content = read_file(one.path, self.limits)
+        if side_px is not None:
+            content = jpeg(decode(content, self.limits, self.decode_px).bgr, side_px)
+        told = ask(self.edge, self.model, Photograph(content), PATIENCE_MS)
+        if not isinstance(told, Told):
+            raise told
+        return int(told.values.argmax()) == one.class_number, told.result.sent_bytes

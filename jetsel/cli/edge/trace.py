@@ -1,0 +1,112 @@
+"""`jetsel edge trace`: what the way to the edge and back takes, again and again."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jetsel.cli.options import ConfigFile
+from jetsel.errors import CalibrationError, ConfigError, JetselError
+
+if TYPE_CHECKING:
+    from jetsel.config import Power
+    from jetsel.power.sampler import Sampler
+
+
+def trace(
+    photo: Annotated[Path, typer.Argument(help="What is sent: a photograph of a usual size.", show_default=False)],
+    count: Annotated[int, typer.Option(min=1, help="How often it is sent.")] = 300,
+    every_ms: Annotated[float, typer.Option(min=0, help="How long from one to the next, at least.")] = 100.0,
+    patience_ms: Annotated[float, typer.Option(min=1, help="A time that is longer counts as so long.")] = 2000.0,
+    model: Annotated[str | None, typer.Option(help="Which of the edge's models; the first.")] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Record how long a photograph's way to the edge and its answer's way back take, for `jetsel simulate --network`.
+
+    Each line is one time in ms, less what the server says that it worked. Where power is measured, and idle power is
+    known, it tells what 1,000 bytes take: edge.mj_per_kb.
+    """
+    from jetsel.cli.edge.opened import ask, opened
+    from jetsel.edge.runner import Photograph, Told
+
+    try:
+        content = photo.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{photo}: {error.strerror}: name a photograph") from None
+    with opened(config) as (values, _, edge):
+        names = list(values.edge.models)
+        name = model or names[0]
+        if name not in names or values.edge.models[name].input != "encoded":
+            known = ", ".join(name for name in names if values.edge.models[name].input == "encoded") or "none"
+            raise ConfigError(f"--model {name}: name a model of the edge that takes files: {known}")
+        meter = _Meter(values.power)
+        server_told, failed, carried_bytes, last = 0, 0, 0, ""
+        for _ in range(count):
+            begun_s = time.monotonic()
+            told = ask(edge, name, Photograph(content), patience_ms)
+            took_ms = patience_ms
+            if isinstance(told, Told):
+                took_ms = min(patience_ms, told.result.total_ms - (told.result.server_ms or 0.0))
+                server_told += told.result.server_ms is not None
+                carried_bytes += told.result.sent_bytes + told.result.received_bytes
+            else:
+                failed, last = failed + 1, str(told)
+            typer.echo(f"{took_ms:.3f}")
+            meter.look()
+            time.sleep(max(0.0, every_ms / 1e3 - (time.monotonic() - begun_s)))
+        if failed:
+            typer.echo(f"{failed} of {count} did not come; the last: {last}", err=True)
+        if server_told < count - failed:
+            typer.echo("the server does not say how long it worked: that is in the times, too", err=True)
+        typer.echo(meter.tell(carried_bytes), err=True)
+
+
+class _Meter:
+    """What sending takes above idle power, where that can be known."""
+
+    def __init__(self, power: Power) -> None:
+        from jetsel.power.sampler import READY_S, Sampler
+
+        self._power = power
+        self._sampler: Sampler | None = None if power.sensor == "none" else Sampler(power)
+        if self._sampler is not None:
+            self._sampler.ready(READY_S)
+        self._seen_ns, self._taken = time.monotonic_ns(), (0.0, 0.0, 0)
+
+    def look(self) -> None:
+        """Take in what was measured since the last look; samples are kept for two minutes."""
+        if self._sampler is not None:
+            passed, self._seen_ns = self._sampler.since(self._seen_ns)
+            joules, known_s, new_values = self._taken
+            self._taken = joules + passed.energy_j, known_s + passed.known_s, new_values + passed.new_values
+
+    def tell(self, carried_bytes: int) -> str:
+        """Return what to configure, or why that is not known."""
+        try:
+            return f"mj_per_kb = {self._energy_mj() / (carried_bytes / 1e3):.3f}"
+        except (JetselError, ZeroDivisionError) as error:
+            return f"what sending takes is not known: {error or 'nothing was sent'}"
+        finally:
+            if self._sampler is not None:
+                self._sampler.stop()
+
+    def _energy_mj(self) -> float:
+        from jetsel.config import power_folder
+        from jetsel.power.idle import load
+        from jetsel.power.integration import FEWEST
+        from jetsel.power.machine import look
+
+        sampler = self._sampler
+        if sampler is None or sampler.reason is not None:
+            raise CalibrationError('[power] sensor is "none"' if sampler is None else str(sampler.reason))
+        facts = look(self._power)
+        board, mode = sampler.board or facts.board.value, facts.power_mode.value
+        idle = load(power_folder(self._power), board, mode, sampler.total_of)
+        joules, known_s, new_values = self._taken
+        above_mj = (joules - idle.mean_w * known_s) * 1e3
+        if new_values < FEWEST or above_mj <= 1e3 * idle.half_width_w * known_s:
+            raise CalibrationError("power was not above idle power by more than the error of that: send more, closer")
+        return above_mj

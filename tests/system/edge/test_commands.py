@@ -1,0 +1,69 @@
+"""`jetsel edge` beside a real edge, and what `jetsel simulate` makes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import jetsel
+from jetsel.cli.app import app
+from jetsel.config import parse
+from tests.system.daemons import Daemon, drawn, encoded
+from tests.system.edge.test_daemon_with_edge import settings
+from tests.system.gateway.gateways import launch
+
+NO_SENSOR = '[power]\nsensor = "none"\n'
+
+
+@pytest.fixture(scope="module")
+def configuration(shared_daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    gateway = launch(shared_daemon.endpoint)
+    path = tmp_path_factory.mktemp("edge") / "jetsel.toml"
+    path.write_text(settings(gateway.url) + NO_SENSOR)
+    yield path
+    gateway.process.kill()
+    gateway.process.communicate()
+
+
+def run(*arguments: str) -> str:
+    ended = CliRunner().invoke(app, list(arguments))
+    assert ended.exit_code == 0, ended.output
+    return ended.stdout
+
+
+def test_a_trace_has_the_times_of_the_way_and_the_simulation_reads_it(configuration: Path, tmp_path: Path) -> None:
+    photo, link = tmp_path / "a.jpg", tmp_path / "link.txt"
+    photo.write_bytes(encoded(drawn(1)))
+    link.write_text(run("edge", "trace", str(photo), "--count", "8", "--every-ms", "0", "--config", str(configuration)))
+    assert all(0 < float(line) <= 2000 for line in link.read_text().splitlines())
+    told = json.loads(run("simulate", "--network", str(link), "--requests", "1000", "--json"))
+    assert {row["network"] for row in told["rows"]} == {str(link)}
+
+
+def test_accuracy_is_measured_of_whole_and_reduced_photographs_and_can_be_configured(
+    configuration: Path, shared_daemon: Daemon, tmp_path: Path
+) -> None:
+    with jetsel.Client(shared_daemon.endpoint) as client:
+        for seed in range(6):
+            content = encoded(drawn(seed, 300, 400))
+            folder = tmp_path / client.classify(content, model="xl").wnid
+            folder.mkdir(exist_ok=True)
+            (folder / f"{seed}.jpg").write_bytes(content)
+    said = run("edge", "measure", str(tmp_path), "--px", "32", "--config", str(configuration))
+    models = parse(said).edge.models
+    assert list(models) == ["m", "l", "xl"]
+    assert models["xl"].accuracy == 1.0, "the folders are called by its own answers"
+    assert all(list(model.accuracy_at_px) == ["32"] for model in models.values())
+    assert "of 6 photographs" in said
+
+
+def test_without_an_edge_it_says_what_to_configure(tmp_path: Path) -> None:
+    path = tmp_path / "jetsel.toml"
+    path.write_text(NO_SENSOR)
+    ended = CliRunner().invoke(app, ["edge", "trace", str(path), "--config", str(path)])
+    assert ended.exit_code == 2
+    assert "edge.url: name the edge" in ended.output
