@@ -55,8 +55,8 @@ def install_service(
     if remove:
         _remove(files, user=user, runs=runs)
         return
-    socket_changed = _write(files, dry_run)
-    _run(commands(user=user, socket_changed=socket_changed), runs)
+    socket_changed = write_files(files, dry_run)
+    run_commands(commands(user=user, socket_changed=socket_changed), runs)
     if runs:
         typer.echo(f"check  {answers(user=user)}")
 
@@ -112,7 +112,7 @@ def answers(*, user: bool) -> str:
         return headline(client.status())
 
 
-def _write(files: dict[Path, str], dry_run: bool) -> bool:
+def write_files(files: dict[Path, str], dry_run: bool) -> bool:
     """Write what is not there just so; return whether a socket's unit was another one before."""
     from jetsel.store.files import replace
 
@@ -131,15 +131,15 @@ def _remove(files: Iterable[Path], *, user: bool, runs: bool) -> None:
     systemctl = "systemctl --user" if user else "systemctl"
     by_hand = [] if user else [GATEWAY, *(timer.name for timer in TIMERS.glob("jetsel-calibrate@*.timer"))]
     names = " ".join(["jetsel.socket", "jetsel.service", *by_hand])
-    _run([f"-{systemctl} disable --now {names}"], runs)
+    run_commands([f"-{systemctl} disable --now {names}"], runs)
     for path in files:
         typer.echo(f"remove {path}")
         if runs:
             path.unlink(missing_ok=True)
-    _run([f"{systemctl} daemon-reload"], runs)
+    run_commands([f"{systemctl} daemon-reload"], runs)
 
 
-def _run(commands: list[str], runs: bool) -> None:
+def run_commands(commands: list[str], runs: bool) -> None:
     """Print each command, and run it; raises ServiceError where one fails that may not."""
     for line in commands:
         command = line.removeprefix("-")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -29,6 +30,11 @@ def simulate(
     policy: Annotated[list[str] | None, typer.Option(help="Policies; all unless named.")] = None,
     family: Annotated[str | None, typer.Option(help="A calibrated family's models, in place of the paper's.")] = None,
     device: Annotated[str | None, typer.Option(help="Of the family, the model on the device; the fastest.")] = None,
+    recording: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What your models said: predict for [edge] as it is configured.")
+    ] = None,
+    around_ms: Annotated[float, typer.Option(min=0, help="With --recording: what a request takes besides models.")] = 5,
+    edge_factor: Annotated[float, typer.Option(min=0.001, help="And the edge's times beside the recorded ones.")] = 1.0,
     requests: Annotated[int, typer.Option(min=1, max=100_000_000, help="Of each simulation.")] = 1_000_000,
     seed: int = 7,
     config: ConfigFile = None,
@@ -37,8 +43,18 @@ def simulate(
     """Simulate deadlines under a network: accuracy, and how often the model on the device must answer.
 
     Without options it prints the experiments of MDInference (Ogden and Guo), the paper's numbers beside ours. With
-    --network it simulates yours, for the paper's models or a calibrated family's.
+    --network it simulates yours, for the paper's models or a calibrated family's. With --recording, made by `jetsel
+    calibrate` where all models are, it replays the policy of deadlines on those photographs, `[models] only` on the
+    device and the models of `[edge]` there; --network may be what `jetsel edge trace` wrote.
     """
+    if recording is not None:
+        from jetsel.cli.prediction import predictions, show
+
+        found = predictions(
+            recording, network or ["university"], sla_ms or [250.0], family, config, around_ms, edge_factor, seed
+        )
+        print_json({"rows": found}) if json else show(found)
+        return
     if network is None and family is None:
         _paper(requests, seed, json)
         return

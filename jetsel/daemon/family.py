@@ -278,7 +278,9 @@ def _offered(
     """What the calibration offers, each model of the edge, and the policies that go by time where they can be had."""
     found = dict(in_use.policies[criterion])
     if in_use.calibration is not None:
-        timed = deadline_policies(criterion, found, in_use.calibration, queues, config)
+        here = [name for name, queue in queues.items() if queue.runner is None]
+        elsewhere = [name for name, queue in queues.items() if queue.runner is not None]
+        timed = deadline_policies(criterion, found, in_use.calibration, here, elsewhere, config.edge)
         found |= {policy.name: policy for policy in timed}
     return found | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from jetsel.config import Config
+from jetsel.config import Edge as EdgeConfig
 from jetsel.daemon.edge import PREFIX, EdgeRunner
 from jetsel.errors import ConfigError
 from jetsel.policies import Policy
@@ -67,16 +67,17 @@ def deadline_policies(
     criterion: Criterion,
     offered: Mapping[str, Policy],
     calibration: Calibration,
-    queues: Mapping[str, ModelQueue],
-    config: Config,
+    here: Sequence[str],
+    elsewhere: Sequence[str],
+    edge: EdgeConfig,
 ) -> list[Deadline]:
     """Return the policy that goes by time, and those that it is compared with.
 
-    None where the calibration does not say how accurate what is here is. offered: the policies of the family. Raises
-    ConfigError where it is not known how accurate a model of the edge is.
+    None where the calibration does not say how accurate what is here is. offered: the policies of the family. here,
+    elsewhere: names of models, cheapest first. Raises ConfigError where it is not known how accurate one of the edge
+    is.
     """
     figures = calibration.figures.get(criterion, {})
-    here = [name for name, queue in queues.items() if queue.runner is None]
     paths = {
         name: policy
         for name, policy in offered.items()
@@ -85,20 +86,18 @@ def deadline_policies(
     if not paths:
         return []
     accuracy = {name: figures[name][criterion] for name in paths}
-    elsewhere = tuple(name for name, queue in queues.items() if queue.runner is not None)
     for name in elsewhere:
         there, _, px = name.removeprefix(PREFIX).partition(REDUCED)
-        told = config.edge.models[there]
+        told = edge.models[there]
         known = told.accuracy_at_px[px] if px else told.accuracy
         if known is None:
             known = figures.get(f"single:{there}", {}).get(criterion)
         if known is None:
             raise ConfigError(f"edge.models.{there}.accuracy: the calibration has none; example: accuracy = 0.84")
         accuracy[name] = known
-    otherwise, edge = Single(here[-1]), config.edge
+    otherwise, away = Single(here[-1]), tuple(elsewhere)
     return [
-        Deadline(paths, otherwise, elsewhere, accuracy, edge.allow, edge.duplicate, selection)
-        for selection in SELECTIONS
+        Deadline(paths, otherwise, away, accuracy, edge.allow, edge.duplicate, selection) for selection in SELECTIONS
     ]
 
 

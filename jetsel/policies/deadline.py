@@ -1,14 +1,15 @@
 """The policy of requests with a deadline: MDInference (Ogden and Guo, section IV), here and with an edge.
 
-Here it selects among paths, single models and cascades. Where an edge can be asked, the fastest model here and the one
-that is selected there run at the same time, and the more accurate answer that is there by the deadline is taken
-(IV-E); what section VI asks for, to duplicate only where it is needed, is `duplicate`.
+Here it selects among paths, single models and cascades. Where an edge can be asked, a model here and the one that is
+selected there run at the same time, and the more accurate answer that is there by the deadline is taken (IV-E), unless
+a path here is as likely to be right; what section VI asks for, to duplicate only where it is needed, is `duplicate`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,11 +17,12 @@ import numpy as np
 
 from jetsel.errors import JetselError
 from jetsel.policies.comparison import MDINFERENCE, SELECTIONS
-from jetsel.policies.policy import Decision, Evidence, Outlook, OutOfTime, Policy, Prediction, Run, Steps
+from jetsel.policies.policy import Decision, Evidence, Outlook, OutOfTime, Policy, Run, Steps
 from jetsel.policies.selection import Models
 
 NAME = "deadline"
 REDUCED = "@"  # in the names of the edge's models: what follows is the size of the photograph that they are sent
+SINGLE = "single:"
 CERTAIN = 2.33  # standard deviations: of a normal time 99 % are below
 HANDOVER_MS = 1.0  # from a timer to the model's start
 Allow = Literal["never", "low-confidence", "always"]
@@ -71,23 +73,29 @@ class Deadline:
         if not there:
             return (yield from self._here(photo, outlook))
         chosen = self._select(there, left_ms, outlook)
-        path = self._path(outlook)
-        if path is not None and self.accuracy[path] >= self.accuracy[chosen]:
-            return (yield from self._here(photo, outlook))
+        leg = self._leg(outlook)
+        if leg is None:
+            (seen,) = yield Run((chosen,), "no model here can run", "deadline")
+            return Decision(seen, f"{chosen} answered in time")
         mean_ms, deviation_ms = there[chosen]
         spread_ms = math.hypot(deviation_ms, outlook.network_ms[1])
-        is_certain = left_ms - mean_ms >= CERTAIN * spread_ms
-        fastest = self._fastest(outlook)
-        if fastest is None:
-            return (yield from self._one_of_them(photo, outlook, chosen, is_certain=True))
-        here_ms = sum(outlook.models_ms[fastest])
-        has_time = left_ms - mean_ms - here_ms >= CERTAIN * spread_ms
+        spare_ms = left_ms - mean_ms
+        likely = _chance(spare_ms, spread_ms)
+        path, together = (
+            self._path(outlook),
+            likely * self.accuracy[chosen] + (1 - likely) * self.accuracy[SINGLE + leg],
+        )
+        if path is not None and self.accuracy[path] >= together:
+            return (yield from self._here(photo, outlook))
+        here_ms, here_deviation_ms = outlook.models_ms[leg]
+        has_time = spare_ms - here_ms - here_deviation_ms >= CERTAIN * spread_ms
         if self.allow == "low-confidence" or (self.duplicate == "when-needed" and has_time):
-            return (yield from self._here_first(fastest, chosen))
-        if self.duplicate == "never":
-            return (yield from self._one_of_them(photo, outlook, chosen, is_certain=is_certain))
-        held_ms = outlook.models_ms[fastest][0] + CERTAIN * outlook.models_ms[fastest][1] + HANDOVER_MS
-        return (yield from self._together(fastest, chosen, held_ms if is_certain else None))
+            return (yield from self._here_first(leg, chosen))
+        is_certain = self.duplicate != "always" and spare_ms >= CERTAIN * spread_ms
+        if self.duplicate == "never" and not is_certain:
+            return (yield from self._here(photo, outlook))
+        held_ms = here_ms + CERTAIN * here_deviation_ms + HANDOVER_MS
+        return (yield from self._together(leg, chosen, held_ms if is_certain else None))
 
     # The ways.
 
@@ -100,31 +108,21 @@ class Deadline:
         why = f"{chosen} is expected within {outlook.budget_ms:.0f} ms; {decision.because}"
         return Decision(decision.seen, why, decision.in_doubt, decision.distance)
 
-    def _together(self, fastest: str, chosen: str, held_ms: float | None) -> Steps:
+    def _together(self, leg: str, chosen: str, held_ms: float | None) -> Steps:
         """Run both. held_ms: the one here only where nothing has come so long before the deadline."""
-        if self.duplicate == "always" or held_ms is None:
-            asked = Run((fastest, chosen), f"together: {chosen} may come late", "deadline")
-        else:
-            asked = Run((fastest, chosen), f"{chosen} is nearly certain to come", "deadline", held_ms)
-        seen = yield asked
+        because = f"{chosen} {'may come late' if held_ms is None else 'is nearly certain to come'}"
+        seen = yield Run((leg, chosen), because, "deadline", held_ms)
         return Decision(seen[-1], f"{seen[-1].model} is the best that came by the deadline")
 
-    def _here_first(self, fastest: str, chosen: str) -> Steps:
+    def _here_first(self, leg: str, chosen: str) -> Steps:
         """Ask the edge where the answer here is less likely to be right than the edge's."""
-        (seen,) = yield Run((fastest,), f"{chosen} is asked where this is not sure")
+        (seen,) = yield Run((leg,), f"{chosen} is asked where this is not sure")
         if seen.confidence >= self.accuracy[chosen]:
-            return Decision(seen, f"{fastest} is as sure as {chosen} would be right: {seen.confidence:.2f}")
-        better = yield from _try(chosen, f"{fastest} was not sure: {seen.confidence:.2f}")
-        return Decision(better or seen, f"{(better or seen).model} is the best that came by the deadline")
-
-    def _one_of_them(self, photo: Evidence, outlook: Outlook, chosen: str, *, is_certain: bool) -> Steps:
-        """Never both: the edge where its answer is nearly certain to come, else a path here."""
-        if not is_certain:
-            return (yield from self._here(photo, outlook))
-        seen = yield from _try(chosen, f"{chosen} is expected well within {outlook.budget_ms:.0f} ms")
-        if seen is None:
-            return (yield from self._here(photo, outlook))
-        return Decision(seen, f"{chosen} answered in time")
+            return Decision(seen, f"{leg} is as sure as {chosen} would be right: {seen.confidence:.2f}")
+        best = seen
+        with contextlib.suppress(JetselError, OutOfTime):
+            (best,) = yield Run((chosen,), f"{leg} was not sure: {seen.confidence:.2f}", "deadline")
+        return Decision(best, f"{best.model} is the best that came by the deadline")
 
     # What they choose by.
 
@@ -154,16 +152,19 @@ class Deadline:
         select, draws = SELECTIONS[self.selection], np.array([outlook.draw])
         return names[int(select(np.array([left_ms]), outlook.budget_ms, models, draws)[0])]
 
-    def _fastest(self, outlook: Outlook) -> str | None:
-        """The fastest model here that can run."""
-        known = {model: sum(outlook.models_ms[model]) for model in self.models if model in outlook.models_ms}
+    def _leg(self, outlook: Outlook) -> str | None:
+        """The model here that runs beside the edge: the most accurate that keeps the deadline, else the fastest.
+
+        Section IV-E takes the fastest. Where another keeps the deadline, too, that one is right more often.
+        """
+        known = {one: sum(outlook.models_ms[one]) for one in self.models if one in outlook.models_ms}
+        known = {one: ms for one, ms in known.items() if SINGLE + one in self.accuracy}
+        timely = [one for one, ms in known.items() if ms + HANDOVER_MS <= outlook.budget_ms]
+        if timely:
+            return max(timely, key=lambda one: self.accuracy[SINGLE + one])
         return min(known, key=known.__getitem__, default=None)
 
 
-def _try(model: str, because: str) -> Generator[Run, tuple[Prediction, ...], Prediction | None]:
-    """Ask a model elsewhere until the deadline; None where it fails before."""
-    try:
-        (seen,) = yield Run((model,), because, "deadline")
-    except (JetselError, OutOfTime):
-        return None
-    return seen
+def _chance(spare_ms: float, spread_ms: float) -> float:
+    """How likely a normal time, of this standard deviation, is at most so much above its mean."""
+    return (1 + math.erf(spare_ms / (max(spread_ms, 1e-9) * math.sqrt(2)))) / 2

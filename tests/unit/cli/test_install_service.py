@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.cli.install_service import BOOTED, ServiceError, _run, commands, hidden
+from jetsel.cli.install_service import BOOTED, ServiceError, commands, hidden, run_commands
 from jetsel.cli.service_files import TEMPLATES, system_files, units
 from jetsel.errors import ConfigError
 
@@ -57,9 +57,9 @@ def test_the_service_is_started_again_and_its_socket_only_where_its_unit_has_cha
 def test_a_command_that_must_not_fail_ends_it_with_its_words_and_another_does_not(tmp_path: Path) -> None:
     after = tmp_path / "after"
     with pytest.raises(ServiceError, match="no such thing"):
-        _run(["echo no such thing >&2; exit 3", f"touch {after}"], runs=True)
+        run_commands(["echo no such thing >&2; exit 3", f"touch {after}"], runs=True)
     assert not after.exists()
-    _run(["-false", f"touch {after}"], runs=True)
+    run_commands(["-false", f"touch {after}"], runs=True)
     assert after.exists()
 
 

@@ -1,0 +1,69 @@
+"""What `jetsel simulate --recording` prints: accuracy and on-time share by deadline, predicted for the owner."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from jetsel.errors import CalibrationError, ConfigError
+
+
+def predictions(
+    recording: Path,
+    networks: list[str],
+    deadlines_ms: list[float],
+    family: str | None,
+    config: Path | None,
+    around_ms: float,
+    edge_factor: float,
+    seed: int,
+) -> list[dict[str, Any]]:
+    """Return a row for each network and deadline: with the edge, and with the device alone."""
+    from jetsel.calibrate.deadlines import EDGE, World, predict
+    from jetsel.calibrate.record.load import load
+    from jetsel.cli import family_calibrations
+    from jetsel.daemon.outlook import deadline_policies
+    from jetsel.edge.simulation import networks as kinds
+    from jetsel.edge.simulation import paper
+    from jetsel.policies import catalogue
+
+    calibrations = family_calibrations.find(config, family)
+    models, served = calibrations.served()
+    calibration, edge = calibrations.entry(None).usable(), calibrations.config.edge
+    loaded = load(recording, models)
+    unknown = sorted(set(edge.models) - set(loaded.recording.models))
+    if unknown:
+        raise ConfigError(f"edge.models.{unknown[0]}: {recording} has no model of that name")
+    costs_ms = {name: loaded.recording.costs_ms[name] for name in served}
+    elsewhere = [EDGE + name for name in edge.models]
+    costs_ms |= {EDGE + name: edge_factor * loaded.recording.costs_ms[name] for name in edge.models}
+    ways = {"device alone": [], "with the edge": elsewhere} if elsewhere else {"device alone": []}
+    rows = []
+    for text in networks:
+        network = paper.NETWORKS.get(text) or kinds.read(text)
+        world = World(loaded.recording, calibration.temperatures, costs_ms, network, around_ms)
+        for deadline_ms in deadlines_ms:
+            for way, there in ways.items():
+                offered = deadline_policies(
+                    "top1", catalogue(list(served), calibration)["top1"], calibration, list(served), there, edge
+                )
+                if not offered:
+                    raise CalibrationError(f"the calibration of {models.name} does not say how accurate its models are")
+                policy = next(policy for policy in offered if policy.name == "deadline")
+                told = asdict(predict(policy, world, deadline_ms, seed))
+                rows.append({"network": text, "deadline_ms": deadline_ms, "models": way} | told)
+    return rows
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    """Print them as a table."""
+    from jetsel.cli.terminal import console, table
+
+    shown = table(
+        "network", ">deadline ms", "models", ">right %", ">in time %", ">both %", ">by the edge %", ">mean ms"
+    )
+    for row in rows:
+        shares = (f"{100 * row[key]:.2f}" for key in ("accuracy", "on_time", "effective", "from_edge"))
+        shown.add_row(row["network"], f"{row['deadline_ms']:g}", row["models"], *shares, f"{row['mean_ms']:.1f}")
+    console().print(shown)
