@@ -69,12 +69,14 @@ def fitted_daemon(folder: Path, models: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def gateway(folder: Path, served: Server, *options: str) -> Iterator[Server]:
-    """Run `jetsel gateway` before a daemon; its pids are both processes."""
+def gateway(
+    folder: Path, served: Server, *options: str, within: Sequence[str] = (), listen: str = "127.0.0.1:0"
+) -> Iterator[Server]:
+    """Run `jetsel gateway` before a daemon; its pids are both processes. within: a command that runs commands."""
     log = folder / "gateway.log"
     began_s = time.perf_counter()
-    command = [sys.executable, "-u", "-m", "jetsel", "gateway", "--endpoint", served.address, "--listen", "127.0.0.1:0"]
-    with _process([*command, *options], log) as process:
+    command = [sys.executable, "-u", "-m", "jetsel", "gateway", "--endpoint", served.address, "--listen", listen]
+    with _process([*within, *command, *options], log) as process:
         while not log.read_text("utf-8").startswith("http://"):  # it says where it listens
             _check(process, log, began_s)
         address = log.read_text("utf-8").splitlines()[0]

@@ -90,12 +90,22 @@ def offered(
     policies = catalogue(list(models), calibration)
     for criterion in CRITERIA:
         default = calibration.default_policy[criterion]
-        if default not in policies[criterion]:
+        if default not in policies[criterion] and calibration.identities.keys() <= models.keys():
             raise CalibrationError(
                 f"its default policy for {criterion}: the family has {no_such(default, policies[criterion])}: "
                 "recalibrate (jetsel calibrate PHOTOS), or update jetsel"
             )
     return policies
+
+
+def default_of(calibration: Calibration, criterion: Criterion, in_use: InUse, here: Collection[str]) -> str:
+    """Return the calibration's default policy, or the most accurate one of these models where it needs others."""
+    default, figures = calibration.default_policy[criterion], calibration.figures.get(criterion, {})
+    offered = in_use.policies[criterion]
+    if default in offered and set(offered[default].models) <= set(here):
+        return default
+    known = [name for name, policy in offered.items() if set(policy.models) <= set(here)]
+    return max(known, key=lambda name: figures[name][criterion] if name in figures else 0.0)
 
 
 def operating_points(calibration: Calibration) -> list[OperatingPoint]:

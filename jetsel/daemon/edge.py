@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PREFIX = "edge:"
 """Before the names of the edge's models, which may be those of models here."""
 
-PROBE_PX = 224
+PROBE_PX = 128
 MOST_LABELS_BYTES = 16 * 2**20
 BYTES_PER_PIXEL = 0.4  # of what jetsel.image.jpeg makes of photographs: of four in five 0.2 to 0.6
 
@@ -139,10 +139,11 @@ def runners(config: Config, family: Family, edge: Edge) -> dict[str, EdgeRunner]
 def remotes(config: Config, family: Family) -> dict[str, Remote]:
     """Return the edge's models by name, each with its labels mapped to the family's."""
     made, labels = {}, family.labels
-    gray = Photograph(jpeg(np.full((PROBE_PX, PROBE_PX, 3), 128, np.uint8)))
+    noise = np.random.default_rng(0).integers(0, 256, (PROBE_PX, PROBE_PX, 3), np.uint8)  # as large as a photograph
+    probe_file = Photograph(jpeg(noise))
     for name, model in config.edge.models.items():
         spec = _spec(name, model, family)
-        probe = gray if spec is None else _tensor(np.zeros((1, 3, spec.height_px, spec.width_px), np.float32))
+        probe = probe_file if spec is None else _tensor(np.zeros((1, 3, spec.height_px, spec.width_px), np.float32))
         made[name] = Remote(
             model.remote,
             model.input,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jetsel.config import Config
-from jetsel.daemon.calibration import InUse, choose, operating_points
+from jetsel.daemon.calibration import InUse, choose, default_of, operating_points
 from jetsel.daemon.drift import Drift
 from jetsel.daemon.edge import runners
 from jetsel.daemon.outlook import deadline_policies, seed
@@ -28,6 +28,7 @@ from jetsel.features import WORKING_PX
 from jetsel.image import InputSpec
 from jetsel.policies import Policy
 from jetsel.policies.calibration import Calibration
+from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.deadline import NAME as TIMED
 from jetsel.policies.registry import no_such
 from jetsel.policies.single import Single
@@ -306,8 +307,14 @@ def defaults_of(
             raise ConfigError(f"policy.default: family {family.name} has {no_such(wanted, offered)}")
         return {"top1": wanted, "top5": wanted}, "the configuration says so"
     if calibration is not None:
-        found = calibration.default_policy
-        return {"top1": found["top1"], "top5": found["top5"]}, calibration.because
+        here = served_models(family, config)
+        found = {criterion: default_of(calibration, criterion, in_use, here) for criterion in CRITERIA}
+        if found["top1"] == calibration.default_policy["top1"]:
+            return found, calibration.because
+        return (
+            found,
+            f"{calibration.default_policy['top1']} needs models that are not here: the most accurate that is here",
+        )
     single = f"single:{best}"
     return {"top1": single, "top5": single}, f"without a calibration the most expensive model answers; {in_use}"
 

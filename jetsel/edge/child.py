@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import socket
 import sys
 import time
@@ -17,6 +18,8 @@ from jetsel.edge.oip import EdgeAnswerError
 
 CONNECTIONS = 8
 LOOK_S = 0.5  # between two looks at an edge that is away, and as long each may take
+PROBES = 4  # of an edge that is back: with them it is known what the way takes
+REFRESH_S = 20.0  # after which one that nobody asks is looked at, so that what is known of it does not grow old
 CHECK_S = 5.0  # for everything that is checked of one that is back
 STALLED = 2  # answers in a row that do not come in time: the edge is looked at before it is asked again
 MOST_REPLY_BYTES = 8 * 2**20
@@ -34,6 +37,7 @@ class Child:
         self._places = asyncio.Semaphore(CONNECTIONS)
         self._waiting: dict[int, asyncio.Task[None]] = {}  # for a connection
         self._stalled = 0
+        self._answered_s = 0.0
         self._wrong = asyncio.Event()  # something is: the edge is to be looked at
 
     def tell(self, message: FromChild) -> None:
@@ -44,22 +48,37 @@ class Child:
         """Look at the edge until it is there, say so, and look again when something goes wrong."""
         told: str | None = ""
         while True:
-            state = await self._look()
+            state = await self._look(PROBES)
             reason = state.reason
             if reason is None or reason != told:
-                self.tell(state)
+                self.tell(msgspec.structs.replace(state, is_new=reason is None))
                 told = reason
             if reason is not None:
                 await asyncio.sleep(LOOK_S)
                 continue
             self._stalled = 0
             self._wrong.clear()
-            await self._wrong.wait()
+            while not await self._goes_wrong():
+                if time.monotonic() - self._answered_s > REFRESH_S:
+                    state = await self._look(1)
+                    if state.reason is not None:
+                        break
+                    self.tell(state)
 
-    async def _look(self) -> State:
-        """Return whether the edge can be asked; a model that is not as it is mapped, or answers wrongly, is refused."""
+    async def _goes_wrong(self) -> bool:
+        """Wait until something does, or for some time."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._wrong.wait(), REFRESH_S)
+        return self._wrong.is_set()
+
+    async def _look(self, probes: int) -> State:
+        """Return whether the edge can be asked; a model that is not as it is mapped, or answers wrongly, is refused.
+
+        probes: how many photographs are sent at least, one to each model.
+        """
         refused: dict[str, str] = {}
-        probed: dict[str, Result] = {}
+        probed: list[tuple[str, Result]] = []
+        each = math.ceil(probes / len(self._start.models))
         try:
             status, _ = await self._get("/v2/health/ready", LOOK_S)  # which opens a connection
             if status != 200:
@@ -73,7 +92,9 @@ class Child:
                     if status != 200:
                         raise EdgeAnswerError(f"there is no model {remote.name}: {status}")
                     oip.check(remote, msgspec.json.decode(body))
-                    probed[name] = await self._infer(-1, remote, remote.probe, remote.probe_shape, CHECK_S)
+                    for _ in range(each):
+                        sent = await self._infer(-1, remote, remote.probe, remote.probe_shape, CHECK_S)
+                        probed.append((name, sent))
                 except (EdgeAnswerError, msgspec.DecodeError) as error:
                     refused[name] = f"{self._start.url}: {error}"
         except (*FAILURES, asyncio.TimeoutError) as error:
@@ -107,7 +128,7 @@ class Child:
         limit_s = ask.patience_ms / 1e3 + AFTER_S
         try:
             result = await self._infer(ask.number, remote, ask.payload, ask.shape, limit_s)
-            self._stalled = 0
+            self._stalled, self._answered_s = 0, time.monotonic()
         except Exception as failed:  # whatever it is, the daemon waits for a result
             if isinstance(failed, asyncio.TimeoutError):
                 error = "no answer in time"

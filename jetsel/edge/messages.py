@@ -76,14 +76,15 @@ class Result(Struct, tag=True, frozen=True):
 class State(Struct, tag=True, frozen=True):
     """Whether the edge can be asked now. reason: why not, None where it can.
 
-    refused: models that cannot, and why. probed: what came of trying the others. look_ms: what asking whether it is
-    ready took, None where it is not.
+    refused: models that cannot, and why. probed: what came of trying the others, by name. look_ms: what asking whether
+    it is ready took, None where it is not. is_new: it was away before, and may be elsewhere now.
     """
 
     reason: str | None
     refused: dict[str, str] = {}
-    probed: dict[str, Result] = {}
+    probed: list[tuple[str, Result]] = []
     look_ms: float | None = None
+    is_new: bool = False
 
 
 ToChild: TypeAlias = Start | Ask | Cancel

@@ -162,9 +162,11 @@ class Edge:
 
     def _take(self, message: FromChild) -> None:
         if isinstance(message, State):
+            if message.is_new:
+                self.link = Link()
             if message.look_ms is not None:
                 self.link.observe(0, message.look_ms)
-            for model, result in message.probed.items():
+            for model, result in message.probed:
                 self._learn(model, result)
             self.refused = message.refused
             self._note(message.reason)
