@@ -139,11 +139,15 @@ def runners(config: Config, family: Family, edge: Edge) -> dict[str, EdgeRunner]
 def remotes(config: Config, family: Family) -> dict[str, Remote]:
     """Return the edge's models by name, each with its labels mapped to the family's."""
     made, labels = {}, family.labels
+    gray = Photograph(jpeg(np.full((PROBE_PX, PROBE_PX, 3), 128, np.uint8)))
     noise = np.random.default_rng(0).integers(0, 256, (PROBE_PX, PROBE_PX, 3), np.uint8)  # as large as a photograph
     probe_file = Photograph(jpeg(noise))
     for name, model in config.edge.models.items():
         spec = _spec(name, model, family)
-        probe = probe_file if spec is None else _tensor(np.zeros((1, 3, spec.height_px, spec.width_px), np.float32))
+        if spec is None:
+            probe, small_probe = probe_file, gray
+        else:
+            probe = small_probe = _tensor(np.zeros((1, 3, spec.height_px, spec.width_px), np.float32))
         made[name] = Remote(
             model.remote,
             model.input,
@@ -153,6 +157,7 @@ def remotes(config: Config, family: Family) -> dict[str, Remote]:
             list(labels.wnids),
             _places(name, model, labels),
             probe.payload,
+            small_probe.payload,
             probe.shape,
         )
     return made

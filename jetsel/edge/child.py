@@ -19,7 +19,7 @@ from jetsel.edge.oip import EdgeAnswerError
 CONNECTIONS = 8
 LOOK_S = 0.5  # between two looks at an edge that is away, and as long each may take
 PROBES = 4  # of an edge that is back: with them it is known what the way takes
-REFRESH_S = 20.0  # after which one that nobody asks is looked at, so that what is known of it does not grow old
+REFRESH_S = 20.0  # after which a model that nobody asks is tried again: it may be slower or faster by now
 CHECK_S = 5.0  # for everything that is checked of one that is back
 STALLED = 2  # answers in a row that do not come in time: the edge is looked at before it is asked again
 MOST_REPLY_BYTES = 8 * 2**20
@@ -37,7 +37,7 @@ class Child:
         self._places = asyncio.Semaphore(CONNECTIONS)
         self._waiting: dict[int, asyncio.Task[None]] = {}  # for a connection
         self._stalled = 0
-        self._answered_s = 0.0
+        self._answered_s = dict.fromkeys(start.models, 0.0)
         self._wrong = asyncio.Event()  # something is: the edge is to be looked at
 
     def tell(self, message: FromChild) -> None:
@@ -48,7 +48,7 @@ class Child:
         """Look at the edge until it is there, say so, and look again when something goes wrong."""
         told: str | None = ""
         while True:
-            state = await self._look(PROBES)
+            state = await self._look(list(self._start.models), math.ceil(PROBES / len(self._start.models)))
             reason = state.reason
             if reason is None or reason != told:
                 self.tell(msgspec.structs.replace(state, is_new=reason is None))
@@ -59,8 +59,9 @@ class Child:
             self._stalled = 0
             self._wrong.clear()
             while not await self._goes_wrong():
-                if time.monotonic() - self._answered_s > REFRESH_S:
-                    state = await self._look(1)
+                since_s = time.monotonic() - REFRESH_S
+                if forgotten := [name for name, seen_s in self._answered_s.items() if seen_s < since_s]:
+                    state = await self._look(forgotten, 0)
                     if state.reason is not None:
                         break
                     self.tell(state)
@@ -71,14 +72,13 @@ class Child:
             await asyncio.wait_for(self._wrong.wait(), REFRESH_S)
         return self._wrong.is_set()
 
-    async def _look(self, probes: int) -> State:
+    async def _look(self, models: list[str], probes: int) -> State:
         """Return whether the edge can be asked; a model that is not as it is mapped, or answers wrongly, is refused.
 
-        probes: how many photographs are sent at least, one to each model.
+        probes: how many photographs each of these models is sent; with 0 a small one.
         """
         refused: dict[str, str] = {}
         probed: list[tuple[str, Result]] = []
-        each = math.ceil(probes / len(self._start.models))
         try:
             status, _ = await self._get("/v2/health/ready", LOOK_S)  # which opens a connection
             if status != 200:
@@ -86,14 +86,16 @@ class Child:
             began = time.perf_counter()
             await self._get("/v2/health/ready", LOOK_S)
             look_ms = (time.perf_counter() - began) * 1e3
-            for name, remote in self._start.models.items():
+            for name in models:
+                remote = self._start.models[name]
+                probe = remote.probe if probes else remote.small_probe
                 status, body = await self._get(f"/v2/models/{remote.name}", CHECK_S)
                 try:
                     if status != 200:
                         raise EdgeAnswerError(f"there is no model {remote.name}: {status}")
                     oip.check(remote, msgspec.json.decode(body))
-                    for _ in range(each):
-                        sent = await self._infer(-1, remote, remote.probe, remote.probe_shape, CHECK_S)
+                    for _ in range(max(1, probes)):
+                        sent = await self._infer(-1, remote, probe, remote.probe_shape, CHECK_S)
                         probed.append((name, sent))
                 except (EdgeAnswerError, msgspec.DecodeError) as error:
                     refused[name] = f"{self._start.url}: {error}"
@@ -128,7 +130,7 @@ class Child:
         limit_s = ask.patience_ms / 1e3 + AFTER_S
         try:
             result = await self._infer(ask.number, remote, ask.payload, ask.shape, limit_s)
-            self._stalled, self._answered_s = 0, time.monotonic()
+            self._stalled, self._answered_s[ask.model] = 0, time.monotonic()
         except Exception as failed:  # whatever it is, the daemon waits for a result
             if isinstance(failed, asyncio.TimeoutError):
                 error = "no answer in time"

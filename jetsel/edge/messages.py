@@ -19,7 +19,8 @@ class Remote(Struct, frozen=True):
     width) as the model's specification says. output: "ranked", entries `probability:wnid:label` (Triton's
     classification extension), or "probabilities" or "logits", float32 (1, classes). input_name, output_name: None for
     the only one. wnids: the classes in the order of the family; places: of each number of the output, the class that
-    it speaks of, None for the same order. probe: a photograph to try it with, and its shape where it is a tensor.
+    it speaks of, None for the same order. probe: a photograph of a usual size to try it with, and its shape where it is
+    a tensor; small_probe: one to see with, again and again, whether it is as fast as it was.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Remote(Struct, frozen=True):
     wnids: list[str]
     places: list[int] | None
     probe: bytes
+    small_probe: bytes
     probe_shape: list[int] | None = None
 
 

@@ -168,7 +168,9 @@ class Edge:
                 self.link.observe(0, message.look_ms)
             for model, result in message.probed:
                 self._learn(model, result)
-            self.refused = message.refused
+            answered = {model for model, _ in message.probed}
+            still = {} if message.is_new else {one: why for one, why in self.refused.items() if one not in answered}
+            self.refused = still | message.refused
             self._note(message.reason)
             return
         self._bytes = [self._bytes[0] + message.sent_bytes, self._bytes[1] + message.received_bytes]

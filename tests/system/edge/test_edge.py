@@ -34,7 +34,7 @@ def open_edge() -> Iterator[Open]:
     opened: list[Edge] = []
 
     def begin(url: str, name: str = "starter.l", token: str | None = None) -> Edge:
-        remote = Remote(name, "encoded", "ranked", None, None, WNIDS, None, PICTURES[0])
+        remote = Remote(name, "encoded", "ranked", None, None, WNIDS, None, PICTURES[0], PICTURES[1])
         opened.append(Edge(Start(url, token, {"l": remote})))
         return opened[-1]
 

@@ -16,8 +16,8 @@ from jetsel.edge.oip import EdgeAnswerError, check, reply, request
 from jetsel.gateway import tensors
 
 WNIDS = ["n1", "n2", "n3", "n4"]
-RANKED = Remote("pets.l", "encoded", "ranked", None, None, WNIDS, None, b"")
-LOGITS = Remote("net", "tensor", "logits", "input", "output", WNIDS, None, b"")
+RANKED = Remote("pets.l", "encoded", "ranked", None, None, WNIDS, None, b"", b"")
+LOGITS = Remote("net", "tensor", "logits", "input", "output", WNIDS, None, b"", b"")
 METADATA = {
     "inputs": [{"name": "input", "datatype": "FP32", "shape": [-1, 3, 2, 2]}],
     "outputs": [{"name": "output", "datatype": "FP32", "shape": [-1, 4]}],
