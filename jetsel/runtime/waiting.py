@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -62,8 +61,9 @@ class Waiting:
         """Take a run out of the queues of those of these models that it still waits for."""
         with self._lock:
             for model in models:
-                with contextlib.suppress(ValueError):  # it has gone out
-                    self._queues[model].waiting.remove(run)
+                waiting = self._queues[model].waiting
+                if run in waiting:  # not `remove` alone: its error has the run's representation, photograph and all
+                    waiting.remove(run)
                     self._count -= 1
 
     def put_back(self, queue: ModelQueue, runs: list[RequestRun]) -> None:
