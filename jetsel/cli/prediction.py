@@ -13,13 +13,14 @@ def predictions(
     recording: Path,
     networks: list[str],
     deadlines_ms: list[float],
+    selections: list[str],
     family: str | None,
     config: Path | None,
     around_ms: float,
     edge_factor: float,
     seed: int,
 ) -> list[dict[str, Any]]:
-    """Return a row for each network and deadline: with the edge, and with the device alone."""
+    """Return a row for each network, deadline and selection: with the edge, and with the device alone."""
     from jetsel.calibrate.deadlines import EDGE, World, predict
     from jetsel.calibrate.record.load import load
     from jetsel.cli import family_calibrations
@@ -50,9 +51,11 @@ def predictions(
                 )
                 if not offered:
                     raise CalibrationError(f"the calibration of {models.name} does not say how accurate its models are")
-                policy = next(policy for policy in offered if policy.name == "deadline")
-                told = asdict(predict(policy, world, deadline_ms, seed))
-                rows.append({"network": text, "deadline_ms": deadline_ms, "models": way} | told)
+                for policy in offered:
+                    if policy.selection in selections:
+                        told = asdict(predict(policy, world, deadline_ms, seed))
+                        around = {"network": text, "deadline_ms": deadline_ms, "policy": policy.name, "models": way}
+                        rows.append(around | told)
     return rows
 
 
@@ -61,9 +64,11 @@ def show(rows: list[dict[str, Any]]) -> None:
     from jetsel.cli.terminal import console, table
 
     shown = table(
-        "network", ">deadline ms", "models", ">right %", ">in time %", ">both %", ">by the edge %", ">mean ms"
+        "network", ">deadline ms", "policy", "models", ">right %", ">in time %", ">both %", ">by the edge %", ">mean ms"
     )
     for row in rows:
         shares = (f"{100 * row[key]:.2f}" for key in ("accuracy", "on_time", "effective", "from_edge"))
-        shown.add_row(row["network"], f"{row['deadline_ms']:g}", row["models"], *shares, f"{row['mean_ms']:.1f}")
+        shown.add_row(
+            row["network"], f"{row['deadline_ms']:g}", row["policy"], row["models"], *shares, f"{row['mean_ms']:.1f}"
+        )
     console().print(shown)

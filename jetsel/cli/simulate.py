@@ -27,7 +27,9 @@ def simulate(
         ),
     ] = None,
     sla_ms: Annotated[list[float] | None, typer.Option(min=1, help="Deadlines; 250 unless named.")] = None,
-    policy: Annotated[list[str] | None, typer.Option(help="Policies; all unless named.")] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(help="How models are selected; each way unless named, with --recording base.")
+    ] = None,
     family: Annotated[str | None, typer.Option(help="A calibrated family's models, in place of the paper's.")] = None,
     device: Annotated[str | None, typer.Option(help="Of the family, the model on the device; the fastest.")] = None,
     recording: Annotated[
@@ -47,12 +49,13 @@ def simulate(
     calibrate` where all models are, it replays the policy of deadlines on those photographs, `[models] only` on the
     device and the models of `[edge]` there; --network may be what `jetsel edge trace` wrote.
     """
+    _check(policy)
     if recording is not None:
         from jetsel.cli.prediction import predictions, show
+        from jetsel.policies.comparison import BASE
 
-        found = predictions(
-            recording, network or ["university"], sla_ms or [250.0], family, config, around_ms, edge_factor, seed
-        )
+        asked = (network or ["university"], sla_ms or [250.0], policy or [BASE])
+        found = predictions(recording, *asked, family, config, around_ms, edge_factor, seed)
         print_json({"rows": found}) if json else show(found)
         return
     if network is None and family is None:
@@ -71,6 +74,16 @@ def simulate(
     console().print(shown)
 
 
+def _check(policies: list[str] | None) -> None:
+    from jetsel.errors import did_you_mean
+    from jetsel.policies.comparison import SELECTIONS
+
+    for name in policies or ():
+        if name not in SELECTIONS:
+            known = ", ".join(SELECTIONS)
+            raise ConfigError(f"--policy {name}: there is none{did_you_mean(name, SELECTIONS)}; one of {known}")
+
+
 def _own(
     networks: list[str],
     slas_ms: list[float],
@@ -86,13 +99,8 @@ def _own(
     from jetsel.edge.simulation import networks as kinds
     from jetsel.edge.simulation import paper
     from jetsel.edge.simulation.simulate import simulate as simulated
-    from jetsel.errors import did_you_mean
     from jetsel.policies.comparison import SELECTIONS
 
-    for name in policies or ():
-        if name not in SELECTIONS:
-            known = ", ".join(SELECTIONS)
-            raise ConfigError(f"--policy {name}: there is none{did_you_mean(name, SELECTIONS)}; one of {known}")
     models, on_device = paper.models(paper.TABLE_III), paper.ON_DEVICE
     if family is not None:
         models, on_device = _calibrated(family, device, config)

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from jetsel.errors import JetselError
-from jetsel.policies.comparison import MDINFERENCE, SELECTIONS
+from jetsel.policies.comparison import BASE, SELECTIONS
 from jetsel.policies.policy import Decision, Evidence, Outlook, OutOfTime, Policy, Run, Steps
 from jetsel.policies.selection import Models
 
@@ -43,13 +43,13 @@ class Deadline:
     accuracy: Mapping[str, float]
     allow: Allow
     duplicate: Duplicate
-    selection: str = MDINFERENCE
+    selection: str = BASE
     features: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
-        """`deadline`; of what it is compared with, `deadline:` and the selection."""
-        return NAME if self.selection == MDINFERENCE else f"{NAME}:{self.selection}"
+        """`deadline`; with another selection, `deadline:mdinference` among them, its name is added."""
+        return NAME if self.selection == BASE else f"{NAME}:{self.selection}"
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -68,6 +68,16 @@ def test_what_mdinference_is_compared_with_chooses_its_own_way() -> None:
         assert next(timed(outlook(91.0, (30.0, 20.0)))).models == ("m", expected)
 
 
+def test_of_two_that_fit_the_more_accurate_is_taken_and_the_paper_s_third_stage_does_not() -> None:
+    twins = {"edge:l": (60.0, 3.0)}
+    for selection, expected in (("base", {"edge:xl"}), ("mdinference", {"edge:l", "edge:xl"})):
+        timed, picked = policy(duplicate="always", selection=selection), set()
+        for draw in (0.1, 0.5, 0.9):
+            ahead = Outlook(99.0, {**HERE, **THERE, **twins}, (30.0, 1.0), draw)
+            picked.add(next(timed(Evidence(None, None, ahead))).models[-1])
+        assert picked == expected
+
+
 def test_a_path_here_that_is_as_accurate_is_taken_before_the_edge() -> None:
     timed = replace(policy(), accuracy=ACCURACY | {"cascade": 0.95})
     assert next(timed(outlook(300.0))).models == ("s",)
