@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import random
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,14 +26,23 @@ from jetsel.client import Client
 from jetsel.errors import JetselError
 from jetsel.wire import Answer
 from jetsel.zoo import STARTER, scan
-from tests.link import THERE, Quality, link, there
+from tests.link import THERE, Link, Quality, link, there
 from tests.waiting import until
 
 SEED = 2020
 TRACED = 300
 SLACK_MS = 5.0
+CUT_DEADLINE_MS = 300.0
+Prediction = dict[tuple[float, str, str], float]
 PORT = 8000
-WAYS = {"with the edge": False, "device alone": True}
+CUT_S, AFTER_S = 3.0, 10.0
+WAYS: dict[str, dict[str, Any]] = {
+    "with the edge": {},
+    "with the edge, all three stages": {"policy": "deadline:mdinference"},
+    "device alone": {"on_device": True},
+}
+SIMULATED = {"with the edge": ("deadline", "with the edge"), "device alone": ("deadline", "device alone")}
+SIMULATED["with the edge, all three stages"] = ("deadline:mdinference", "with the edge")
 
 
 @dataclass(frozen=True)
@@ -55,6 +67,7 @@ def main() -> None:
     parser.add_argument("--jitter-ms", type=float, default=14.0, help="its standard deviation, of each way")
     parser.add_argument("--loss", type=float, default=0.01)
     parser.add_argument("--megabits", type=float, default=20.0)
+    parser.add_argument("--edge-models", type=Path, help="what `jetsel edge measure` printed; else the calibration's")
     parser.add_argument("--recording", type=Path, help="of these photographs by all models: `jetsel evaluate` makes it")
     args = parser.parse_args()
     quality = Quality(args.delay_ms, args.jitter_ms, args.loss, args.megabits)
@@ -66,15 +79,16 @@ def main() -> None:
     print("# Deadlines and the edge\n")
     print("\n".join(conditions()))
     print(f"- link: {quality}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="jetsel-") as place, link(quality, SEED):
+    with tempfile.TemporaryDirectory(prefix="jetsel-") as place, link(quality, SEED) as opened:
         folder = Path(place)
         listen = f"{THERE}:{PORT}"
+        away = "\n".join(f'[edge.models.{name}]\nremote = "{family.name}.{name}"' for name in names[args.device :])
+        away = away if args.edge_models is None else args.edge_models.read_text()
+        settings = _settings(args.models, folder / "edge", names[: args.device], away)
         with (
             fitted_daemon(folder / "edge", args.models) as edge,
             gateway(folder, edge, "--behind-proxy", within=there(()), listen=listen),
-            daemon(
-                folder / "device", _settings(args.models, folder / "edge", family.name, names, args.device)
-            ) as server,
+            daemon(folder / "device", settings) as server,
             Client(server.address, timeout_ms=60_000) as client,
         ):
             until(lambda: _is_there(client))
@@ -85,20 +99,19 @@ def main() -> None:
                 for photograph in photographs:
                     data, due = photograph.path.read_bytes(), family.labels.wnids[photograph.class_number or 0]
                     for deadline_ms, way in found:
-                        asked = _ask(client, data, due, deadline_ms, on_device=WAYS[way])
-                        found[deadline_ms, way].append(asked)
+                        found[deadline_ms, way].append(_ask(client, data, due, deadline_ms, WAYS[way]))
+            cut = _cut(client, opened, quality, [one.path.read_bytes() for one in photographs[:100]])
             status = client.status().edge
             predicted = _predicted(args.recording, trace, config, args.deadlines)
         print(f"\n{len(photographs)} photographs, one client, by turns; device: {', '.join(names[: args.device])}\n")
         _print(found, timers, predicted)
-        print(f"\nthe edge, at the end: {status}")
+        print(f"\n{cut}\nthe edge, at the end: {status}")
 
 
-def _settings(models: Path, edge: Path, family: str, names: Sequence[str], device: int) -> str:
+def _settings(models: Path, edge: Path, device: Sequence[str], away: str) -> str:
     own = "" if models == STARTER else f'starter = false\npaths = ["{models.resolve()}"]\n'
-    away = "\n".join(f'[edge.models.{name}]\nremote = "{family}.{name}"' for name in names[device:])
     return (
-        f'[models]\n{own}calibrations = "{edge}/calibrations"\nonly = {json.dumps(list(names[:device]))}\n'
+        f'[models]\n{own}calibrations = "{edge}/calibrations"\nonly = {json.dumps(list(device))}\n'
         f'[edge]\nurl = "http://{THERE}:{PORT}"\n{away}\n[power]\nsensor = "none"\n'
     )
 
@@ -115,27 +128,57 @@ def _trace(path: Path, config: Path, photograph: Path) -> Path:
     return path
 
 
-def _ask(client: Client, data: bytes, due: str, deadline_ms: float, *, on_device: bool) -> Asked:
+def _ask(client: Client, data: bytes, due: str, deadline_ms: float, way: dict[str, Any]) -> Asked:
     try:
-        answer = client.classify(data, deadline_ms=deadline_ms, on_device=on_device)
+        answer = client.classify(data, deadline_ms=deadline_ms, **way)
     except JetselError:
         return Asked(False, None)
     return Asked(answer.wnid == due, answer)
 
 
-def _predicted(recording: Path | None, trace: Path, config: Path, deadlines_ms: Sequence[float]) -> dict[str, float]:
+def _cut(client: Client, opened: Link, quality: Quality, photographs: Sequence[bytes]) -> str:
+    """Cut the link and restore it while requests go on; return what became of them."""
+    began_s, late, failed, asked, back_s = time.monotonic(), 0, 0, 0, None
+    opened.become(replace(quality, is_cut=True))
+    is_cut = True
+    for data in itertools.cycle(photographs):
+        passed_s = time.monotonic() - began_s
+        if is_cut and passed_s > CUT_S:
+            opened.become(quality)
+            is_cut = False
+        if back_s is not None or passed_s > CUT_S + AFTER_S:
+            break
+        asked += 1
+        try:
+            answer = client.classify(data, deadline_ms=CUT_DEADLINE_MS)
+        except JetselError:
+            failed += 1
+            continue
+        late += answer.stages_ms.total > CUT_DEADLINE_MS + SLACK_MS
+        if not is_cut and answer.model.startswith("edge:"):
+            back_s = time.monotonic() - began_s - CUT_S
+    again = "never used again" if back_s is None else f"used again {back_s:.2f} s after it was restored"
+    return (
+        f"the link was cut for {CUT_S:g} s: of {asked} requests within {CUT_DEADLINE_MS:g} ms {failed} failed and "
+        f"{late} were late; the edge was {again}"
+    )
+
+
+def _predicted(recording: Path | None, trace: Path, config: Path, deadlines_ms: Sequence[float]) -> Prediction:
     """Return the accuracy that `jetsel simulate` tells, by deadline and way."""
     if recording is None:
         return {}
     command = [sys.executable, "-m", "jetsel", "simulate", "--recording", str(recording), "--network", str(trace)]
     command += [option for ms in deadlines_ms for option in ("--sla-ms", f"{ms:g}")]
-    told = subprocess.run([*command, "--json", "--config", str(config)], stdout=subprocess.PIPE, check=True).stdout
-    return {f"{row['deadline_ms']:g} {row['models']}": row["effective"] for row in json.loads(told)["rows"]}
+    command += ["--json", "--config", str(config)]
+    rows = []
+    for selection in ((), ("--policy", "mdinference")):
+        told = subprocess.run([*command, *selection], stdout=subprocess.PIPE, check=True)
+        rows += json.loads(told.stdout)["rows"]
+    return {(row["deadline_ms"], row["policy"], row["models"]): row["effective"] for row in rows}
 
 
-def _print(
-    found: dict[tuple[float, str], list[Asked]], timers: dict[float, float], predicted: dict[str, float]
-) -> None:
+def _print(found: dict[tuple[float, str], list[Asked]], timers: dict[float, float], predicted: Prediction) -> None:
     print(
         "| deadline ms | models | right % (standard error) | within + 5 ms % | a timer missed % | by the edge % |",
         end="",
@@ -148,7 +191,7 @@ def _print(
         within = (total_ms <= deadline_ms + SLACK_MS).sum() / len(rows)
         there_share = sum(answer.model.startswith("edge:") for answer in answers) / len(rows)
         error = math.sqrt(right.mean() * (1 - right.mean()) / len(rows))
-        told = predicted.get(f"{deadline_ms:g} {way}")
+        told = predicted.get((deadline_ms, *SIMULATED[way]))
         print(
             f"| {deadline_ms:g} | {way} | {100 * right.mean():.2f} ({100 * error:.2f}) | {100 * within:.2f} "
             f"| {100 * timers[deadline_ms]:.2f} | {100 * there_share:.1f} | {np.quantile(total_ms, 0.5):.1f} "

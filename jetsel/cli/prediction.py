@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ def predictions(
     recording: Path,
     networks: list[str],
     deadlines_ms: list[float],
-    selections: list[str],
+    selections: Sequence[str | None],
     family: str | None,
     config: Path | None,
     around_ms: float,

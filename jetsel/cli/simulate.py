@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +29,8 @@ def simulate(
     ] = None,
     sla_ms: Annotated[list[float] | None, typer.Option(min=1, help="Deadlines; 250 unless named.")] = None,
     policy: Annotated[
-        list[str] | None, typer.Option(help="How models are selected; each way unless named, with --recording base.")
+        list[str] | None,
+        typer.Option(help="Ways to select; each unless named, with --recording jetsel's own."),
     ] = None,
     family: Annotated[str | None, typer.Option(help="A calibrated family's models, in place of the paper's.")] = None,
     device: Annotated[str | None, typer.Option(help="Of the family, the model on the device; the fastest.")] = None,
@@ -52,10 +54,10 @@ def simulate(
     _check(policy)
     if recording is not None:
         from jetsel.cli.prediction import predictions, show
-        from jetsel.policies.comparison import BASE
 
-        asked = (network or ["university"], sla_ms or [250.0], policy or [BASE])
-        found = predictions(recording, *asked, family, config, around_ms, edge_factor, seed)
+        selections: Sequence[str | None] = policy or [None]
+        asked = (network or ["university"], sla_ms or [250.0])
+        found = predictions(recording, *asked, selections, family, config, around_ms, edge_factor, seed)
         print_json({"rows": found}) if json else show(found)
         return
     if network is None and family is None:

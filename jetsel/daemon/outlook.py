@@ -97,7 +97,8 @@ def deadline_policies(
         accuracy[name] = known
     otherwise, away = Single(here[-1]), tuple(elsewhere)
     return [
-        Deadline(paths, otherwise, away, accuracy, edge.allow, edge.duplicate, selection) for selection in SELECTIONS
+        Deadline(paths, otherwise, away, accuracy, edge.allow, edge.duplicate, selection)
+        for selection in (None, *SELECTIONS)
     ]
 
 

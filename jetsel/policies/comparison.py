@@ -1,4 +1,4 @@
-"""Ways to select a model: MDInference's own, what it is compared with (V-A, V-C, VI), and what we select by."""
+"""MDInference's way to select a model, and those that it is compared with (V-A, V-C, VI), over arrays."""
 
 from __future__ import annotations
 
@@ -49,10 +49,6 @@ def _mdinference(budgets_ms: Floats, _sla_ms: float, models: Models, draws: Floa
     return selection.mdinference(budgets_ms, models, draws)
 
 
-def _base(budgets_ms: Floats, _sla_ms: float, models: Models, _draws: Floats) -> Indices:
-    return selection.base(budgets_ms, models)
-
-
 def _spanning(budgets_ms: Floats, _sla_ms: float, models: Models, draws: Floats) -> Indices:
     kept = spanning(models)
     return kept[selection.mdinference(budgets_ms, Models(*(column[kept] for column in models)), draws)]
@@ -67,11 +63,7 @@ def spanning(models: Models) -> Indices:
     return np.flatnonzero(selection.chances(budgets_ms, models).mean(axis=0) >= LEAST_USE)
 
 
-BASE = "base"
-"""The first stage alone. The third sends a worse model of the same time nearly as many requests: docs/papers.md."""
-
 SELECTIONS: Mapping[str, Select] = {
-    BASE: _base,
     "static-latency": _fastest,
     "static-accuracy": _most_accurate,
     "static-greedy": _greedy,

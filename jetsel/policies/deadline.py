@@ -16,9 +16,9 @@ from typing import Literal
 import numpy as np
 
 from jetsel.errors import JetselError
-from jetsel.policies.comparison import BASE, SELECTIONS
+from jetsel.policies.comparison import SELECTIONS
 from jetsel.policies.policy import Decision, Evidence, Outlook, OutOfTime, Policy, Run, Steps
-from jetsel.policies.selection import Models
+from jetsel.policies.selection import Models, base
 
 NAME = "deadline"
 REDUCED = "@"  # in the names of the edge's models: what follows is the size of the photograph that they are sent
@@ -34,7 +34,8 @@ class Deadline:
     """Chooses by the time that is left.
 
     paths: policies here, by name; otherwise: the one for requests without a deadline. elsewhere: the edge's models.
-    accuracy: of paths and of the edge's models, by calibration. selection: how one is selected, of SELECTIONS.
+    accuracy: of paths and of the edge's models, by calibration. selection: how one is selected, of SELECTIONS; None: by
+    what is most likely right in time.
     """
 
     paths: Mapping[str, Policy]
@@ -43,13 +44,13 @@ class Deadline:
     accuracy: Mapping[str, float]
     allow: Allow
     duplicate: Duplicate
-    selection: str = BASE
+    selection: str | None = None
     features: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """`deadline`; with another selection, `deadline:mdinference` among them, its name is added."""
-        return NAME if self.selection == BASE else f"{NAME}:{self.selection}"
+        return NAME if self.selection is None else f"{NAME}:{self.selection}"
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -68,34 +69,26 @@ class Deadline:
             return (yield from self.otherwise(photo))
         if outlook.network_ms is None or self.allow == "never":
             return (yield from self._here(photo, outlook))
-        left_ms = outlook.budget_ms - outlook.network_ms[0]
-        there = self._there(outlook, left_ms)
-        if not there:
-            return (yield from self._here(photo, outlook))
-        chosen = self._select(there, left_ms, outlook)
         leg = self._leg(outlook)
+        away = self._away(outlook, outlook.network_ms, leg)
+        if away is None:
+            return (yield from self._here(photo, outlook))
         if leg is None:
-            (seen,) = yield Run((chosen,), "no model here can run", "deadline")
-            return Decision(seen, f"{chosen} answered in time")
-        mean_ms, deviation_ms = there[chosen]
-        spread_ms = math.hypot(deviation_ms, outlook.network_ms[1])
-        spare_ms = left_ms - mean_ms
-        likely = _chance(spare_ms, spread_ms)
-        path, together = (
-            self._path(outlook),
-            likely * self.accuracy[chosen] + (1 - likely) * self.accuracy[SINGLE + leg],
-        )
+            (seen,) = yield Run((away.model,), "no model here can run", "deadline")
+            return Decision(seen, f"{away.model} answered in time")
+        path = self._path(outlook)
+        together = away.likely * self.accuracy[away.model] + (1 - away.likely) * self.accuracy[SINGLE + leg]
         if path is not None and self.accuracy[path] >= together:
             return (yield from self._here(photo, outlook))
-        here_ms, here_deviation_ms = outlook.models_ms[leg]
-        has_time = spare_ms - here_ms - here_deviation_ms >= CERTAIN * spread_ms
+        here_ms, deviation_ms = outlook.models_ms[leg]
+        has_time = away.spare_ms - here_ms - deviation_ms >= CERTAIN * away.spread_ms
         if self.allow == "low-confidence" or (self.duplicate == "when-needed" and has_time):
-            return (yield from self._here_first(leg, chosen))
-        is_certain = self.duplicate != "always" and spare_ms >= CERTAIN * spread_ms
+            return (yield from self._here_first(leg, away.model))
+        is_certain = self.duplicate != "always" and away.spare_ms >= CERTAIN * away.spread_ms
         if self.duplicate == "never" and not is_certain:
             return (yield from self._here(photo, outlook))
-        held_ms = here_ms + CERTAIN * here_deviation_ms + HANDOVER_MS
-        return (yield from self._together(leg, chosen, held_ms if is_certain else None))
+        held_ms = here_ms + CERTAIN * deviation_ms + HANDOVER_MS
+        return (yield from self._together(leg, away.model, held_ms if is_certain else None))
 
     # The ways.
 
@@ -126,14 +119,30 @@ class Deadline:
 
     # What they choose by.
 
-    def _there(self, outlook: Outlook, left_ms: float) -> dict[str, tuple[float, float]]:
-        """Return the edge's models; a photograph is reduced only where the whole of it would come too late."""
-        found = {}
-        for name in self.elsewhere:
-            known, whole = outlook.models_ms.get(name), outlook.models_ms.get(name.partition(REDUCED)[0])
-            if known is not None and (REDUCED not in name or whole is None or sum(whole) >= left_ms):
-                found[name] = known
-        return found
+    def _away(self, outlook: Outlook, network_ms: tuple[float, float], leg: str | None) -> _Away | None:
+        """Select among the edge's models: by default the one that adds most to what the model here is right on.
+
+        None where none can be asked. The paper's ways know nothing of the network's deviation, nor of reduced
+        photographs, which are theirs only where the whole would come too late.
+        """
+        left_ms = outlook.budget_ms - network_ms[0]
+        known = {name: outlook.models_ms[name] for name in self.elsewhere if name in outlook.models_ms}
+        found = {
+            name: _Away(name, left_ms - mean_ms, math.hypot(deviation_ms, network_ms[1]))
+            for name, (mean_ms, deviation_ms) in known.items()
+        }
+        if not found:
+            return None
+        if self.selection is None:
+            floor = 0.0 if leg is None else self.accuracy[SINGLE + leg]
+            return max(found.values(), key=lambda one: one.likely * (self.accuracy[one.model] - floor))
+        whole = {name.partition(REDUCED)[0]: sum(times) for name, times in known.items() if REDUCED not in name}
+        offered = {
+            name: times_ms
+            for name, times_ms in known.items()
+            if REDUCED not in name or whole.get(name.partition(REDUCED)[0], math.inf) >= left_ms
+        }
+        return found[self._select(offered, left_ms, outlook)]
 
     def _path(self, outlook: Outlook) -> str | None:
         """Select among the paths here; a cascade counts with all of its rungs, so that it can go to its end."""
@@ -146,11 +155,14 @@ class Deadline:
         return self._select(times, outlook.budget_ms, outlook) if times else None
 
     def _select(self, times_ms: Mapping[str, tuple[float, float]], left_ms: float, outlook: Outlook) -> str:
+        """Select by the paper's ways; by default the most accurate whose mean and deviation fit, else the fastest."""
         names = list(times_ms)
         means, deviations = zip(*times_ms.values(), strict=True)
         models = Models(np.array([self.accuracy[name] for name in names]), np.array(means), np.array(deviations))
-        select, draws = SELECTIONS[self.selection], np.array([outlook.draw])
-        return names[int(select(np.array([left_ms]), outlook.budget_ms, models, draws)[0])]
+        budgets_ms, draws = np.array([left_ms]), np.array([outlook.draw])
+        if self.selection is None:
+            return names[int(base(budgets_ms, models)[0])]
+        return names[int(SELECTIONS[self.selection](budgets_ms, outlook.budget_ms, models, draws)[0])]
 
     def _leg(self, outlook: Outlook) -> str | None:
         """The model here that runs beside the edge: the most accurate that keeps the deadline, else the fastest.
@@ -165,6 +177,15 @@ class Deadline:
         return min(known, key=known.__getitem__, default=None)
 
 
-def _chance(spare_ms: float, spread_ms: float) -> float:
-    """How likely a normal time, of this standard deviation, is at most so much above its mean."""
-    return (1 + math.erf(spare_ms / (max(spread_ms, 1e-9) * math.sqrt(2)))) / 2
+@dataclass(frozen=True)
+class _Away:
+    """A model of the edge, the time that it would leave before the deadline, and the standard deviation of that."""
+
+    model: str
+    spare_ms: float
+    spread_ms: float
+
+    @property
+    def likely(self) -> float:
+        """How likely its answer is there by the deadline, were times normal."""
+        return (1 + math.erf(self.spare_ms / (max(self.spread_ms, 1e-9) * math.sqrt(2)))) / 2
