@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from jetsel.calibrate.recording import Recording
 from jetsel.edge.link import FEWEST, Link
-from jetsel.edge.simulation.networks import Network
+from jetsel.edge.simulation.networks import Network, Recorded
+from jetsel.errors import JetselError
 from jetsel.policies.deadline import REDUCED, Deadline
 from jetsel.policies.policy import Decision, Evidence, Outlook, OutOfTime, Prediction, Run
 from jetsel.runtime.driver import SETTLED_S
@@ -33,6 +34,8 @@ class Predicted:
 class World:
     """What a request meets. costs_ms: mean time of a run by model, the edge's among them, at work alone.
 
+    sizes: the bytes of each photograph, (n,). reduced_bytes: of one that is reduced, by the edge's model that is sent
+    it. accuracy: of the edge's models, also on reduced photographs: as much as that is less, right answers turn wrong.
     around_ms: what a request takes besides its models.
     """
 
@@ -40,6 +43,9 @@ class World:
     temperatures: Mapping[str, float]
     costs_ms: Mapping[str, float]
     network: Network
+    sizes: Sequence[int]
+    reduced_bytes: Mapping[str, int]
+    accuracy: Mapping[str, float]
     around_ms: float
 
 
@@ -50,7 +56,7 @@ def predict(policy: Deadline, world: World, deadline_ms: float, seed: int) -> Pr
     network_ms = world.network.draw(len(photographs) + FEWEST, chance)
     link = Link()
     for way_ms in network_ms[:FEWEST]:  # the edge is tried at connection
-        link.observe(0, float(way_ms))
+        link.observe(round(float(np.mean(world.sizes))), float(way_ms))
     rows = np.zeros((len(photographs), 3))
     for place, photograph in enumerate(photographs):
         request = _Request(world, int(photograph), float(network_ms[FEWEST + place]), deadline_ms, chance)
@@ -76,51 +82,73 @@ class _Request:
 
     def carry(self, policy: Deadline, link: Link) -> tuple[bool, bool, float]:
         """Return whether the answer is right, whether the edge gave it, and the time it took in ms."""
-        known = {name: (ms, SPREAD * ms) for name, ms in self._world.costs_ms.items() if REDUCED not in name}
-        left_ms = self._end_ms + SETTLED_S * 1e3 - self._now_ms
-        steps = policy(Evidence(None, None, Outlook(left_ms, known, link.estimate(0), self._chance.random())))
+        steps = policy(Evidence(None, None, self._outlook(link)))
         seen: Prediction | None = None
         try:
             asked = next(steps)
             while True:
-                if any(model.startswith(EDGE) for model in asked.models):
-                    link.observe(0, self._way_ms)
+                for model in asked.models:
+                    if model.startswith(EDGE):
+                        link.observe(self._bytes(model), self._travels_ms(model))
                 found = self._run(asked)
                 seen = found[-1] if found else seen
                 asked = steps.send(found) if found else steps.throw(OutOfTime())
         except StopIteration as stop:
             decision: Decision = stop.value
             seen = decision.seen
-        except OutOfTime:
+        except (OutOfTime, JetselError):
             pass
         if seen is None:
             return False, False, self._now_ms
-        return seen.label == self._world.recording.classes[self._photograph], seen.model.startswith(EDGE), self._now_ms
+        return self._is_right(seen), seen.model.startswith(EDGE), self._now_ms
+
+    def _outlook(self, link: Link) -> Outlook:
+        """What the daemon would know: see jetsel.daemon.outlook."""
+        network_ms = link.estimate(self._world.sizes[self._photograph])
+        known = {}
+        for name, ms in self._world.costs_ms.items():
+            way_ms = link.estimate(self._bytes(name)) if name.startswith(EDGE) else None
+            saved_ms = 0.0 if way_ms is None or network_ms is None else network_ms[0] - way_ms[0]
+            known[name] = ms - saved_ms, SPREAD * ms
+        left_ms = self._end_ms + SETTLED_S * 1e3 - self._now_ms
+        return Outlook(left_ms, known, network_ms, self._chance.random())
 
     def _run(self, asked: Run) -> tuple[Prediction, ...]:
         """Let the models run, and the clock with them; return what came."""
-        away = {m: self._now_ms + self._way_ms + self._takes_ms(m) for m in asked.models if m.startswith(EDGE)}
-        first_ms = min(away.values(), default=np.inf)
+        away = {m: self._now_ms + self._travels_ms(m) + self._takes_ms(m) for m in asked.models if m.startswith(EDGE)}
         begin_ms = self._now_ms if asked.held_ms is None else max(self._now_ms, self._end_ms - asked.held_ms)
         here = {m: begin_ms + self._takes_ms(m) for m in asked.models if m not in away}
-        if asked.held_ms is not None and first_ms <= begin_ms:
+        if asked.held_ms is not None and min(away.values(), default=np.inf) <= begin_ms:
             here = {}
         ends = here | away
         if asked.until == "deadline":
-            best_ms = ends.get(asked.models[-1], np.inf)
-            self._now_ms = min(best_ms, max(self._end_ms, self._now_ms))
+            self._now_ms = min(ends.get(asked.models[-1], np.inf), max(self._end_ms, self._now_ms))
         else:
-            (last_ms,) = (max(ends.values()),)
+            last_ms = max(ends.values())
             if last_ms > self._end_ms and not away and self._now_ms > self._world.around_ms:
                 return ()  # the driver does not begin what cannot end in time, once there is an answer
             self._now_ms = last_ms
         return tuple(self._said(model) for model in asked.models if ends.get(model, np.inf) <= self._now_ms)
+
+    def _bytes(self, model: str) -> int:
+        whole = self._world.sizes[self._photograph]
+        return min(whole, self._world.reduced_bytes.get(model, whole))
+
+    def _travels_ms(self, model: str) -> float:
+        network = self._world.network
+        extra_ms = network.extra_ms(self._bytes(model)) if isinstance(network, Recorded) else 0.0
+        return max(0.0, self._way_ms + extra_ms)
 
     def _takes_ms(self, model: str) -> float:
         mean_ms = self._world.costs_ms[model]
         return max(0.0, float(self._chance.normal(mean_ms, SPREAD * mean_ms)))
 
     def _said(self, model: str) -> Prediction:
-        world, name = self._world, model.removeprefix(EDGE)
+        world, name = self._world, model.removeprefix(EDGE).partition(REDUCED)[0]
         found = world.recording.prediction(name, self._photograph, "top1", world.temperatures.get(name, 1.0))
         return Prediction(model, found.probabilities, found.confidence)
+
+    def _is_right(self, seen: Prediction) -> bool:
+        accuracy, whole = self._world.accuracy, seen.model.partition(REDUCED)[0]
+        stays = self._chance.random() < (accuracy[seen.model] / accuracy[whole] if REDUCED in seen.model else 1.0)
+        return stays and seen.label == self._world.recording.classes[self._photograph]

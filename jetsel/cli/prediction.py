@@ -7,7 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from jetsel.daemon.edge import BYTES_PER_PIXEL
 from jetsel.errors import CalibrationError, ConfigError
+from jetsel.policies.deadline import REDUCED
+
+ASPECT = 4 / 3
 
 
 def predictions(
@@ -38,13 +42,16 @@ def predictions(
     if unknown:
         raise ConfigError(f"edge.models.{unknown[0]}: {recording} has no model of that name")
     costs_ms = {name: loaded.recording.costs_ms[name] for name in served}
-    elsewhere = [EDGE + name for name in edge.models]
-    costs_ms |= {EDGE + name: edge_factor * loaded.recording.costs_ms[name] for name in edge.models}
+    sizes_px = {EDGE + name: ["", *model.accuracy_at_px] for name, model in edge.models.items()}
+    elsewhere = [name + (REDUCED + px if px else "") for name, sides in sizes_px.items() for px in sides]
+    for name in elsewhere:
+        costs_ms[name] = edge_factor * loaded.recording.costs_ms[name.removeprefix(EDGE).partition(REDUCED)[0]]
+    reduced = {name: _reduced_bytes(int(name.partition(REDUCED)[2])) for name in elsewhere if REDUCED in name}
+    sizes = _sizes(loaded.recording.paths)
     ways = {"device alone": [], "with the edge": elsewhere} if elsewhere else {"device alone": []}
     rows = []
     for text in networks:
         network = paper.NETWORKS.get(text) or kinds.read(text)
-        world = World(loaded.recording, calibration.temperatures, costs_ms, network, around_ms)
         for deadline_ms in deadlines_ms:
             for way, there in ways.items():
                 offered = deadline_policies(
@@ -52,12 +59,26 @@ def predictions(
                 )
                 if not offered:
                     raise CalibrationError(f"the calibration of {models.name} does not say how accurate its models are")
+                known = (loaded.recording, calibration.temperatures, {m: costs_ms[m] for m in (*served, *there)})
+                world = World(*known, network, sizes, reduced, offered[0].accuracy, around_ms)
                 for policy in offered:
                     if policy.selection in selections:
                         told = asdict(predict(policy, world, deadline_ms, seed))
                         around = {"network": text, "deadline_ms": deadline_ms, "policy": policy.name, "models": way}
                         rows.append(around | told)
     return rows
+
+
+def _sizes(paths: Sequence[str]) -> list[int]:
+    """The bytes of the recorded photographs; the mean of all for one that is gone."""
+    found = [path.stat().st_size if (path := Path(name)).exists() else None for name in paths]
+    known = [size for size in found if size is not None]
+    mean = round(sum(known) / len(known)) if known else 0
+    return [mean if size is None else size for size in found]
+
+
+def _reduced_bytes(side_px: int) -> int:
+    return round(side_px**2 * ASPECT * BYTES_PER_PIXEL)
 
 
 def show(rows: list[dict[str, Any]]) -> None:

@@ -24,7 +24,7 @@ def simulate(
         list[str] | None,
         typer.Option(
             help="university, residential, normal:MEAN,DEVIATION, lognormal:MEDIAN,SIGMA, two-state:GOOD,DEVIATION,BAD,"
-            "DEVIATION,WORSENS,RECOVERS, or a file with a time in ms a line. Left out: the paper's experiments."
+            "DEVIATION,WORSENS,RECOVERS, or a file of times in ms, and bytes. Left out: the paper's experiments."
         ),
     ] = None,
     sla_ms: Annotated[list[float] | None, typer.Option(min=1, help="Deadlines; 250 unless named.")] = None,

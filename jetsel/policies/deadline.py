@@ -24,6 +24,7 @@ NAME = "deadline"
 REDUCED = "@"  # in the names of the edge's models: what follows is the size of the photograph that they are sent
 SINGLE = "single:"
 CERTAIN = 2.33  # standard deviations: of a normal time 99 % are below
+WORTH = 0.02  # of being right: for less nothing is sent, nor waited for
 HANDOVER_MS = 1.0  # from a timer to the model's start
 Allow = Literal["never", "low-confidence", "always"]
 Duplicate = Literal["always", "when-needed", "never"]
@@ -78,7 +79,7 @@ class Deadline:
             return Decision(seen, f"{away.model} answered in time")
         path = self._path(outlook)
         together = away.likely * self.accuracy[away.model] + (1 - away.likely) * self.accuracy[SINGLE + leg]
-        if path is not None and self.accuracy[path] >= together:
+        if path is not None and self.accuracy[path] >= together - WORTH:
             return (yield from self._here(photo, outlook))
         here_ms, deviation_ms = outlook.models_ms[leg]
         has_time = away.spare_ms - here_ms - deviation_ms >= CERTAIN * away.spread_ms

@@ -11,6 +11,8 @@ import typer
 from jetsel.cli.options import ConfigFile
 from jetsel.errors import CalibrationError, ConfigError, JetselError
 
+REDUCED_PX = (224, 128)
+
 if TYPE_CHECKING:
     from jetsel.config import Power
     from jetsel.power.sampler import Sampler
@@ -26,17 +28,22 @@ def trace(
 ) -> None:
     """Record how long a photograph's way to the edge and its answer's way back take, for `jetsel simulate --network`.
 
-    Each line is one time in ms, less what the server says that it worked. Where power is measured, and idle power is
-    known, it tells what 1,000 bytes take: edge.mj_per_kb.
+    Each line is a time in ms, less what the server says that it worked, and the bytes that were sent: those of the
+    photograph as it is, and reduced, by turns. Where power is measured, and idle power is known, it tells what 1,000
+    bytes take: edge.mj_per_kb.
     """
     from jetsel.cli.edge.opened import ask, opened
+    from jetsel.daemon.snapshot import limits_of
     from jetsel.edge.runner import Photograph, Told
+    from jetsel.image import decode, jpeg
 
     try:
         content = photo.read_bytes()
     except OSError as error:
         raise ConfigError(f"{photo}: {error.strerror}: name a photograph") from None
-    with opened(config) as (values, _, edge):
+    with opened(config) as (values, family, edge):
+        whole = decode(content, limits_of(values), family.decode_px).bgr
+        files = [content, *(jpeg(whole, px) for px in REDUCED_PX)]
         names = list(values.edge.models)
         name = model or names[0]
         if name not in names or values.edge.models[name].input != "encoded":
@@ -44,9 +51,9 @@ def trace(
             raise ConfigError(f"--model {name}: name a model of the edge that takes files: {known}")
         meter = _Meter(values.power)
         server_told, failed, carried_bytes, last = 0, 0, 0, ""
-        for _ in range(count):
-            begun_s = time.monotonic()
-            told = ask(edge, name, Photograph(content), patience_ms)
+        for number in range(count):
+            begun_s, file = time.monotonic(), files[number % len(files)]
+            told = ask(edge, name, Photograph(file), patience_ms)
             took_ms = patience_ms
             if isinstance(told, Told):
                 took_ms = min(patience_ms, told.result.total_ms - (told.result.server_ms or 0.0))
@@ -54,7 +61,7 @@ def trace(
                 carried_bytes += told.result.sent_bytes + told.result.received_bytes
             else:
                 failed, last = failed + 1, str(told)
-            typer.echo(f"{took_ms:.3f}")
+            typer.echo(f"{took_ms:.3f} {len(file)}")
             meter.look()
             time.sleep(max(0.0, every_ms / 1e3 - (time.monotonic() - begun_s)))
         if failed:

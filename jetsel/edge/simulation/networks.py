@@ -68,13 +68,22 @@ class TwoState:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Times that were seen, from a random one on, again and again in their order."""
+    """Times that were seen, from a random one on, again and again in their order.
+
+    ms_per_byte: by how much more bytes take longer, through those that were seen; times are for `bytes`, their mean.
+    """
 
     times_ms: NDArray[np.float64]
+    ms_per_byte: float = 0.0
+    bytes: float = 0.0
 
     def draw(self, n: int, chance: np.random.Generator) -> NDArray[np.float64]:
         """See Network."""
         return np.resize(np.roll(self.times_ms, -int(chance.integers(len(self.times_ms)))), n)
+
+    def extra_ms(self, sent_bytes: float) -> float:
+        """Return how much longer so many bytes take than the times say."""
+        return self.ms_per_byte * (sent_bytes - self.bytes)
 
 
 def read(text: str) -> Network:
@@ -98,15 +107,20 @@ def read(text: str) -> Network:
             if not (0 < worsens <= 1 and 0 < recovers <= 1):
                 raise ValueError("the chances are above 0, and 1 at most")
             return TwoState(Normal(good_ms, good_deviation_ms), Normal(bad_ms, bad_deviation_ms), worsens, recovers)
-        return Recorded(_times(Path(text)))
+        return _recorded(Path(text))
     except (ValueError, OSError) as error:
         raise ConfigError(f"--network {text}: {error}; examples: {EXAMPLES}") from None
 
 
-def _times(path: Path) -> NDArray[np.float64]:
+def _recorded(path: Path) -> Recorded:
     if path.stat().st_size > MOST_BYTES:
         raise ValueError(f"it is larger than {MOST_BYTES} bytes")
-    times_ms = np.loadtxt(path, ndmin=1)
-    if times_ms.ndim != 1 or not len(times_ms) or not np.isfinite(times_ms).all() or times_ms.min() < 0:
-        raise ValueError("it has no times in ms, one a line")
-    return times_ms
+    table = np.loadtxt(path, ndmin=2)
+    if table.shape[0] == 0 or table.shape[1] > 2 or not np.isfinite(table).all() or table.min() < 0:
+        raise ValueError("it has no times in ms, one a line, with the bytes that were sent or without")
+    times_ms = table[:, 0]
+    if table.shape[1] == 1 or np.ptp(table[:, 1]) == 0:
+        return Recorded(times_ms, 0.0, float(table[0, 1]) if table.shape[1] == 2 else 0.0)
+    sizes = table[:, 1]
+    slope = max(0.0, float(np.cov(sizes, times_ms)[0, 1] / np.var(sizes, ddof=1)))
+    return Recorded(times_ms - slope * (sizes - sizes.mean()), slope, float(sizes.mean()))

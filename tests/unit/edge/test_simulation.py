@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jetsel.edge.simulation import figures, paper
-from jetsel.edge.simulation.networks import read
+from jetsel.edge.simulation.networks import Recorded, read
 from jetsel.edge.simulation.simulate import simulate
 from jetsel.errors import ConfigError
 from jetsel.policies.comparison import SELECTIONS, spanning
@@ -76,6 +76,18 @@ def test_a_file_s_times_come_in_their_order_again_and_again(tmp_path: Path) -> N
     times_ms = read(str(path)).draw(7, CHANCE(1)).tolist()
     assert times_ms[:3] == times_ms[3:6]
     assert sorted(times_ms[:3]) == [10, 20, 30]
+
+
+def test_times_with_their_bytes_tell_what_more_bytes_take(tmp_path: Path) -> None:
+    path = tmp_path / "link.txt"
+    path.write_text(
+        "".join(f"{30 + size / 1000 + 2 * (i % 2)} {size}\n" for i, size in enumerate([10_000, 20_000] * 9))
+    )
+    network = read(str(path))
+    assert isinstance(network, Recorded)
+    times_ms = network.draw(18, CHANCE(1))
+    assert (times_ms + network.extra_ms(20_000)).mean() == pytest.approx(52, abs=0.2)
+    assert (times_ms + network.extra_ms(10_000)).mean() == pytest.approx(40, abs=0.2)
 
 
 @pytest.mark.parametrize(
