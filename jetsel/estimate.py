@@ -16,21 +16,21 @@ class Estimate:
     """Of one thing that takes time. Any thread may call.
 
     prior_ms: mean and standard deviation before anything was seen, to which the estimate goes back where nothing is
-    seen any more; None where nothing is known.
+    seen any more; None where nothing is known. seen_s: when the last was, of time.monotonic().
     """
 
     prior_ms: tuple[float, float] | None = None
     _weight: float = 0.0
     _mean_ms: float = 0.0
     _variance: float = 0.0
-    _seen_s: float = 0.0
+    seen_s: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, took_ms: float, now_s: float) -> None:
         """Take in a time; now_s: of time.monotonic()."""
         with self._lock:
             kept = min(self._faded(now_s), LAST - 1.0)
-            self._weight, self._seen_s = kept + 1.0, now_s
+            self._weight, self.seen_s = kept + 1.0, now_s
             off_ms = took_ms - self._mean_ms
             self._mean_ms += off_ms / self._weight
             self._variance = (kept * self._variance + off_ms * (took_ms - self._mean_ms)) / self._weight
@@ -48,4 +48,4 @@ class Estimate:
         return both_ms, math.sqrt(spread)
 
     def _faded(self, now_s: float) -> float:
-        return self._weight * math.exp(-max(0.0, now_s - self._seen_s) / FORGET_S)
+        return self._weight * math.exp(-max(0.0, now_s - self.seen_s) / FORGET_S)

@@ -26,6 +26,7 @@ def outlook(
     queues: Mapping[str, ModelQueue],
     deadline_s: float,
     now_s: float,
+    share_ms: float,
     size_px: tuple[int, int],
     file_bytes: int | None,
     *,
@@ -33,7 +34,8 @@ def outlook(
 ) -> Outlook:
     """Return what is known of every model that can run now; what a smaller file saves on its way is taken off.
 
-    size_px: width and height of the photograph. file_bytes: None where it came as pixels.
+    share_ms: what each of those that wait could have of its deadline, were they as this one. size_px: width and height
+    of the photograph. file_bytes: None where it came as pixels.
     """
     models_ms: dict[str, tuple[float, float]] = {}
     network_ms = None
@@ -51,13 +53,14 @@ def outlook(
             known = _with_tail(queue, now_s)
         if known is not None:
             models_ms[name] = known
-    return Outlook((deadline_s - now_s) * 1e3, models_ms, network_ms, random.random())
+    budget_ms = (deadline_s - now_s) * 1e3
+    return Outlook(budget_ms, min(budget_ms, share_ms), models_ms, network_ms, random.random())
 
 
 def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:
     """Mean and deviation of one run here; the deviation reaches up to the 95th percentile where that is further."""
     known = queue.estimate.at(now_s)
-    slow_ms = queue.percentile_ms(0.95)
+    slow_ms = queue.expected_ms(0.95, now_s)
     if known is None or slow_ms is None:
         return known
     return known[0], max(known[1], slow_ms - known[0])

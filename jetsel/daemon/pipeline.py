@@ -134,16 +134,17 @@ class Pipeline:
     def _started(self, job: Job) -> RequestRun | None:
         """Start one job; None where that failed, and the job has its reply."""
         try:
-            return self.start(job, partial(self._metering.unused, job.family))
+            return self.start(job, self._admission.in_queue, partial(self._metering.unused, job.family))
         except Exception as error:  # whatever one photograph breaks, the next is served
             self._finish(job, error)
             return None
 
     @staticmethod
-    def start(job: Job, unused: Callable[[str], None] = lambda _: None) -> RequestRun:
+    def start(job: Job, in_queue: int = 1, unused: Callable[[str], None] = lambda _: None) -> RequestRun:
         """Decode the photograph, compute the features that its policy reads, and let the policy begin.
 
-        unused: is told of a model here that ran although the answer was there already.
+        in_queue: how many requests are admitted and not answered. unused: is told of a model here that ran although the
+        answer was there already.
         """
         began = time.monotonic()
         request, family, limits = job.request, job.family, job.snapshot.limits
@@ -173,7 +174,9 @@ class Pipeline:
         if job.deadline_s is not None:
             queues, size_px = family.driver.queues, (photograph.width_px, photograph.height_px)
             sent = len(job.data) if request.pixels is None else None
-            ahead = outlook(queues, job.deadline_s, time.monotonic(), size_px, sent, on_device=request.on_device)
+            share_ms = (job.deadline_s - job.received_s) * 1e3 / max(1.0, in_queue / job.snapshot.workers)
+            now_s = time.monotonic()
+            ahead = outlook(queues, job.deadline_s, now_s, share_ms, size_px, sent, on_device=request.on_device)
         evidence = Evidence(features, job.fallback, ahead)
         is_counted = job.route is not None
         run = RequestRun(

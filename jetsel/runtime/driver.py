@@ -53,7 +53,10 @@ class Driver:
 
     def floor_ms(self, policy: Policy) -> float:
         """The least time that any path of the policy needs, by the median of recent runs; 0 where none was measured."""
-        known = [self.queues[model].percentile_ms(0.5) for model in policy.first if self.queues[model].reason is None]
+        now_s = self._now()
+        known = [
+            self.queues[model].expected_ms(0.5, now_s) for model in policy.first if self.queues[model].reason is None
+        ]
         return min((ms for ms in known if ms is not None), default=0.0)
 
     @property

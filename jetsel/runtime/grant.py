@@ -21,7 +21,7 @@ def grant(queues: Mapping[str, ModelQueue], run: RequestRun, asked: Run, now_s: 
             return next(iter(refusals.values()))
         asked = structs.replace(asked, models=left)
     if run.deadline_s is not None:
-        each_ms = [queues[model].percentile_ms(0.95) or 0.0 for model in asked.models]
+        each_ms = [queues[model].expected_ms(0.95, now_s) or 0.0 for model in asked.models]
         needed_ms = max(each_ms) if asked.until == "all" else min(each_ms)
         if now_s + needed_ms / 1e3 > run.deadline_s:
             return OutOfTime(f"{asked.models} need {needed_ms:.1f} ms")

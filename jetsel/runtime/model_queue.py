@@ -14,6 +14,7 @@ from jetsel.runtime.request_run import RequestRun
 from jetsel.runtime.runner import Runner
 
 LONGEST_ABSENCE_S = 30.0  # that a run waits for an engine that is being brought back: the first pauses and a slow load
+FRESH_S = 1.0  # so long a time says how long the next run takes, whatever was calibrated
 RECENT = 256  # runs from which it is told how long the next may take: a few seconds under load
 
 
@@ -76,6 +77,16 @@ class ModelQueue:
         if run.deadline_s is not None:
             return now_s + self.engine.returns_within_s + (self.percentile_ms(0.95) or 0.0) / 1e3 <= run.deadline_s
         return now_s - run.asked_s <= LONGEST_ABSENCE_S
+
+    def expected_ms(self, share: float, now_s: float) -> float | None:
+        """As percentile_ms; where nothing ran for a while, no more than what was calibrated.
+
+        Else one that was slow once would be refused for it for ever, and never be seen to be fast again.
+        """
+        recent_ms, prior_ms = self.percentile_ms(share), self.estimate.prior_ms
+        if recent_ms is None or prior_ms is None or now_s - self.estimate.seen_s < FRESH_S:
+            return recent_ms
+        return min(recent_ms, prior_ms[0])
 
     def percentile_ms(self, share: float) -> float | None:
         """The time of one image that this share of the recent runs stayed below; None where none was measured."""
