@@ -111,7 +111,7 @@ class _Request:
             saved_ms = 0.0 if way_ms is None or network_ms is None else network_ms[0] - way_ms[0]
             known[name] = ms - saved_ms, SPREAD * ms
         left_ms = self._end_ms + SETTLED_S * 1e3 - self._now_ms
-        return Outlook(left_ms, left_ms, known, network_ms, self._chance.random())
+        return Outlook(left_ms, known, network_ms, self._chance.random())
 
     def _run(self, asked: Run) -> tuple[Prediction, ...]:
         """Let the models run, and the clock with them; return what came."""

@@ -59,25 +59,26 @@ class Admission:
                 "server.queue_mb or server.queue_megapixels"
             )
 
-    def admit(self, load: Load, deadline_ms: float | None, floor_ms: float) -> None:
+    def admit(self, load: Load, deadline_ms: float | None, floor_ms: float, *, adapts: bool = False) -> None:
         """Count a request in; `release` its load when it is answered.
 
-        floor_ms: the least inference time of any path that the request's policy may take.
+        floor_ms: the least inference time of any path that the request's policy may take. adapts: whether it takes less
+        where many wait, so that those ahead are taken to have the least, too.
         Raises OverLimitError where its client has as much under way as it may, BusyError where the queue is full,
         DeadlineError where no path can be in time.
         """
         with self._lock:
             self.check(load)
             if deadline_ms is not None:
-                self._check_time(deadline_ms, floor_ms)
+                self._check_time(deadline_ms, floor_ms, min(self._work_ms, floor_ms) if adapts else self._work_ms)
             self._of_client[load.client] += 1
             self.in_queue += 1
             self.queued_bytes += load.size_bytes
             self.queued_pixels += load.pixels
 
-    def _check_time(self, deadline_ms: float, floor_ms: float) -> None:
+    def _check_time(self, deadline_ms: float, floor_ms: float, work_ms: float) -> None:
         # What is queued before it is spread over the workers; its own work comes after.
-        wait_ms = self._work_ms * (self.in_queue // self._workers)
+        wait_ms = work_ms * (self.in_queue // self._workers)
         if wait_ms + floor_ms > deadline_ms:
             raise DeadlineError(
                 f"no path can answer within {deadline_ms:g} ms: {wait_ms:.1f} ms of waiting and at least "
@@ -90,7 +91,7 @@ class Admission:
             return self._of_client.most_common(most)
 
     def release(self, load: Load, work_ms: float | None) -> None:
-        """Count a request out; work_ms is how long its answer took without the queue, None where it failed."""
+        """Count a request out; work_ms is how long it kept a worker, None where it failed."""
         with self._lock:
             self._of_client[load.client] -= 1
             if not self._of_client[load.client]:

@@ -19,6 +19,7 @@ from jetsel.runtime import ModelQueue
 from jetsel.wire import Criterion
 
 AROUND_BYTES = 300  # of a request to the edge, around the photograph
+SPARE = 0.7  # of its share may a model take: decoding and the reply take time, too, and times vary
 SEEDED = 0.1  # of its mean, the deviation of a model that has not run yet
 
 
@@ -34,10 +35,12 @@ def outlook(
 ) -> Outlook:
     """Return what is known of every model that can run now; what a smaller file saves on its way is taken off.
 
-    share_ms: what each of those that wait could have of its deadline, were they as this one. size_px: width and height
+    share_ms: what each of those that wait could have of its deadline, were they as this one: models here that take more
+    for one photograph of a batch are left out, all but the fastest. size_px: width and height
     of the photograph. file_bytes: None where it came as pixels.
     """
     models_ms: dict[str, tuple[float, float]] = {}
+    works_ms: dict[str, float] = {}
     network_ms = None
     for name, queue in queues.items():
         if queue.reason is not None or (on_device and queue.runner is not None):
@@ -51,10 +54,14 @@ def outlook(
             known = known[0] + way_ms[0] - network_ms[0], known[1]
         else:
             known = _with_tail(queue, now_s)
+            works_ms[name] = queue.expected_ms(0.5, now_s) or 0.0
         if known is not None:
             models_ms[name] = known
-    budget_ms = (deadline_s - now_s) * 1e3
-    return Outlook(budget_ms, min(budget_ms, share_ms), models_ms, network_ms, random.random())
+    least_ms = min(works_ms.values(), default=0.0)
+    for name, work_ms in works_ms.items():
+        if work_ms > max(SPARE * share_ms, least_ms):
+            models_ms.pop(name, None)
+    return Outlook((deadline_s - now_s) * 1e3, models_ms, network_ms, random.random())
 
 
 def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:

@@ -23,6 +23,7 @@ from jetsel.errors import BadRequestError, JetselError, LoadingError, ShuttingDo
 from jetsel.events import run_about
 from jetsel.features import extract
 from jetsel.policies import Decision, Evidence
+from jetsel.policies.deadline import Deadline
 from jetsel.runtime import Driver, RequestRun
 from jetsel.wire import (
     MAX_JSON_BYTES,
@@ -109,7 +110,7 @@ class Pipeline:
             job = Job(
                 message.route, request, data, load, snapshot, family, policy, fallback, received_s, deadline_s, measured
             )
-            self._admission.admit(load, request.deadline_ms, floor_ms)
+            self._admission.admit(load, request.deadline_ms, floor_ms, adapts=isinstance(policy, Deadline))
         except BaseException:
             current.leave(snapshot)
             raise
@@ -214,7 +215,7 @@ class Pipeline:
             return
         self._tally.ended(reply, job.request.deadline_ms)
         if isinstance(reply, Answer):
-            self._admission.release(job.load, reply.stages_ms.total - reply.stages_ms.queue)
+            self._admission.release(job.load, _busy_ms(reply))
             self._metering.answered(reply, job.family, job.policy)
         else:
             self._admission.release(job.load, None)
@@ -268,3 +269,10 @@ class Pipeline:
         for job in jobs:
             self._finish(job, ShuttingDownError("the daemon has stopped: send again when it is back"))
         return len(jobs)
+
+
+def _busy_ms(answer: Answer) -> float:
+    """How long the answer kept a worker: not while it waited for a model, or for the edge; of a batch, its share."""
+    stages = answer.stages_ms
+    models_ms = sum(ran.latency_ms / ran.batch for ran in answer.ran if ran.sent_bytes is None)
+    return stages.decode + (stages.features or 0.0) + stages.choice + (stages.input or 0.0) + models_ms

@@ -99,7 +99,7 @@ class Deadline:
         if chosen is None:
             return (yield from self.otherwise(photo))
         decision = yield from self.paths[chosen](photo)
-        why = f"{chosen} is expected within {outlook.here_ms:.0f} ms; {decision.because}"
+        why = f"{chosen} is expected within {outlook.budget_ms:.0f} ms; {decision.because}"
         return Decision(decision.seen, why, decision.in_doubt, decision.distance)
 
     def _together(self, leg: str, chosen: str, held_ms: float | None) -> Steps:
@@ -153,7 +153,7 @@ class Deadline:
             if len(known) == len(path.models):
                 means, deviations = zip(*known, strict=True)
                 times[name] = (sum(means), math.hypot(*deviations))
-        return self._select(times, outlook.here_ms, outlook) if times else None
+        return self._select(times, outlook.budget_ms, outlook) if times else None
 
     def _select(self, times_ms: Mapping[str, tuple[float, float]], left_ms: float, outlook: Outlook) -> str:
         """Select by the paper's ways; by default the most accurate whose mean and deviation fit, else the fastest."""
@@ -172,7 +172,7 @@ class Deadline:
         """
         known = {one: sum(outlook.models_ms[one]) for one in self.models if one in outlook.models_ms}
         known = {one: ms for one, ms in known.items() if SINGLE + one in self.accuracy}
-        timely = [one for one, ms in known.items() if ms + HANDOVER_MS <= outlook.here_ms]
+        timely = [one for one, ms in known.items() if ms + HANDOVER_MS <= outlook.budget_ms]
         if timely:
             return max(timely, key=lambda one: self.accuracy[SINGLE + one])
         return min(known, key=known.__getitem__, default=None)

@@ -44,13 +44,12 @@ def best(predictions: list[Prediction]) -> Prediction:
 class Outlook(Struct, frozen=True):
     """What a request that has a deadline may know of time. All in ms, as it was of late; the chance is given, too.
 
-    budget: until the deadline. here: for models here, as long as those that wait for them can keep theirs, too. models:
-    mean and standard deviation of one run of each model that can run now; of the edge's, its own work there. network:
-    mean and deviation of the way there and back, None where the photograph stays here. draw: uniform in [0, 1).
+    budget: until the deadline. models: mean and standard deviation of one run of each model that can run now, and that
+    those who wait leave time for; of the edge's, its own work there. network: mean and deviation of the way there and
+    back, None where the photograph stays here. draw: uniform in [0, 1).
     """
 
     budget_ms: float
-    here_ms: float
     models_ms: Mapping[str, tuple[float, float]]
     network_ms: tuple[float, float] | None
     draw: float

@@ -79,14 +79,14 @@ class ModelQueue:
         return now_s - run.asked_s <= LONGEST_ABSENCE_S
 
     def expected_ms(self, share: float, now_s: float) -> float | None:
-        """As percentile_ms; where nothing ran for a while, no more than what was calibrated.
+        """As percentile_ms; where nothing ran yet, what was calibrated, and where nothing ran for a while, no more.
 
         Else one that was slow once would be refused for it for ever, and never be seen to be fast again.
         """
         recent_ms, prior_ms = self.percentile_ms(share), self.estimate.prior_ms
-        if recent_ms is None or prior_ms is None or now_s - self.estimate.seen_s < FRESH_S:
+        if prior_ms is None or (recent_ms is not None and now_s - self.estimate.seen_s < FRESH_S):
             return recent_ms
-        return min(recent_ms, prior_ms[0])
+        return prior_ms[0] if recent_ms is None else min(recent_ms, prior_ms[0])
 
     def percentile_ms(self, share: float) -> float | None:
         """The time of one image that this share of the recent runs stayed below; None where none was measured."""

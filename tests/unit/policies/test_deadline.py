@@ -26,7 +26,7 @@ def policy(**change: Any) -> Deadline:
 
 
 def outlook(budget_ms: float, network_ms: tuple[float, float] | None = (30.0, 2.0), **change: Any) -> Evidence:
-    return Evidence(None, None, Outlook(budget_ms, budget_ms, {**HERE, **THERE, **change}, network_ms, 0.5))
+    return Evidence(None, None, Outlook(budget_ms, {**HERE, **THERE, **change}, network_ms, 0.5))
 
 
 def asked(evidence: Evidence, **change: Any) -> tuple[Any, Run]:
@@ -46,7 +46,7 @@ def test_without_an_edge_the_path_is_selected_that_the_time_allows(budget_ms: fl
 
 
 def test_a_path_whose_model_is_away_is_not_chosen() -> None:
-    steps, first = asked(Evidence(None, None, Outlook(1000.0, 1000.0, {"s": HERE["s"]}, None, 0.5)))
+    steps, first = asked(Evidence(None, None, Outlook(1000.0, {"s": HERE["s"]}, None, 0.5)))
     assert first.models == ("s",)
     assert "single:s is expected within 1000 ms" in ended(steps, said("s", 0.5)).because
 
@@ -73,7 +73,7 @@ def test_of_two_that_fit_the_more_accurate_is_taken_and_the_paper_s_third_stage_
     for selection, expected in ((None, {"edge:xl"}), ("mdinference", {"edge:l", "edge:xl"})):
         timed, picked = policy(duplicate="always", selection=selection), set()
         for draw in (0.1, 0.5, 0.9):
-            ahead = Outlook(99.0, 99.0, {**HERE, **THERE, **twins}, (30.0, 1.0), draw)
+            ahead = Outlook(99.0, {**HERE, **THERE, **twins}, (30.0, 1.0), draw)
             picked.add(next(timed(Evidence(None, None, ahead))).models[-1])
         assert picked == expected
 
@@ -134,7 +134,7 @@ def test_where_the_edge_hardly_comes_in_time_the_better_path_here_answers() -> N
 
 
 def test_where_nothing_here_can_run_the_edge_is_asked_alone() -> None:
-    steps = policy()(Evidence(None, None, Outlook(300.0, 300.0, THERE, (30.0, 2.0), 0.5)))
+    steps = policy()(Evidence(None, None, Outlook(300.0, THERE, (30.0, 2.0), 0.5)))
     assert next(steps).models == ("edge:xl",)
     assert ended(steps, said("edge:xl", 0.5)).seen.model == "edge:xl"
 
