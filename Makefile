@@ -4,7 +4,7 @@
 PYTHON ?= python3
 PYTHON_LOWEST ?= python3.10
 LOCKED := constraints/tests.txt
-ENVIRONMENTS := not root and not export and not browser and not servers and not board and not kernel and not booted and not emulated
+ENVIRONMENTS := not root and not edge_servers and not export and not browser and not servers and not board and not kernel and not booted and not emulated
 PLAIN := -m "$(ENVIRONMENTS) and not slow"
 SLOW := -m "$(ENVIRONMENTS) and slow"
 ARCH ?= $(shell dpkg --print-architecture)
@@ -22,7 +22,7 @@ chosen := $(if $(asked),| same-python)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check lint format layers test-slow test-lowest test-host test-system test-kernel test-booted test-booted-bionic test-emulated test-board deb bench lock clean same-python FORCE
+.PHONY: help demo test check lint format layers test-slow test-lowest test-host test-system test-edge test-kernel test-booted test-booted-bionic test-emulated test-board deb bench lock clean same-python FORCE
 
 help:  ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -60,6 +60,9 @@ test-system: .venv/.browser .venv-export/.test  ## the tests that need root, tor
 	.ci/marked .venv servers
 	.ci/marked .venv-export export
 
+test-edge: .venv-edge/.test .venv-mlserver/.server  ## a device asks Triton, MLServer, Ray Serve and our gateway through a bad link; needs root
+	.ci/marked .venv-edge edge_servers
+
 test-kernel: .venv/.test  ## power read through Linux's own sensor drivers, in a QEMU machine
 	.ci/marked .venv kernel
 
@@ -89,7 +92,7 @@ lock: .venv-lock/.uv  ## renew the pinned versions in constraints/
 	.ci/lock .venv-lock/bin/uv
 
 clean:  ## remove the environments and everything that was built
-	rm -rf .venv .venv-export .venv-host-* .venv-lowest .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-edge .venv-mlserver .venv-export .venv-host-* .venv-lowest .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.demo: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
@@ -109,6 +112,12 @@ clean:  ## remove the environments and everything that was built
 
 .venv-export/.test: pyproject.toml $(LOCKED) constraints/export.txt $(call gone,.venv-export)
 	$(environment) .venv-export $@ -c $(LOCKED) -c constraints/export.txt -e '.[demo,dev,gateway,edge,export,reference]'
+
+.venv-edge/.test: pyproject.toml tests/edge_servers/requirements.txt constraints/edge-servers.txt $(call gone,.venv-edge)
+	$(environment) .venv-edge $@ -c constraints/edge-servers.txt -r tests/edge_servers/requirements.txt -e '.[demo,dev,gateway,edge]'
+
+.venv-mlserver/.server: tests/edge_servers/mlserver/requirements.txt constraints/mlserver.txt $(call gone,.venv-mlserver)
+	$(environment) .venv-mlserver $@ -c constraints/mlserver.txt -r tests/edge_servers/mlserver/requirements.txt
 
 .venv-lowest/.test: PYTHON := $(PYTHON_LOWEST)
 .venv-lowest/.test: export VARIABLE := PYTHON_LOWEST

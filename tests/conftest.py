@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 TESTS = Path(__file__).parent
 MARKED_FOLDERS = (
     "root",
+    "edge_servers",
     "export",
     "browser",
     "board",

@@ -58,15 +58,14 @@ class Link:
 def link(quality: Quality, seed: int = 2020) -> Iterator[Link]:
     """Open a link from HERE to THERE in NAMESPACE, where `there` runs commands. It needs root."""
     command = [sys.executable, "-m", "tests.link", str(seed)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    opened = Link(process)
-    try:
-        opened.become(quality)
-        yield opened
-    finally:
-        process.kill()
-        process.wait()
-        subprocess.run(["ip", "netns", "del", NAMESPACE], check=False)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        opened = Link(process)
+        try:
+            opened.become(quality)
+            yield opened
+        finally:
+            process.kill()
+            subprocess.run(["ip", "netns", "del", NAMESPACE], check=False)
 
 
 def there(command: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ import aiohttp
 import msgspec
 
 from jetsel.edge import oip
-from jetsel.edge.messages import LENGTH, Ask, Cancel, FromChild, Remote, Result, Start, State, ToChild, frame
+from jetsel.edge.messages import LENGTH, Ask, Cancel, FromChild, Result, Start, State, ToChild, frame
 from jetsel.edge.oip import EdgeAnswerError
 
 CONNECTIONS = 8
@@ -32,6 +32,8 @@ class Child:
 
     def __init__(self, start: Start, session: aiohttp.ClientSession, out: asyncio.StreamWriter) -> None:
         self._start = start
+        self._models = dict(start.models)  # with the names of input and output, once they have been seen
+        self._in_json: set[str] = set()  # models whose server does not know the binary extension
         self._session = session
         self._out = out
         self._places = asyncio.Semaphore(CONNECTIONS)
@@ -93,9 +95,9 @@ class Child:
                 try:
                     if status != 200:
                         raise EdgeAnswerError(f"there is no model {remote.name}: {status}")
-                    oip.check(remote, msgspec.json.decode(body))
+                    self._models[name] = oip.check(remote, msgspec.json.decode(body))
                     for _ in range(max(1, probes)):
-                        sent = await self._infer(-1, remote, probe, remote.probe_shape, CHECK_S)
+                        sent = await self._probe(name, probe)
                         probed.append((name, sent))
                 except (EdgeAnswerError, msgspec.DecodeError) as error:
                     refused[name] = f"{self._start.url}: {error}"
@@ -103,6 +105,21 @@ class Child:
             return State(f"{self._start.url}: {str(error) or type(error).__name__}")
         reason = "; ".join(refused.values()) if len(refused) == len(self._start.models) else None
         return State(reason, refused, probed, look_ms)
+
+    async def _probe(self, name: str, payload: bytes) -> Result:
+        """Try a model, and settle how it is sent tensors; raises as `_infer` does."""
+        shape = self._models[name].probe_shape
+        try:
+            try:
+                return await self._infer(-1, name, payload, shape, CHECK_S)
+            except EdgeAnswerError:
+                if shape is None or name in self._in_json:
+                    raise
+                self._in_json.add(name)  # perhaps it knows no binary tensors
+                return await self._infer(-1, name, payload, shape, CHECK_S)
+        except EdgeAnswerError:
+            self._in_json.discard(name)
+            raise
 
     async def _get(self, path: str, limit_s: float) -> tuple[int, bytes]:
         timeout = aiohttp.ClientTimeout(total=limit_s)
@@ -126,10 +143,10 @@ class Child:
                 await self._ask(ask)
 
     async def _ask(self, ask: Ask) -> None:
-        remote, began = self._start.models[ask.model], time.perf_counter()
+        began = time.perf_counter()
         limit_s = ask.patience_ms / 1e3 + AFTER_S
         try:
-            result = await self._infer(ask.number, remote, ask.payload, ask.shape, limit_s)
+            result = await self._infer(ask.number, ask.model, ask.payload, ask.shape, limit_s)
             self._stalled, self._answered_s[ask.model] = 0, time.monotonic()
         except Exception as failed:  # whatever it is, the daemon waits for a result
             if isinstance(failed, asyncio.TimeoutError):
@@ -143,11 +160,10 @@ class Child:
             self._wrong.set()
         self.tell(result)
 
-    async def _infer(
-        self, number: int, remote: Remote, payload: bytes, shape: list[int] | None, limit_s: float
-    ) -> Result:
+    async def _infer(self, number: int, model: str, payload: bytes, shape: list[int] | None, limit_s: float) -> Result:
         """Send one photograph; raises EdgeAnswerError where the answer is none, and what aiohttp raises."""
-        parts, headers = oip.request(remote, payload, shape)
+        remote = self._models[model]
+        parts, headers = oip.request(remote, payload, shape, is_binary=model not in self._in_json)
         url, timeout = f"{self._start.url}/v2/models/{remote.name}/infer", aiohttp.ClientTimeout(total=limit_s)
         began = time.perf_counter()
         async with self._session.post(url, data=b"".join(parts), headers=headers, timeout=timeout) as response:
@@ -180,7 +196,8 @@ async def _main(fd: int) -> None:
 
     start = await read()
     assert isinstance(start, Start)
-    headers = {"Authorization": f"Bearer {start.token}"} if start.token else {}
+    headers = {"Accept-Encoding": "identity"}  # others answer in gzip, which may unfold to any size
+    headers |= {"Authorization": f"Bearer {start.token}"} if start.token else {}
     connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=60.0)
     async with aiohttp.ClientSession(connector=connector, headers=headers, auto_decompress=False) as session:
         child = Child(start, session, writer)

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +18,7 @@ from jetsel.edge.messages import Remote
 
 LENGTH_HEADER = "Inference-Header-Content-Length"
 RANKED = 10  # labels that a ranking edge is asked for; the rest of the probability is shared out evenly
+JSON_DIGITS = 7  # after the point, of a tensor's numbers: float32 has no more, and each is a byte
 SLACK = 1e-3  # by which probabilities may add up to more than 1
 
 
@@ -24,8 +26,8 @@ class EdgeAnswerError(Exception):
     """The edge answered something else than what its model should."""
 
 
-def check(remote: Remote, metadata: Mapping[str, Any]) -> None:
-    """Compare a model's metadata with how it is mapped here; raises EdgeAnswerError with what differs."""
+def check(remote: Remote, metadata: Mapping[str, Any]) -> Remote:
+    """Return the model with its input and output named; raises EdgeAnswerError where its metadata says otherwise."""
     try:
         inputs = {one["name"]: one for one in metadata["inputs"]}
         outputs = {one["name"]: one for one in metadata["outputs"]}
@@ -39,6 +41,7 @@ def check(remote: Remote, metadata: Mapping[str, Any]) -> None:
             expected = len(remote.wnids if remote.places is None else remote.places)
             if numbers not in (expected, -1):
                 raise EdgeAnswerError(f"{remote.name} answers {numbers} numbers, and its labels are {expected}")
+        return msgspec.structs.replace(remote, input_name=sent["name"], output_name=wanted["name"])
     except (KeyError, TypeError, IndexError, StopIteration, AttributeError) as error:
         names = f"input {remote.input_name or 'any'}, output {output_of(remote) or 'any'}"
         raise EdgeAnswerError(f"{remote.name} has no {names} ({type(error).__name__}: {error})") from None
@@ -49,15 +52,23 @@ def output_of(remote: Remote) -> str | None:
     return remote.output_name or ("top_k" if remote.output == "ranked" else None)
 
 
-def request(remote: Remote, payload: bytes, shape: list[int] | None) -> tuple[list[bytes], dict[str, str]]:
-    """Return the parts of a request's body and its headers."""
+def request(
+    remote: Remote, payload: bytes, shape: list[int] | None, *, is_binary: bool = True
+) -> tuple[list[bytes], dict[str, str]]:
+    """Return the parts of a request's body and its headers. is_binary: False for a tensor as numbers in JSON."""
     tensor: dict[str, Any]
+    asked: dict[str, Any]
+    if not is_binary:
+        name = remote.input_name or "image"
+        numbers = np.frombuffer(payload, "<f4").astype(float).round(JSON_DIGITS).tolist()
+        asked = {"inputs": [{"name": name, "datatype": "FP32", "shape": shape, "data": numbers}]}
+        return [msgspec.json.encode(asked)], {"Content-Type": "application/json"}
     if remote.input == "encoded":
         binary, tensor = struct.pack("<I", len(payload)) + payload, {"datatype": "BYTES", "shape": [1]}
     else:
         binary, tensor = payload, {"datatype": "FP32", "shape": shape}
     tensor |= {"name": remote.input_name or "image", "parameters": {"binary_data_size": len(binary)}}
-    asked: dict[str, Any] = {"inputs": [tensor]}
+    asked = {"inputs": [tensor]}
     wanted = output_of(remote)
     if wanted is not None:
         asked["outputs"] = [{"name": wanted, "parameters": {"binary_data": remote.output != "ranked"}}]

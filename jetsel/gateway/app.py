@@ -15,7 +15,7 @@ from jetsel import image
 from jetsel.client import AsyncClient
 from jetsel.errors import JetselError
 from jetsel.gateway.classify import ClassifyApi
-from jetsel.gateway.errors import body_of, status_of
+from jetsel.gateway.errors import refused
 from jetsel.gateway.inference import InferenceApi
 from jetsel.gateway.limits import Limits
 from jetsel.gateway.metrics import MetricsApi
@@ -50,15 +50,9 @@ def application(settings: Settings) -> Starlette:
         middleware=[
             Middleware(Limits, token=settings.token, max_body_mb=settings.max_body_mb, concurrency=settings.concurrency)
         ],
-        exception_handlers={JetselError: _refused, HTTPException: _no_such},
+        exception_handlers={JetselError: refused, HTTPException: _no_such},
         lifespan=lifespan,
     )
-
-
-async def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, JetselError)
-    headers = {"Retry-After": "1"} if error.retry else None
-    return JSONResponse(body_of(error), status_of(error), headers)
 
 
 async def _no_such(request: Request, error: Exception) -> Response:

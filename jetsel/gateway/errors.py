@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
 from jetsel.errors import JetselError
 
 STATUS = {
@@ -36,3 +39,9 @@ def status_of(error: JetselError) -> int:
 def body_of(error: JetselError) -> dict[str, Any]:
     """What both forms share: `error` is what the Open Inference Protocol reads, `code` and `retry` the daemon's."""
     return {"error": str(error), "code": error.code, "retry": error.retry}
+
+
+async def refused(_: Request, error: Exception) -> Response:
+    """Answer a request with a JetselError."""
+    assert isinstance(error, JetselError)
+    return JSONResponse(body_of(error), status_of(error), {"Retry-After": "1"} if error.retry else None)

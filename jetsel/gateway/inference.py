@@ -20,6 +20,21 @@ from jetsel.wire import Answer
 LENGTH = "Inference-Header-Content-Length"
 
 
+def json_bytes_of(request: Request) -> int | None:
+    """Return how many bytes of a body are JSON, None for all; raises BadRequestError."""
+    length = request.headers.get(LENGTH)
+    if length is not None and not (length.isascii() and length.isdecimal()):
+        raise BadRequestError(f"{LENGTH}: {length}: it is the number of bytes of JSON")
+    return None if length is None else int(length)
+
+
+def reply(body: bytes, json_bytes: int | None) -> Response:
+    """Return a response of what `tensors.write` made."""
+    if json_bytes is None:
+        return Response(body, media_type="application/json")
+    return Response(body, headers={LENGTH: str(json_bytes)}, media_type="application/octet-stream")
+
+
 class InferenceApi:
     """/v2 and everything below it."""
 
@@ -72,20 +87,14 @@ class InferenceApi:
     async def _infer(self, request: Request) -> Response:
         if request.headers.get("content-encoding", "identity") != "identity":
             raise BadRequestError("the body is compressed: photographs are already, send it as it is")
-        length = request.headers.get(LENGTH)
-        if length is not None and not (length.isascii() and length.isdecimal()):
-            raise BadRequestError(f"{LENGTH}: {length}: it is the number of bytes of JSON")
-        asked, images = tensors.read(await request.body(), None if length is None else int(length))
+        asked, images = tensors.read(await request.body(), json_bytes_of(request))
         served = await self._catalogue.find(**request.path_params)
         if served.model is not None and asked.parameters.policy is not None:
             raise BadRequestError(f"{served.name} pins one model, and a policy chooses: ask {served.family.name}")
         model = None if served.model is None else served.model.name
         answers = await self._ask(asked.parameters, served.family.name, model, images)
         version = None if served.model is None else served.model.version
-        body, json_bytes = tensors.write(served.name, version, asked, answers)
-        if json_bytes is None:
-            return Response(body, media_type="application/json")
-        return Response(body, headers={LENGTH: str(json_bytes)}, media_type="application/octet-stream")
+        return reply(*tensors.write(served.name, version, asked, answers))
 
     async def _ask(
         self, options: tensors.Options, family: str, model: str | None, images: list[tensors.Image]

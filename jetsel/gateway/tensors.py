@@ -68,6 +68,15 @@ def read(body: bytes, json_bytes: int | None) -> tuple[Inference, list[Image]]:
 
     Raises BadRequestError that says what is meant.
     """
+    request, binary = parse(body, json_bytes)
+    images = list(_images(request.inputs[0], binary, request.parameters.channels))
+    if not 1 <= len(images) <= MOST_IMAGES:
+        raise BadRequestError(f"{len(images)} photographs: send 1 to {MOST_IMAGES}")
+    return request, images
+
+
+def parse(body: bytes, json_bytes: int | None) -> tuple[Inference, memoryview | None]:
+    """Return a request of one input and that tensor's binary data, None where it is in JSON; raises as `read` does."""
     end = len(body) if json_bytes is None else json_bytes
     try:
         request = msgspec.json.decode(body[:end], type=Inference)
@@ -82,20 +91,14 @@ def read(body: bytes, json_bytes: int | None) -> tuple[Inference, list[Image]]:
         binary = memoryview(body)[end:]
         if len(binary) != size:
             raise BadRequestError(f"binary_data_size says {size} bytes, and {len(binary)} follow the JSON")
-    images = list(_images(tensor, binary, request.parameters.channels))
-    if not 1 <= len(images) <= MOST_IMAGES:
-        raise BadRequestError(f"{len(images)} photographs: send 1 to {MOST_IMAGES}")
-    return request, images
+    return request, binary
 
 
 def _images(tensor: Tensor, binary: memoryview | None, channels: str) -> Iterator[Image]:
     if any(side < 0 for side in tensor.shape):
         raise BadRequestError(f"shape {tensor.shape}: no side is below 0")
     if tensor.datatype == "BYTES":
-        encoded = _elements(binary) if binary is not None else _decoded(tensor.data)
-        if len(encoded) != prod(tensor.shape):
-            raise BadRequestError(f"shape {tensor.shape} is {prod(tensor.shape)} photographs, and {len(encoded)} came")
-        yield from encoded
+        yield from elements(tensor, binary)
     elif tensor.datatype == "UINT8":
         yield from _pixels(tensor, binary, channels)
     else:
@@ -103,6 +106,14 @@ def _images(tensor: Tensor, binary: memoryview | None, channels: str) -> Iterato
             f"datatype {tensor.datatype}: send BYTES, encoded photographs (shape [n]), or UINT8, pixels (n, height, "
             "width, 3)"
         )
+
+
+def elements(tensor: Tensor, binary: memoryview | None) -> list[bytes | memoryview]:
+    """Return the photographs of a BYTES tensor; raises BadRequestError."""
+    encoded = _elements(binary) if binary is not None else _decoded(tensor.data)
+    if len(encoded) != prod(tensor.shape):
+        raise BadRequestError(f"shape {tensor.shape} is {prod(tensor.shape)} photographs, and {len(encoded)} came")
+    return encoded
 
 
 def _elements(binary: memoryview) -> list[bytes | memoryview]:
@@ -161,6 +172,10 @@ def metadata() -> dict[str, Any]:
     }
 
 
+Columns = dict[str, tuple[str, list[int], list[Any]]]
+"""Outputs by name: datatype, shape and values, flat."""
+
+
 def write(name: str, version: str | None, request: Inference, answers: Sequence[Answer]) -> tuple[bytes, int | None]:
     """Return the reply's body, and how many bytes of it are JSON where binary tensors follow, else None.
 
@@ -169,11 +184,18 @@ def write(name: str, version: str | None, request: Inference, answers: Sequence[
     """
     n = len(answers)
     top = [[f"{one.probability:.6f}:{one.wnid}:{one.label}" for one in answer.top_k] for answer in answers]
-    columns: dict[str, tuple[str, list[int], list[Any]]] = {
+    columns: Columns = {
         "label": ("BYTES", [n], [answer.label for answer in answers]),
         "probability": ("FP32", [n], [answer.probability for answer in answers]),
         "top_k": ("BYTES", [n, len(top[0])], [entry for row in top for entry in row]),
     }
+    return pack(name, version, request, columns, _told(answers))
+
+
+def pack(
+    name: str, version: str | None, request: Inference, columns: Columns, told: dict[str, Any]
+) -> tuple[bytes, int | None]:
+    """Return the body and the bytes of its JSON, as `write` does, of any columns. told: the reply's parameters."""
     outputs, chunks = [], []
     for wanted in request.outputs or [Wanted(name) for name in columns]:
         if wanted.name not in columns:
@@ -187,7 +209,7 @@ def write(name: str, version: str | None, request: Inference, answers: Sequence[
         else:
             output["data"] = values
         outputs.append(output)
-    reply: dict[str, Any] = {"model_name": name, "outputs": outputs, "parameters": _told(answers)}
+    reply: dict[str, Any] = {"model_name": name, "outputs": outputs, "parameters": told}
     if version is not None:
         reply["model_version"] = version
     if request.id is not None:

@@ -127,6 +127,7 @@ class Liar(ThreadingHTTPServer):
                 self.wfile.write(body)
 
             def do_GET(self) -> None:
+                assert self.headers["Accept-Encoding"] == "identity"
                 self._say(metadata)
 
             def do_POST(self) -> None:

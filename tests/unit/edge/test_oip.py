@@ -53,6 +53,16 @@ def test_a_tensor_is_sent_with_its_shape() -> None:
     ]
 
 
+def test_a_server_without_the_binary_extension_is_sent_the_same_numbers_as_json() -> None:
+    numbers = np.linspace(-1, 1, 12, dtype="<f4")
+    (body,), headers = request(LOGITS, numbers.tobytes(), [1, 3, 2, 2], is_binary=False)
+    assert headers == {"Content-Type": "application/json"}
+    (tensor,) = json.loads(body)["inputs"]
+    assert (tensor["name"], tensor["datatype"], tensor["shape"]) == ("input", "FP32", [1, 3, 2, 2])
+    assert tensor["data"] == pytest.approx(numbers, abs=1e-7)
+    assert len(body) < 12 * len(numbers) + 100, "no digits that mean nothing"
+
+
 def test_ranked_labels_become_probabilities_of_which_the_others_share_the_rest() -> None:
     numbers, server_ms = reply(RANKED, *ranked("0.7:n3:cat", "0.2:n1:a:b", total_ms=4.5))
     assert numbers == pytest.approx([0.2, 0.05, 0.7, 0.05])
@@ -94,8 +104,8 @@ def test_arbitrary_answers_raise_our_error_alone(remote: Remote, body: bytes, js
 
 
 def test_a_model_that_is_not_as_it_is_mapped_is_refused_at_connection() -> None:
-    check(LOGITS, METADATA)
     check(RANKED, tensors.metadata())
+    assert check(msgspec.structs.replace(LOGITS, input_name=None, output_name=None), METADATA) == LOGITS, "named by it"
     with pytest.raises(EdgeAnswerError, match="takes FP32, and is mapped to be sent BYTES"):
         check(msgspec.structs.replace(LOGITS, input="encoded"), METADATA)
     with pytest.raises(EdgeAnswerError, match="answers 4 numbers, and its labels are 3"):

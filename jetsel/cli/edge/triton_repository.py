@@ -1,0 +1,47 @@
+"""`jetsel edge triton-repository`: a family as NVIDIA Triton serves it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jetsel.cli.options import ConfigFile
+from jetsel.errors import ConfigError
+
+
+def triton_repository(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write, which must not be there yet.")],
+    family: Annotated[str | None, typer.Option(metavar="NAME", help="The models' family; the default one.")] = None,
+    model: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A model of it; all unless named.")] = None,
+    python_backend: Annotated[
+        bool, typer.Option("--python-backend", help="For a Triton that has its Python backend alone.")
+    ] = False,
+    tensorrt: Annotated[bool, typer.Option("--tensorrt", help="Have the edge's GPU run them with TensorRT.")] = False,
+    config: ConfigFile = None,
+) -> None:
+    """Write a model repository for NVIDIA Triton, and print what to add to the device's jetsel.toml.
+
+    Triton's ONNX Runtime backend runs the models unless an option says otherwise.
+    """
+    from jetsel.cli import settings
+    from jetsel.daemon.snapshot import default_family
+    from jetsel.edge.triton_repository import write
+    from jetsel.errors import UnknownFamilyError, did_you_mean
+    from jetsel.zoo import model_folders, scan
+
+    if python_backend and tensorrt:
+        raise ConfigError("--python-backend and --tensorrt: choose one")
+    values = settings.read(settings.locate(config))
+    zoo = scan(model_folders(values.models))
+    wanted = family or default_family(values, list(zoo.families))
+    if wanted not in zoo.families:
+        known = ", ".join(zoo.families)
+        raise UnknownFamilyError(f"there is no family {wanted}{did_you_mean(wanted, zoo.families)}: found: {known}")
+    found = zoo.families[wanted]
+    models = [zoo.find(name, wanted)[1] for name in model] if model else found.models
+    mapped = write(out, found.labels, models, "python" if python_backend else "tensorrt" if tensorrt else "onnx")
+    typer.echo(
+        f'# add to jetsel.toml, where [edge] has url = "http://HOST:8000" and family = "{wanted}":\n{mapped}', nl=False
+    )

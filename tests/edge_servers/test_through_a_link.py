@@ -1,0 +1,43 @@
+"""A device asks real servers through a link with delay, jitter, loss and a bandwidth, and hears what it would say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+import jetsel
+from jetsel.errors import JetselError
+from tests.edge_servers.servers import Server, gateway, mlserver, ray_serve, triton
+from tests.link import Quality, link
+from tests.system.daemons import drawn, encoded, serving
+from tests.waiting import until
+
+PICTURES = [encoded(drawn(seed)) for seed in range(20)]
+
+
+def asked(client: jetsel.Client, model: str) -> list[list[str]] | None:
+    """The five best labels of every photograph, None where the model cannot be asked."""
+    try:
+        answers = [client.classify(picture, model=model, top_k=5) for picture in PICTURES]
+    except JetselError:
+        return None
+    return [[one.wnid for one in answer.top_k] for answer in answers]
+
+
+@pytest.mark.parametrize("begin", [triton, mlserver, ray_serve, gateway])
+def test_a_server_answers_as_the_same_model_here(
+    begin: Callable[[Path], AbstractContextManager[Server]], tmp_path: Path
+) -> None:
+    device = tmp_path / "device"
+    device.mkdir()
+    with (
+        link(Quality()),
+        begin(tmp_path) as server,
+        serving(device, server.edge) as daemon,
+        jetsel.Client(daemon.endpoint, timeout_ms=60_000) as client,
+    ):
+        answered = until(lambda: asked(client, "edge:xl"))
+        assert answered == asked(client, "xl")

@@ -1,0 +1,35 @@
+"""`jetsel edge triton-repository` against Triton's own schema of model configurations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from google.protobuf import text_format
+from tritonclient.grpc import model_config_pb2 as schema
+from typer.testing import CliRunner
+
+from jetsel.cli.app import app
+
+
+@pytest.mark.parametrize("option", [[], ["--tensorrt"], ["--python-backend"]], ids=["onnx", "tensorrt", "python"])
+def test_every_configuration_is_of_triton_s_schema(option: list[str], tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["edge", "triton-repository", str(tmp_path / "out"), "--family", "starter", *option])
+    assert done.exit_code == 0, done.output
+    for name in ("xs", "s", "m", "l", "xl"):
+        folder = tmp_path / "out" / f"starter.{name}"
+        config = text_format.Parse((folder / "config.pbtxt").read_text(), schema.ModelConfig())
+        (taken,), (answered,) = config.input, config.output
+        assert (config.name, config.max_batch_size > 1, config.HasField("dynamic_batching")) == (
+            folder.name,
+            True,
+            True,
+        )
+        assert (taken.name, taken.data_type, list(taken.dims)) == ("image", schema.TYPE_FP32, [3, 64, 64])
+        assert (answered.name, answered.data_type, list(answered.dims)) == ("logits", schema.TYPE_FP32, [100])
+        assert len((folder / answered.label_filename).read_text().splitlines()) == 100
+        assert (folder / "1/model.onnx").is_file()
+        assert (folder / "1/model.py").is_file() == (config.backend == "python")
+        accelerators = config.optimization.execution_accelerators.gpu_execution_accelerator
+        assert [one.name for one in accelerators] == (["tensorrt"] if option == ["--tensorrt"] else [])
+        assert config.platform == ("" if config.backend else "onnxruntime_onnx")
