@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-import triton_python_backend_utils as triton
 
 
 class TritonPythonModel:
@@ -19,6 +18,9 @@ class TritonPythonModel:
 
     def initialize(self, args: dict[str, str]) -> None:
         """Load the ONNX file of this version."""
+        import triton_python_backend_utils as triton  # Triton's own, of its Python backend alone
+
+        self._triton = triton
         config = json.loads(args["model_config"])
         self._input, self._output = config["input"][0]["name"], config["output"][0]["name"]
         path = Path(args["model_repository"], args["model_version"], "model.onnx")
@@ -27,6 +29,7 @@ class TritonPythonModel:
 
     def execute(self, requests: list[Any]) -> list[Any]:
         """Answer requests that were pending together, as one batch: each (n, 3, height, width), then (n, classes)."""
+        triton = self._triton
         parts = [triton.get_input_tensor_by_name(request, self._input).as_numpy() for request in requests]
         (numbers,) = self._session.run([self._output], {self._input: np.concatenate(parts)})
         ends = np.cumsum([len(part) for part in parts])[:-1]

@@ -65,6 +65,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 def ask(client: jetsel.Client, count: int) -> None:
     for seed in range(count):
         client.classify(drawn(seed), family="starter", deadline_ms=60_000)
+        client.classify(drawn(seed), family="starter")
         client.classify(drawn(seed), family="cats")
 
 
