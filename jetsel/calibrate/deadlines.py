@@ -17,6 +17,8 @@ from jetsel.runtime.driver import SETTLED_S
 
 SPREAD = 0.1  # of a model's mean: the standard deviation of its times, which a recording does not have
 EDGE = "edge:"
+PROBES = (1_000, 40_000)  # bytes, of what the daemon tries an edge with
+LOOKED_AT = 50  # requests: about as often as it is tried again
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,8 @@ class Predicted:
 class World:
     """What a request meets. costs_ms: mean time of a run by model, the edge's among them, at work alone.
 
-    sizes: the bytes of each photograph, (n,). reduced_bytes: of one that is reduced, by the edge's model that is sent
-    it. accuracy: of the edge's models, also on reduced photographs: as much as that is less, right answers turn wrong.
+    sizes: the bytes of each photograph, (n,). reduced_bytes: of each reduced, (n,), by the model that is sent it.
+    accuracy: of the edge's models, also on reduced photographs: as much as that is less, right answers turn wrong.
     around_ms: what a request takes besides its models.
     """
 
@@ -44,7 +46,7 @@ class World:
     costs_ms: Mapping[str, float]
     network: Network
     sizes: Sequence[int]
-    reduced_bytes: Mapping[str, int]
+    reduced_bytes: Mapping[str, Sequence[int]]
     accuracy: Mapping[str, float]
     around_ms: float
 
@@ -55,16 +57,24 @@ def predict(policy: Deadline, world: World, deadline_ms: float, seed: int) -> Pr
     photographs = chance.permutation(len(world.recording.classes))
     network_ms = world.network.draw(len(photographs) + FEWEST, chance)
     link = Link()
-    for way_ms in network_ms[:FEWEST]:  # the edge is tried at connection
-        link.observe(round(float(np.mean(world.sizes))), float(way_ms))
+    for number, way_ms in enumerate(network_ms[:FEWEST]):  # the edge is tried at connection
+        link.observe(PROBES[number % 2], travels_ms(world.network, float(way_ms), PROBES[number % 2]))
     rows = np.zeros((len(photographs), 3))
     for place, photograph in enumerate(photographs):
-        request = _Request(world, int(photograph), float(network_ms[FEWEST + place]), deadline_ms, chance)
+        way_ms = float(network_ms[FEWEST + place])
+        request = _Request(world, int(photograph), way_ms, deadline_ms, chance)
+        if place % LOOKED_AT == 0:  # one that nobody asks is looked at
+            link.observe(PROBES[0], travels_ms(world.network, way_ms, PROBES[0]))
         rows[place] = request.carry(policy, link)
     right, from_edge, took_ms = rows.T
     on_time = took_ms <= deadline_ms
     shares = (right.mean(), on_time.mean(), (right * on_time).mean(), from_edge.mean(), took_ms.mean())
     return Predicted(*(float(share) for share in shares))
+
+
+def travels_ms(network: Network, drawn_ms: float, sent_bytes: int) -> float:
+    """Return what the way takes for so many bytes; a network that is no recording knows nothing of them."""
+    return max(0.0, drawn_ms + (network.extra_ms(sent_bytes) if isinstance(network, Recorded) else 0.0))
 
 
 class _Request:
@@ -132,12 +142,11 @@ class _Request:
 
     def _bytes(self, model: str) -> int:
         whole = self._world.sizes[self._photograph]
-        return min(whole, self._world.reduced_bytes.get(model, whole))
+        reduced = self._world.reduced_bytes.get(model)
+        return whole if reduced is None else min(whole, reduced[self._photograph])
 
     def _travels_ms(self, model: str) -> float:
-        network = self._world.network
-        extra_ms = network.extra_ms(self._bytes(model)) if isinstance(network, Recorded) else 0.0
-        return max(0.0, self._way_ms + extra_ms)
+        return travels_ms(self._world.network, self._way_ms, self._bytes(model))
 
     def _takes_ms(self, model: str) -> float:
         mean_ms = self._world.costs_ms[model]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from jetsel.daemon.edge import BYTES_PER_PIXEL
+from jetsel.daemon.snapshot import limits_of
 from jetsel.errors import CalibrationError, ConfigError
+from jetsel.image import Limits, measure, read_file, smaller_size
 from jetsel.policies.deadline import REDUCED
-
-ASPECT = 4 / 3
 
 
 def predictions(
@@ -46,8 +47,12 @@ def predictions(
     elsewhere = [name + (REDUCED + px if px else "") for name, sides in sizes_px.items() for px in sides]
     for name in elsewhere:
         costs_ms[name] = edge_factor * loaded.recording.costs_ms[name.removeprefix(EDGE).partition(REDUCED)[0]]
-    reduced = {name: _reduced_bytes(int(name.partition(REDUCED)[2])) for name in elsewhere if REDUCED in name}
-    sizes = _sizes(loaded.recording.paths)
+    sizes, sides_px = _photographs(loaded.recording.paths, limits_of(calibrations.config))
+    reduced = {
+        name: [round(math.prod(smaller_size(*side, int(px))) * BYTES_PER_PIXEL) for side in sides_px]
+        for name, px in ((name, name.partition(REDUCED)[2]) for name in elsewhere)
+        if px
+    }
     ways = {"device alone": [], "with the edge": elsewhere} if elsewhere else {"device alone": []}
     rows = []
     for text in networks:
@@ -69,16 +74,21 @@ def predictions(
     return rows
 
 
-def _sizes(paths: Sequence[str]) -> list[int]:
-    """The bytes of the recorded photographs; the mean of all for one that is gone."""
-    found = [path.stat().st_size if (path := Path(name)).exists() else None for name in paths]
-    known = [size for size in found if size is not None]
-    mean = round(sum(known) / len(known)) if known else 0
-    return [mean if size is None else size for size in found]
-
-
-def _reduced_bytes(side_px: int) -> int:
-    return round(side_px**2 * ASPECT * BYTES_PER_PIXEL)
+def _photographs(paths: Sequence[str], limits: Limits) -> tuple[list[int], list[tuple[int, int]]]:
+    """The bytes, and the width and height, of the recorded photographs."""
+    sizes, sides_px = [], []
+    for path in paths:
+        try:
+            data = read_file(Path(path), limits)
+        except OSError as error:
+            raise CalibrationError(
+                f"{path}: {error.strerror}: the recording's photographs say how large they are"
+            ) from None
+        header = measure(memoryview(data), None, limits, 1).header
+        assert header is not None, "raw pixels are not recorded"
+        sizes.append(len(data))
+        sides_px.append((header.width, header.height))
+    return sizes, sides_px
 
 
 def show(rows: list[dict[str, Any]]) -> None:

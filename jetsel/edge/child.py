@@ -19,7 +19,6 @@ from jetsel.edge.oip import EdgeAnswerError
 CONNECTIONS = 8
 LOOK_S = 0.5  # between two looks at an edge that is away, and as long each may take
 PROBES = 4  # of an edge that is back: with them it is known what the way takes
-REFRESH_S = 20.0  # after which a model that nobody asks is tried again: it may be slower or faster by now
 CHECK_S = 5.0  # for everything that is checked of one that is back
 STALLED = 2  # answers in a row that do not come in time: the edge is looked at before it is asked again
 MOST_REPLY_BYTES = 8 * 2**20
@@ -61,7 +60,7 @@ class Child:
             self._stalled = 0
             self._wrong.clear()
             while not await self._goes_wrong():
-                since_s = time.monotonic() - REFRESH_S
+                since_s = time.monotonic() - self._start.refresh_s
                 if forgotten := [name for name, seen_s in self._answered_s.items() if seen_s < since_s]:
                     state = await self._look(forgotten, 0)
                     if state.reason is not None:
@@ -71,7 +70,7 @@ class Child:
     async def _goes_wrong(self) -> bool:
         """Wait until something does, or for some time."""
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._wrong.wait(), REFRESH_S)
+            await asyncio.wait_for(self._wrong.wait(), self._start.refresh_s)
         return self._wrong.is_set()
 
     async def _look(self, models: list[str], probes: int) -> State:

@@ -36,11 +36,15 @@ class Remote(Struct, frozen=True):
 
 
 class Start(Struct, tag=True, frozen=True):
-    """The first message: where the edge is, and its models by the names that they have here."""
+    """The first message: where the edge is, and its models by the names that they have here.
+
+    refresh_s: after so long a model that nobody asked is tried again; it may be slower or faster by now.
+    """
 
     url: str
     token: str | None
     models: dict[str, Remote]
+    refresh_s: float = 20.0
 
 
 class Ask(Struct, tag=True, frozen=True):

@@ -67,6 +67,21 @@ def gateway(machine: Machine) -> Iterator[int]:
     machine.run("systemctl", "stop", GATEWAY)
 
 
+def test_the_daemon_reaches_an_edge_once_the_network_is_opened_to_it(machine: Machine, gateway: int) -> None:
+    edge = '[edge]\nurl = "http://127.0.0.1:8000"\n[edge.models.xl]\nremote = "starter.xl"\n'
+
+    def is_there() -> bool:
+        return "can be asked" in machine.run("jetsel", "status")
+
+    with configuration(machine, edge):
+        machine.run("systemctl", "restart", SERVICE)
+        until(lambda: "is away" in machine.run("jetsel", "status"))
+        machine.run("jetsel", "edge", "open-network")
+        until(is_there)
+        machine.run("jetsel", "edge", "open-network", "--remove")
+        until(lambda: not is_there())
+
+
 def test_it_is_off_until_it_is_enabled_and_then_answers_as_a_user_of_its_own(
     machine: Machine, package: Package
 ) -> None:

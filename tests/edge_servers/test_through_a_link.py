@@ -27,6 +27,28 @@ def asked(client: jetsel.Client, model: str) -> list[list[str]] | None:
     return [[one.wnid for one in answer.top_k] for answer in answers]
 
 
+def test_a_link_that_is_cut_costs_no_answer_and_the_edge_is_used_again(tmp_path: Path) -> None:
+    device = tmp_path / "device"
+    device.mkdir()
+    with (
+        link(Quality()) as opened,
+        gateway(tmp_path) as server,
+        serving(device, f'[models]\nonly = ["xs", "s"]\n{server.edge}') as daemon,
+        jetsel.Client(daemon.endpoint, timeout_ms=60_000) as client,
+    ):
+
+        def is_used() -> bool:
+            answers = [client.classify(picture, deadline_ms=1000) for picture in PICTURES[:5]]
+            return any(answer.model == "edge:xl" for answer in answers)
+
+        until(is_used)
+        opened.become(Quality(is_cut=True))
+        answers = [client.classify(picture, deadline_ms=1000) for picture in PICTURES]
+        assert all(answer.model in ("xs", "s") for answer in answers)
+        opened.become(Quality())
+        until(is_used)
+
+
 @pytest.mark.parametrize("begin", [triton, mlserver, ray_serve, gateway])
 def test_a_server_answers_as_the_same_model_here(
     begin: Callable[[Path], AbstractContextManager[Server]], tmp_path: Path

@@ -11,7 +11,7 @@ import typer
 from jetsel.cli.options import ConfigFile
 from jetsel.errors import CalibrationError, ConfigError, JetselError
 
-REDUCED_PX = (224, 128)
+REDUCED_PX = (448, 320, 224, 160, 112)
 
 if TYPE_CHECKING:
     from jetsel.config import Power
@@ -43,7 +43,7 @@ def trace(
         raise ConfigError(f"{photo}: {error.strerror}: name a photograph") from None
     with opened(config) as (values, family, edge):
         whole = decode(content, limits_of(values), family.decode_px).bgr
-        files = [content, *(jpeg(whole, px) for px in REDUCED_PX)]
+        files = [content, *(jpeg(whole, px) for px in REDUCED_PX if px < min(whole.shape[:2]))]
         names = list(values.edge.models)
         name = model or names[0]
         if name not in names or values.edge.models[name].input != "encoded":

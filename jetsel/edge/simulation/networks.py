@@ -66,24 +66,25 @@ class TwoState:
         return np.where(bad, self.bad.draw(n, chance), self.good.draw(n, chance))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recorded:
     """Times that were seen, from a random one on, again and again in their order.
 
-    ms_per_byte: by how much more bytes take longer, through those that were seen; times are for `bytes`, their mean.
+    sizes, medians_ms: of each size in bytes that was sent, rising; empty where the sizes are not known. times_ms are
+    then above the median of their size.
     """
 
     times_ms: NDArray[np.float64]
-    ms_per_byte: float = 0.0
-    bytes: float = 0.0
+    sizes: NDArray[np.float64]
+    medians_ms: NDArray[np.float64]
 
     def draw(self, n: int, chance: np.random.Generator) -> NDArray[np.float64]:
         """See Network."""
         return np.resize(np.roll(self.times_ms, -int(chance.integers(len(self.times_ms)))), n)
 
     def extra_ms(self, sent_bytes: float) -> float:
-        """Return how much longer so many bytes take than the times say."""
-        return self.ms_per_byte * (sent_bytes - self.bytes)
+        """Return how much longer so many bytes take than the times say: between sizes by a straight line."""
+        return float(np.interp(sent_bytes, self.sizes, self.medians_ms)) if len(self.sizes) else 0.0
 
 
 def read(text: str) -> Network:
@@ -119,8 +120,8 @@ def _recorded(path: Path) -> Recorded:
     if table.shape[0] == 0 or table.shape[1] > 2 or not np.isfinite(table).all() or table.min() < 0:
         raise ValueError("it has no times in ms, one a line, with the bytes that were sent or without")
     times_ms = table[:, 0]
-    if table.shape[1] == 1 or np.ptp(table[:, 1]) == 0:
-        return Recorded(times_ms, 0.0, float(table[0, 1]) if table.shape[1] == 2 else 0.0)
-    sizes = table[:, 1]
-    slope = max(0.0, float(np.cov(sizes, times_ms)[0, 1] / np.var(sizes, ddof=1)))
-    return Recorded(times_ms - slope * (sizes - sizes.mean()), slope, float(sizes.mean()))
+    if table.shape[1] == 1:
+        return Recorded(times_ms, np.array([]), np.array([]))
+    sizes, of_size = np.unique(table[:, 1], return_inverse=True)
+    medians_ms = np.array([np.median(times_ms[of_size == number]) for number in range(len(sizes))])
+    return Recorded(times_ms - medians_ms[of_size], sizes, medians_ms)

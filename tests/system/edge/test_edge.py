@@ -6,6 +6,7 @@ import json
 import queue
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -33,9 +34,9 @@ Open = Callable[..., Edge]
 def open_edge() -> Iterator[Open]:
     opened: list[Edge] = []
 
-    def begin(url: str, name: str = "starter.l", token: str | None = None) -> Edge:
+    def begin(url: str, name: str = "starter.l", token: str | None = None, refresh_s: float = 20.0) -> Edge:
         remote = Remote(name, "encoded", "ranked", None, None, WNIDS, None, PICTURES[0], PICTURES[1])
-        opened.append(Edge(Start(url, token, {"l": remote})))
+        opened.append(Edge(Start(url, token, {"l": remote}, refresh_s)))
         return opened[-1]
 
     yield begin
@@ -117,6 +118,8 @@ class Liar(ThreadingHTTPServer):
     """Says that it is ready, and answers every inference with the same bytes."""
 
     def __init__(self, answer: bytes, metadata: bytes) -> None:
+        self.delay_s, liar = 0.0, self
+
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
@@ -131,6 +134,7 @@ class Liar(ThreadingHTTPServer):
                 self._say(metadata)
 
             def do_POST(self) -> None:
+                threading.Event().wait(liar.delay_s)
                 self.rfile.read(int(self.headers["Content-Length"]))
                 self._say(answer)
 
@@ -174,6 +178,25 @@ def test_an_edge_that_lies_costs_its_answer_and_nothing_else(open_edge: Open, an
         assert isinstance(told, EngineDiedError)
         assert words in str(told)
         assert edge.times["l"].at(0.0) is None, "what it took is not believed"
+
+
+def test_a_model_that_slowed_down_is_seen_to_be_fast_again_though_nobody_asks_it(open_edge: Open) -> None:
+    answer = json.dumps({"outputs": [ENTRIES | {"data": [f"0.9:{WNIDS[0]}:a"]}]}).encode()
+
+    def mean_ms() -> float:
+        known = edge.times["l"].at(time.monotonic())
+        assert known is not None
+        return known[0]
+
+    with Liar(answer, HONEST) as server:
+        edge = open_edge(server.url, refresh_s=0.05)
+        until(lambda: edge.unavailable("l") is None)
+        server.delay_s = 0.5
+        assert all(isinstance(ask(edge), Told) for _ in range(3))
+        slow_ms = mean_ms()
+        assert slow_ms > 100
+        server.delay_s = 0.0
+        until(lambda: mean_ms() < slow_ms / 4)
 
 
 def test_a_model_that_is_not_there_or_is_another_is_refused_at_connection(open_edge: Open) -> None:

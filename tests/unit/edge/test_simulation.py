@@ -86,8 +86,8 @@ def test_times_with_their_bytes_tell_what_more_bytes_take(tmp_path: Path) -> Non
     network = read(str(path))
     assert isinstance(network, Recorded)
     times_ms = network.draw(18, CHANCE(1))
-    assert (times_ms + network.extra_ms(20_000)).mean() == pytest.approx(52, abs=0.2)
-    assert (times_ms + network.extra_ms(10_000)).mean() == pytest.approx(40, abs=0.2)
+    for sent_bytes, expected_ms in ((10_000, 40), (15_000, 46), (20_000, 52), (90_000, 52)):
+        assert (times_ms + network.extra_ms(sent_bytes)).mean() == pytest.approx(expected_ms)
 
 
 @pytest.mark.parametrize(
