@@ -20,8 +20,11 @@ class Pixels(Struct, frozen=True, forbid_unknown_fields=True):
     stride: int
 
 
-class Classify(Struct, tag="classify", tag_field="type", frozen=True, forbid_unknown_fields=True):
-    """Asks what the photograph in frame two shows. What is left out is decided by the daemon's configuration."""
+class Classify(Struct, tag="classify", tag_field="type", frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Asks what the photograph in frame two shows. What is left out is decided by the daemon's configuration.
+
+    Defaults are left out on the wire: an older daemon refuses fields that it does not know.
+    """
 
     v: int
     id: Id

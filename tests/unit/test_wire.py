@@ -185,3 +185,8 @@ def test_what_json_or_utf8_cannot_say_is_refused() -> None:
 def test_a_failure_carries_the_errors_code_and_whether_to_retry() -> None:
     assert wire.failure("a", BusyError("the queue is full")) == wire.Failure(1, "a", "busy", True, "the queue is full")
     assert wire.failure(None, BadRequestError("no JSON")) == wire.Failure(1, None, "bad-request", False, "no JSON")
+
+
+def test_what_a_request_leaves_to_the_daemon_is_not_sent() -> None:
+    told = json.loads(wire.encode(wire.Classify(1, "a", deadline_ms=5.0)))
+    assert told == {"type": "classify", "v": 1, "id": "a", "deadline_ms": 5.0}, "an older daemon knows no more"
