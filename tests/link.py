@@ -117,6 +117,8 @@ class _Way:
 
 def _main(seed: int) -> None:
     here, far = _tun("jetsel-here"), _tun("jetsel-there")
+    # A run that was killed leaves its namespace; no other run lives, since the devices above were free.
+    subprocess.run(["ip", "netns", "del", NAMESPACE], check=False, stderr=subprocess.DEVNULL)
     subprocess.run(["ip", "netns", "add", NAMESPACE], check=True)
     subprocess.run(["ip", "link", "set", "jetsel-there", "netns", NAMESPACE], check=True)
     _addressed("jetsel-here", HERE)
