@@ -44,7 +44,20 @@ ONLY_FROM: Mapping[str, frozenset[str]] = {
 """Modules with named importers: all who may import each."""
 
 NOT_IN_THE_DAEMON = frozenset(
-    {"torch", "torchvision", "sklearn", "scipy", "skimage", "onnx", "zmq", "matplotlib", "jinja2", "aiohttp"}
+    {
+        "torch",
+        "torchvision",
+        "sklearn",
+        "scipy",
+        "skimage",
+        "onnx",
+        "onnx2torch",
+        "torch_pruning",
+        "zmq",
+        "matplotlib",
+        "jinja2",
+        "aiohttp",
+    }
 )
 """Libraries too heavy for the daemon's memory and start-up: others, such as calibration and clients, may use them."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -117,6 +117,13 @@ class Recording:
             feature_names=self.feature_names,
             embeddings=self.embeddings,
         )
+
+    def of_models(self, names: Iterable[str]) -> Recording:
+        """The same of some models, cheapest first; their embeddings are left out."""
+        chosen = sorted(names, key=lambda name: (self.costs_ms[name], name))
+        columns = [self.models.index(name) for name in chosen]
+        costs_ms = {name: self.costs_ms[name] for name in chosen}
+        return replace(self, models=tuple(chosen), logits=self.logits[columns], costs_ms=costs_ms, embeddings=None)
 
     def take(self, rows: NDArray[np.int64]) -> Recording:
         """The same of some photographs, in the order of `rows`."""

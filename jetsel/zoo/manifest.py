@@ -35,6 +35,14 @@ class Head(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     backbone_classes: Count
 
 
+class DerivedFrom(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The model of the same family that this one was made of: its name, its `Manifest.identity`, how it was made."""
+
+    name: Name
+    identity: Sha256
+    recipe: Sentence
+
+
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One model: its weights, what it takes, what it answers, what it costs, and where it came from.
 
@@ -44,7 +52,8 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     multiply_accumulates: of one photograph, in manifests that have no latency. parameters: numbers in the weights.
     outputs: what the weights name them; logits (n, classes) always, embedding (n, embedding_width) where there is one.
     source: where the model came from; notice: what whoever uses it must know, None where there is nothing. licence: the
-    text that came with the weights. head: None where the weights' own last layer answers.
+    text that came with the weights. head: None where the weights' own last layer answers. derived_from: None unless
+    `jetsel models optimize` made it.
     """
 
     name: Name
@@ -65,6 +74,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     recipe: Sentence | None = None
     licence: Sentence | None = None
     head: Head | None = None
+    derived_from: DerivedFrom | None = None
 
     def __post_init__(self) -> None:
         if "logits" not in self.outputs or len(set(self.outputs)) != len(self.outputs):

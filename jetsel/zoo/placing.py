@@ -5,6 +5,7 @@ A manifest is what makes a model: see jetsel.store.publishing, whose record it i
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -63,6 +64,16 @@ def put(
     old = () if replaced is None else replaced.manifest.files
     publish(work, [*new, target.name], old)
     return target
+
+
+def copy_to(model: Model, folder: Path) -> Model:
+    """Put a model into another folder too; raises ManifestError where one of its name stands there."""
+    manifest, there = model.manifest, model.directory
+    with working_folder(folder) as work:
+        copy = work / "model.onnx"
+        shutil.copyfile(model.path, copy)
+        head = None if manifest.head is None else (there / manifest.head.file).read_bytes()
+        return Model(manifest, put(work, copy, (there / manifest.labels).read_bytes(), manifest, None, head))
 
 
 def take_out(model: Model) -> None:

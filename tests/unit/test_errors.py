@@ -61,7 +61,11 @@ def test_no_two_errors_of_the_protocol_share_a_code() -> None:
 def test_an_error_of_another_file_travels_under_a_known_code() -> None:
     for module in pkgutil.walk_packages(jetsel.__path__, "jetsel."):
         if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
+            try:
+                importlib.import_module(module.name)
+            except ModuleNotFoundError as missing:
+                if missing.name not in ("torch", "torch_pruning"):  # what only jetsel[export] brings
+                    raise
     for kind in every_class():
         assert kind.code in BY_CODE, kind
         if not kind.__module__.startswith("jetsel.client."):  # what a client raises for itself is never sent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -10,23 +11,17 @@ from markupsafe import Markup
 
 from jetsel import __version__
 from jetsel.calibrate.findings import Comparison, Differing, Findings, Mistakes
-from jetsel.calibrate.report import figures, models, policies, words
+from jetsel.calibrate.report import Listing, figures, models, policies, words
 from jetsel.calibrate.report.parts import Cell, Table
 from jetsel.calibrate.report.words import Words, significant
 
 
 def page(findings: Findings) -> str:
     """Return the page's text."""
-    folder = resources.files("jetsel.calibrate.report")
     spoken = Words(findings.labels_from, findings.noisy)
-    environment = jinja2.Environment(
-        autoescape=True, finalize=_written, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    template = environment.from_string(folder.joinpath("page.html").read_text("utf-8"))
-    return template.render(
+    return rendered(
+        "page.html",
         findings=findings,
-        version=__version__,
-        style=Markup(folder.joinpath("style.css").read_text("utf-8")),
         words=spoken,
         say=words,
         comparisons=[_comparison(one, findings, spoken) for one in findings.comparisons.values()],
@@ -42,6 +37,26 @@ def page(findings: Findings) -> str:
         left_out=_table("left-out", "The first of them", ["Photograph", "Reason"], findings.left_out, (1,)),
         models=_models(findings, spoken),
     )
+
+
+def candidates_page(title: str, sentences: Sequence[str], listings: Sequence[Listing]) -> str:
+    """Return the text of the page of candidates."""
+    tables = [_table(f"table-{number}", *listing) for number, listing in enumerate(listings)]
+    return rendered("candidates.html", title=title, sentences=sentences, tables=tables)
+
+
+def rendered(name: str, **values: Any) -> str:
+    """Fill in one of the templates of this folder."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("jetsel.calibrate", "report"),
+        autoescape=True,
+        finalize=_written,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    style = resources.files("jetsel.calibrate.report").joinpath("style.css").read_text("utf-8")
+    return environment.get_template(name).render(version=__version__, style=Markup(style), **values)
 
 
 def _written(value: Any) -> Any:

@@ -7,6 +7,7 @@ import typer
 from jetsel.cli.models.add import add
 from jetsel.cli.models.build import build
 from jetsel.cli.models.listing import list_models
+from jetsel.cli.models.optimize import optimize
 from jetsel.cli.models.pull import pull
 from jetsel.cli.models.remove import remove
 from jetsel.cli.models.train_head import train_head
@@ -18,3 +19,4 @@ models.command()(pull)
 models.command()(remove)
 models.command()(build)
 models.command()(train_head)
+models.command()(optimize)

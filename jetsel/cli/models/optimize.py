@@ -1,0 +1,122 @@
+"""`jetsel models optimize`: cheaper rungs made of a model, and which of them earn a place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jetsel.cli.options import ConfigFile, Json, print_json
+
+
+def optimize(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="The model to make cheaper ones of.")],
+    photos: Annotated[
+        Path,
+        typer.Option(
+            metavar="PHOTOS",
+            exists=True,
+            help="A folder with a folder of photographs per class, or a CSV of path,label.",
+        ),
+    ],
+    learn_on: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            exists=True,
+            help="Photographs to learn from, without labels. Left out: a third of PHOTOS, which then judge nothing.",
+        ),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="Of int8, fp16, smaller, clustered (those where it is left out); pruning: plain, distorted, l1, "
+            "outliers; factorising: svd, one-d, separable.",
+        ),
+    ] = None,
+    max_drop: Annotated[
+        float, typer.Option(min=0, metavar="POINTS", help="Of accuracy that a candidate may lose beside MODEL.")
+    ] = 30.0,
+    target_ms: Annotated[
+        float | None, typer.Option(min=0.001, metavar="MS", help="What a photograph may take.")
+    ] = None,
+    target_mb: Annotated[float | None, typer.Option(min=0.001, metavar="MB", help="What a file may have.")] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="Of fine-tuning, for each that is pruned or factorised.")] = 16,
+    minutes: Annotated[float, typer.Option(min=0.1, help="Of fine-tuning at most, for each.")] = 20.0,
+    add: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Put this candidate into the folder that the daemon reads; repeatable."),
+    ] = None,
+    family: Annotated[
+        str | None, typer.Option(metavar="NAME", help="MODEL's, where several have one so called.")
+    ] = None,
+    label_map: Annotated[
+        Path | None,
+        typer.Option(metavar="CSV", exists=True, help="Lines of folder,label for folders that are called otherwise."),
+    ] = None,
+    work: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where candidates are kept. Left out: beside the calibrations.")
+    ] = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Make cheaper models of one, measure them on photographs held out, and say which are worth having.
+
+    Nothing that is served changes unless --add names it. The same command goes on where it was interrupted. Pruning,
+    factorising and fp16 need pip install 'jetsel[export]'.
+    """
+    from jetsel.calibrate.report import NO_PAGE, render_candidates
+    from jetsel.cli import settings
+    from jetsel.cli.models.candidate_tables import drawn, sentences, tables_of
+    from jetsel.cli.models.optimizing import Asked, optimize
+    from jetsel.cli.models.placed import first_writable, notes_of
+    from jetsel.cli.progress import Output
+    from jetsel.cli.terminal import console
+    from jetsel.errors import UnknownModelError, did_you_mean
+    from jetsel.state import state_folder
+    from jetsel.train.optimize.recipes import chosen
+    from jetsel.zoo import model_folders, scan
+    from jetsel.zoo.placing import copy_to
+
+    values = settings.read(settings.locate(config))
+    known, parent = scan(model_folders(values.models)).find(model, family)
+    identity = parent.manifest.identity[:12]
+    folder = work or state_folder("optimize") / f"{known.name}-{parent.manifest.name}-{identity}"
+    asked = Asked(photos, learn_on, label_map, chosen(methods), max_drop, target_ms, target_mb, epochs, 60 * minutes)
+    with Output(quiet=json) as output:
+        found = optimize(known, parent, values, asked, folder, output)
+    made = [name for name in found.models if name not in found.verdict.served]
+    unknown = [name for name in add or [] if name not in made]
+    if unknown:
+        raise UnknownModelError(f"--add: there is no candidate {unknown[0]}{did_you_mean(unknown[0], made)}")
+    target = first_writable(values)
+    added = [copy_to(found.models[name], target) for name in add or []]
+    notes = notes_of(values, target, known.name, add or []) if added else []
+    tables = tables_of(found)
+    page = render_candidates(f"Candidates of {parent.manifest.name}", sentences(found), tables)
+    report = None if page is None else folder / "report.html"
+    if page is not None and report is not None:
+        report.write_text(page, encoding="utf-8")
+    if json:
+        told = {
+            "verdict": found.verdict,
+            "entered": found.verdict.entered,
+            "files": found.facts,
+            "failed": found.failed,
+        }
+        print_json({**told, "tensorrt": found.engines, "added": add or [], "notes": notes, "report": str(report)})
+        return
+    out = console()
+    for shown in tables:
+        out.print(drawn(shown))
+    for line in sentences(found):
+        out.print(line, markup=False, soft_wrap=True)
+    out.print(NO_PAGE if report is None else f"the report: {report}", markup=False, soft_wrap=True)
+    for note in notes:
+        typer.echo(f"note: {note}")
+    if added:
+        typer.echo(f"added to {target}: {', '.join(add or [])}; next: jetsel reload, and jetsel calibrate PHOTOS")
+    elif found.verdict.entered:
+        typer.echo(f"to have them, the same command with --add {' --add '.join(found.verdict.entered)}")

@@ -1,0 +1,212 @@
+"""What `jetsel models optimize` has done, part after part: candidates made, recorded beside the family, and judged."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from jetsel.calibrate import record as recording
+from jetsel.calibrate.candidates import Verdict, judged
+from jetsel.calibrate.command import Job, record
+from jetsel.cli.models.candidates import BACKEND, Candidate, order_of
+from jetsel.cli.models.samples import BuiltInPhotographs, PhotographFolder
+from jetsel.config import Config, host_settings
+from jetsel.daemon.family import served_models
+from jetsel.daemon.snapshot import limits_of
+from jetsel.engines.building.builder import Builder
+from jetsel.engines.trying import try_run
+from jetsel.errors import CalibrationError, JetselError
+from jetsel.store import write
+from jetsel.train.optimize.facts import Facts, facts_of
+from jetsel.train.optimize.making import make
+from jetsel.train.optimize.material import Material, Plan
+from jetsel.train.optimize.photographs import drawn
+from jetsel.train.optimize.recipes import recipes
+from jetsel.weights import Weights
+from jetsel.zoo import Family, Model
+
+if TYPE_CHECKING:
+    from jetsel.cli.progress import Output
+
+LEARNED_FROM = 1 / 3  # of the photographs, where no others are named to learn from
+FEWEST_JUDGED = 100
+MOST_COMPARED = 200  # photographs on which an engine is compared with ONNX Runtime
+THETA_POINTS = 0.5
+MARGIN = 0.8  # operations save less time than their share: what moves numbers stays
+LEAST_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the owner asked for, as `jetsel models optimize --help` has it."""
+
+    photos: Path
+    learn_on: Path | None
+    label_map: Path | None
+    methods: Sequence[str]
+    max_drop: float
+    target_ms: float | None
+    target_mb: float | None
+    epochs: int
+    most_s: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """What came of it. models: the family as it is served, and the candidates; failed: candidate -> why there is none.
+
+    engines: model -> ms on the device by TensorRT, or why there is none; a sentence for all where TensorRT is not here.
+    """
+
+    verdict: Verdict
+    models: Mapping[str, Model]
+    failed: Mapping[str, str]
+    facts: Mapping[str, Facts]
+    engines: Mapping[str, float | str] | str
+    noisy: str | None
+
+
+def optimize(family: Family, parent: Model, values: Config, asked: Asked, folder: Path, output: Output) -> Found:
+    """Make candidates, record them beside the family on photographs held out, and judge them.
+
+    folder: where everything is kept, so that the same command goes on. Raises JetselError.
+    """
+    given = recording.find(asked.photos, family.labels, asked.label_map, need_labels=True)
+    paths = {one.path: one.class_number for one in given.photographs}
+    learn, held = _parted(asked, family, list(paths))
+    if len(held) < FEWEST_JUDGED:
+        raise CalibrationError(
+            f"{asked.photos}: {len(held)} photographs are left to judge by, and {FEWEST_JUDGED} are the least: add "
+            "photographs, or name others to learn from with --learn-on"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    _same_photographs(asked, folder)
+    plan = Plan(
+        parent,
+        family,
+        learn,
+        limits_of(values),
+        folder,
+        threads=values.models.threads,
+        symmetric=_backend(values, parent) == BACKEND,
+        epochs=asked.epochs,
+        most_s=asked.most_s,
+    )
+    share = _share(asked, parent.weights(len(family.labels.wnids)).backbone, plan.threads)
+    made = make(recipes(asked.methods, parent.manifest.input, share), Material(plan, output.step))
+    engines = _engines(family, [parent, *made.models.values()], values, asked.photos)
+    failed, models = dict(made.failed), dict(made.models)
+    if plan.symmetric and isinstance(engines, dict):  # then they are served by TensorRT, and recorded on it
+        failed |= {name: said for name, said in engines.items() if isinstance(said, str) and name in models}
+    served = {**served_models(family, values), parent.manifest.name: parent}
+    shown = {**served, **{name: model for name, model in models.items() if name not in failed}}
+    whole = replace(family, models=tuple(sorted(shown.values(), key=lambda one: one.manifest.cost_ms)))
+    listed = _listed(held, paths, family, folder)
+    job = Job(whole, shown, _as_parent(values, parent, shown), plan.limits, folder / "recording.sqlite", listed)
+    with output.interruptible() as stop:
+        loaded = record(job, output.step, stop)
+    facts = {name: facts_of(model) for name, model in shown.items()}
+    refused = _over_target(asked, loaded.recording.costs_ms, facts)
+    output.step("comparing cascades with and without", 0, 1)
+    verdict = judged(loaded.recording, parent.manifest.name, list(served), asked.max_drop, THETA_POINTS, refused)
+    return Found(verdict, shown, failed, facts, engines, loaded.times.noisy)
+
+
+def _share(asked: Asked, parent: Weights, threads: int) -> float | None:
+    """Return how much of the operations may stay for the targets, None without one; raises CalibrationError."""
+    shares = []
+    if asked.target_ms is not None:
+        shares.append(asked.target_ms / try_run(parent, threads).latency_ms)
+    if asked.target_mb is not None:
+        shares.append(asked.target_mb * 1e6 / parent.path.stat().st_size)
+    if not shares:
+        return None
+    if min(shares) >= 1:
+        raise CalibrationError(f"{parent.name} keeps the target as it is: ask for less, or name no target")
+    return max(round(MARGIN * min(shares), 2), LEAST_SHARE)
+
+
+def _parted(asked: Asked, family: Family, paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Return what is learned from, and what is judged by."""
+    if asked.learn_on is None:
+        return drawn(paths, LEARNED_FROM)
+    others = recording.find(asked.learn_on, family.labels, None, need_labels=False)
+    judge = set(paths)
+    return [one.path for one in others.photographs if one.path not in judge], list(paths)
+
+
+def _same_photographs(asked: Asked, folder: Path) -> None:
+    """Keep which photographs candidates are made and judged by; raises CalibrationError where they were others before.
+
+    Else some would be judged by what they have learned from.
+    """
+    said = msgspec.json.encode([str(path and path.resolve()) for path in (asked.photos, asked.learn_on)])
+    kept = folder / "photographs.json"
+    if kept.exists() and kept.read_bytes() != said:
+        others = kept.read_text(encoding="utf-8")
+        raise CalibrationError(
+            f"{folder}: holds candidates of other photographs, {others}: name those, or another folder with --work"
+        )
+    write(kept, said)
+
+
+def _listed(held: Sequence[Path], classes: Mapping[Path, int | None], family: Family, folder: Path) -> Path:
+    """Write a CSV of the photographs to judge by; return the file."""
+    path = folder / "judged.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("path", "label"))
+        for one in held:
+            number = classes[one]
+            rows.writerow((one, "" if number is None else family.labels.wnids[number]))
+    return path
+
+
+def _as_parent(values: Config, parent: Model, names: Iterable[str]) -> Config:
+    """Return the configuration with candidates run by the parent's backend."""
+    backend = _backend(values, parent)
+    backends = {**dict.fromkeys(names, backend), **values.models.backends}
+    return msgspec.structs.replace(values, models=msgspec.structs.replace(values.models, backends=backends))
+
+
+def _backend(values: Config, model: Model) -> str:
+    return values.models.backends.get(model.manifest.name, values.models.backend)
+
+
+def _engines(family: Family, models: Sequence[Model], values: Config, photos: Path) -> dict[str, float | str] | str:
+    """Build an engine of each model where TensorRT is at hand: its ms on the device, or why there is none.
+
+    One sentence for all where TensorRT is not.
+    """
+    limits, decode_px = limits_of(values), family.decode_px
+    try:
+        builder = Builder(host_settings(values.host))
+    except JetselError as error:
+        return str(error)
+    found: dict[str, float | str] = {}
+    shown = PhotographFolder(photos, MOST_COMPARED, limits, decode_px) if photos.is_dir() else None
+    compared = shown or BuiltInPhotographs(limits, decode_px)
+    for model in models:
+        one = Candidate(family.name, model, len(family.labels.wnids))
+        try:
+            plan = builder.standing(one.weights) or builder.build(order_of(one, compared), lambda: None, force=False)
+            found[one.name] = plan.record.check.device_ms or "it tells no time on the device"
+        except JetselError as error:
+            found[one.name] = str(error)
+    return found
+
+
+def _over_target(asked: Asked, costs_ms: Mapping[str, float], facts: Mapping[str, Facts]) -> dict[str, str]:
+    """Return the models that cost more than was asked for, and why."""
+    found = {}
+    for name, fact in facts.items():
+        if asked.target_ms is not None and costs_ms[name] > asked.target_ms:
+            found[name] = f"it takes {costs_ms[name]:.2f} ms, and --target-ms is {asked.target_ms:g}"
+        if asked.target_mb is not None and fact.bytes > asked.target_mb * 1e6:
+            found[name] = f"it has {fact.bytes / 1e6:.2f} MB, and --target-mb is {asked.target_mb:g}"
+    return found

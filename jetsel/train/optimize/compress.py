@@ -1,0 +1,155 @@
+"""What can be done to a model's ONNX file alone: 8-bit numbers, 16-bit numbers, few distinct weights."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.errors import CalibrationError
+from jetsel.zoo.onnx_model import input_of
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+CLUSTERS = 256  # an index of 8 bits
+FEWEST_WEIGHTS = 4 * CLUSTERS  # of a tensor that is worth a table of its own
+ROUNDS = 20  # of Lloyd's algorithm
+MOST_SHOWN = 256  # photographs by which ranges are found
+NEEDS_EXPORT = "pip install 'jetsel[export]'"
+
+
+def int8(model: ModelProto, shown: NDArray[np.float32], *, symmetric: bool) -> ModelProto:
+    """Quantise to 8 bits with the ranges that photographs give, weights channel by channel, as Q/DQ nodes.
+
+    model: of one size. shown: (n, 3, height, width) as the model takes them. symmetric: activations around 0 and
+    signed, which TensorRT demands; ONNX Runtime is faster with unsigned ones. Raises CalibrationError where an operator
+    cannot be quantised.
+    """
+    from onnx import load, save
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+    class Reader(CalibrationDataReader):  # type: ignore[misc]  # onnxruntime has no types
+        """Hands out the photographs one by one."""
+
+        def __init__(self) -> None:
+            name = input_of(model)
+            self._left: Iterator[dict[str, NDArray[np.float32]]] = (
+                {name: shown[row : row + 1]} for row in range(min(len(shown), MOST_SHOWN))
+            )
+
+        def get_next(self) -> dict[str, NDArray[np.float32]] | None:
+            return next(self._left, None)
+
+    signs = {"ActivationSymmetric": symmetric, "WeightSymmetric": True}
+    logging.getLogger().addFilter(_no_advice)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that older quantisers use what newer libraries will drop
+        before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
+        save(model, before)
+        try:
+            quantize_static(
+                before,
+                after,
+                Reader(),
+                quant_format=QuantFormat.QDQ,
+                per_channel=True,
+                activation_type=QuantType.QInt8 if symmetric else QuantType.QUInt8,
+                weight_type=QuantType.QInt8,
+                extra_options=signs,
+            )
+        except Exception as error:  # onnxruntime's quantiser raises whatever it meets
+            raise CalibrationError(
+                f"it cannot be quantised: {str(error).splitlines()[0] if str(error) else type(error).__name__}; "
+                "leave int8 out, or export the model with plain convolutions and dense layers"
+            ) from error
+        finally:
+            logging.getLogger().removeFilter(_no_advice)
+        made: ModelProto = load(after)
+    if not any(node.op_type == "QuantizeLinear" for node in made.graph.node):
+        raise CalibrationError("it has no operator that can be quantised: leave int8 out")
+    return made
+
+
+def fp16(model: ModelProto) -> ModelProto:
+    """Keep weights and compute in 16 bits; inputs and outputs stay of 32. Raises CalibrationError."""
+    try:
+        from onnxconverter_common import float16
+    except ImportError as error:
+        raise CalibrationError(f"fp16 needs onnxconverter-common: {NEEDS_EXPORT}") from error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of each number that 16 bits cannot hold: the answers are compared later
+            made: ModelProto = float16.convert_float_to_float16(_outputs_apart(model), keep_io_types=True)
+    except ValueError as error:
+        raise CalibrationError(f"it cannot be made of 16 bits: {error}; leave fp16 out") from error
+    return made
+
+
+def _outputs_apart(model: ModelProto) -> ModelProto:
+    """Return a copy whose outputs nothing inside reads: the converter casts outputs, and their readers with them."""
+    from onnx import ModelProto, helper
+
+    made = ModelProto()
+    made.CopyFrom(model)
+    for output in made.graph.output:
+        inner = f"{output.name}_inside"
+        if any(output.name in node.input for node in made.graph.node):
+            for node in made.graph.node:
+                for names in (node.input, node.output):
+                    names[:] = [inner if name == output.name else name for name in names]
+            made.graph.node.append(helper.make_node("Identity", [inner], [output.name]))
+    return made
+
+
+def clustered(model: ModelProto) -> ModelProto:
+    """Share weights: each large tensor becomes 8-bit indices and a table of 256 numbers (thesis, section 2.7.1).
+
+    The thesis found no operator that takes small indices; here the graph casts them first, which ONNX Runtime does once
+    as it loads the file. So the file is a quarter as large, and runs as before.
+    """
+    from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+    made = ModelProto()
+    made.CopyFrom(model)
+    graph, before = made.graph, []
+    for tensor in list(graph.initializer):
+        numbers = numpy_helper.to_array(tensor)
+        if tensor.data_type != TensorProto.FLOAT or numbers.size < FEWEST_WEIGHTS:
+            continue
+        table, indices = clusters(numbers.ravel())
+        name = tensor.name
+        graph.initializer.remove(tensor)
+        graph.initializer.append(numpy_helper.from_array(table, f"{name}_table"))
+        graph.initializer.append(numpy_helper.from_array(indices.reshape(numbers.shape), f"{name}_indices"))
+        before.append(helper.make_node("Cast", [f"{name}_indices"], [f"{name}_rows"], to=TensorProto.INT32))
+        before.append(helper.make_node("Gather", [f"{name}_table", f"{name}_rows"], [name]))
+    nodes = list(graph.node)
+    del graph.node[:]
+    graph.node.extend([*before, *nodes])
+    return made
+
+
+def clusters(numbers: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+    """Return 256 numbers, and which of them stands for each of (n,): the nearest (Lloyd's algorithm)."""
+    half = CLUSTERS // 2
+    # Quantiles serve the many weights near 0, even steps the few large ones, which a mean of squares is made of.
+    steps = np.linspace(numbers.min(), numbers.max(), CLUSTERS - half)
+    table = np.sort(np.concatenate([np.quantile(numbers, np.linspace(0, 1, half)), steps])).astype(np.float32)
+    for _ in range(ROUNDS):
+        nearest = np.searchsorted((table[1:] + table[:-1]) / 2, numbers)
+        counts = np.bincount(nearest, minlength=CLUSTERS)
+        sums = np.bincount(nearest, numbers, minlength=CLUSTERS)
+        table = np.sort(np.where(counts > 0, sums / np.maximum(counts, 1), table)).astype(np.float32)
+    return table, np.searchsorted((table[1:] + table[:-1]) / 2, numbers).astype(np.uint8)
+
+
+def _no_advice(record: logging.LogRecord) -> bool:
+    """Whether a line of the log is no advice of the quantiser's on how to use it."""
+    return "pre-process" not in record.getMessage()

@@ -1,0 +1,102 @@
+"""An ONNX graph made plain enough for others to read, and what one photograph costs it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from jetsel.errors import ManifestError
+from jetsel.zoo.onnx_model import input_of
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
+
+
+def for_size(model: ModelProto, height_px: int, width_px: int) -> ModelProto:
+    """Return a copy for photographs of this size alone, which tells the shape of every tensor.
+
+    Weights that the file keeps in another precision are turned into float32, and padding that depends on the size
+    becomes numbers. Raises ManifestError where the graph does not work at this size.
+    """
+    import onnx
+
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    _unpack(changed)
+    name = input_of(changed)
+    (value,) = (one for one in changed.graph.input if one.name == name)
+    for side, size in zip(value.type.tensor_type.shape.dim[2:], (height_px, width_px), strict=True):
+        side.dim_value = size
+    del changed.graph.value_info[:]  # what a file says of another size
+    try:
+        inferred: ModelProto = onnx.shape_inference.infer_shapes(changed, strict_mode=True, data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise ManifestError(f"it does not work at {width_px} x {height_px} px: {reason}; leave this size out") from None
+    shapes = shapes_of(inferred)
+    for node in inferred.graph.node:
+        _pad_by_numbers(node, shapes)
+    return inferred
+
+
+def shapes_of(model: ModelProto) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each tensor that the graph tells, weights too; a side that is open counts as 1."""
+    values = [*model.graph.input, *model.graph.value_info, *model.graph.output]
+    found = {
+        value.name: tuple(side.dim_value or 1 for side in value.type.tensor_type.shape.dim)
+        for value in values
+        if value.type.tensor_type.HasField("shape")
+    }
+    return found | {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
+
+
+def operations(model: ModelProto) -> int:
+    """Return the multiply-accumulates of convolutions and dense layers for one photograph.
+
+    model: of one size, see `for_size`, its weights not quantised.
+    """
+    shapes, total = shapes_of(model), 0
+    for node in model.graph.node:
+        if node.op_type == "Conv":
+            total += math.prod(shapes[node.output[0]][1:]) * math.prod(shapes[node.input[1]][1:])
+        elif node.op_type in ("Gemm", "MatMul") and node.input[1] in shapes:
+            total += math.prod(shapes[node.input[1]])
+    return total
+
+
+def _unpack(model: ModelProto) -> None:
+    """Put float32 weights in the place of those that the graph casts before it uses them."""
+    import numpy as np
+    from onnx import TensorProto, numpy_helper
+
+    graph = model.graph
+    stored = {tensor.name: tensor for tensor in graph.initializer}
+    for node in [node for node in graph.node if node.op_type == "Cast" and node.input[0] in stored]:
+        if node.attribute[0].i == TensorProto.FLOAT:
+            numbers = numpy_helper.to_array(stored[node.input[0]]).astype(np.float32)
+            graph.initializer.append(numpy_helper.from_array(numbers, node.output[0]))
+            graph.node.remove(node)
+    used = {name for node in graph.node for name in node.input}
+    for tensor in [tensor for tensor in graph.initializer if tensor.name not in used]:
+        graph.initializer.remove(tensor)
+
+
+def _pad_by_numbers(node: NodeProto, shapes: dict[str, tuple[int, ...]]) -> None:
+    """Write a convolution's SAME padding as numbers: ceil(input / stride) outputs, what is odd at one end (ONNX)."""
+    from onnx import helper
+
+    said = {attribute.name: attribute for attribute in node.attribute}
+    if node.op_type != "Conv" or b"SAME" not in getattr(said.get("auto_pad"), "s", b""):
+        return
+    before, after = [], []
+    kernel = shapes[node.input[1]][2:]
+    strides = said["strides"].ints if "strides" in said else [1] * len(kernel)
+    dilations = said["dilations"].ints if "dilations" in said else [1] * len(kernel)
+    for side, reach, stride, dilation in zip(shapes[node.input[0]][2:], kernel, strides, dilations, strict=True):
+        due = max((math.ceil(side / stride) - 1) * stride + (reach - 1) * dilation + 1 - side, 0)
+        small, large = due // 2, due - due // 2
+        is_upper = said["auto_pad"].s == b"SAME_UPPER"
+        before.append(small if is_upper else large)
+        after.append(large if is_upper else small)
+    node.attribute.remove(said["auto_pad"])
+    node.attribute.append(helper.make_attribute("pads", [*before, *after]))

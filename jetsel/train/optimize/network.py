@@ -1,0 +1,45 @@
+"""A model's ONNX file as a torch network, which can be changed and trained; jetsel.zoo.export makes it a file again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from jetsel.errors import CalibrationError
+from jetsel.zoo.classifier import LOGITS
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+
+def network_of(model: ModelProto, name: str) -> nn.Module:
+    """Return the model as a torch network, (n, 3, height, width) float32 normalised -> logits (n, classes).
+
+    model: of one size, see `graph.for_size`. Raises CalibrationError where an operator has no counterpart.
+    """
+    from onnx import ModelProto
+    from onnx2torch import convert
+
+    alone = ModelProto()
+    alone.CopyFrom(model)
+    for output in [output for output in alone.graph.output if output.name != LOGITS]:
+        alone.graph.output.remove(output)
+    try:
+        net: nn.Module = convert(alone)
+    except (NotImplementedError, KeyError, ValueError) as error:
+        raise CalibrationError(
+            f"{name} cannot be made a torch network: {error}; use methods that change its file alone: "
+            "--methods int8,fp16,smaller,clustered"
+        ) from error
+    for parameter in net.parameters():
+        parameter.requires_grad_(True)
+    return net.eval()
+
+
+def last_layer(net: nn.Module) -> nn.Linear:
+    """Return the layer that makes the logits; raises CalibrationError where that is no dense one."""
+    layers = [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
+    if not layers:
+        raise CalibrationError("its last layer is not a dense one, so that nothing tells what it may lose: leave it")
+    return layers[-1]

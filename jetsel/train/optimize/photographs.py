@@ -1,0 +1,72 @@
+"""The photographs that candidates learn from and are calibrated on, in memory as the model is shown them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel import image
+from jetsel.errors import BadImageError, CalibrationError, ImageTooLargeError
+from jetsel.image import InputSpec
+
+FEWEST = 50
+"""Photographs without which neither ranges nor weights mean anything."""
+MOST_BYTES = 4 * 2**30
+"""Of pixels kept in memory; of more photographs, some are drawn."""
+SEED = 2018
+
+Tell = Callable[[str, int, int], None]
+
+
+def drawn(paths: Sequence[Path], share: float) -> tuple[list[Path], list[Path]]:
+    """Part photographs by a hash of their names: about `share` of them, and the rest; the same each time."""
+    some: list[Path] = []
+    rest: list[Path] = []
+    for path in paths:
+        digest = hashlib.sha256(f"{SEED} {path.parent.name}/{path.name}".encode()).digest()
+        (some if digest[0] < 256 * share else rest).append(path)
+    return some, rest
+
+
+def pixels(
+    paths: Sequence[Path], spec: InputSpec, limits: image.Limits, decode_px: int, tell: Tell
+) -> NDArray[np.uint8]:
+    """Return levels of 0 to 255, (n, 3, height, width) in the model's order of channels, of all that can be read.
+
+    Raises CalibrationError where they are too few.
+    """
+    most = MOST_BYTES // (3 * spec.width_px * spec.height_px)
+    if len(paths) > most:
+        paths = [paths[row] for row in sorted(np.random.default_rng(SEED).permutation(len(paths))[:most])]
+    mean, std = (np.array(three, np.float32)[:, None, None] for three in (spec.mean, spec.std))
+
+    def one(path: Path) -> NDArray[np.uint8] | None:
+        try:
+            decoded = image.decode(image.read_file(path, limits), limits, decode_px)
+        except (OSError, BadImageError, ImageTooLargeError):
+            return None
+        shown: NDArray[np.uint8] = np.rint((image.model_input(decoded, spec)[0] * std + mean) * 255).astype(np.uint8)
+        return shown
+
+    found = []
+    with ThreadPoolExecutor() as pool:
+        for done, levels in enumerate(pool.map(one, paths), 1):
+            found += [] if levels is None else [levels]
+            tell("looking at the photographs to learn from", done, len(paths))
+    if len(found) < FEWEST:
+        raise CalibrationError(
+            f"{len(found)} photographs to learn from, where {FEWEST} are the least: add photographs, or name others "
+            "with --tune-on"
+        )
+    return np.stack(found)
+
+
+def normalised(levels: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32]:
+    """Return levels (n, 3, height, width) as the model takes them, float32."""
+    mean, std = (np.array(three, np.float32)[:, None, None] for three in (spec.mean, spec.std))
+    return ((levels.astype(np.float32) / 255 - mean) / std).astype(np.float32)

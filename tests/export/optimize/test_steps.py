@@ -1,0 +1,89 @@
+"""A recipe that trains: each step is kept, a killed run goes on, and the file answers nearly as its parent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+
+from jetsel.errors import CalibrationError
+from jetsel.train.optimize import steps
+from jetsel.train.optimize.distil import Lesson, distil
+from jetsel.train.optimize.graph import for_size, operations
+from jetsel.train.optimize.network import network_of
+from jetsel.train.optimize.recipes import Recipe
+from jetsel.zoo import STARTER
+from jetsel.zoo.manifest import read_manifest
+from jetsel.zoo.onnx_model import model_in, read_model
+
+pytestmark = pytest.mark.export
+SPEC = read_manifest(STARTER / "xs.json").input
+PARENT = for_size(read_model(STARTER / "xs.onnx"), 64, 64)
+LEVELS = np.random.default_rng(1).integers(0, 256, (96, 3, 64, 64), dtype=np.uint8)
+
+
+def lesson(epochs: int) -> Lesson:
+    return Lesson(LEVELS, SPEC, network_of(PARENT, "xs"), epochs, 600.0, 7)
+
+
+def ignored(_what: str, _done: int, _total: int) -> None: ...
+
+
+def stopped_in_epoch(number: int) -> Callable[[str, int, int], None]:
+    def tell(what: str, _done: int, _total: int) -> None:
+        if what.startswith(f"fine-tuning, epoch {number} "):
+            raise KeyboardInterrupt
+
+    return tell
+
+
+@pytest.mark.parametrize("recipe", [Recipe("one-d", 0.6), Recipe("plain", 0.6)])
+def test_a_killed_run_goes_on_and_gives_the_same_file(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "CYCLE_STEPS", 2)
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "killed").mkdir()
+    whole = steps.trained(PARENT, "xs", recipe, lesson(3), tmp_path / "whole", ignored)
+    with pytest.raises(KeyboardInterrupt):
+        steps.trained(PARENT, "xs", recipe, lesson(3), tmp_path / "killed", stopped_in_epoch(3))
+    resumed = steps.trained(PARENT, "xs", recipe, lesson(3), tmp_path / "killed", ignored)
+    assert "3 epochs of distillation on 96 photographs" in resumed.words
+    made = model_in(resumed.content, "made")
+    assert operations(for_size(made, 64, 64)) < 0.75 * operations(PARENT)
+    batch = np.random.default_rng(2).normal(size=(4, 3, 64, 64)).astype(np.float32)
+    answered = [
+        onnxruntime.InferenceSession(one.content).run(["logits"], {"image": batch})[0] for one in (whole, resumed)
+    ]
+    np.testing.assert_allclose(answered[0], answered[1], atol=1e-3)
+
+
+def test_distillation_brings_a_network_nearer_to_its_teacher(tmp_path: Path) -> None:
+    from jetsel.train.optimize.factorise import one_d
+
+    taught, net = lesson(6), network_of(PARENT, "xs")
+    one_d(net, 0.5)
+    shown = torch.randn(16, 3, 64, 64, generator=torch.Generator().manual_seed(3))
+    with torch.no_grad():
+        due = taught.teacher(shown)
+        before = (net(shown) - due).abs().mean()
+    assert distil(net, taught, tmp_path / "state.pt", ignored).epochs == 6
+    with torch.no_grad():
+        assert (net(shown) - due).abs().mean() < before
+
+
+def test_fewer_epochs_are_trained_where_time_is_short(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    done = distil(network_of(PARENT, "xs"), replace(lesson(9), most_s=0.0), tmp_path / "state.pt", ignored)
+    assert (done.epochs, done.of) == (1, 1)
+
+
+def test_a_method_that_finds_nothing_to_do_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "separable", lambda _net, _share: 0)
+    with pytest.raises(CalibrationError, match="no layer that separable makes cheaper"):
+        steps.trained(PARENT, "xs", Recipe("separable", 0.5), lesson(1), tmp_path, ignored)

@@ -1,0 +1,61 @@
+"""What is done to a file alone: it shrinks, and answers nearly as before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from jetsel.errors import CalibrationError
+from jetsel.train.optimize.compress import clustered, clusters, int8
+from jetsel.train.optimize.graph import for_size
+from jetsel.zoo import STARTER
+from jetsel.zoo.onnx_model import read_model
+from tests.unit.train.optimize.test_graph import answers
+
+SHOWN = np.random.default_rng(5).normal(size=(16, 3, 64, 64)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def model() -> ModelProto:
+    return for_size(read_model(STARTER / "s.onnx"), 64, 64)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_eight_bits_answer_nearly_the_same_in_a_quarter_of_the_bytes(model: ModelProto, symmetric: bool) -> None:
+    made = int8(model, SHOWN, symmetric=symmetric)
+    assert len(made.SerializeToString()) < 0.3 * len(model.SerializeToString())
+    before, after = answers(model, SHOWN), answers(made, SHOWN)
+    assert np.abs(after - before).mean() < 0.1 * np.ptp(before)
+    zeros = {
+        int(numpy_helper.to_array(tensor).max())
+        for tensor in made.graph.initializer
+        if tensor.name.endswith("zero_point") and numpy_helper.to_array(tensor).ndim == 0
+    }
+    assert (zeros == {0}) == symmetric
+
+
+def test_what_has_nothing_to_quantise_is_told_so() -> None:
+    node = helper.make_node("ReduceMean", ["image"], ["logits"], axes=[2, 3], keepdims=0)
+    takes = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["n", 3, 64, 64])
+    gives = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", 3])
+    graph = helper.make_graph([node], "mean", [takes], [gives])
+    plain = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    with pytest.raises(CalibrationError, match="leave int8 out"):
+        int8(plain, SHOWN, symmetric=False)
+
+
+def test_shared_weights_answer_nearly_the_same_in_a_quarter_of_the_bytes(model: ModelProto) -> None:
+    made = clustered(model)
+    assert len(made.SerializeToString()) < 0.3 * len(model.SerializeToString())
+    before, after = answers(model, SHOWN), answers(made, SHOWN)
+    assert np.abs(after - before).max() < 0.05 * np.ptp(before)
+
+
+def test_clusters_keep_what_is_rare_and_large() -> None:
+    numbers = np.random.default_rng(6).normal(0, 0.01, 20_000).astype(np.float32)
+    numbers[:3] = (-4.0, 2.5, 4.0)
+    table, rows = clusters(numbers)
+    assert (table.dtype, rows.dtype, len(table)) == (np.float32, np.uint8, 256)
+    np.testing.assert_allclose(table[rows[:3]], numbers[:3], atol=0.05)
+    assert np.abs(table[rows] - numbers).mean() < 0.001
