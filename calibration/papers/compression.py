@@ -1,0 +1,108 @@
+"""MODI's Figure 2 with our models: sizes, compressed sizes, load and run times, and accuracy of each way to shrink."""
+
+from __future__ import annotations
+
+import gzip
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from onnx import ModelProto, numpy_helper
+
+from calibration.starter.calibrate import LIMITS
+from jetsel.train.optimize import compress
+from jetsel.train.optimize.graph import for_size
+from jetsel.train.optimize.photographs import drawn, normalised, pixels
+from jetsel.zoo import Family, Model
+from jetsel.zoo.onnx_model import input_of, read_model
+
+STEPS = 256  # of rounded weights, as TensorFlow's round_weights has them
+LOADED, RUN = 9, 30
+
+
+def figure_2(family: Family, names: Sequence[str], fit: Path, test: Path) -> list[str]:
+    """Return a row for each model and way: sizes in MB, what they save of the first, ms, and top-1 %.
+
+    fit, test: folders of photographs, a folder for each class below a folder for each kind; ranges come of `fit`.
+    """
+    numbers = {wnid: number for number, wnid in enumerate(family.labels.wnids)}
+    shown = sorted(path for path in test.glob("*/*/*") if path.is_file())
+    truth = np.array([numbers[path.parent.name] for path in shown])
+    ranges, _ = drawn(sorted(path for path in fit.glob("*/*/*") if path.is_file()), 1 / 3)
+    return [
+        row
+        for model in family.models
+        if model.manifest.name in names
+        for row in _rows(family, model, ranges[: compress.MOST_SHOWN], shown, truth)
+    ]
+
+
+def rounded(model: ModelProto) -> ModelProto:
+    """Put each large tensor's weights on 256 even steps between its ends; they stay numbers of 32 bits."""
+    made = ModelProto()
+    made.CopyFrom(model)
+    for tensor in made.graph.initializer:
+        weights = numpy_helper.to_array(tensor)
+        if weights.dtype == np.float32 and weights.size >= STEPS:
+            step = (weights.max() - weights.min()) / (STEPS - 1)
+            even = np.rint((weights - weights.min()) / step) * step + weights.min()
+            tensor.CopyFrom(numpy_helper.from_array(even.astype(np.float32), tensor.name))
+    return made
+
+
+def _rows(family: Family, model: Model, ranges: Sequence[Path], shown: Sequence[Path], truth: np.ndarray) -> list[str]:
+    spec = model.manifest.input
+    plain = for_size(read_model(model.path), spec.height_px, spec.width_px)
+
+    def levels(paths: Sequence[Path]) -> np.ndarray:
+        return pixels(paths, spec, LIMITS, family.decode_px, lambda *_: None)
+
+    kept = levels(shown)
+    if len(kept) != len(truth):
+        raise SystemExit("a photograph cannot be read: take it out")
+    ways = {
+        "float32": plain,
+        "rounded": rounded(plain),
+        "256 clusters, 8-bit indices": compress.clustered(plain),
+        "8 bits": compress.int8(plain, normalised(levels(ranges), spec), symmetric=False),
+    }
+    files = {way: made.SerializeToString() for way, made in ways.items()}
+    before, rows = len(files["float32"]), []
+    for way, content in files.items():
+        small = len(gzip.compress(content))
+        session, load_ms = _loaded(content)
+        name = input_of(plain)
+        answers = [
+            session.run(["logits"], {name: normalised(kept[row : row + 1], spec)})[0].argmax()
+            for row in range(len(kept))
+        ]
+        run_ms = _median_ms(session, name, normalised(kept[:1], spec))
+        saved = f"{100 * (1 - len(content) / before):.1f} | {small / 1e6:.2f} | {100 * (1 - small / before):.1f}"
+        right = 100 * float((np.array(answers) == truth).mean())
+        size, times = f"{len(content) / 1e6:.2f}", f"{load_ms:.0f} | {run_ms:.1f}"
+        rows.append(f"{model.manifest.name} | {way} | {size} | {saved} | {times} | {right:.1f}")
+    return rows
+
+
+def _loaded(content: bytes) -> tuple[onnxruntime.InferenceSession, float]:
+    """Return a session of one thread, and the median ms that making one takes."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    taken = []
+    for _ in range(LOADED):
+        began = time.perf_counter()
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        taken.append((time.perf_counter() - began) * 1e3)
+    return session, statistics.median(taken)
+
+
+def _median_ms(session: onnxruntime.InferenceSession, name: str, shown: np.ndarray) -> float:
+    taken = []
+    for _ in range(RUN):
+        began = time.perf_counter()
+        session.run(["logits"], {name: shown})
+        taken.append((time.perf_counter() - began) * 1e3)
+    return statistics.median(taken)

@@ -1,0 +1,262 @@
+"""Çallı's thesis beside what we find: `python -m calibration.papers.thesis [--part NAME] [--work DIR]`.
+
+Needs pip install 'jetsel[export,train]'. Prints tables in Markdown; a part that is done is kept in DIR, so that the
+same command goes on. The digits are scikit-learn's 1,797 handwritten ones, 8 x 8, enlarged to 28 x 28.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from calibration.papers.compression import figure_2
+from calibration.papers.counts import counts
+from jetsel.calibrate.metrics import share_interval
+from jetsel.train.optimize.activations import Rule, operations, prune
+from jetsel.train.optimize.factorise import one_d
+from jetsel.zoo import scan
+
+SEEDS = (1, 2)
+RULES = {
+    "plain": Rule(),
+    "distorted": Rule(distorted=True, noise=None),
+    "L1": Rule(l1=1e-5),
+    "distorted, L1": Rule(distorted=True, noise=None, l1=1e-5),
+}
+OUTLIERS = {"outliers": Rule(outliers=True), "outliers, distorted, L1": Rule(outliers=True, distorted=True, l1=1e-5)}
+SAMPLES, BATCH, EPOCHS = 1_000_000, 1_000, 10  # section 2.2.2
+CODER_EPOCHS, CODER_BATCH = 12, 100
+CLASSIFIER_EPOCHS, TUNING_EPOCHS = 12, 4
+TIMED = 60
+
+
+def main() -> None:
+    """Print every part, or the one that is named."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--part", choices=sorted(PARTS), help="left out: all")
+    parser.add_argument("--work", type=Path, default=Path("build/thesis"), help="what is done (%(default)s)")
+    parser.add_argument("--models", type=Path, help="for MODI's Figure 2: the folder with lite0 to lite2")
+    parser.add_argument("--fit", type=Path, help="photographs by which ranges are found: kind/class/photograph")
+    parser.add_argument("--test", type=Path, help="those that judge")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(1)  # the same each time
+    for name, part in PARTS.items():
+        if options.part in (None, name):
+            kept = options.work / f"{name}.md"
+            if not kept.exists():
+                kept.write_text(part(), encoding="utf-8")
+            print(kept.read_text(encoding="utf-8"))
+    if options.part is None and None not in (options.models, options.fit, options.test):
+        family = scan([options.models]).families["imagenet"]
+        columns = "model | way | MB | saved % | MB gzipped | saved % | load ms | run ms | top-1 %"
+        print(table("MODI, Figure 2", columns, figure_2(family, ("lite0-224", "lite2-260"), options.fit, options.test)))
+
+
+def table(title: str, columns: str, rows: list[str]) -> str:
+    """Return a table in Markdown under a title; columns and rows: cells parted by |."""
+    line = "|".join(["---"] * (columns.count("|") + 1))
+    return "\n".join([f"## {title}", "", f"| {columns} |", f"|{line}|", *(f"| {row} |" for row in rows), ""])
+
+
+def sums() -> str:
+    """Section 2.2.2: x + y by a thousand units, of which one would do; 'approximately 950' of them went."""
+    rows = []
+    for start, scale in (("normal, deviation 1", 1.0), ("torch's own", None)):
+        for name, rule in RULES.items():
+            left, losses = zip(*(_sum(rule, seed, scale) for seed in SEEDS), strict=True)
+            due = "nearly 1" if rule.distorted else "about 50"
+            told = ", ".join("diverged" if loss != loss else f"{loss:.1e}" for loss in losses)
+            rows.append(f"{start} | {name} | {due} | {', '.join(map(str, left))} | {told}")
+    return table(
+        "x + y, 1,000 hidden units", "first weights | pruning | thesis: units left | here, two seeds | loss", rows
+    )
+
+
+def _sum(rule: Rule, seed: int, scale: float | None) -> tuple[int, float]:
+    """Return the units that are left, and the loss at the end."""
+    torch.manual_seed(seed)
+    net = nn.Sequential(nn.Linear(2, 1000), nn.ReLU(), nn.Linear(1000, 1))
+    if scale is not None:
+        for parameter in net.parameters():
+            nn.init.normal_(parameter, 0, scale) if parameter.ndim > 1 else nn.init.zeros_(parameter)
+    x = torch.rand(SAMPLES, 2) * 2 - 1
+    y = x.sum(1, keepdim=True)
+    loss = torch.tensor(0.0)
+
+    def train(trained: nn.Module, penalty: Callable[[nn.Module], Tensor]) -> None:
+        nonlocal loss
+        optimiser = torch.optim.SGD(trained.parameters(), lr=0.01, momentum=0.3)
+        for start in list(range(0, SAMPLES, BATCH)) * EPOCHS:
+            loss = F.mse_loss(trained(x[start : start + BATCH]), y[start : start + BATCH])
+            optimiser.zero_grad()
+            (loss + penalty(trained)).backward()
+            optimiser.step()
+
+    prune(net, x[:2], rule, train, [x[:100_000]], [net[2]], least_left=0.0, seed=seed)
+    return net[0].out_features, float(loss.detach())
+
+
+def digits() -> tuple[Tensor, Tensor]:
+    """Return the digits (1797, 1, 28, 28), 0 to 1, in an order drawn once, and their classes."""
+    from sklearn.datasets import load_digits
+
+    found = load_digits()
+    large = np.stack(
+        [cv2.resize(one, (28, 28), interpolation=cv2.INTER_CUBIC) for one in found.images.astype(np.float32)]
+    )
+    order = np.random.default_rng(0).permutation(len(large))
+    shown = torch.from_numpy(large[order]).clamp(0, 16)[:, None] / 16
+    return shown, torch.from_numpy(found.target[order])
+
+
+def autoencoder() -> str:
+    """Section 2.2.3: an autoencoder of [32, 64, 32] channels; 'pruned insignificantly', to [16, 64, 22]."""
+    shown, _ = digits()
+    rows = []
+    for name, rule in (RULES | OUTLIERS).items():
+        found = [_coder(shown, rule, seed) for seed in SEEDS]
+        channels = ", ".join(str(widths) for widths, _, _ in found)
+        losses = ", ".join(f"{before:.4f} / {after:.4f}" for _, before, after in found)
+        rows.append(f"{name} | {'[16, 64, 22]' if name == 'plain' else '-'} | {channels} | {losses}")
+    return table("The autoencoder [32, 64, 32]", "pruning | thesis | here, two seeds | loss before / after", rows)
+
+
+def _coder(shown: Tensor, rule: Rule, seed: int) -> tuple[list[int], float, float]:
+    """Return the channels that are left of encoders 1 and 2 and decoder 1, and the loss before any went and after."""
+    torch.manual_seed(seed)
+    blocks: list[nn.Module] = []
+    for wide_in, wide_out in ((1, 32), (32, 64)):
+        blocks += [nn.Conv2d(wide_in, wide_out, 3, 2, 1), nn.BatchNorm2d(wide_out), nn.ReLU()]
+    for wide_in, wide_out in ((64, 32), (32, 1)):
+        blocks += [nn.ConvTranspose2d(wide_in, wide_out, 3, 2, 1, 1), nn.BatchNorm2d(wide_out), nn.ReLU()]
+    net = nn.Sequential(*blocks)
+    losses: list[float] = []
+
+    def train(trained: nn.Module, penalty: Callable[[nn.Module], Tensor]) -> None:
+        optimiser = torch.optim.SGD(trained.parameters(), lr=0.01, momentum=0.9)
+        trained.train()
+        for _ in range(CODER_EPOCHS):
+            for rows in torch.randperm(len(shown)).split(CODER_BATCH):
+                loss = F.mse_loss(trained(shown[rows]), shown[rows])
+                optimiser.zero_grad()
+                (loss + penalty(trained)).backward()
+                optimiser.step()
+        losses.append(float(loss.detach()))
+
+    prune(net, shown[:2], rule, train, [shown], [net[9], net[10]], least_left=0.0, seed=seed)
+    return [net[place].out_channels for place in (0, 3, 6)], losses[0], losses[-1]
+
+
+def classifier() -> str:
+    """Section 2.3.1, Table 2.2: its figures stand unfinished in the thesis."""
+    shown, classes = digits()
+    part = len(shown) * 4 // 5
+    held = shown[part:], classes[part:]
+    torch.manual_seed(1)
+    whole = _classifier()
+    _fit(whole, shown[:part], classes[:part], CLASSIFIER_EPOCHS)
+    nets = {"as it is": whole}
+    for share in (0.5, 0.25, 0.1):
+        cut = _classifier()
+        cut.load_state_dict(whole.state_dict())
+        one_d(cut, share)
+        nets[f"{share:g} of the weights, by singular values"] = cut
+        tuned = _classifier()
+        tuned.load_state_dict(whole.state_dict())
+        one_d(tuned, share)
+        _fit(tuned, shown[:part], classes[:part], TUNING_EPOCHS)
+        nets[f"{share:g}, fine-tuned"] = tuned
+        torch.manual_seed(1)
+        forced = _classifier()
+        one_d(forced, share)
+        _fit(forced, shown[:part], classes[:part], CLASSIFIER_EPOCHS)
+        nets[f"{share:g}, one-dimensional from the start"] = forced
+    times = _times(list(nets.values()), shown[:1])
+    rows = []
+    for (name, net), took in zip(nets.items(), times, strict=True):
+        with torch.no_grad():
+            correct = (net.eval()(held[0]).argmax(1) == held[1]).numpy()
+        interval = share_interval(correct)
+        share = f"{100 * correct.mean():.1f} ({100 * interval.low:.1f} to {100 * interval.high:.1f})"
+        rows.append(f"{name} | {operations(net, shown[:2]) / 1e6:.2f} | {share} | {took / times[0]:.2f}")
+    return table(
+        f"The classifier of Table 2.2, {len(held[1])} digits held out",
+        "network | million operations | right, % | time",
+        rows,
+    )
+
+
+def _classifier() -> nn.Sequential:
+    first = [nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)]
+    second = [nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)]
+    return nn.Sequential(*first, *second, nn.Conv2d(64, 128, 7), nn.ReLU(), nn.Flatten(), nn.Linear(128, 10))
+
+
+def _fit(net: nn.Module, shown: Tensor, classes: Tensor, epochs: int) -> None:
+    optimiser = torch.optim.Adam(net.parameters(), lr=1e-3)
+    net.train()
+    for _ in range(epochs):
+        for rows in torch.randperm(len(shown)).split(BATCH // 20):
+            optimiser.zero_grad()
+            F.cross_entropy(net(shown[rows]), classes[rows]).backward()
+            optimiser.step()
+
+
+def _times(nets: list[nn.Module], example: Tensor) -> list[float]:
+    """Return the median seconds of one input, the networks timed by turns."""
+    taken: list[list[float]] = [[] for _ in nets]
+    with torch.no_grad():
+        for _ in range(TIMED):
+            for net, times in zip(nets, taken, strict=True):
+                began = time.perf_counter()
+                net.eval()(example)
+                times.append(time.perf_counter() - began)
+    return [statistics.median(times) for times in taken]
+
+
+def sparse() -> str:
+    """Section 2.2.1: single weights pruned; TensorFlow's guide names 15 % as the density where sparse products pay."""
+    draw = torch.Generator().manual_seed(1)
+    weights = torch.randn(1024, 1024, generator=draw)
+    rows = []
+    for columns in (1, 256):
+        dense = torch.randn(1024, columns, generator=draw)
+        for density in (0.5, 0.15, 0.05, 0.01):
+            cut = weights * (torch.rand(weights.shape, generator=draw) < density)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that its sparse tensors may change
+                kept = cut.to_sparse_csr()
+            taken: dict[str, list[float]] = {"sparse": [], "dense": []}
+            for _ in range(TIMED):
+                for name, matrix in (("sparse", kept), ("dense", cut)):
+                    began = time.perf_counter()
+                    matrix @ dense
+                    taken[name].append(time.perf_counter() - began)
+            ratio = statistics.median(taken["sparse"]) / statistics.median(taken["dense"])
+            rows.append(f"{columns} | {100 * density:g} % | {ratio:.2f}")
+    return table(
+        "Weights of 1,024 x 1,024, sparse beside dense", "columns of the other | density | time, sparse / dense", rows
+    )
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "sums": sums,
+    "autoencoder": autoencoder,
+    "classifier": classifier,
+    "counts": lambda: "\n".join(table(*one) for one in counts()),
+    "sparse": sparse,
+}
+
+if __name__ == "__main__":
+    main()
