@@ -58,7 +58,7 @@ def _rows(family: Family, model: Model, ranges: Sequence[Path], shown: Sequence[
     plain = for_size(read_model(model.path), spec.height_px, spec.width_px)
 
     def levels(paths: Sequence[Path]) -> np.ndarray:
-        return pixels(paths, spec, LIMITS, family.decode_px, lambda *_: None)
+        return pixels(paths, spec, LIMITS, family.decode_px, lambda *_: None)[0]
 
     kept = levels(shown)
     if len(kept) != len(truth):

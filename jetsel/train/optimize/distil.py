@@ -1,13 +1,11 @@
 """Fine-tune a changed network towards the answers of the one that it comes from; no labels are needed.
 
-Hinton et al. 2015, section 2. A checkpoint after each epoch lets a killed run go on.
+Hinton et al. 2015, section 2.
 """
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,16 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  # as all torch code reads
 
 from jetsel.image import InputSpec
+from jetsel.train.loop import Course, Progress, Tell, train, trainer
 
-BATCH = 128
-LEARNING_RATE = 1e-3
-WEIGHT_DECAY = 1e-4
-WARM_UP_SHARE = 0.1
 TEMPERATURE = 2.0  # of both sides
 SMALLEST_AREA = 0.4  # of a random crop
-LARGEST_NORM = 1.0  # of a step's gradient: no batch normalisation steadies it
-
-Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +34,6 @@ class Lesson:
     seed: int
 
 
-@dataclass
-class Progress:
-    """How far fine-tuning came: epochs of so many, and the seconds that they took."""
-
-    epochs: int = 0
-    of: int = 0
-    seconds: float = 0.0
-
-
 def distil(net: nn.Module, lesson: Lesson, checkpoint: Path, tell: Tell) -> Progress:
     """Fine-tune `net` in place, from its checkpoint where there is one; return how far it came.
 
@@ -59,50 +42,14 @@ def distil(net: nn.Module, lesson: Lesson, checkpoint: Path, tell: Tell) -> Prog
     device = trainer()
     net.to(device, memory_format=torch.channels_last)
     teacher = lesson.teacher.to(device, memory_format=torch.channels_last).eval()
-    optimiser = torch.optim.AdamW(net.parameters(), lr=0.0, weight_decay=WEIGHT_DECAY)
-    done = Progress(of=lesson.epochs)
-    if checkpoint.exists():
-        state = torch.load(checkpoint, weights_only=True, map_location=device)
-        net.load_state_dict(state["net"])
-        optimiser.load_state_dict(state["optimiser"])
-        done = Progress(**state["progress"])
-    while done.epochs < done.of:
-        began = time.monotonic()
-        _epoch(net, teacher, optimiser, lesson, done, tell)
-        done.epochs += 1
-        done.seconds += time.monotonic() - began
-        if done.epochs == 1:
-            done.of = max(1, min(done.of, int(lesson.most_s / done.seconds)))
-        state = {"net": net.state_dict(), "optimiser": optimiser.state_dict(), "progress": vars(done)}
-        torch.save(state, checkpoint.with_suffix(".part"))
-        checkpoint.with_suffix(".part").rename(checkpoint)
-    net.to("cpu", memory_format=torch.contiguous_format).eval()
+    course = Course(len(lesson.levels), lesson.epochs, lesson.most_s, lesson.seed)
+
+    def loss(rows: Tensor, draw: torch.Generator) -> Tensor:
+        return loss_of(net, teacher, view(lesson, rows, draw).to(device))
+
+    done = train(net, loss, course, checkpoint, tell)
+    net.to("cpu", memory_format=torch.contiguous_format)
     return done
-
-
-def trainer() -> torch.device:
-    """Return what networks are trained on: a GPU where torch finds one."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def _epoch(
-    net: nn.Module, teacher: nn.Module, optimiser: torch.optim.Optimizer, lesson: Lesson, done: Progress, tell: Tell
-) -> None:
-    net.train()
-    draw = torch.Generator().manual_seed(lesson.seed * 1_000 + done.epochs)
-    order = torch.randperm(len(lesson.levels), generator=draw)
-    steps = math.ceil(len(order) / BATCH)
-    device = next(net.parameters()).device
-    for step in range(steps):
-        tell(f"fine-tuning, epoch {done.epochs + 1} of {done.of}", step, steps)
-        batch = view(lesson, order[step * BATCH : (step + 1) * BATCH], draw).to(device)
-        loss = loss_of(net, teacher, batch)
-        for group in optimiser.param_groups:
-            group["lr"] = rate((done.epochs + step / steps) / done.of)
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        nn.utils.clip_grad_norm_(net.parameters(), LARGEST_NORM)
-        optimiser.step()
 
 
 def loss_of(net: nn.Module, teacher: nn.Module, batch: Tensor) -> Tensor:
@@ -115,19 +62,15 @@ def loss_of(net: nn.Module, teacher: nn.Module, batch: Tensor) -> Tensor:
     return F.kl_div(student, F.softmax(taught / TEMPERATURE, 1), reduction="batchmean") * TEMPERATURE**2
 
 
-def rate(passed: float) -> float:
-    """Return the learning rate after a share of the training: a linear rise, then a half cosine down to zero."""
-    if passed < WARM_UP_SHARE:
-        return LEARNING_RATE * passed / WARM_UP_SHARE
-    return LEARNING_RATE * 0.5 * (1 + math.cos(math.pi * (passed - WARM_UP_SHARE) / (1 - WARM_UP_SHARE)))
-
-
 def view(lesson: Lesson, rows: Tensor, draw: torch.Generator) -> Tensor:
     """Return random crops of the photographs `rows`, mirrored by chance, as the model takes them."""
     mean, std = (torch.tensor(three).view(1, 3, 1, 1) for three in (lesson.spec.mean, lesson.spec.std))
-    levels = torch.from_numpy(lesson.levels[rows.numpy()])
-    shown = (levels.float() / 255 - mean) / std
-    n = len(rows)
+    return cropped((torch.from_numpy(lesson.levels[rows.numpy()]).float() / 255 - mean) / std, draw)
+
+
+def cropped(shown: Tensor, draw: torch.Generator) -> Tensor:
+    """Return a random crop of each photograph (n, 3, height, width), mirrored by chance, in the same size."""
+    n = len(shown)
     area = SMALLEST_AREA + (1 - SMALLEST_AREA) * torch.rand(n, generator=draw)
     ratio = torch.exp((torch.rand(n, generator=draw) * 2 - 1) * math.log(4 / 3))
     width, height = (area * ratio).sqrt().clamp(max=1), (area / ratio).sqrt().clamp(max=1)

@@ -69,7 +69,7 @@ class Material:
         paths = self.plan.learn_from[:most]
         key = (spec.width_px, spec.height_px, len(paths))
         if key not in self._shown:
-            self._shown[key] = pixels(paths, spec, self.plan.limits, self.plan.family.decode_px, self.tell)
+            self._shown[key], _ = pixels(paths, spec, self.plan.limits, self.plan.family.decode_px, self.tell)
         return self._shown[key]
 
     def shown(self, spec: InputSpec, most: int) -> NDArray[np.float32]:

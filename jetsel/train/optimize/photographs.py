@@ -35,14 +35,16 @@ def drawn(paths: Sequence[Path], share: float) -> tuple[list[Path], list[Path]]:
 
 def pixels(
     paths: Sequence[Path], spec: InputSpec, limits: image.Limits, decode_px: int, tell: Tell
-) -> NDArray[np.uint8]:
-    """Return levels of 0 to 255, (n, 3, height, width) in the model's order of channels, of all that can be read.
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return levels of 0 to 255, (n, 3, height, width) in the model's order of channels, and which paths they are of.
 
-    Raises CalibrationError where they are too few.
+    What cannot be read is left out, and some where all would not fit into memory. Raises CalibrationError where they
+    are too few.
     """
     most = MOST_BYTES // (3 * spec.width_px * spec.height_px)
+    rows: list[int] = list(range(len(paths)))
     if len(paths) > most:
-        paths = [paths[row] for row in sorted(np.random.default_rng(SEED).permutation(len(paths))[:most])]
+        rows = sorted(np.random.default_rng(SEED).permutation(len(paths))[:most].tolist())
     mean, std = (np.array(three, np.float32)[:, None, None] for three in (spec.mean, spec.std))
 
     def one(path: Path) -> NDArray[np.uint8] | None:
@@ -53,17 +55,19 @@ def pixels(
         shown: NDArray[np.uint8] = np.rint((image.model_input(decoded, spec)[0] * std + mean) * 255).astype(np.uint8)
         return shown
 
-    found = []
+    found, kept = [], []
     with ThreadPoolExecutor() as pool:
-        for done, levels in enumerate(pool.map(one, paths), 1):
-            found += [] if levels is None else [levels]
-            tell("looking at the photographs to learn from", done, len(paths))
+        for done, (row, levels) in enumerate(zip(rows, pool.map(one, (paths[row] for row in rows)), strict=True), 1):
+            if levels is not None:
+                found.append(levels)
+                kept.append(row)
+            tell("looking at the photographs to learn from", done, len(rows))
     if len(found) < FEWEST:
         raise CalibrationError(
             f"{len(found)} photographs to learn from, where {FEWEST} are the least: add photographs, or name others "
-            "with --tune-on"
+            "to learn from"
         )
-    return np.stack(found)
+    return np.stack(found), np.array(kept)
 
 
 def normalised(levels: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32]:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from jetsel.errors import CalibrationError
+from jetsel.train.loop import Progress, Tell, trainer
 from jetsel.train.optimize.activations import RULES, prune
-from jetsel.train.optimize.distil import Lesson, Progress, Tell, distil, loss_of, trainer, view
+from jetsel.train.optimize.distil import Lesson, distil, loss_of, view
 from jetsel.train.optimize.factorise import low_rank, one_d, separable
 from jetsel.train.optimize.graph import for_size, operations
 from jetsel.train.optimize.network import last_layer, network_of

@@ -35,7 +35,7 @@ def ignored(_what: str, _done: int, _total: int) -> None: ...
 
 def stopped_in_epoch(number: int) -> Callable[[str, int, int], None]:
     def tell(what: str, _done: int, _total: int) -> None:
-        if what.startswith(f"fine-tuning, epoch {number} "):
+        if what.startswith(f"training, epoch {number} "):
             raise KeyboardInterrupt
 
     return tell

@@ -1,0 +1,91 @@
+"""The first layers of a model as a network of their own: what a multiplexer sees a photograph with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jetsel.errors import CalibrationError
+from jetsel.train.optimize.graph import operations, shapes_of
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+    from torch import nn
+
+SHARES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
+"""Of the model's multiply-accumulates: where cuts are tried. The whole model is the most that the paper allows."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A tensor (n, channels, height, width) that all later layers read the photograph from.
+
+    operations: multiply-accumulates up to it. share: of the whole model's.
+    """
+
+    tensor: str
+    channels: int
+    operations: int
+    share: float
+
+
+def cuts(model: ModelProto, shares: tuple[float, ...] = SHARES) -> list[Cut]:
+    """Return where the model can be cut, the deepest within each share of its operations, the earliest first.
+
+    model: of one size, see `optimize.graph.for_size`. Raises CalibrationError where there is no such place.
+    """
+    shapes, whole = shapes_of(model), operations(model)
+    places = []
+    for tensor in _narrow(model):
+        shape = shapes.get(tensor, ())
+        if len(shape) == 4 and shape[2] * shape[3] > 1:
+            done = operations(_up_to(model, tensor))
+            places.append(Cut(tensor, shape[1], done, done / whole))
+    places = [place for place in places if place.operations > 0]
+    if not places:
+        raise CalibrationError("no layer of it sees a whole photograph alone: name another model with --stem")
+    found = [[one for one in places if one.share <= share] or places[:1] for share in shares]
+    return list(dict.fromkeys(one[-1] for one in found))
+
+
+def stem_of(model: ModelProto, cut: Cut) -> nn.Module:
+    """Return the layers up to a cut, (n, 3, height, width) float32 normalised -> (n, channels, h, w).
+
+    Raises CalibrationError where an operator has no counterpart in torch.
+    """
+    from onnx2torch import convert
+
+    try:
+        stem: nn.Module = convert(_up_to(model, cut.tensor))
+    except (NotImplementedError, KeyError, ValueError) as error:
+        raise CalibrationError(f"it cannot be made a torch network: {error}; name another model with --stem") from error
+    return stem.eval()
+
+
+def _narrow(model: ModelProto) -> list[str]:
+    """Return the tensors through which everything goes, in their order: beside them nothing is read later."""
+    stored = {tensor.name for tensor in model.graph.initializer}
+    last_read = {name: place for place, node in enumerate(model.graph.node) for name in node.input}
+    for output in model.graph.output:
+        last_read[output.name] = len(model.graph.node)
+    alive: set[str] = {one.name for one in model.graph.input} - stored
+    found: list[str] = []
+    for place, node in enumerate(model.graph.node):
+        if not any(name and name not in stored for name in node.input):
+            stored |= set(node.output)  # a constant
+            continue
+        alive |= set(node.output)
+        alive = {name for name in alive if last_read.get(name, -1) > place}
+        if len(alive) == 1:
+            found += alive
+    return found
+
+
+def _up_to(model: ModelProto, tensor: str) -> ModelProto:
+    """Return the part of the graph that makes one tensor."""
+    from onnx.utils import Extractor
+
+    weights = {one.name for one in model.graph.initializer}
+    inputs = [one.name for one in model.graph.input if one.name not in weights]
+    part: ModelProto = Extractor(model).extract_model(inputs, [tensor])
+    return part
