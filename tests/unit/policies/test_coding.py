@@ -16,7 +16,7 @@ from jetsel.errors import CalibrationError
 from jetsel.policies.calibration import Calibration, Facts
 from jetsel.policies.coding import ARRAYS, MANIFEST, read, save
 from jetsel.policies.registry import KIND
-from jetsel.premodel import arrays
+from jetsel.store import arrays
 from tests.unit.policies.animals import PARTS
 
 
