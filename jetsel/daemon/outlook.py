@@ -43,7 +43,7 @@ def outlook(
     works_ms: dict[str, float] = {}
     network_ms = None
     for name, queue in queues.items():
-        if queue.reason is not None or (on_device and queue.runner is not None):
+        if queue.reason is not None or queue.chooses or (on_device and queue.runner is not None):
             continue
         if isinstance(queue.runner, EdgeRunner):
             known = queue.runner.edge.times[queue.runner.name].at(now_s)

@@ -41,6 +41,11 @@ class Model:
         """The weights; `verify` before opening them."""
         return self.directory / self.manifest.file
 
+    @property
+    def chooses(self) -> bool:
+        """Whether it is a multiplexer, whose classes are models."""
+        return self.manifest.multiplexes is not None
+
     def others(self) -> dict[str, bytes]:
         """Return the content of each of `Manifest.others`, by its name."""
         return {name: (self.directory / name).read_bytes() for name in self.manifest.others}
@@ -223,7 +228,7 @@ def _divided(family: Family, broken: list[Broken]) -> Family:
 
     The first that belongs to the models stands.
     """
-    models = tuple(sorted((one for one in family.models if one.manifest.multiplexes is None), key=_cost))
+    models = tuple(sorted((one for one in family.models if not one.chooses), key=_cost))
     chosen: Model | None = None
     for one in family.models:
         if (mux := one.manifest.multiplexes) is None:
