@@ -12,7 +12,7 @@ from jetsel.config import Config
 from jetsel.daemon.calibration import InUse, choose, default_of, operating_points
 from jetsel.daemon.drift import Drift
 from jetsel.daemon.edge import runners
-from jetsel.daemon.outlook import deadline_policies, seed
+from jetsel.daemon.outlook import deadline_policies, edge_policy, seed
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, warm_up
 from jetsel.errors import (
@@ -289,13 +289,15 @@ def serve_family(
 def _offered(
     criterion: Criterion, in_use: InUse, queues: Mapping[str, ModelQueue], config: Config
 ) -> dict[str, Policy]:
-    """What the calibration offers, each model of the edge, and the policies that go by time where they can be had."""
+    """What the calibration offers, each model of the edge, and what goes by time or asks the edge, where it can."""
     found = dict(in_use.policies[criterion])
     if in_use.calibration is not None:
         here = [name for name, queue in queues.items() if queue.runner is None and not queue.chooses]
         elsewhere = [name for name, queue in queues.items() if queue.runner is not None]
         timed = deadline_policies(criterion, found, in_use.calibration, here, elsewhere, config.edge)
         found |= {policy.name: policy for policy in timed}
+        by_multiplexer = edge_policy(criterion, in_use.calibration, here, elsewhere, config.edge)
+        found |= {} if by_multiplexer is None else {by_multiplexer.name: by_multiplexer}
     return found | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
 
 
