@@ -116,6 +116,7 @@ class MultiplexerEdgeKind(Kind):
 
     name = NAME
     facts = tuple[str, ...]
+    asks_multiplexer = True
 
     def learn(self, train: Table, _plan: Plan) -> Table | None:
         """Keep the photographs; None without a multiplexer."""

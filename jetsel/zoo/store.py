@@ -233,23 +233,25 @@ def _divided(family: Family, broken: list[Broken]) -> Family:
     for one in family.models:
         if (mux := one.manifest.multiplexes) is None:
             continue
-        if chosen is not None:
+        reason = _unfit(mux, models)
+        if reason is None and chosen is not None:
             reason = f"family {family.name} has a multiplexer in {chosen.manifest_path}: take one of them away"
-        elif (lost := _lost(mux, models)) is None:
+        if reason is None:
             chosen = one
-            continue
         else:
-            reason = f"it chooses among {', '.join(mux.models)}, and {lost}: {TRAIN} again"
-        broken.append(Broken(one.manifest_path, reason))
+            broken.append(Broken(one.manifest_path, reason))
     return replace(family, models=models, multiplexer=chosen)
 
 
-def _lost(mux: Multiplexes, models: Sequence[Model]) -> str | None:
-    """Which of its models are not those that it was trained for, in words; None where all are."""
+def _unfit(mux: Multiplexes, models: Sequence[Model]) -> str | None:
+    """Which of its models are not those that it was trained for, and the repair; None where all are."""
     known = {model.manifest.name: model.manifest.identity for model in models}
     pairs = zip(mux.models, mux.identities, strict=True)
     words = {name: "has changed" if name in known else "is not there" for name, one in pairs if known.get(name) != one}
-    return " and ".join(f"{name} {what}" for name, what in words.items()) or None
+    if not words:
+        return None
+    lost = " and ".join(f"{name} {what}" for name, what in words.items())
+    return f"it chooses among {', '.join(mux.models)}, and {lost}: {TRAIN} again"
 
 
 def _cost(model: Model) -> tuple[float, str]:

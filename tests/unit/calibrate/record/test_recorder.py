@@ -14,16 +14,26 @@ import numpy as np
 import pytest
 
 from jetsel import image
-from jetsel.calibrate.record import Found, Options, Plan, Recorded, find, load, loaded_models, record
+from jetsel.calibrate.record import Options, Plan, Recorded, load, loaded_models, record
 from jetsel.calibrate.record.examine import Examiner
 from jetsel.calibrate.record.near import perceptual_hash
 from jetsel.engines import Engine, EngineFailedError, Output
 from jetsel.errors import CalibrationError, ManifestError
 from jetsel.features import extract
-from jetsel.zoo import Family, scan
+from jetsel.zoo import Family
 from jetsel.zoo.held_out import held_out_file
-from tests.unit.calibrate.record.making import LABELS, QUICK, content, family, found, jpeg, put, rows
-from tests.unit.daemon.families import put_family, put_multiplexer
+from tests.unit.calibrate.record.making import (
+    LABELS,
+    QUICK,
+    content,
+    family,
+    found,
+    jpeg,
+    multiplexed_family,
+    put,
+    rows,
+    shown,
+)
 
 BOTH = family("xs", "s")
 NO_TIMES = dataclasses.replace(QUICK, plan=Plan(photographs=0))
@@ -267,25 +277,13 @@ def test_stopped_in_any_phase_it_goes_on_later(
 
 @pytest.fixture
 def multiplexed(tmp_path: Path) -> Family:
-    """A family of two models and a multiplexer, whose classes are those of the photographs."""
-    folder = put_family(tmp_path / "models", "cats", "s", "l")
-    put_multiplexer(folder, "cats", np.eye(48, 2, dtype=np.float32))
-    return scan([folder]).families["cats"]
-
-
-def shown(of: Family, tmp_path: Path) -> Found:
-    """Three photographs of two of its classes."""
-    for number in range(3):
-        place = tmp_path / "photos" / of.labels.wnids[number % 2]
-        place.mkdir(parents=True, exist_ok=True)
-        (place / f"{number}.jpg").write_bytes(jpeg(number))
-    return find(tmp_path / "photos", of.labels, None, need_labels=True)
+    return multiplexed_family(tmp_path / "models")
 
 
 def test_a_multiplexer_is_recorded_and_of_what_it_learned_from_as_one_that_had_not_seen_it(
     multiplexed: Family, tmp_path: Path
 ) -> None:
-    photos = shown(multiplexed, tmp_path)
+    photos = shown(multiplexed, tmp_path / "photos")
     mux = multiplexed.multiplexer
     assert mux is not None
     known = photos.photographs[1].path.read_bytes()
@@ -316,7 +314,7 @@ def test_a_multiplexer_is_recorded_and_of_what_it_learned_from_as_one_that_had_n
 
 
 def test_a_multiplexer_of_another_table_is_recorded_anew(multiplexed: Family, tmp_path: Path) -> None:
-    photos, path = shown(multiplexed, tmp_path), tmp_path / "recording.db"
+    photos, path = shown(multiplexed, tmp_path / "photos"), tmp_path / "recording.db"
     with loaded_models(multiplexed) as engines:
         record(path, multiplexed, engines, photos, NO_TIMES)
     mux = multiplexed.multiplexer
