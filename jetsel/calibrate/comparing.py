@@ -56,7 +56,7 @@ def _chain(judge: Judge, tried: CrossValidated, draft: Calibration) -> Chain:
         k=draft.k,
         links=list(draft.parts["chain"].facts[judge.criterion].models),
         chooser_ms=spent_ms,
-        chooser_mj=recording.chooser_mj(spent_ms) if recording.knows_energy else None,
+        chooser_mj=judge.chooser_mj(tried.runs["chain"]) if recording.knows_energy else None,
         pays_below_ms=goes_on * recording.costs_ms[first.model],
     )
 

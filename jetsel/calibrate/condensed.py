@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from jetsel.calibrate.recording import Recording
 from jetsel.errors import CalibrationError
 from jetsel.policies.calibration import ANSWERS
-from jetsel.premodel.arrays import MAX_BYTES, pack, unpack
 from jetsel.premodel.cascades import log_softmax
 from jetsel.store import read_bounded
+from jetsel.store.arrays import MAX_BYTES, pack, unpack
 
 FIRST, REST = 8, 64
 _NOTHING = -1e4  # a logit that float16 holds, and whose probability is 0

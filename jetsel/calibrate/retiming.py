@@ -62,11 +62,15 @@ def retime(
     before = shipped.calibration
     models = {name: model for name, model in served.items() if name in before.identities}
     identities = {name: model.manifest.identity for name, model in models.items()}
-    known = msgspec.structs.replace(before, identities={name: before.identities[name] for name in models})
+    known = msgspec.structs.replace(
+        before, identities={name: before.identities[name] for name in models}, multiplexer=None
+    )
     check(known, family.labels.sha256, identities, table_hash(), family.decode_px)
     tell("timing the models", 0, 1)
     shown = _picture(family.decode_px, limits)
-    times = _times(replace(family, models=tuple(models.values())), shown, before.features_px, config, limits)
+    times = _times(
+        replace(family, models=tuple(models.values()), multiplexer=None), shown, before.features_px, config, limits
+    )
     recording = read_condensed(shipped.folder, times.costs_ms)
     loaded = Loaded(recording, times, {}, [], identities, before.features_px, family.name, before.labels_from)
     identity = Identity(

@@ -127,7 +127,7 @@ def calibrate(
     with Output(quiet=json) as output:
         with output.interruptible() as stop:
             loaded = record(job, output.step, stop, goal)
-        output.recorded(job.path, loaded, job.family)
+        output.recorded(job, loaded)
         in_use = calibrations.in_use(criterion)
         found = fit(job, loaded, goal, criterion, theta, in_use, policy, output.step)
     wanted = force or policy is not None

@@ -43,7 +43,7 @@ def evaluate(
         replayed = asked(tuple(job.served), calibration, criterion, wanted)
         with output.interruptible() as stop:
             loaded = record(job, output.step, stop)
-        output.recorded(job.path, loaded, job.family)
+        output.recorded(job, loaded)
         clock, reason = clock_of(job, loaded), loaded.times.energy_reason
         policies, bounds = judged(loaded.recording, calibration, criterion, replayed, clock, reason)
     if json:

@@ -6,14 +6,13 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
+    from jetsel.calibrate.command import Job
     from jetsel.calibrate.record import Loaded
-    from jetsel.zoo import Family
 
 PHASES = {
     "reading": "reading the files",
@@ -61,16 +60,17 @@ class Output:
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def recorded(self, path: Path, loaded: Loaded, family: Family) -> None:
+    def recorded(self, job: Job, loaded: Loaded) -> None:
         """Say what recording came to."""
         from jetsel.calibrate.classes import remarks
 
         left_out = "".join(f"; left out: {count} {reason}" for reason, count in loaded.skipped.items())
         times, count = loaded.times, len(loaded.recording.classes)
-        lines = [f"{count} photographs in {path}{left_out}"]
+        lines = [f"{count} photographs in {job.path}{left_out}"]
         lines += [] if times.noisy is None else [f"the times are noisy: {times.noisy}"]
         lines += [] if times.energy_reason is None else [f"energy is not known: {times.energy_reason}"]
-        lines += [] if loaded.labels_from is not None else [f"note: {line}" for line in remarks(loaded, family)]
+        lines += [] if job.without is None else [job.without]
+        lines += [] if loaded.labels_from is not None else [f"note: {line}" for line in remarks(loaded, job.family)]
         self._console.print("\n".join(lines), markup=False, soft_wrap=True)
 
     def step(self, what: str, done: int, total: int) -> None:

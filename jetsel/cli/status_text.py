@@ -123,17 +123,18 @@ def stages_table(stages: StageTimes | None) -> Table | None:
 
 
 def models_table(family: FamilyStatus) -> Table:
-    """Return the family's models, cheapest first, with what their runs took and how often another had to follow."""
+    """Return the models, cheapest first, and the multiplexer: what runs took, and how often another had to follow."""
     from rich.markup import escape
 
     from jetsel.cli.terminal import milliseconds, table
 
     shown = table("model", "version", "runs on", "state", ">runs", ">escalated", ">p50", ">p95", ">p99")
     shown.title = f"family {escape(family.name)}: {family.classes} classes; times of recent runs in ms"
-    for model in family.models:
+    for model in family.networks:
+        name = f"{model.name}, multiplexer" if model is family.multiplexer else model.name
         state = model.state if model.reason is None else f"{model.state}: {model.reason}"
         times = (milliseconds(ms) for ms in (model.p50_ms, model.p95_ms, model.p99_ms))
-        what = (escape(model.name), escape(model.version), escape(model.backend), escape(state))
+        what = (escape(name), escape(model.version), escape(model.backend), escape(state))
         shown.add_row(*what, f"{model.runs:,}", share(model.escalations, model.runs), *times)
     return shown
 

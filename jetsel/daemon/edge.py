@@ -18,7 +18,7 @@ from jetsel.errors import ConfigError, JetselError
 from jetsel.image import InputSpec, jpeg, model_input, smaller_size
 from jetsel.policies import Prediction
 from jetsel.policies.deadline import REDUCED
-from jetsel.policies.policy import sum_of_five
+from jetsel.policies.policy import confidence_of
 from jetsel.runtime import RequestRun
 from jetsel.runtime.infer import predict
 from jetsel.runtime.runner import Arrived, Handle, Traffic
@@ -90,8 +90,7 @@ class EdgeRunner:
         values = told.values
         if self.remote.output == "logits":
             return predict(model, values, 1.0, run.criterion)
-        confidence = float(values.max()) if run.criterion == "top1" else sum_of_five(values)
-        return Prediction(model, values, confidence)
+        return Prediction(model, values, confidence_of(values, run.criterion))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from jetsel.config import Config
 from jetsel.daemon.calibration import InUse, choose, default_of, operating_points
 from jetsel.daemon.drift import Drift
 from jetsel.daemon.edge import runners
-from jetsel.daemon.outlook import deadline_policies, seed
+from jetsel.daemon.outlook import deadline_policies, edge_policy, seed
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, warm_up
 from jetsel.errors import (
@@ -48,6 +48,7 @@ class ServedFamily:
     name: str
     labels: Labels
     models: dict[str, Model]
+    multiplexer: Model | None
     specs: dict[str, InputSpec]
     backends: dict[str, str]  # what each model runs on
     decode_px: int
@@ -76,18 +77,25 @@ class ServedFamily:
             known = before.driver.queues.get(name)
             if known is None or not known.serves or known.engine is None or known.engine.is_stale:
                 continue
-            if before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name):
+            is_same = before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name)
+            if is_same and known.chooses == queue.chooses:
                 queue.engine, queue.times_ms, queue.record = known.engine, known.times_ms, known.record
                 queue.estimate = known.estimate
                 self._verify_again(name)
 
     def _verify_again(self, name: str) -> None:
         try:
-            verify(self.models[name])
+            verify(self.networks[name])
         except ManifestError as error:
             self.damaged[name] = str(error)
-            told = event("weights-damaged", model=name, family=self.name, path=self.models[name].path)
+            told = event("weights-damaged", model=name, family=self.name, path=self.networks[name].path)
             log.error("model %s of family %s runs on, and its file is damaged: %s", name, self.name, error, extra=told)
+
+    @property
+    def networks(self) -> dict[str, Model]:
+        """All that is loaded, by name: the models, and the multiplexer last."""
+        mux = self.multiplexer
+        return self.models if mux is None else {**self.models, mux.manifest.name: mux}
 
     @property
     def features_px(self) -> int:
@@ -96,15 +104,15 @@ class ServedFamily:
         return WORKING_PX if calibration is None else calibration.features_px
 
     def weights(self, name: str) -> Weights:
-        """What a backend needs to load this model of the family."""
-        return self.models[name].weights(len(self.labels.names))
+        """What a backend needs to load this model of the family, or its multiplexer."""
+        return self.networks[name].weights(len(self.labels.names))
 
     def load(self, config: Config, workers: int, backends: Backends, begin: Callable[[], None]) -> None:
         """Load and warm up every model; one that fails is marked with its reason, for `stand_in`, and the rest go on.
 
         begin: called before each; what it raises ends the loading.
         """
-        for name, model in self.models.items():
+        for name, model in self.networks.items():
             begin()
             queue = self.driver.queues[name]
             if queue.engine is not None:
@@ -130,7 +138,7 @@ class ServedFamily:
         for name, error in self._failed.items():
             told = event("model-unavailable", model=name, family=self.name, code=error.code)
             log.error("model %s of family %s is unavailable: %s", name, self.name, error, extra=told)
-        running = [name for name, queue in self.driver.queues.items() if queue.engine is not None]
+        running = [name for name, queue in self.driver.queues.items() if queue.engine is not None and not queue.chooses]
         if not running:
             return  # each request is told why
         best = running[-1]
@@ -157,10 +165,10 @@ class ServedFamily:
         if request.model is not None:
             if request.policy is not None:
                 raise UnknownPolicyError('"model" pins one model and "policy" chooses among several: send one of them')
-            if request.model not in self.driver.queues:
-                near = did_you_mean(request.model, self.driver.queues)
-                known = ", ".join(self.driver.queues)
-                raise UnknownModelError(f"family {self.name} has no model {request.model!r}{near}: {known}")
+            known = [name for name, queue in self.driver.queues.items() if not queue.chooses]
+            if request.model not in known:
+                near = did_you_mean(request.model, known)
+                raise UnknownModelError(f"family {self.name} has no model {request.model!r}{near}: {', '.join(known)}")
             return offered[f"single:{request.model}"]
         name = request.policy or self.default_policy[request.criterion]
         if request.policy is None and request.deadline_ms is not None and TIMED in offered:
@@ -200,6 +208,7 @@ class ServedFamily:
             calibration_identity=self.in_use.identity,
             drift=None if self.drift is None else self.drift.status(),
             operating_points=None if self.in_use.calibration is None else operating_points(self.in_use.calibration),
+            multiplexer=None if self.multiplexer is None else self._model_status(self.multiplexer.manifest.name),
         )
 
     def _model_status(self, name: str) -> ModelStatus:
@@ -209,7 +218,7 @@ class ServedFamily:
         runs, escalations = queue.record.counts()
         return ModelStatus(
             name=name,
-            version=self.models[name].manifest.version,
+            version=self.networks[name].manifest.version,
             state=queue.state,
             reason=None if queue.state == "loading" else queue.reason,
             runs=runs,
@@ -237,10 +246,13 @@ def serve_family(
     The configuration's fallback and default policy must be there in the default family; another one that has not got
     them goes by its own. Raises ConfigError where the default family has not.
     """
-    models = served_models(family, config)
-    in_use = choose(family, models, config, before.in_use if before else None)
+    models, networks = served_models(family, config), served_networks(family, config)
+    multiplexer = next((one for one in networks.values() if one.chooses), None)
+    in_use = choose(family, networks, config, before.in_use if before else None)
     temperatures = in_use.calibration.temperatures if in_use.calibration else {}
-    queues = {name: ModelQueue(name, None, temperatures.get(name, 1.0)) for name in models}
+    queues = {
+        name: ModelQueue(name, None, temperatures.get(name, 1.0), chooses=one.chooses) for name, one in networks.items()
+    }
     if edge is not None:
         queues |= {name: ModelQueue(name, None, runner=one) for name, one in runners(config, family, edge).items()}
     best = list(models)[-1]
@@ -253,13 +265,14 @@ def serve_family(
         fallback = best
     seed(queues, in_use.calibration)
     defaults, because = defaults_of(family, in_use, config, best, is_default=is_default)
-    specs = {name: model.manifest.input for name, model in models.items()}
+    specs = {name: model.manifest.input for name, model in networks.items()}
     return ServedFamily(
         name=family.name,
         labels=family.labels,
         models=models,
+        multiplexer=multiplexer,
         specs=specs,
-        backends={name: config.models.backends.get(name, config.models.backend) for name in models},
+        backends={name: config.models.backends.get(name, config.models.backend) for name in networks},
         decode_px=family.decode_px,
         driver=Driver(queues, config.models.max_batch, events=events),
         policies={criterion: _offered(criterion, in_use, queues, config) for criterion in in_use.policies},
@@ -276,13 +289,15 @@ def serve_family(
 def _offered(
     criterion: Criterion, in_use: InUse, queues: Mapping[str, ModelQueue], config: Config
 ) -> dict[str, Policy]:
-    """What the calibration offers, each model of the edge, and the policies that go by time where they can be had."""
+    """What the calibration offers, each model of the edge, and what goes by time or asks the edge, where it can."""
     found = dict(in_use.policies[criterion])
     if in_use.calibration is not None:
-        here = [name for name, queue in queues.items() if queue.runner is None]
+        here = [name for name, queue in queues.items() if queue.runner is None and not queue.chooses]
         elsewhere = [name for name, queue in queues.items() if queue.runner is not None]
         timed = deadline_policies(criterion, found, in_use.calibration, here, elsewhere, config.edge)
         found |= {policy.name: policy for policy in timed}
+        by_multiplexer = edge_policy(criterion, in_use.calibration, here, elsewhere, config.edge)
+        found |= {} if by_multiplexer is None else {by_multiplexer.name: by_multiplexer}
     return found | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
 
 
@@ -323,3 +338,12 @@ def served_models(family: Family, config: Config) -> dict[str, Model]:
     """Return those of a family's models that the configuration has served, by name, cheapest first."""
     only = config.models.only
     return {model.manifest.name: model for model in family.models if not only or model.manifest.name in only}
+
+
+def served_networks(family: Family, config: Config) -> dict[str, Model]:
+    """Return the same, and last the family's multiplexer where the configuration has it served."""
+    only, mux = config.models.only, family.multiplexer
+    served = served_models(family, config)
+    if mux is not None and (not only or mux.manifest.name in only):
+        served[mux.manifest.name] = mux
+    return served

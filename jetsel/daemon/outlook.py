@@ -13,7 +13,10 @@ from jetsel.policies import Policy
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.comparison import SELECTIONS
 from jetsel.policies.deadline import REDUCED, Deadline
+from jetsel.policies.multiplexer_edge import NAME as EDGE
+from jetsel.policies.multiplexer_edge import MultiplexerEdge, made_for
 from jetsel.policies.policy import Outlook
+from jetsel.policies.registry import KIND
 from jetsel.policies.single import Single
 from jetsel.runtime import ModelQueue
 from jetsel.wire import Criterion
@@ -43,7 +46,7 @@ def outlook(
     works_ms: dict[str, float] = {}
     network_ms = None
     for name, queue in queues.items():
-        if queue.reason is not None or (on_device and queue.runner is not None):
+        if queue.reason is not None or queue.chooses or (on_device and queue.runner is not None):
             continue
         if isinstance(queue.runner, EdgeRunner):
             known = queue.runner.edge.times[queue.runner.name].at(now_s)
@@ -91,11 +94,45 @@ def deadline_policies(
     paths = {
         name: policy
         for name, policy in offered.items()
-        if name in figures and not policy.features and set(policy.models) <= set(here)
+        if name in figures and not policy.features and set(policy.models) <= set(here) and not _asks_multiplexer(name)
     }
     if not paths:
         return []
     accuracy = {name: figures[name][criterion] for name in paths}
+    accuracy |= _accuracy_of(criterion, calibration, elsewhere, edge)
+    otherwise, away = Single(here[-1]), tuple(elsewhere)
+    return [
+        Deadline(paths, otherwise, away, accuracy, edge.allow, edge.duplicate, selection)
+        for selection in (None, *SELECTIONS)
+    ]
+
+
+def edge_policy(
+    criterion: Criterion, calibration: Calibration, here: Sequence[str], elsewhere: Sequence[str], edge: EdgeConfig
+) -> MultiplexerEdge | None:
+    """Return the policy by which a multiplexer says what is sent to the edge's most accurate model.
+
+    None where there is no edge, or the calibration has no multiplexer for it. Raises as deadline_policies does.
+    """
+    whole = [name for name in elsewhere if REDUCED not in name]
+    if not whole or EDGE not in calibration.parts:
+        return None
+    accuracy = _accuracy_of(criterion, calibration, whole, edge)
+    away = max(whole, key=accuracy.__getitem__)
+    there = away.removeprefix(PREFIX)
+    return made_for(criterion, calibration, tuple(here), away, there, accuracy[away], edge.allow)
+
+
+def _asks_multiplexer(policy: str) -> bool:
+    """Whether a policy takes more time than that of its models."""
+    return policy in KIND and KIND[policy].asks_multiplexer
+
+
+def _accuracy_of(
+    criterion: Criterion, calibration: Calibration, elsewhere: Sequence[str], edge: EdgeConfig
+) -> dict[str, float]:
+    """Return how accurate the edge's models are, as configured or calibrated; raises ConfigError for one unknown."""
+    figures, accuracy = calibration.figures.get(criterion, {}), {}
     for name in elsewhere:
         there, _, px = name.removeprefix(PREFIX).partition(REDUCED)
         told = edge.models[there]
@@ -105,15 +142,14 @@ def deadline_policies(
         if known is None:
             raise ConfigError(f"edge.models.{there}.accuracy: the calibration has none; example: accuracy = 0.84")
         accuracy[name] = known
-    otherwise, away = Single(here[-1]), tuple(elsewhere)
-    return [
-        Deadline(paths, otherwise, away, accuracy, edge.allow, edge.duplicate, selection)
-        for selection in (None, *SELECTIONS)
-    ]
+    return accuracy
 
 
 def seed(queues: Mapping[str, ModelQueue], calibration: Calibration | None) -> None:
     """Have the running estimates begin with what the calibration measured."""
-    for name, cost_ms in ({} if calibration is None else calibration.costs_ms).items():
+    if calibration is None:
+        return
+    mux = calibration.multiplexer
+    for name, cost_ms in (calibration.costs_ms | ({} if mux is None else {mux.name: mux.cost_ms})).items():
         if name in queues and math.isfinite(cost_ms):
             queues[name].estimate.prior_ms = (cost_ms, SEEDED * cost_ms)

@@ -178,7 +178,7 @@ class Pipeline:
             share_ms = (job.deadline_s - job.received_s) * 1e3 / max(1.0, in_queue / job.snapshot.workers)
             now_s = time.monotonic()
             ahead = outlook(queues, job.deadline_s, now_s, share_ms, size_px, sent, on_device=request.on_device)
-        evidence = Evidence(features, job.fallback, ahead)
+        evidence = Evidence(features, job.fallback, ahead, request.on_device)
         is_counted = job.route is not None
         run = RequestRun(
             job.policy, evidence, request.criterion, model_input, job.deadline_s, request.id, job, is_counted

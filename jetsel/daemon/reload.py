@@ -102,9 +102,9 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
 
 
 def _of_family(known: ServedFamily, family: ServedFamily) -> list[str]:
-    hashes = {name: model.manifest.identity for name, model in known.models.items()}
-    changed = [f"model {name}" for name, model in family.models.items() if hashes.get(name) != model.manifest.identity]
-    changed += [f"model {name} removed" for name in known.models if name not in family.models]
+    hashes, now = {name: model.manifest.identity for name, model in known.networks.items()}, family.networks
+    changed = [f"model {name}" for name, model in now.items() if hashes.get(name) != model.manifest.identity]
+    changed += [f"model {name} removed" for name in hashes if name not in now]
     if family.in_use.refused is not None:
         changed.append(f"calibration of {family.name} ({family.in_use})")
     elif (str(known.in_use), known.in_use.identity) != (str(family.in_use), family.in_use.identity):

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from jetsel.errors import ModelUnavailableError
 from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, columns
-from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, sum_of_five
+from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, confidence_of
 from jetsel.premodel.cascades import Fitted, fit_cascades, judge
 from jetsel.wire import Criterion
 
@@ -31,6 +31,18 @@ class Rung(Struct, frozen=True, forbid_unknown_fields=True):
 def rungs_of(models: Sequence[str], thresholds: Sequence[float]) -> tuple[Rung, ...]:
     """Return the rungs of these models, cheapest first; thresholds: of all but the last."""
     return tuple(Rung(m, t) for m, t in zip(models, (*thresholds, 0.0), strict=True))
+
+
+def fitted_rungs(models: Sequence[str], fitted: Fitted) -> tuple[Rung, ...]:
+    """Return the rungs of a cascade that was fitted; models: those that its columns are of."""
+    return rungs_of([models[rung] for rung in fitted.rungs], [float(one) for one in fitted.thresholds[:-1]])
+
+
+def check_rungs(rungs: Sequence[Rung], criterion: Criterion, calibration: Calibration) -> None:
+    """Raise ValueError unless the last rung accepts all, and each is a model of the calibration."""
+    if not rungs or rungs[-1].threshold != 0.0:
+        raise ValueError(f"the last rung of {criterion} must accept all")
+    columns([rung.model for rung in rungs], calibration)
 
 
 @dataclass(frozen=True)
@@ -59,10 +71,16 @@ class Cascade:
         return self.models[:1]
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Climb until those that ran are sure. An unavailable rung is passed over; those that ran stand in for it."""
-        why = "first rung"
+        """Climb from the first rung."""
+        return self.climb(0, "first rung")
+
+    def climb(self, start: int, why: str) -> Steps:
+        """Climb until those that ran are sure. An unavailable rung is passed over; those that ran stand in for it.
+
+        start: the place of the rung to begin with. why: it is that one.
+        """
         predictions: list[Prediction] = []
-        for rung in self.rungs:
+        for rung in self.rungs[start:]:
             last = rung is self.rungs[-1]
             try:
                 (seen,) = yield Run((rung.model,), why)
@@ -110,7 +128,7 @@ class AveragedCascade(Cascade):
         mean -= mean.max()
         probabilities = np.exp(mean, mean)
         probabilities /= probabilities.sum()
-        confidence = float(probabilities.max()) if self.criterion == "top1" else sum_of_five(probabilities)
+        confidence = confidence_of(probabilities, self.criterion)
         return Prediction(predictions[-1].model, probabilities, confidence, predictions[-1].embedding)
 
     def names(self, predictions: Sequence[Prediction]) -> str:
@@ -139,7 +157,7 @@ class CascadeKind(Kind):
 
     def learn(self, train: Table, _plan: Plan) -> _Learned:
         """Fit rungs and thresholds."""
-        return _Learned(train.models, fit_cascades(train.outputs(averaged=self._averaged)))
+        return _Learned(train.models, fit_cascades(train.outputs(averaged=True)) if self._averaged else train.cascades)
 
     def tried(self, learned: _Learned, held: Table) -> list[Tried]:
         """One point for each budget."""
@@ -150,18 +168,14 @@ class CascadeKind(Kind):
         """Store the cascade of the chosen budget."""
         rungs = {}
         for criterion, one in learned.items():
-            fitted = one.cascades[chosen[criterion]]
-            models = [one.models[rung] for rung in fitted.rungs]
-            rungs[criterion] = rungs_of(models, [float(threshold) for threshold in fitted.thresholds[:-1]])
+            rungs[criterion] = fitted_rungs(one.models, one.cascades[chosen[criterion]])
         return Part(rungs)
 
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
         """One policy a criterion; its last rung must accept all, and each be a model of the calibration."""
         made: dict[Criterion, Policy] = {}
         for criterion, rungs in part.facts.items():
-            if not rungs or rungs[-1].threshold != 0.0:
-                raise ValueError(f"the last rung of {criterion} must accept all")
-            columns([rung.model for rung in rungs], calibration)
+            check_rungs(rungs, criterion, calibration)
             averaged = AveragedCascade(self.name, rungs, criterion)
             made[criterion] = averaged if self._averaged else Cascade(self.name, rungs)
         return made

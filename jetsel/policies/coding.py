@@ -16,8 +16,8 @@ from jetsel.errors import CalibrationError
 from jetsel.policies.calibration import Calibration, Facts, verify
 from jetsel.policies.kind import Part
 from jetsel.policies.registry import KIND
-from jetsel.premodel.arrays import MAX_BYTES, pack, unpack
 from jetsel.store import read_bounded, write
+from jetsel.store.arrays import MAX_BYTES, pack, unpack
 from jetsel.wire import Criterion
 
 FORMAT = "jetsel-calibration"

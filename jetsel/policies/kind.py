@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.policies.policy import Policy
-from jetsel.premodel.cascades import PRICES, Outputs, log_softmax
+from jetsel.premodel.cascades import PRICES, Fitted, Outputs, fit_cascades, log_softmax
 from jetsel.wire import Criterion
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class Table:
 
     logits: one (n, c) for each model. temperatures: (m,). classes: (n,) the true ones. right: (n, m). costs: (m,) of
     the objective, ms or mJ. features: (n, f), in the order of feature_names. embeddings: (n, width)
-    of the cheapest model, None where it gives none.
+    of the cheapest model, None where it gives none. multiplexed: the N models that a multiplexer tells of, cheapest
+    first, none where there is no multiplexer; chances: (n, N) what it says of each, see policies.multiplexing.
     """
 
     models: tuple[str, ...]
@@ -48,6 +49,8 @@ class Table:
     features: NDArray[np.float32]
     feature_names: tuple[str, ...]
     embeddings: NDArray[np.float16] | None
+    multiplexed: tuple[str, ...] = ()
+    chances: NDArray[np.float64] | None = None
 
     def of(self, names: Sequence[str]) -> NDArray[np.float32]:
         """The named features, (n, names) float32. Raises ValueError where one is not in the table."""
@@ -55,7 +58,7 @@ class Table:
 
     def outputs(self, *, averaged: bool) -> Outputs:
         """What the models say one after the other, for cascades."""
-        return Outputs(self._log_odds, self.classes, self.costs, self.criterion, averaged=averaged)
+        return Outputs(self.log_odds, self.classes, self.costs, self.criterion, averaged=averaged)
 
     @property
     def prices(self) -> NDArray[np.float64]:
@@ -64,7 +67,18 @@ class Table:
         return prices
 
     @cached_property
-    def _log_odds(self) -> list[NDArray[np.float32]]:
+    def cascades(self) -> list[Fitted]:
+        """The most accurate cascade for each budget, in which the last model that ran answers."""
+        return fit_cascades(self.outputs(averaged=False))
+
+    @property
+    def multiplexed_columns(self) -> NDArray[np.int64]:
+        """Where the models that the multiplexer tells of stand among all, (N,)."""
+        return np.array([self.models.index(model) for model in self.multiplexed])
+
+    @cached_property
+    def log_odds(self) -> list[NDArray[np.float32]]:
+        """What each model says, (n, c), as logarithms of probabilities at its temperature."""
         return [log_softmax(*one) for one in zip(self.logits, self.temperatures, strict=True)]
 
 
@@ -90,6 +104,7 @@ class Kind(ABC):
     name: str
     facts: Any  # the type of what is stored for each criterion
     reads_features = False  # whether its operating points pay for the plan's features
+    asks_multiplexer = False  # whether they pay for a run of the multiplexer, on every photograph
 
     @abstractmethod
     def learn(self, train: Table, plan: Plan) -> Any:

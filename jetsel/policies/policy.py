@@ -10,6 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from jetsel.errors import ModelUnavailableError
+from jetsel.wire import Criterion
 
 
 class Prediction(Struct, frozen=True, eq=False):
@@ -36,6 +37,11 @@ def sum_of_five(probabilities: NDArray[np.float32]) -> float:
     return float(np.partition(probabilities, -five)[-five:].sum())
 
 
+def confidence_of(probabilities: NDArray[np.float32], criterion: Criterion) -> float:
+    """How sure probabilities (classes,) are under a criterion: the largest, or what the five largest add up to."""
+    return float(probabilities.max()) if criterion == "top1" else sum_of_five(probabilities)
+
+
 def best(predictions: list[Prediction]) -> Prediction:
     """The prediction to answer when time runs out: the last, since policies climb from cheap to good."""
     return predictions[-1]
@@ -56,13 +62,17 @@ class Outlook(Struct, frozen=True):
 
 
 class Evidence(Struct, frozen=True, eq=False):
-    """What a policy may know of a photograph before any model ran. outlook: None where there is no deadline."""
+    """What a policy may know of a photograph before any model ran.
+
+    outlook: None where there is no deadline. on_device: whether the photograph may not leave the device.
+    """
 
     features: (
         NDArray[np.float32] | None
     )  # (features,), in the order that the policy names them; None where it names none
     fallback: str | None  # the model to use in doubt; None: refuse
     outlook: Outlook | None = None
+    on_device: bool = False
 
 
 class Run(Struct, frozen=True):

@@ -10,6 +10,10 @@ from jetsel.policies.cascade import CascadeKind
 from jetsel.policies.chain import ChainKind, PaperChainKind
 from jetsel.policies.embedding import EmbeddingKind
 from jetsel.policies.kind import Kind
+from jetsel.policies.multiplexer import MultiplexerKind
+from jetsel.policies.multiplexer_cascade import MultiplexerCascadeKind
+from jetsel.policies.multiplexer_edge import MultiplexerEdgeKind
+from jetsel.policies.multiplexer_ensemble import MultiplexerEnsembleKind
 
 KINDS: tuple[Kind, ...] = (
     ChainKind(),
@@ -17,6 +21,10 @@ KINDS: tuple[Kind, ...] = (
     CascadeKind("cascade", averaged=False),
     CascadeKind("cascade-averaged", averaged=True),
     EmbeddingKind(),
+    MultiplexerKind(),
+    MultiplexerEnsembleKind(),
+    MultiplexerCascadeKind(),
+    MultiplexerEdgeKind(),
 )
 """In the order in which they are listed and reported."""
 

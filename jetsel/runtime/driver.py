@@ -232,7 +232,8 @@ class Driver:
         for run, (prediction, ran) in zip(runs, results, strict=True):
             goes_on = self._take_result(run, queue.model, prediction, ran)
             if run.is_counted:
-                queue.record.ran(ran.latency_ms / len(runs), self._now(), escalated=goes_on and run.outcome is None)
+                escalated = goes_on and run.outcome is None and not queue.chooses
+                queue.record.ran(ran.latency_ms / len(runs), self._now(), escalated=escalated)
             if goes_on:
                 going.append(run)
         return going
@@ -263,8 +264,7 @@ class Driver:
             run.asked = None
             if isinstance(result, Prediction):
                 assert ran is not None
-                run.best = result
-                run.ran.append(ran)
+                _note(run, result, ran)
                 self._advance(run, run.steps.send, (result,))
             else:
                 self._advance(run, run.steps.throw, result)
@@ -278,8 +278,7 @@ class Driver:
             is_enough = False
             if isinstance(result, Prediction):
                 assert ran is not None
-                run.best = result
-                run.ran.append(ran)
+                _note(run, result, ran)
                 is_enough = asked.until == "first" or (asked.until == "deadline" and model == asked.models[-1])
             if not is_enough and len(run.results) < len(asked.models):
                 return False
@@ -323,3 +322,10 @@ class Driver:
             return
         run.cut_short = True
         run.outcome = Decision(run.best, f"time ran out; {run.best.model} is the best that ran")
+
+
+def _note(run: RequestRun, prediction: Prediction, ran: Ran) -> None:
+    """Note what ran for a request; what a multiplexer says is never its answer."""
+    run.ran.append(ran)
+    if not ran.chooses:
+        run.best = prediction

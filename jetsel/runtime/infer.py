@@ -33,7 +33,9 @@ def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -
         asked = run.asked  # None: it is not waited for any more
         because = asked.because if asked is not None else ""
         run.waiting_ms += (begun_s - run.asked_s) * 1e3
-        results.append((prediction, Ran(queue.model, because, prediction.confidence, took_ms, len(runs), device_ms)))
+        confidence = prediction.confidence
+        ran = Ran(queue.model, because, confidence, took_ms, len(runs), device_ms, chooses=queue.chooses)
+        results.append((prediction, ran))
     if runs[0].is_counted:  # the daemon's own request is seldom in a batch
         queue.times_ms.append(took_ms / len(runs))
         queue.estimate.add(took_ms, begun_s)

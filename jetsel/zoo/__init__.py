@@ -3,6 +3,18 @@
 from jetsel.zoo.folders import model_folders
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import Manifest
-from jetsel.zoo.store import STARTER, Broken, Family, Model, Zoo, scan, verify
+from jetsel.zoo.store import STARTER, Broken, Family, Model, Zoo, answering, scan, verify
 
-__all__ = ["STARTER", "Broken", "Family", "Labels", "Manifest", "Model", "Zoo", "model_folders", "scan", "verify"]
+__all__ = [
+    "STARTER",
+    "Broken",
+    "Family",
+    "Labels",
+    "Manifest",
+    "Model",
+    "Zoo",
+    "answering",
+    "model_folders",
+    "scan",
+    "verify",
+]

@@ -46,14 +46,15 @@ def add_head(backbone: Model, head: bytes, classes: int, family: NewFamily, fold
     labels = hashlib.sha256(family.labels).hexdigest()
     digest = hashlib.sha256(head).hexdigest()
     before = backbone.manifest
+    file = f"{family.name}.{before.name}.{digest[:12]}.npz"
     manifest = msgspec.structs.replace(
         before,
         family=family.name,
         labels=f"{family.name}.{labels[:12]}.tsv",
-        head=Head(file=f"{family.name}.{before.name}.{digest[:12]}.npz", sha256=digest, backbone_classes=classes),
+        head=Head(file=file, sha256=digest, backbone_classes=classes),
         source=f"{family.source}, on {before.source}",
     )
     with working_folder(folder if old is None else old.directory) as work:
         copy = work / "model.onnx"
         shutil.copyfile(backbone.path, copy)
-        return Model(manifest, put(work, copy, family.labels, manifest, old, head))
+        return Model(manifest, put(work, copy, family.labels, manifest, old, {file: head}))

@@ -6,10 +6,12 @@ A manifest is what makes a model: see jetsel.store.publishing, whose record it i
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -42,14 +44,14 @@ def put(
     labels: bytes,
     manifest: Manifest,
     replaced: Model | None,
-    head: bytes | None = None,
+    others: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Path:
     """Bring weights prepared in a working folder into its folder, with labels and manifest; return the manifest's path.
 
     manifest: the names of its files are those that they get; they hold a part of the hash, so that a file that stands
     there under its name is the very same and stays. replaced: the model of that folder in whose place this one comes.
-    head: the content of its file. Raises ManifestError where a manifest of this name stands there, OSError; then
-    nothing has changed.
+    others: the content of each of `manifest.others`, by name. Raises ManifestError where a manifest of this name stands
+    there, OSError; then nothing has changed.
     """
     folder = work.parent
     target = folder / f"{manifest.family}.{manifest.name}.json" if replaced is None else replaced.manifest_path
@@ -57,8 +59,8 @@ def put(
         raise ManifestError(f"{target}: is there already and cannot be used, see jetsel models list: remove it first")
     weights.rename(work / manifest.file)
     (work / manifest.labels).write_bytes(labels)
-    if manifest.head is not None and head is not None:
-        (work / manifest.head.file).write_bytes(head)
+    for name, content in others.items():
+        (work / name).write_bytes(content)
     (work / target.name).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
     new = [name for name in manifest.files if not _is_same(work / name, folder / name)]
     old = () if replaced is None else replaced.manifest.files
@@ -72,12 +74,12 @@ def copy_to(model: Model, folder: Path) -> Model:
     with working_folder(folder) as work:
         copy = work / "model.onnx"
         shutil.copyfile(model.path, copy)
-        head = None if manifest.head is None else (there / manifest.head.file).read_bytes()
-        return Model(manifest, put(work, copy, (there / manifest.labels).read_bytes(), manifest, None, head))
+        labels = (there / manifest.labels).read_bytes()
+        return Model(manifest, put(work, copy, labels, manifest, None, model.others()))
 
 
 def take_out(model: Model) -> None:
-    """Remove a model's manifest, and then its weights and labels unless another manifest of the folder names them.
+    """Remove a model's manifest, and then its other files unless another manifest of the folder names them.
 
     Raises ManifestError where this user may not; then nothing has changed.
     """
@@ -96,8 +98,12 @@ def _is_named(folder: Path, name: str) -> bool:
             plain = msgspec.json.decode(read_bounded(path, MAX_BYTES))
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return True
-        if isinstance(plain, dict):
-            head = plain.get("head")
-            if name in (plain.get("file"), plain.get("labels"), head.get("file") if isinstance(head, dict) else None):
-                return True
+        if isinstance(plain, dict) and name in _texts(plain):
+            return True
     return False
+
+
+def _texts(plain: dict[str, Any]) -> list[Any]:
+    """All that a manifest says, one level deep: whichever key a file is named under, it is found."""
+    inner = [value for value in plain.values() if isinstance(value, dict)]
+    return [value for part in (plain, *inner) for value in part.values()]

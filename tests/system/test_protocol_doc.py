@@ -17,7 +17,7 @@ import zmq
 from jetsel import wire
 from jetsel.config import Server
 from jetsel.wire.power import BudgetStatus
-from jetsel.wire.status import Histogram, Percentiles
+from jetsel.wire.status import Histogram, ModelStatus, Percentiles
 from tests.system.daemons import Daemon, drawn, encoded
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "client.c"
@@ -32,7 +32,9 @@ TABLES: dict[str, type[msgspec.Struct]] = {
     "### `reloaded`": wire.Reloaded,
 }
 OF_EVERY_MESSAGE = frozenset({"v", "id"})
-ELSEWHERE = frozenset({BudgetStatus, Histogram, Percentiles})  # described once, though several fields hold them
+ELSEWHERE = frozenset(
+    {BudgetStatus, Histogram, ModelStatus, Percentiles}
+)  # described once, though several fields hold them
 
 
 def table(heading: str) -> dict[str, list[str]]:

@@ -47,7 +47,8 @@ def as_plain(zoo: Zoo) -> dict[str, Any]:
                 "name": family.name,
                 "classes": len(family.labels.names),
                 "models": [
-                    msgspec.to_builtins(model.manifest) | {"directory": str(model.directory)} for model in family.models
+                    msgspec.to_builtins(model.manifest) | {"directory": str(model.directory)}
+                    for model in family.networks
                 ],
             }
             for family in zoo.families.values()
@@ -57,17 +58,18 @@ def as_plain(zoo: Zoo) -> dict[str, Any]:
 
 
 def family_table(family: Family) -> Table:
-    """Return a row for each model of a family; --json tells all that its manifest says."""
+    """Return a row for each model of a family, and its multiplexer; --json tells all that its manifest says."""
     from rich.markup import escape
 
     from jetsel.cli.terminal import table
 
     shown = table("model", "version", ">time", ">parameters", "input", "folder")
     shown.title = f"family {escape(family.name)}: {len(family.labels.names)} classes"
-    for model in family.models:
+    for model in family.networks:
         manifest, spec = model.manifest, model.manifest.input
+        mux = manifest.multiplexes
         shown.add_row(
-            escape(manifest.name),
+            escape(manifest.name if mux is None else f"{manifest.name}, multiplexer of {', '.join(mux.models)}"),
             escape(manifest.version),
             _time(manifest),
             f"{manifest.parameters / 1e6:.3f} million",
@@ -89,10 +91,10 @@ def _time(manifest: Manifest) -> str:
 def notices(family: Family) -> list[str]:
     """Return each notice of the family's models once, with the models it is about where it is not about all."""
     about: dict[str, list[str]] = {}
-    for model in family.models:
+    for model in family.networks:
         if model.manifest.notice is not None:
             about.setdefault(model.manifest.notice, []).append(model.manifest.name)
     return [
-        f"notice: {notice}" if len(names) == len(family.models) else f"notice ({', '.join(names)}): {notice}"
+        f"notice: {notice}" if len(names) == len(family.networks) else f"notice ({', '.join(names)}): {notice}"
         for notice, names in about.items()
     ]

@@ -28,7 +28,8 @@ def estimated_mj(
         why = f" ({calibration.energy_reason})" if calibration.energy_reason else ""
         return None, f"the calibration was made without energies{why}: calibrate again where power is measured"
     here = [run.model for run in ran if run.sent_bytes is None]
-    unknown = [model for model in here if model not in calibration.energies_mj]
+    runs_mj = calibration.runs_mj
+    unknown = [model for model in here if model not in runs_mj]
     if unknown:
         return None, f"the calibration has no energy of {', '.join(unknown)}"
     sent_kb = sum((run.sent_bytes or 0) + (run.received_bytes or 0) for run in ran) / 1e3
@@ -37,7 +38,7 @@ def estimated_mj(
             None,
             f"what sending {sent_kb:.0f} kB took is not known: set edge.mj_per_kb (`jetsel edge trace` tells it)",
         )
-    models_mj = sum(calibration.energies_mj[model] for model in here)
+    models_mj = sum(runs_mj[model] for model in here)
     return models_mj + sent_kb * (mj_per_kb or 0.0) + (calibration.chooser_energy_mj or 0.0 if chose else 0.0), None
 
 
@@ -88,10 +89,12 @@ class Estimates:
         chose: whether features were read for it. best_mj: the energy of the best single model, None if not known.
         """
         made = None if answer.out_of_conditions else calibration
-        of_model = made.energies_mj if made is not None else {}
+        of_model = made.runs_mj if made is not None else {}
         with self._lock:
             for run in answer.ran:
-                if run.sent_bytes is None:
+                if run.chooses:
+                    self._chooser.add(of_model.get(run.model))
+                elif run.sent_bytes is None:
                     self._models[answer.family, run.model].add(of_model.get(run.model))
             if chose:
                 self._chooser.add(None if made is None else made.chooser_energy_mj or 0.0)

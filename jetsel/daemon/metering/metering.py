@@ -119,7 +119,8 @@ class Metering:
         level, limit_w = self.budget.level, self.budget.limit_w
         if not level or limit_w is None or request.model is not None or request.policy is not None:
             return policy
-        return capped(policy, list(family.models), level, f"to keep the power budget of {limit_w:g} W")
+        why, mux = f"to keep the power budget of {limit_w:g} W", family.multiplexer
+        return capped(policy, list(family.models), level, why, None if mux is None else mux.manifest.name)
 
     # What is done beside the requests.
 

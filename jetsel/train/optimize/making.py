@@ -115,8 +115,7 @@ def _add(recipe: Recipe, content: Content, material: Material) -> Model:
             derived_from=DerivedFrom(name=said.name, identity=said.identity, recipe=content.words),
         )
         labels = (parent.directory / said.labels).read_bytes()
-        head = None if said.head is None else (parent.directory / said.head.file).read_bytes()
-        return Model(manifest, put(work, file, labels, manifest, None, head))
+        return Model(manifest, put(work, file, labels, manifest, None, parent.others()))
 
 
 def _answers(weights: Weights, shown: NDArray[np.float32]) -> NDArray[np.int64]:

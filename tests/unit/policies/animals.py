@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from jetsel.policies.calibration import Calibration
+from jetsel.policies.calibration import Calibration, MultiplexerFacts
 from jetsel.policies.cascade import Rung
 from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.chain import Links
 from jetsel.policies.embedding import Weighing
 from jetsel.policies.kind import Part
+from jetsel.policies.multiplexer import Priced
+from jetsel.policies.multiplexer_cascade import Entered
+from jetsel.policies.multiplexer_ensemble import Threshold
 from jetsel.premodel import Soundness
 
 TWO = {
@@ -28,7 +31,16 @@ PARTS = {
     "cascade": Part({"top1": (Rung("small", 0.25), Rung("large", 0.0))}),
     "cascade-averaged": Part({"top5": (Rung("large", 0.0),)}),
     "embedding": Part({"top1": Weighing(0.125, 3)}, {"points": np.eye(4, 2, dtype=np.float16)}),
+    "multiplexer": Part({"top1": Priced(0.0)}),
+    "multiplexer-ensemble": Part({"top5": Threshold(0.25)}),
+    "multiplexer-cascade": Part({"top1": Entered((Rung("small", 0.25), Rung("large", 0.0)), 0.125)}),
+    "multiplexer-edge": Part(
+        dict.fromkeys(CRITERIA, ("small", "large")), {"chances": np.full((4, 2), 0.5, np.float32)}
+    ),
 }
+MULTIPLEXER = MultiplexerFacts(
+    name="mux", identity="9" * 64, models=("small", "large"), loss="right", cost_ms=0.25, energy_mj=None
+)
 
 
 def animals() -> Calibration:

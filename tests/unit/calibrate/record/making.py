@@ -13,6 +13,7 @@ import numpy as np
 
 from jetsel.calibrate.record import Found, Options, Plan, find
 from jetsel.zoo import STARTER, Family, scan
+from tests.unit.daemon.families import put_family, put_multiplexer
 
 STARTER_FAMILY = scan([STARTER]).families["starter"]
 LABELS = STARTER_FAMILY.labels
@@ -49,6 +50,21 @@ def put(folder: Path, count: int, first_seed: int = 0, classes: int = 3, width: 
 
 def found(folder: Path, need_labels: bool = True) -> Found:
     return find(folder, LABELS, None, need_labels)
+
+
+def multiplexed_family(folder: Path) -> Family:
+    """A family of two models and a multiplexer, written into this folder."""
+    put_multiplexer(put_family(folder, "cats", "s", "l"), "cats", np.eye(48, 2, dtype=np.float32))
+    return scan([folder]).families["cats"]
+
+
+def shown(family: Family, folder: Path) -> Found:
+    """Three photographs of two classes of a family, written into this folder."""
+    for number in range(3):
+        place = folder / family.labels.wnids[number % 2]
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{number}.jpg").write_bytes(jpeg(number))
+    return find(folder, family.labels, None, need_labels=True)
 
 
 def rows(path: Path, query: str) -> list[tuple[Any, ...]]:

@@ -1,0 +1,55 @@
+"""Which policies a family has where an edge is configured: those by time, and what a multiplexer sends there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from jetsel.config import Edge, EdgeModel
+from jetsel.daemon.outlook import deadline_policies, edge_policy
+from jetsel.policies import Policy, catalogue
+from jetsel.policies.calibration import Calibration, MultiplexerFacts
+from jetsel.policies.catalogue import CRITERIA
+from jetsel.policies.kind import Part
+from jetsel.policies.multiplexer import Priced
+from tests.unit.daemon.families import calibration_of, put_family
+
+EDGE = Edge(models={"l": EdgeModel(remote="cats.l"), "m": EdgeModel(remote="cats.m")})
+THERE = ["edge:l", "edge:m", "edge:l@224"]
+ACCURACIES = {"single:s": 0.5, "single:m": 0.6, "single:l": 0.9, "multiplexer": 0.85, "cascade": 0.8}
+
+
+@pytest.fixture
+def calibration(tmp_path: Path) -> Calibration:
+    mux = MultiplexerFacts(name="mux", identity="9" * 64, models=("s", "m", "l"), loss="right", cost_ms=1.0)
+    chances = np.tile(np.array([0.6, 0.5, 0.9], np.float32), (6, 1))
+    figures = {criterion: {name: {criterion: one} for name, one in ACCURACIES.items()} for criterion in CRITERIA}
+    folder = put_family(tmp_path / "cats", "cats", "s", "m", "l")
+    made = calibration_of(folder, "cats", multiplexer=mux, figures=figures)
+    parts = {
+        "multiplexer": Part(dict.fromkeys(CRITERIA, Priced(0.0))),
+        "multiplexer-edge": Part(dict.fromkeys(CRITERIA, mux.models), {"chances": chances}),
+    }
+    return replace(made, parts={**made.parts, **parts})
+
+
+def test_what_a_multiplexer_takes_is_in_no_path_s_time_and_so_it_is_none(calibration: Calibration) -> None:
+    offered: dict[str, Policy] = catalogue(["s", "m", "l"], calibration)["top1"]
+    assert "multiplexer" in offered
+    timed = deadline_policies("top1", offered, calibration, ["s", "m", "l"], [], EDGE)[0]
+    assert set(timed.paths) == {"single:s", "single:m", "single:l", "cascade"}
+
+
+def test_the_most_accurate_model_of_the_edge_is_asked_whole(calibration: Calibration) -> None:
+    made = edge_policy("top1", calibration, ["s", "m"], THERE, EDGE)
+    assert made is not None
+    assert (made.name, made.away, made.there, made.here) == ("multiplexer-edge", "edge:l", "l", ("s", "m"))
+    assert (made.accuracy, made.allow) == (0.9, "always")
+
+
+def test_without_an_edge_or_a_multiplexer_there_is_nothing_to_decide(calibration: Calibration) -> None:
+    assert edge_policy("top1", calibration, ["s", "m"], [], EDGE) is None
+    assert edge_policy("top1", replace(calibration, parts={}), ["s", "m"], THERE, EDGE) is None
