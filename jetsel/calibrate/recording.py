@@ -127,6 +127,15 @@ class Recording:
             columns.append(np.partition(odds, -first)[:, -first:].sum(axis=1))
         return np.stack(columns, axis=1)
 
+    def likely(self, temperatures: Mapping[str, float]) -> NDArray[np.float32]:
+        """What each model gives the true class, (n, m) float32."""
+        rows = np.arange(len(self.classes))
+        columns = [
+            np.exp(log_softmax(logits, temperatures[model])[rows, self.classes])
+            for model, logits in zip(self.models, self.logits, strict=True)
+        ]
+        return np.stack(columns, axis=1).astype(np.float32)
+
     def prediction(self, model: str, photograph: int, criterion: Criterion, temperature: float) -> Prediction:
         """What the model, or the multiplexer, said of one photograph, as the driver would hand it to a policy."""
         if self.multiplexer is not None and model == self.multiplexer.name:

@@ -6,9 +6,11 @@ models are trained on, for as long as one can wait.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -29,7 +31,7 @@ RATE = 3e-4
 
 @dataclass(frozen=True, eq=False)
 class Pupils:
-    """What the models learn from: levels (n, 3, height, width) uint8 RGB of one size, and the classes (n,)."""
+    """What the models learn from: levels (n, 3, height, width) uint8 of one input, see `seen_by_all`; classes (n,)."""
 
     levels: NDArray[np.uint8]
     classes: NDArray[np.int64]
@@ -43,7 +45,7 @@ class Member(nn.Module):  # type: ignore[misc]  # torch has no types where it is
         self.net = net
         last = last_layer(net)
         self.project = nn.Linear(last.in_features, META, bias=False)
-        self._size = spec.height_px, spec.width_px
+        self._size, self._is_bgr = (spec.height_px, spec.width_px), spec.channels == "bgr"
         self.register_buffer("mean", torch.tensor(spec.mean).view(1, 3, 1, 1))
         self.register_buffer("deviation", torch.tensor(spec.std).view(1, 3, 1, 1))
         self._seen: Tensor | None = None
@@ -56,9 +58,17 @@ class Member(nn.Module):  # type: ignore[misc]  # torch has no types where it is
         """(n, 3, height, width) from 0 to 1 -> logits (n, classes), projected embedding (n, META) of length 1."""
         if shown.shape[2:] != self._size:
             shown = F.interpolate(shown, self._size, mode="bilinear", antialias=True)
+        if self._is_bgr:
+            shown = shown.flip(1)
         logits = self.net((shown - self.mean) / self.deviation)
         assert self._seen is not None
         return logits.float(), F.normalize(self.project(self._seen).float(), dim=1)
+
+
+def seen_by_all(specs: Sequence[InputSpec]) -> InputSpec:
+    """Return the input that photographs are kept at for all of these: the largest, RGB, levels as they are."""
+    largest = max(specs, key=lambda spec: spec.width_px * spec.height_px)
+    return msgspec.structs.replace(largest, channels="rgb", mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))
 
 
 def train_jointly(

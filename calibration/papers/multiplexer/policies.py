@@ -1,0 +1,107 @@
+"""What policies give on photographs that nothing was fitted on, each at the operating point that a mean time allows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.live import bootstrap
+from calibration.imagenet.reproduce import mixed
+from jetsel.calibrate.goal import Outcomes
+from jetsel.calibrate.held_out import Learned, fit_temperatures, learn, try_out
+from jetsel.calibrate.recording import Recording
+from jetsel.features import NAMES
+from jetsel.policies.kind import Plan
+from jetsel.policies.registry import KIND
+
+BUDGETS = (1.0, 0.75, 0.5, 0.3)  # of the time of the most expensive model
+BESIDE = "cascade"
+SHOWN = (BESIDE, "multiplexer", "multiplexer-ensemble", "multiplexer-cascade")
+
+
+def at_equal_time(fit: Recording, test: Recording) -> list[str]:
+    """Return a row for each mean time and policy: fitted and chosen on `fit`, judged on `test`.
+
+    The multiplexer's time is in. Of operating points that keep the mean time on `fit`, the most accurate there.
+    """
+    learned = learned_from(fit)
+    right, costs_ms = test.right("top1"), test.costs("time")
+    rows = []
+    for share in BUDGETS:
+        budget_ms = share * float(fit.costs("time").max())
+        chosen = {name: _best(name, learned, fit, test, budget_ms) for name in SHOWN}
+        beside = chosen[BESIDE]
+        for name, found in chosen.items():
+            if found is None or beside is None:
+                rows.append(f"{budget_ms:.2f} | {name} | none is as fast | | | |")
+                continue
+            gain = "" if name == BESIDE else _points(found.correct.astype(float) - beside.correct)
+            mix = _points(found.correct - mixed(right, costs_ms, max(float(found.time_ms.mean()), costs_ms.min())))
+            shown = f"{100 * found.correct.mean():.2f} | {found.time_ms.mean():.2f}"
+            rows.append(f"{budget_ms:.2f} | {name} | {shown} | {gain} | {mix}")
+    return rows
+
+
+def as_in_the_paper(test: Recording) -> list[str]:
+    """Return a row for each multiplexer policy at the paper's own settings: argmax, and T = 0.5. Called shares too."""
+    mux, right = test.multiplexer, test.right("top1")
+    assert mux is not None
+    columns = [test.models.index(name) for name in mux.models]
+    best = mux.chances.argmax(axis=1)
+    correct = right[np.arange(len(best)), np.array(columns)[best]]
+    called = np.bincount(best, minlength=len(columns)) / len(best)
+    shares = ", ".join(f"{name} {100 * share:.0f}" for name, share in zip(mux.models, called, strict=True))
+    costs_ms = test.costs("time")[columns]
+    rows = [f"argmax | {100 * correct.mean():.2f} | {costs_ms[best].mean() + mux.cost_ms:.2f} | {shares}"]
+    above = (mux.chances > 0.5).sum(axis=1)
+    rows.append(
+        f"models above T = 0.5 | none on {100 * (above == 0).mean():.0f} % | | {above.mean():.2f} of {len(columns)}"
+    )
+    return rows
+
+
+def break_even(fit: Recording) -> str:
+    """Return what a multiplexer may cost for a cascade: its first rung's time, times the share that goes on from it."""
+    learned, mux = learned_from(fit), fit.multiplexer
+    assert mux is not None
+    lines = []
+    for share in BUDGETS:
+        budget_ms = share * float(fit.costs("time").max())
+        tried = try_out(KIND[BESIDE], learned, fit)
+        place = _place(tried, budget_ms)
+        if place is None:
+            continue
+        fitted = learned.policies[BESIDE].cascades[place]
+        names = [learned.policies[BESIDE].models[rung] for rung in fitted.rungs]
+        ran = KIND[BESIDE].tried(learned.policies[BESIDE], fit.table("top1", learned.temperatures))[place].ran
+        goes_on = float((ran.sum(axis=1) > 1).mean())
+        first_ms = fit.costs_ms[names[0]]
+        limit_ms = goes_on * first_ms
+        verdict = "it could" if mux.cost_ms < limit_ms else "not even a perfect one could"
+        lines.append(
+            f"{budget_ms:.2f} | {', '.join(names)} | {first_ms:.2f} | {100 * goes_on:.0f} % | {limit_ms:.2f} | "
+            f"{mux.cost_ms:.2f} | {verdict}"
+        )
+    return "\n".join(lines)
+
+
+def learned_from(fit: Recording) -> Learned:
+    """Learn every policy from one recording."""
+    plan = Plan(NAMES[:1], 1)
+    return learn(fit, "top1", plan, fit_temperatures(fit))
+
+
+def _best(name: str, learned: Learned, fit: Recording, test: Recording, budget_ms: float) -> Outcomes | None:
+    place = _place(try_out(KIND[name], learned, fit), budget_ms)
+    return None if place is None else try_out(KIND[name], learned, test)[place]
+
+
+def _place(tried: list[Outcomes], budget_ms: float) -> int | None:
+    """Return the most accurate within a mean time, of equals the first; None where none is as fast."""
+    within = [place for place, one in enumerate(tried) if one.time_ms.mean() <= budget_ms]
+    return max(within, key=lambda place: float(tried[place].correct.mean()), default=None)
+
+
+def _points(each: NDArray[np.float64]) -> str:
+    gain, low, high = bootstrap(each)
+    return f"{gain:+.2f} ({low:+.2f} to {high:+.2f})"

@@ -1,0 +1,108 @@
+"""Put what was trained into a folder of models: a multiplexer, and models that were trained jointly."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.engines.trying import try_run
+from jetsel.errors import CalibrationError
+from jetsel.train.multiplexer.making import Made
+from jetsel.train.multiplexer.weigher import Loss
+from jetsel.weights import Weights
+from jetsel.zoo import Family, Model
+from jetsel.zoo.held_out import held_out_file
+from jetsel.zoo.manifest import DerivedFrom, Manifest, Multiplexes
+from jetsel.zoo.onnx_model import model_in, parameters
+from jetsel.zoo.placing import put, working_folder
+
+NAME = "multiplexer"
+VERSION = "1.0.0"
+
+
+def add_multiplexer(
+    family: Family,
+    stem: Model,
+    models: Sequence[Model],
+    made: Made,
+    loss: Loss,
+    held_out: Mapping[str, NDArray[np.float32]],
+    words: str,
+    folder: Path,
+    threads: int,
+) -> Model:
+    """Put a multiplexer of `models` into a folder, or in the place of the family's; return it.
+
+    stem: whose first layers it has. held_out: see zoo.held_out. words: how it was trained.
+    """
+    before, sha256 = family.multiplexer, hashlib.sha256(made.content).hexdigest()
+    table = held_out_file(held_out)
+    digest = hashlib.sha256(table).hexdigest()
+    said, name = stem.manifest, f"{family.name}.{NAME}.{digest[:12]}.npz"
+    with working_folder(folder if before is None else before.directory) as work:
+        file = work / "model.onnx"
+        file.write_bytes(made.content)
+        weights = Weights(NAME, file, sha256, said.input.height_px, said.input.width_px, len(models) + 1)
+        manifest = Manifest(
+            name=NAME if before is None else before.manifest.name,
+            version=VERSION,
+            family=family.name,
+            file=f"{family.name}.{NAME}.{sha256[:12]}.onnx",
+            sha256=sha256,
+            labels=f"{family.name}.{family.labels.sha256[:12]}.tsv",
+            input=said.input,
+            outputs=("logits",),
+            embedding_width=None,
+            latency_ms=try_run(weights, threads).latency_ms,
+            parameters=parameters(model_in(made.content, NAME)),
+            source=f"trained here, on the first layers of {said.name} ({said.source}): {words}",
+            notice=said.notice,
+            licence=said.licence,
+            multiplexes=Multiplexes(
+                models=tuple(model.manifest.name for model in models),
+                identities=tuple(model.manifest.identity for model in models),
+                loss=loss,
+                held_out=name,
+                held_out_sha256=digest,
+            ),
+        )
+        labels = (stem.directory / said.labels).read_bytes()
+        return Model(manifest, put(work, file, labels, manifest, before, {name: table}))
+
+
+def add_joint(
+    family: Family, parent: Model, name: str, content: bytes, words: str, folder: Path, threads: int
+) -> Model:
+    """Put a model that was trained on into a folder under a new name, or in the place of the one so called; return it.
+
+    Raises CalibrationError where the parent's own head would not fit it.
+    """
+    said, sha256 = parent.manifest, hashlib.sha256(content).hexdigest()
+    if said.head is not None:
+        raise CalibrationError(f"{said.name} has a head of its own: train its backbone jointly, and the head on that")
+    old = next((one for one in family.models if one.manifest.name == name), None)
+    with working_folder(folder if old is None else old.directory) as work:
+        file = work / "model.onnx"
+        file.write_bytes(content)
+        weights = Weights(name, file, sha256, said.input.height_px, said.input.width_px, len(family.labels.wnids))
+        tried = try_run(weights, threads)
+        manifest = msgspec.structs.replace(
+            said,
+            name=name,
+            file=f"{family.name}.{name}.{sha256[:12]}.onnx",
+            sha256=sha256,
+            labels=f"{family.name}.{family.labels.sha256[:12]}.tsv",
+            outputs=("logits",) if tried.embedding_width is None else ("logits", "embedding"),
+            embedding_width=tried.embedding_width,
+            latency_ms=tried.latency_ms,
+            tensors_sha256=None,
+            recipe=None,
+            source=f"{said.source}; {words}",
+            derived_from=DerivedFrom(name=said.name, identity=said.identity, recipe=words),
+        )
+        return Model(manifest, put(work, file, (parent.directory / said.labels).read_bytes(), manifest, old))
