@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from jetsel.calibrate.cross_validation import CrossValidated
-from jetsel.calibrate.findings import Chain, Comparison, Differing
-from jetsel.calibrate.metrics import undominated
+from jetsel.calibrate.findings import Chain, Comparison, Differing, Multiplexing
+from jetsel.calibrate.metrics import area_under_curve, mean_interval, undominated
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.reliability import reliability
 from jetsel.calibrate.replay import Run
@@ -26,6 +26,7 @@ def compared(judge: Judge, tried: CrossValidated, draft: Calibration) -> Compari
     results = {name: judge.result(name, run) for name, run in tried.runs.items()}
     bounds = judge.bounds()
     chain = _chain(judge, tried, draft)
+    multiplexing = _multiplexing(judge, tried, draft, chain)
     return Comparison(
         criterion=criterion,
         best_single=judge.best_single,
@@ -38,7 +39,8 @@ def compared(judge: Judge, tried: CrossValidated, draft: Calibration) -> Compari
             for one in points
         ),
         reliability=reliability(recording, criterion, draft.temperatures),
-        sentences=sentences(results, bounds, judge.best_single, chain, criterion, draft.labels_from),
+        sentences=sentences(results, bounds, judge.best_single, chain, criterion, draft.labels_from, multiplexing),
+        multiplexing=multiplexing,
     )
 
 
@@ -58,6 +60,29 @@ def _chain(judge: Judge, tried: CrossValidated, draft: Calibration) -> Chain:
         chooser_ms=spent_ms,
         chooser_mj=judge.chooser_mj(tried.runs["chain"]) if recording.knows_energy else None,
         pays_below_ms=goes_on * recording.costs_ms[first.model],
+    )
+
+
+def _multiplexing(judge: Judge, tried: CrossValidated, draft: Calibration, chain: Chain) -> Multiplexing | None:
+    """What the multiplexer tells of the fitted cascade's first rung, and what it gives before that cascade."""
+    recording, mux = judge.recording, judge.recording.multiplexer
+    if mux is None or "multiplexer-cascade" not in tried.runs:
+        return None
+    first = draft.parts["cascade"].facts[judge.criterion][0].model
+    place = recording.models.index(first)
+    right = judge.right[:, place]
+    ours, theirs = (judge.outcomes(tried.runs[name]) for name in ("multiplexer-cascade", "cascade"))
+    gained = 100 * (ours.correct.astype(float) - theirs.correct)
+    knows = first in mux.models
+    return Multiplexing(
+        cost_ms=mux.cost_ms,
+        first=first,
+        area=area_under_curve(right, mux.chances[:, mux.models.index(first)]) if knows else None,
+        own_area=area_under_curve(right, recording.confidences(judge.criterion, draft.temperatures)[:, place]),
+        pays_below_ms=chain.pays_below_ms,
+        points=float(gained.mean()),
+        points_interval=mean_interval(gained),
+        time_ratio=float(ours.time_ms.mean() / theirs.time_ms.mean()),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jetsel.calibrate.findings import Chain, Result
+from jetsel.calibrate.findings import Chain, Multiplexing, Result
 from jetsel.calibrate.report.words import joined
 from jetsel.policies.registry import KINDS
 from jetsel.wire import Criterion
@@ -19,6 +19,7 @@ def sentences(
     chain: Chain,
     criterion: Criterion,
     labels_from: str | None,
+    multiplexing: Multiplexing | None = None,
 ) -> list[str]:
     """Return the findings of one criterion, the most useful first.
 
@@ -36,6 +37,8 @@ def sentences(
         f"in {_costs(single)}."
     )
     said.append(_break_even(chain))
+    if multiplexing is not None:
+        said.append(_of_multiplexer(multiplexing))
     if labels_from is not None:
         said.insert(0, f"There were no labels: right means here that the answer agrees with {labels_from}'s.")
     return said
@@ -89,6 +92,24 @@ def _break_even(chain: Chain) -> str:
         f"pays only below that rung's time multiplied by how often the cascade goes on from it, "
         f"{chain.pays_below_ms:.3f} ms: "
         f"here {could}."
+    )
+
+
+def _of_multiplexer(found: Multiplexing) -> str:
+    """Whether the multiplexer can pay before the cascade, whether it does, and how much it tells."""
+    could = "a perfect one could pay" if found.cost_ms < found.pays_below_ms else "not even a perfect one could pay"
+    knows = ""
+    if found.area is not None:
+        knows = (
+            f" It tells where {found.first} is right with an area under the curve of {found.area:.2f}, where 0.5 is "
+            f"guessing; {found.first}'s own confidence, once it ran, {found.own_area:.2f}."
+        )
+    interval = found.points_interval
+    return (
+        f"The multiplexer takes {found.cost_ms:.3f} ms on every photograph; one that skips the cascade's first rung "
+        f"pays only below {found.pays_below_ms:.3f} ms: here {could}.{knows} multiplexer-cascade beside cascade: "
+        f"{found.points:+.2f} points ({interval.low:+.2f} to {interval.high:+.2f}) in {found.time_ratio:.2f} times "
+        "the time."
     )
 
 

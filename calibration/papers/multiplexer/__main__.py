@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -100,7 +101,7 @@ def _parts(options: argparse.Namespace) -> dict[str, Callable[[], str]]:
     work, parts = options.work, {"identities": identities}
     if options.starter is not None:
         train, fit, test = options.starter
-        parts["starter"] = lambda: judged(Subject("starter", work / "starter", fit, test), None)
+        parts["starter"] = partial(judged, Subject("starter", work / "starter", fit, test), None)
         together = {
             name: Subject("starter", work / name, fit, test, JOINT, train, contrast)
             for name, contrast in (("joint", CONTRAST), ("joint-without", 0.0))
@@ -109,9 +110,9 @@ def _parts(options: argparse.Namespace) -> dict[str, Callable[[], str]]:
             parts[name] = lambda subject=subject: judged(subject, None) + accuracies(subject)
         parts["pictures"] = lambda: pictures({name: embeddings(one) for name, one in together.items()}, work)
     if options.imagenet is not None:
-        models, fit, test = options.imagenet
-        lists = [listed(one, work / f"{one.name}.csv") for one in (fit, test)]
-        parts["imagenet"] = lambda: judged(Subject("imagenet", work / "imagenet", *lists), models)
+        models, *folders = options.imagenet
+        lists = [listed(folder, work / f"{folder.name}.csv") for folder in folders]
+        parts["imagenet"] = partial(judged, Subject("imagenet", work / "imagenet", *lists), models)
     return parts
 
 

@@ -54,6 +54,15 @@ def test_confidences_are_the_driver_s(criterion: Criterion) -> None:
             assert np.array_equal(again.probabilities, said.probabilities)
 
 
+def test_what_models_give_the_true_class_is_their_probability_of_it() -> None:
+    found = drawn(2)
+    table = found.likely(TEMPERATURES)
+    for i, true in enumerate(found.classes):
+        for column, model in enumerate(found.models):
+            said = found.prediction(model, i, "top1", TEMPERATURES[model]).probabilities
+            assert table[i, column] == pytest.approx(said[true], abs=1e-6)
+
+
 def test_with_fewer_than_five_classes_top5_is_certain() -> None:
     found = of_two_classes([1.0, -1.0], classes=[0, 0])
     assert found.confidences("top5", {"s": 1.0}) == pytest.approx(np.ones((2, 1)))
