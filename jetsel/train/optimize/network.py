@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from jetsel.errors import CalibrationError
+from jetsel.train.optimize.recipes import FILE_METHODS
 from jetsel.zoo.classifier import LOGITS
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+FILE_ALONE = f"use methods that change its file alone: --methods {','.join(FILE_METHODS)}"
 
 
 def network_of(model: ModelProto, name: str) -> nn.Module:
@@ -28,10 +31,7 @@ def network_of(model: ModelProto, name: str) -> nn.Module:
     try:
         net: nn.Module = convert(alone)
     except (NotImplementedError, KeyError, ValueError) as error:
-        raise CalibrationError(
-            f"{name} cannot be made a torch network: {error}; use methods that change its file alone: "
-            "--methods int8,fp16,smaller,clustered"
-        ) from error
+        raise CalibrationError(f"{name} cannot be made a torch network: {error}; {FILE_ALONE}") from error
     for parameter in net.parameters():
         parameter.requires_grad_(True)
     return net.eval()
@@ -41,5 +41,8 @@ def last_layer(net: nn.Module) -> nn.Linear:
     """Return the layer that makes the logits; raises CalibrationError where that is no dense one."""
     layers = [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
     if not layers:
-        raise CalibrationError("its last layer is not a dense one, so that nothing tells what it may lose: leave it")
+        raise CalibrationError(
+            "its last layer is not a dense one, so that nothing tells which channels are its answers: factorise it, or "
+            f"{FILE_ALONE}"
+        )
     return layers[-1]

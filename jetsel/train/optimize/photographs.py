@@ -58,12 +58,17 @@ def pixels(
         for done, levels in enumerate(pool.map(one, paths), 1):
             found += [] if levels is None else [levels]
             tell("looking at the photographs to learn from", done, len(paths))
-    if len(found) < FEWEST:
-        raise CalibrationError(
-            f"{len(found)} photographs to learn from, where {FEWEST} are the least: add photographs, or name others "
-            "with --tune-on"
-        )
+    check_enough(len(found))
     return np.stack(found)
+
+
+def check_enough(count: int) -> None:
+    """Raise CalibrationError where so few photographs to learn from mean nothing."""
+    if count < FEWEST:
+        raise CalibrationError(
+            f"{count} photographs to learn from, where {FEWEST} are the least: add photographs, or name others with "
+            "--learn-on"
+        )
 
 
 def normalised(levels: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32]:
