@@ -57,12 +57,23 @@ def _trained(parent: ModelProto, name: str, recipe: Recipe, lesson: Lesson, fold
     start, checkpoint = folder / f"{recipe.suffix}.start.onnx", folder / f"{recipe.suffix}.pt"
     if not start.exists():
         write(changed(parent, name, recipe, lesson, tell), lesson, start)
+    _check_saved(operations(_read(start, lesson)) / operations(parent), recipe)
     net = network_of(_read(start, lesson), name)
     done = distil(net, lesson, checkpoint, tell)
     target = folder / f"{recipe.suffix}.onnx"
     write(net, lesson, target)
     left = operations(_read(target, lesson)) / operations(parent)
     return Trained(target.read_bytes(), _words(recipe, left, lesson, done))
+
+
+def _check_saved(left: float, recipe: Recipe) -> None:
+    """Raise CalibrationError where less than half of what was asked for is saved: no training makes up for that."""
+    asked = recipe.share or 1.0
+    if left > (1 + asked) / 2:
+        raise CalibrationError(
+            f"{recipe.method} leaves {100 * left:.0f} % of the multiply-accumulates, where {100 * asked:.0f} % are "
+            "asked for: most of them are in layers that it does not change; leave this method out"
+        )
 
 
 def changed(parent: ModelProto, name: str, recipe: Recipe, lesson: Lesson, tell: Tell) -> nn.Module:
