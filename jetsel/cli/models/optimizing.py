@@ -25,7 +25,7 @@ from jetsel.store import write
 from jetsel.train.optimize.facts import Facts, facts_of
 from jetsel.train.optimize.making import make
 from jetsel.train.optimize.material import Material, Plan
-from jetsel.train.optimize.photographs import drawn
+from jetsel.train.optimize.photographs import check_enough, drawn
 from jetsel.train.optimize.recipes import recipes
 from jetsel.weights import Weights
 from jetsel.zoo import Family, Model
@@ -84,6 +84,7 @@ def optimize(family: Family, parent: Model, values: Config, asked: Asked, folder
             f"{asked.photos}: {len(held)} photographs are left to judge by, and {FEWEST_JUDGED} are the least: add "
             "photographs, or name others to learn from with --learn-on"
         )
+    check_enough(len(learn))
     folder.mkdir(parents=True, exist_ok=True)
     _same_photographs(asked, folder)
     plan = Plan(

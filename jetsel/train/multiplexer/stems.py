@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jetsel.errors import CalibrationError
 from jetsel.train.optimize.graph import operations, shapes_of
+from jetsel.train.optimize.network import converted
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -53,13 +54,7 @@ def stem_of(model: ModelProto, cut: Cut) -> nn.Module:
 
     Raises CalibrationError where an operator has no counterpart in torch.
     """
-    from onnx2torch import convert
-
-    try:
-        stem: nn.Module = convert(_up_to(model, cut.tensor))
-    except (NotImplementedError, KeyError, ValueError) as error:
-        raise CalibrationError(f"it cannot be made a torch network: {error}; name another model with --stem") from error
-    return stem.eval()
+    return converted(_up_to(model, cut.tensor), "its first layers", "name another model with --stem")
 
 
 def _narrow(model: ModelProto) -> list[str]:

@@ -65,16 +65,22 @@ def operations(model: ModelProto) -> int:
 
 
 def _unpack(model: ModelProto) -> None:
-    """Put float32 weights in the place of those that the graph casts before it uses them."""
+    """Put float32 weights in the place of those that the graph casts, or names again, before it uses them.
+
+    torch's exporter writes equal tensors once, and names the others by Identity.
+    """
     import numpy as np
     from onnx import TensorProto, numpy_helper
 
     graph = model.graph
     stored = {tensor.name: tensor for tensor in graph.initializer}
-    for node in [node for node in graph.node if node.op_type == "Cast" and node.input[0] in stored]:
-        if node.attribute[0].i == TensorProto.FLOAT:
-            numbers = numpy_helper.to_array(stored[node.input[0]]).astype(np.float32)
-            graph.initializer.append(numpy_helper.from_array(numbers, node.output[0]))
+    for node in list(graph.node):
+        is_float = node.op_type == "Cast" and node.attribute[0].i == TensorProto.FLOAT
+        if (is_float or node.op_type == "Identity") and node.input[0] in stored:
+            numbers = numpy_helper.to_array(stored[node.input[0]])
+            made = numpy_helper.from_array(numbers.astype(np.float32) if is_float else numbers, node.output[0])
+            graph.initializer.append(made)
+            stored[made.name] = made
             graph.node.remove(node)
     used = {name for node in graph.node for name in node.input}
     for tensor in [tensor for tensor in graph.initializer if tensor.name not in used]:

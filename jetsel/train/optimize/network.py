@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from jetsel.errors import CalibrationError
+from jetsel.train.optimize.compress import NEEDS_EXPORT
+from jetsel.train.optimize.recipes import FILE_METHODS
 from jetsel.zoo.classifier import LOGITS
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+FILE_ALONE = f"use methods that change its file alone: --methods {','.join(FILE_METHODS)}"
 
 
 def network_of(model: ModelProto, name: str) -> nn.Module:
@@ -19,21 +23,29 @@ def network_of(model: ModelProto, name: str) -> nn.Module:
     model: of one size, see `graph.for_size`. Raises CalibrationError where an operator has no counterpart.
     """
     from onnx import ModelProto
-    from onnx2torch import convert
 
     alone = ModelProto()
     alone.CopyFrom(model)
     for output in [output for output in alone.graph.output if output.name != LOGITS]:
         alone.graph.output.remove(output)
-    try:
-        net: nn.Module = convert(alone)
-    except (NotImplementedError, KeyError, ValueError) as error:
-        raise CalibrationError(
-            f"{name} cannot be made a torch network: {error}; use methods that change its file alone: "
-            "--methods int8,fp16,smaller,clustered"
-        ) from error
+    net = converted(alone, name, FILE_ALONE)
     for parameter in net.parameters():
         parameter.requires_grad_(True)
+    return net
+
+
+def converted(model: ModelProto, name: str, instead: str) -> nn.Module:
+    """Return a graph as a torch network that is not trained; raises CalibrationError with what to do instead."""
+    try:
+        from onnx2torch import convert
+    except RuntimeError as error:  # torchvision, which it imports, says so of a torch of another build
+        raise CalibrationError(
+            f"torchvision does not load beside this torch ({error}): install both of one build, {NEEDS_EXPORT}"
+        ) from error
+    try:
+        net: nn.Module = convert(model)
+    except (NotImplementedError, KeyError, ValueError) as error:
+        raise CalibrationError(f"{name} cannot be made a torch network: {error}; {instead}") from error
     return net.eval()
 
 
@@ -41,5 +53,8 @@ def last_layer(net: nn.Module) -> nn.Linear:
     """Return the layer that makes the logits; raises CalibrationError where that is no dense one."""
     layers = [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
     if not layers:
-        raise CalibrationError("its last layer is not a dense one, so that nothing tells what it may lose: leave it")
+        raise CalibrationError(
+            "its last layer is not a dense one, so that nothing tells which channels are its answers: factorise it, or "
+            f"{FILE_ALONE}"
+        )
     return layers[-1]

@@ -62,12 +62,17 @@ def pixels(
                 found.append(levels)
                 kept.append(row)
             tell("looking at the photographs to learn from", done, len(rows))
-    if len(found) < FEWEST:
-        raise CalibrationError(
-            f"{len(found)} photographs to learn from, where {FEWEST} are the least: add photographs, or name others "
-            "to learn from"
-        )
+    check_enough(len(found))
     return np.stack(found), np.array(kept)
+
+
+def check_enough(count: int) -> None:
+    """Raise CalibrationError where so few photographs to learn from mean nothing."""
+    if count < FEWEST:
+        raise CalibrationError(
+            f"{count} photographs to learn from, where {FEWEST} are the least: add photographs, or name others to "
+            "learn from (--learn-on of jetsel models optimize)"
+        )
 
 
 def normalised(levels: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32]:

@@ -20,8 +20,8 @@ from jetsel.train.optimize.activations import RULES, prune
 from jetsel.train.optimize.distil import Lesson, distil, loss_of, view
 from jetsel.train.optimize.factorise import low_rank, one_d, separable
 from jetsel.train.optimize.graph import for_size, operations
-from jetsel.train.optimize.network import last_layer, network_of
-from jetsel.train.optimize.recipes import Recipe
+from jetsel.train.optimize.network import FILE_ALONE, last_layer, network_of
+from jetsel.train.optimize.recipes import FACTORISING, Recipe
 from jetsel.zoo.export import export
 
 if TYPE_CHECKING:
@@ -46,9 +46,19 @@ def trained(parent: ModelProto, name: str, recipe: Recipe, lesson: Lesson, folde
 
     Raises CalibrationError where the network does not take to it.
     """
+    try:
+        return _trained(parent, name, recipe, lesson, folder, tell)
+    except RuntimeError as error:  # torch's; a channel is not followed through a reshape or a slice of fixed sizes
+        instead = f"factorise it ({', '.join(FACTORISING)}), or " if recipe.method in RULES else ""
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise CalibrationError(f"torch does not do it: {said}; {instead}{FILE_ALONE}") from error
+
+
+def _trained(parent: ModelProto, name: str, recipe: Recipe, lesson: Lesson, folder: Path, tell: Tell) -> Trained:
     start, checkpoint = folder / f"{recipe.suffix}.start.onnx", folder / f"{recipe.suffix}.pt"
     if not start.exists():
         write(changed(parent, name, recipe, lesson, tell), lesson, start)
+    _check_saved(operations(_read(start, lesson)) / operations(parent), recipe)
     net = network_of(_read(start, lesson), name)
     done = distil(net, lesson, checkpoint, tell)
     target = folder / f"{recipe.suffix}.onnx"
@@ -57,15 +67,24 @@ def trained(parent: ModelProto, name: str, recipe: Recipe, lesson: Lesson, folde
     return Trained(target.read_bytes(), _words(recipe, left, lesson, done))
 
 
+def _check_saved(left: float, recipe: Recipe) -> None:
+    """Raise CalibrationError where less than half of what was asked for is saved: no training makes up for that."""
+    asked = recipe.share or 1.0
+    if left > (1 + asked) / 2:
+        raise CalibrationError(
+            f"{recipe.method} leaves {100 * left:.0f} % of the multiply-accumulates, where {100 * asked:.0f} % are "
+            "asked for: most of them are in layers that it does not change; leave this method out"
+        )
+
+
 def changed(parent: ModelProto, name: str, recipe: Recipe, lesson: Lesson, tell: Tell) -> nn.Module:
     """Return the network after pruning or factorising, not fine-tuned yet."""
     net, share = network_of(parent, name), recipe.share or 1.0
-    last = last_layer(net)
     if recipe.method in RULES:
         example = torch.zeros(2, 3, lesson.spec.height_px, lesson.spec.width_px)
         shown = [view(lesson, rows, torch.Generator().manual_seed(lesson.seed)) for rows in _batches(lesson, COUNTED)]
         net.to(trainer())
-        prune(net, example, RULES[recipe.method], _training(lesson, tell), shown, (last,), share=share)
+        prune(net, example, RULES[recipe.method], _training(lesson, tell), shown, (last_layer(net),), share=share)
         return net.cpu()
     factorise = {"svd": low_rank, "one-d": one_d, "separable": separable}[recipe.method or ""]
     replaced = factorise(net, share)

@@ -54,9 +54,7 @@ def test_a_multiplexer_is_trained_added_and_calibrated_with(home: Path) -> None:
     assert {"multiplexer", "multiplexer-ensemble", "multiplexer-cascade"} <= set(calibration.parts)
 
 
-def test_models_are_trained_together_and_the_multiplexer_is_theirs(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_are_trained_together_and_the_multiplexer_is_theirs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATE_DIRECTORY", str(home / "state"))
     photos = str(home / "photos")
     one = run(home, "train-multiplexer", "starter", photos, "--joint", photos, "--epochs", "1", "--loss", "ensemble")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 import pytest
 import torch
+from onnx import ModelProto
+from torch import nn
 
 from jetsel.errors import CalibrationError
 from jetsel.train.optimize import steps
@@ -17,6 +20,7 @@ from jetsel.train.optimize.graph import for_size, operations
 from jetsel.train.optimize.network import network_of
 from jetsel.train.optimize.recipes import Recipe
 from jetsel.zoo import STARTER
+from jetsel.zoo.export import export
 from jetsel.zoo.manifest import read_manifest
 from jetsel.zoo.onnx_model import model_in, read_model
 
@@ -77,8 +81,6 @@ def test_distillation_brings_a_network_nearer_to_its_teacher(tmp_path: Path) -> 
 
 
 def test_fewer_epochs_are_trained_where_time_is_short(tmp_path: Path) -> None:
-    from dataclasses import replace
-
     done = distil(network_of(PARENT, "xs"), replace(lesson(9), most_s=0.0), tmp_path / "state.pt", ignored)
     assert (done.epochs, done.of) == (1, 1)
 
@@ -87,3 +89,54 @@ def test_a_method_that_finds_nothing_to_do_says_so(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(steps, "separable", lambda _net, _share: 0)
     with pytest.raises(CalibrationError, match="no layer that separable makes cheaper"):
         steps.trained(PARENT, "xs", Recipe("separable", 0.5), lesson(1), tmp_path, ignored)
+
+
+def test_a_method_that_saves_little_of_a_network_says_so_before_it_trains(tmp_path: Path) -> None:
+    with pytest.raises(
+        CalibrationError, match=r"svd leaves 9\d % of the multiply-accumulates, where 50 % are asked for"
+    ):
+        steps.trained(PARENT, "xs", Recipe("svd", 0.5), lesson(1), tmp_path, ignored)
+    assert not list(tmp_path.glob("*.pt"))
+
+
+class Shuffled(nn.Module):
+    """Channels change their places between two convolutions, by a reshape to sizes that the file fixes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before, self.after = nn.Conv2d(3, 16, 3, 2, 1), nn.Conv2d(16, 24, 3, 2, 1)
+        self.last = nn.Linear(24, 100)
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        seen = self.before(batch).relu()
+        mixed = seen.reshape(-1, 2, 8, 32, 32).transpose(1, 2).reshape(-1, 16, 32, 32)
+        answered: torch.Tensor = self.last(self.after(mixed).relu().mean((2, 3)))
+        return answered
+
+
+def test_a_network_whose_channels_cannot_be_followed_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    export(Shuffled(), tmp_path / "shuffled.onnx", 64, 64)
+    parent = for_size(read_model(tmp_path / "shuffled.onnx"), 64, 64)
+    taught = replace(lesson(1), teacher=network_of(parent, "shuffled"))
+    with pytest.raises(CalibrationError, match=r"factorise it \(svd, one-d, separable\), or .*--methods int8"):
+        steps.trained(parent, "shuffled", Recipe("plain", 0.5), taught, tmp_path, ignored)
+    assert "one-d" in steps.trained(parent, "shuffled", Recipe("one-d", 0.5), taught, tmp_path, ignored).words
+
+
+def test_a_network_that_ends_in_a_convolution_is_factorised_and_not_pruned(tmp_path: Path) -> None:
+    net = nn.Sequential(
+        nn.Conv2d(3, 16, 3, 2, 1), nn.ReLU(), nn.Conv2d(16, 100, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    )
+    export(net, tmp_path / "ends.onnx", 64, 64)
+    parent = for_size(read_model(tmp_path / "ends.onnx"), 64, 64)
+    with pytest.raises(CalibrationError, match="not a dense one"):
+        steps.changed(parent, "ends", Recipe("plain", 0.5), lesson(1), ignored)
+    steps.changed(parent, "ends", Recipe("svd", 0.5), lesson(1), ignored)
+
+
+def test_an_operator_that_torch_has_no_counterpart_of_is_named() -> None:
+    model = ModelProto()
+    model.CopyFrom(PARENT)
+    next(node for node in model.graph.node if node.op_type == "Relu").op_type = "Shrink"
+    with pytest.raises(CalibrationError, match=r"Shrink.*--methods int8"):
+        network_of(model, "own")

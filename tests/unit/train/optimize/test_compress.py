@@ -45,6 +45,14 @@ def test_what_has_nothing_to_quantise_is_told_so() -> None:
         int8(plain, SHOWN, symmetric=False)
 
 
+def test_an_operator_that_cannot_be_run_to_find_ranges_is_named(model: ModelProto) -> None:
+    own = ModelProto()
+    own.CopyFrom(model)
+    next(node for node in own.graph.node if node.op_type == "Relu").op_type = "OwnersRelu"
+    with pytest.raises(CalibrationError, match=r"cannot be quantised: .*OwnersRelu.*leave int8 out"):
+        int8(own, SHOWN, symmetric=False)
+
+
 def test_shared_weights_answer_nearly_the_same_in_a_quarter_of_the_bytes(model: ModelProto) -> None:
     made = clustered(model)
     assert len(made.SerializeToString()) < 0.3 * len(model.SerializeToString())

@@ -22,10 +22,11 @@ def answers(model: ModelProto, batch: np.ndarray) -> np.ndarray:
 
 
 def same_padded(auto_pad: str, stride: int) -> ModelProto:
-    """A convolution padded by the runtime, its weights kept in 16 bits, and a mean over all places."""
+    """A convolution padded by the runtime, its weights kept in 16 bits and named again, and a mean over all places."""
     weights = DRAW.normal(size=(5, 3, 3, 3)).astype(np.float16)
     nodes = [
-        helper.make_node("Cast", ["kept"], ["weights"], to=TensorProto.FLOAT),
+        helper.make_node("Cast", ["kept"], ["cast"], to=TensorProto.FLOAT),
+        helper.make_node("Identity", ["cast"], ["weights"]),
         helper.make_node("Conv", ["image", "weights"], ["seen"], auto_pad=auto_pad, strides=[stride, stride]),
         helper.make_node("ReduceMean", ["seen"], ["logits"], axes=[2, 3], keepdims=0),
     ]

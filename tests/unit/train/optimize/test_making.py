@@ -1,0 +1,48 @@
+"""Candidates are made whole or not at all, and only once; one that fails costs itself alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from jetsel import image
+from jetsel.errors import CalibrationError
+from jetsel.train.optimize.making import make
+from jetsel.train.optimize.material import Material, Plan
+from jetsel.train.optimize.recipes import Recipe
+from jetsel.zoo import STARTER, scan
+
+FAMILY = scan([STARTER]).families["starter"]
+PARENT = next(model for model in FAMILY.models if model.manifest.name == "xs")
+OF_NONE, CLUSTERED = Recipe("one-d", 0.5, numbers="int8"), Recipe(numbers="clustered")
+
+
+def ignored(_what: str, _done: int, _total: int) -> None: ...
+
+
+def material(folder: Path, photographs: int) -> Material:
+    rng = np.random.default_rng(3)
+    paths = [folder / f"{number}.png" for number in range(photographs)]
+    for path in paths:
+        cv2.imwrite(str(path), rng.integers(0, 256, (64, 64, 3), dtype=np.uint8))
+    limits = image.Limits(max_bytes=1_000_000, max_pixels=1_000_000)
+    return Material(Plan(PARENT, FAMILY, paths, limits, folder / "work"), ignored)
+
+
+def test_one_that_fails_costs_itself_alone_and_the_others_are_made_once(tmp_path: Path) -> None:
+    shown = material(tmp_path, 60)
+    found = make([OF_NONE, CLUSTERED], shown)
+    assert list(found.models) == ["xs-clustered"]
+    assert "one-d-50 was not made" in found.failed["xs-one-d-50-int8"]
+    file = found.models["xs-clustered"].path
+    made_ns = file.stat().st_mtime_ns
+    assert make([CLUSTERED], shown).models["xs-clustered"].path.stat().st_mtime_ns == made_ns
+
+
+def test_too_few_photographs_to_learn_from_are_told_with_what_to_do(tmp_path: Path) -> None:
+    shown = material(tmp_path, 49)
+    with pytest.raises(CalibrationError, match=r"49 photographs to learn from, where 50 are the least.*--learn-on"):
+        shown.levels(PARENT.manifest.input)
