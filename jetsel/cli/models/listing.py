@@ -67,9 +67,10 @@ def family_table(family: Family) -> Table:
     shown.title = f"family {escape(family.name)}: {len(family.labels.names)} classes"
     for model in family.networks:
         manifest, spec = model.manifest, model.manifest.input
-        mux = manifest.multiplexes
+        if (mux := manifest.multiplexes) is not None:
+            shown.caption = escape(f"{manifest.name} chooses among {', '.join(mux.models)}")
         shown.add_row(
-            escape(manifest.name if mux is None else f"{manifest.name}, multiplexer of {', '.join(mux.models)}"),
+            escape(manifest.name),
             escape(manifest.version),
             _time(manifest),
             f"{manifest.parameters / 1e6:.3f} million",
