@@ -148,6 +148,11 @@ def joint_of(calibrations: FamilyCalibrations, asked: Asked, output: Output) -> 
     assert asked.joint is not None
     family, served = calibrations.served()
     parents = [served[name] for name in _names(served, asked.models)]
+    headed = [parent.manifest.name for parent in parents if parent.manifest.head is not None]
+    if headed:
+        raise CalibrationError(
+            f"{', '.join(headed)}: a head of its own is no part of the network: leave --joint out, or name other models"
+        )
     given = recording.find(asked.joint, family.labels, None, need_labels=True)
     spec = joint.seen_by_all([parent.manifest.input for parent in parents])
     limits = limits_of(calibrations.config)

@@ -6,18 +6,17 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.engines.trying import try_run
-from jetsel.errors import CalibrationError
 from jetsel.train.multiplexer.making import Made
 from jetsel.train.multiplexer.weigher import Loss
 from jetsel.weights import Weights
 from jetsel.zoo import Family, Model
+from jetsel.zoo.deriving import derived
 from jetsel.zoo.held_out import held_out_file
-from jetsel.zoo.manifest import DerivedFrom, Manifest, Multiplexes
+from jetsel.zoo.manifest import Manifest, Multiplexes
 from jetsel.zoo.onnx_model import model_in, parameters
 from jetsel.zoo.placing import put, working_folder
 
@@ -78,31 +77,12 @@ def add_multiplexer(
 def add_joint(
     family: Family, parent: Model, name: str, content: bytes, words: str, folder: Path, threads: int
 ) -> Model:
-    """Put a model that was trained on into a folder under a new name, or in the place of the one so called; return it.
-
-    Raises CalibrationError where the parent's own head would not fit it.
-    """
+    """Put a model that was trained on into a folder under a new name, or in the place of its like; return it."""
     said, sha256 = parent.manifest, hashlib.sha256(content).hexdigest()
-    if said.head is not None:
-        raise CalibrationError(f"{said.name} has a head of its own: train its backbone jointly, and the head on that")
     old = next((one for one in family.models if one.manifest.name == name), None)
     with working_folder(folder if old is None else old.directory) as work:
         file = work / "model.onnx"
         file.write_bytes(content)
         weights = Weights(name, file, sha256, said.input.height_px, said.input.width_px, len(family.labels.wnids))
-        tried = try_run(weights, threads)
-        manifest = msgspec.structs.replace(
-            said,
-            name=name,
-            file=f"{family.name}.{name}.{sha256[:12]}.onnx",
-            sha256=sha256,
-            labels=f"{family.name}.{family.labels.sha256[:12]}.tsv",
-            outputs=("logits",) if tried.embedding_width is None else ("logits", "embedding"),
-            embedding_width=tried.embedding_width,
-            latency_ms=tried.latency_ms,
-            tensors_sha256=None,
-            recipe=None,
-            source=f"{said.source}; {words}",
-            derived_from=DerivedFrom(name=said.name, identity=said.identity, recipe=words),
-        )
+        manifest = derived(said, name, sha256, family.labels.sha256, said.input, try_run(weights, threads), words)
         return Model(manifest, put(work, file, (parent.directory / said.labels).read_bytes(), manifest, old))

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,7 +23,7 @@ from jetsel.train.optimize.material import Material
 from jetsel.train.optimize.recipes import Recipe
 from jetsel.weights import Weights
 from jetsel.zoo import Model, scan
-from jetsel.zoo.manifest import DerivedFrom
+from jetsel.zoo.deriving import derived
 from jetsel.zoo.placing import put, working_folder
 
 LEAST_AGREEMENT = 0.2
@@ -98,22 +97,9 @@ def _add(recipe: Recipe, content: Content, material: Material) -> Model:
                 f"it gives {100 * agreement:.0f} % of the answers of {said.name}, and {100 * LEAST_AGREEMENT:.0f} % "
                 "are the least: leave more of it, or let it learn from more photographs"
             )
-        is_same = sha256 == said.sha256
-        manifest = msgspec.structs.replace(
-            said,
-            name=name,
-            file=f"{said.family}.{name}.{sha256[:12]}.onnx",
-            sha256=sha256,
-            labels=f"{said.family}.{plan.family.labels.sha256[:12]}.tsv",
-            input=spec,
-            outputs=("logits",) if tried.embedding_width is None else ("logits", "embedding"),
-            embedding_width=tried.embedding_width,
-            latency_ms=said.cost_ms * tried.latency_ms / try_run(theirs.backbone, plan.threads).latency_ms,
-            tensors_sha256=said.tensors_sha256 if is_same else None,
-            recipe=said.recipe if is_same else None,
-            source=f"{said.source}; made of {said.name}: {content.words}",
-            derived_from=DerivedFrom(name=said.name, identity=said.identity, recipe=content.words),
-        )
+        latency_ms = said.cost_ms * tried.latency_ms / try_run(theirs.backbone, plan.threads).latency_ms
+        seen = replace(tried, latency_ms=latency_ms)
+        manifest = derived(said, name, sha256, plan.family.labels.sha256, spec, seen, content.words)
         labels = (parent.directory / said.labels).read_bytes()
         return Model(manifest, put(work, file, labels, manifest, None, parent.others()))
 
