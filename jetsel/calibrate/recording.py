@@ -56,8 +56,8 @@ class Recording:
     that are nearly the same share a number, and are never held out apart; None: each is its own. paths: where each
     photograph was read. energies_mj: model -> mean energy of the same run above idle power, None where it was not
     measured. chooser_w: watts above idle while features are extracted, None likewise. objective: which cost counts.
-    is_scaled: whether the logits are divided by calibrated temperatures already. multiplexer: None where there is none
-    of all these models.
+    is_scaled: whether the logits are divided by calibrated temperatures already. multiplexer: None where none was
+    recorded.
     """
 
     models: tuple[str, ...]

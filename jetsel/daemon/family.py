@@ -77,8 +77,7 @@ class ServedFamily:
             known = before.driver.queues.get(name)
             if known is None or not known.serves or known.engine is None or known.engine.is_stale:
                 continue
-            is_same = before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name)
-            if is_same and known.chooses == queue.chooses:
+            if before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name):
                 queue.engine, queue.times_ms, queue.record = known.engine, known.times_ms, known.record
                 queue.estimate = known.estimate
                 self._verify_again(name)
@@ -165,10 +164,11 @@ class ServedFamily:
         if request.model is not None:
             if request.policy is not None:
                 raise UnknownPolicyError('"model" pins one model and "policy" chooses among several: send one of them')
-            known = [name for name, queue in self.driver.queues.items() if not queue.chooses]
-            if request.model not in known:
-                near = did_you_mean(request.model, known)
-                raise UnknownModelError(f"family {self.name} has no model {request.model!r}{near}: {', '.join(known)}")
+            queue = self.driver.queues.get(request.model)
+            if queue is None or queue.chooses:
+                names = [name for name, one in self.driver.queues.items() if not one.chooses]
+                near = did_you_mean(request.model, names)
+                raise UnknownModelError(f"family {self.name} has no model {request.model!r}{near}: {', '.join(names)}")
             return offered[f"single:{request.model}"]
         name = request.policy or self.default_policy[request.criterion]
         if request.policy is None and request.deadline_ms is not None and TIMED in offered:

@@ -35,8 +35,8 @@ class Table:
 
     logits: one (n, c) for each model. temperatures: (m,). classes: (n,) the true ones. right: (n, m). costs: (m,) of
     the objective, ms or mJ. features: (n, f), in the order of feature_names. embeddings: (n, width)
-    of the cheapest model, None where it gives none. multiplexed: the N models that a multiplexer tells of, cheapest
-    first, none where there is no multiplexer; chances: (n, N) what it says of each, see policies.multiplexing.
+    of the cheapest model, None where it gives none. multiplexed: the N models that a multiplexer tells of, none where
+    there is no multiplexer; chances: (n, N) what it says of each, see policies.multiplexing.
     """
 
     models: tuple[str, ...]

@@ -53,7 +53,7 @@ class MultiplexerEdge:
         mux = self.multiplexer
         chances = yield from mux.ask()
         if chances is None:
-            return (yield from mux.without(photo))
+            return (yield from self._local(photo, self.here[-1], f"{mux.name} is unavailable"))
         model, local, edge = self._weighed(chances)
         said = f"{model} is right with a chance of {local:.2f}, {self.away} of {edge:.2f}"
         if photo.on_device:
@@ -156,7 +156,8 @@ def made_for(
     if part is None or criterion not in part.facts:
         return None
     mux = Multiplexer.of(calibration)
-    able = tuple(model for model in mux.models if model in here and model != there)
+    costs = dict(zip(mux.models, mux.costs, strict=True))
+    able = tuple(sorted((model for model in mux.models if model in here and model != there), key=costs.__getitem__))
     models = list(calibration.identities)
     if not able or (there not in models and mux.loss != "right"):
         return None

@@ -63,19 +63,19 @@ class MultiplexerEnsemble:
             return (yield from mux.without(photo))
         places = np.flatnonzero(selected(chances, self.threshold))
         predictions: list[Prediction] = []
-        lost: ModelUnavailableError | None = None
         for which in places[np.argsort(mux.costs[places], kind="stable")]:
             try:
                 predictions += yield Run((self.models[which],), mux.words(int(which), chances))
-            except ModelUnavailableError as error:  # noqa: PERF203  # a run takes longer
-                lost = error
+            except ModelUnavailableError:  # noqa: PERF203  # a run takes longer
+                continue
         if not predictions:
             model = photo.fallback or mux.strongest
-            predictions += yield Run((model,), f"{lost}; {model} is the fallback")
+            because = f"what {mux.name} names is unavailable; {model} is the fallback"
+            (seen,) = yield Run((model,), because)
+            return Decision(seen, because)
         names = " and ".join(prediction.model for prediction in predictions)
-        return Decision(
-            self._mean(predictions), f"{names}, of {len(places)} that are weighed above {self.threshold:.2f} or most"
-        )
+        above = f"{'' if chances.max() > self.threshold else 'most, and none '}above {self.threshold:.2f}"
+        return Decision(self._mean(predictions), f"{mux.name} weighs {names} {above}")
 
     def _mean(self, predictions: list[Prediction]) -> Prediction:
         """Return the arithmetic mean, by the name of the last, the most expensive of them."""

@@ -88,13 +88,15 @@ def test_all_above_the_threshold_are_averaged_as_they_are() -> None:
     assert decision.seen.model == "l"
     assert decision.seen.probabilities == pytest.approx([0.6, 0.4])
     assert decision.seen.confidence == pytest.approx(0.6)
-    assert decision.because.startswith("s and l, of 2")
+    assert decision.because == "mux weighs s and l above 0.40"
 
 
 def test_where_none_is_above_the_threshold_the_one_of_most_weight_answers() -> None:
     steps, run = asked(MultiplexerEnsemble("multiplexer-ensemble", MUX, 0.9, "top1"), 0.5, 0.8, 0.8)
     assert run.models == ("m",), "of equals the first"
-    assert ended(steps, said("m", 0.7)).seen.probabilities == pytest.approx([0.7, 0.3])
+    decision = ended(steps, said("m", 0.7))
+    assert decision.seen.probabilities == pytest.approx([0.7, 0.3])
+    assert "m most, and none above 0.90" in decision.because
 
 
 def test_an_ensemble_does_without_what_is_unavailable_and_without_all_the_fallback_answers() -> None:
@@ -105,6 +107,7 @@ def test_an_ensemble_does_without_what_is_unavailable_and_without_all_the_fallba
     steps, _ = asked(policy, 0.5, 0.3, 0.8)
     steps.throw(GONE)
     assert steps.throw(GONE).models == ("m",)
+    assert "m is the fallback" in ended(steps, said("m", 0.7)).because
     assert without(policy)[1].models == ("m",)
 
 
