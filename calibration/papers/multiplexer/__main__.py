@@ -19,7 +19,7 @@ from calibration.imagenet.calibrate import listed
 from calibration.papers.multiplexer.identities import identities
 from calibration.papers.multiplexer.local import PAPER, figure_1, local
 from calibration.papers.multiplexer.policies import as_in_the_paper, at_equal_time, break_even
-from calibration.papers.multiplexer.subject import Subject
+from calibration.papers.multiplexer.subject import Subject, with_times_of
 from calibration.papers.multiplexer.together import accuracies, embeddings, pictures
 from calibration.papers.multiplexer.told import areas
 from calibration.papers.thesis import table
@@ -35,17 +35,17 @@ def judged(subject: Subject, models: Path | None) -> str:
     """Train by both losses, and judge: all tables of one family."""
     subject.prepare(models)
     said, shown, paper = {}, [], []
-    for loss in ("right", "ensemble"):
+    for loss in ("ensemble", "right"):  # the last one stays
         found = subject.trained(loss)
         names = found.multiplexer.manifest.multiplexes.models
-        fit, test = (subject.recorded(photos, names).recording for photos in (subject.fit, subject.test))
-        said[f"multiplexer, loss {loss}"] = test.multiplexer.chances[:, 0]
+        test = subject.recorded(subject.test, names, f"test-{loss}")
+        said = {f"multiplexer, loss {loss}": test.multiplexer.chances[:, 0], **said}
         for one, area in zip(found.made.tried, found.areas, strict=True):
             taken = "taken" if one.cut == found.made.cut else ""
             shown.append(f"{loss} | {100 * one.cut.share:.0f} % | {one.each.mean():.4f} | {area:.3f} | {taken}")
         paper += [f"{loss} | {row}" for row in as_in_the_paper(test)]
-        if loss == "right":
-            policies, limits, stays = at_equal_time(fit, test), break_even(fit), local(fit, test)
+    fit = subject.recorded(subject.fit, names, "fit")
+    test = with_times_of(fit, test)
     title = f"{subject.family}{', ' + subject.folder.name if subject.joint else ''}: "
     matrix = f"right, and not | {' | '.join(test.models)}"
     parts = [
@@ -59,17 +59,17 @@ def judged(subject: Subject, models: Path | None) -> str:
             "reader | AUC | first less this",
             areas(fit, test, said),
         ),
-        table(f"{title}policies at equal time", POLICIES, policies),
+        table(f"{title}policies at equal time", POLICIES, at_equal_time(fit, test)),
         table(f"{title}the paper's settings", "loss | rule | top-1 % | ms | called, %", paper),
         table(
             f"{title}break-even",
             "mean ms at most | cascade | first ms | goes on | limit ms | multiplexer ms | ",
-            limits.splitlines(),
+            break_even(fit),
         ),
         table(
             f"{title}what stays at the edge's accuracy (paper: {PAPER:g} %)",
             "here | reader | stays | top-1 % | beside the edge, points",
-            stays,
+            local(fit, test),
         ),
         table(f"{title}Figure 1, %", matrix, figure_1(test)),
     ]

@@ -60,8 +60,11 @@ def as_in_the_paper(test: Recording) -> list[str]:
     return rows
 
 
-def break_even(fit: Recording) -> str:
-    """Return what a multiplexer may cost for a cascade: its first rung's time, times the share that goes on from it."""
+def break_even(fit: Recording) -> list[str]:
+    """Return a row for each mean time: what a multiplexer may cost before the cascade, and what it does.
+
+    That is the first rung's time, times the share that goes on from it.
+    """
     learned, mux = learned_from(fit), fit.multiplexer
     assert mux is not None
     lines = []
@@ -82,7 +85,7 @@ def break_even(fit: Recording) -> str:
             f"{budget_ms:.2f} | {', '.join(names)} | {first_ms:.2f} | {100 * goes_on:.0f} % | {limit_ms:.2f} | "
             f"{mux.cost_ms:.2f} | {verdict}"
         )
-    return "\n".join(lines)
+    return lines
 
 
 def learned_from(fit: Recording) -> Learned:

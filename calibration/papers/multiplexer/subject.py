@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from jetsel.calibrate.command import record, recording_path
-from jetsel.calibrate.record import Loaded
+from calibration.candidates import recorded
+from jetsel.calibrate.record import Plan
+from jetsel.calibrate.recording import Recording
 from jetsel.cli import family_calibrations
 from jetsel.cli.family_calibrations import FamilyCalibrations
 from jetsel.cli.multiplexing import Asked, Found, train
@@ -18,6 +19,7 @@ from jetsel.cli.progress import Output
 
 SEED = 2020
 MINUTES = 40.0
+TIMED = Plan(photographs=60)
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,16 @@ class Subject:
         """What `jetsel train-multiplexer` is asked for."""
         return Asked(self.fit, None, self.names, loss, "ms", None, self.joint, self.contrast, 12, 60 * MINUTES, SEED)
 
-    def recorded(self, photos: Path, names: Sequence[str] = ()) -> Loaded:
-        """Record what is not recorded yet, and read it back; names: of some models alone, and the multiplexer."""
-        calibrations = self.calibrations()
-        job = calibrations.job(recording_path(calibrations.folder, self.family, photos), photos)
-        if names:
-            job = replace(job, served={name: job.served[name] for name in job.served if name in names})
-        with Output(quiet=True) as output, output.interruptible() as stop:
-            return record(job, output.step, stop)
+    def recorded(self, photos: Path, names: Sequence[str], file: str) -> Recording:
+        """Record some of the models and the multiplexer, and time all of them by turns in one run; read it back."""
+        family, served = self.calibrations().served()
+        some = replace(family, models=tuple(served[name] for name in served if name in names))
+        return recorded(some, photos, self.folder / f"{file}.sqlite", TIMED)
+
+
+def with_times_of(fit: Recording, test: Recording) -> Recording:
+    """Return a recording with the times of another."""
+    mux = None
+    if test.multiplexer is not None and fit.multiplexer is not None:
+        mux = replace(test.multiplexer, cost_ms=fit.multiplexer.cost_ms)
+    return replace(test, costs_ms=fit.costs_ms, multiplexer=mux)

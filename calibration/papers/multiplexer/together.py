@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from benchmarks.live import bootstrap
 from calibration.papers.multiplexer.subject import Subject
 from calibration.papers.thesis import table
-from jetsel.calibrate.recording import Recording
 from jetsel.train.multiplexer.losses import distance
 
 PAIRS = ("both right", "one right", "both wrong")
@@ -22,7 +21,7 @@ DRAWN = 500  # photographs in a picture
 def accuracies(subject: Subject) -> str:
     """Return a table: each model before and after, on the test photographs."""
     names = [*subject.names, *(f"{name}-joint" for name in subject.names)]
-    test: Recording = subject.recorded(subject.test, names).recording
+    test = subject.recorded(subject.test, names, "test-together")
     right, rows = test.right("top1").astype(float), []
     for name in subject.names:
         before, after = (right[:, test.models.index(one)] for one in (name, f"{name}-joint"))
@@ -56,15 +55,13 @@ def embeddings(subject: Subject) -> Embedded:
     with Output(quiet=True) as output:
         together = joint_of(subject.calibrations(), subject.asked("right"), output)
     names = list(together.models)
-    loaded = subject.recorded(subject.test, names)
+    recording = subject.recorded(subject.test, names, "test-right")
     calibrations = subject.calibrations()
     family, _ = calibrations.served()
     limits = calibrations.job(subject.folder, subject.test).limits
-    levels, _ = pixels(
-        [Path(one) for one in loaded.recording.paths], together.spec, limits, family.decode_px, output.step
-    )
-    order = [loaded.recording.models.index(name) for name in names]
-    return Embedded(together.models, projected_of(together.members, levels), loaded.recording.right("top1")[:, order])
+    levels, _ = pixels([Path(one) for one in recording.paths], together.spec, limits, family.decode_px, output.step)
+    order = [recording.models.index(name) for name in names]
+    return Embedded(together.models, projected_of(together.members, levels), recording.right("top1")[:, order])
 
 
 def pictures(found: dict[str, Embedded], work: Path) -> str:

@@ -1,4 +1,4 @@
-"""Make a multiplexer: try cuts of a model's first layers, choose the cheapest that is as good, and export it.
+"""Make a multiplexer: try cuts of a model's first layers, choose the one of least loss, and export it.
 
 What each says of a photograph that it learned from is said by one that did not: see `Made.held_out`.
 """
@@ -6,7 +6,7 @@ What each says of a photograph that it learned from is said by one that did not:
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -111,7 +111,7 @@ def make(
             found.append(Tried(cut, penalty, said, losses(said, examples, loss)))
         tried.append(min(found, key=lambda one: one.each.mean()))
     tell("trying where to cut", len(places), len(places))
-    chosen = earliest(tried)
+    chosen = min(tried, key=lambda one: one.each.mean())
     examples = examples_of(pooled_of[chosen.cut])
     weigher = fit(examples, loss, chosen.penalty, seed)
     raw = cross_fitted(examples, loss, chosen.penalty, fold_of, seed)
@@ -119,16 +119,6 @@ def make(
     content = _exported(Multiplexer(stem_of(model, chosen.cut), weigher), spec)
     held_out = np.pad(chosen.said, ((0, 0), (0, 1)))
     return Made(content, held_out, chosen.cut, tried)
-
-
-def earliest(tried: Sequence[Tried]) -> Tried:
-    """Return the first whose loss is not above the least by more than the standard error of their difference."""
-    best = min(tried, key=lambda one: one.each.mean())
-    for one in tried:
-        more = one.each - best.each
-        if more.mean() <= more.std() / np.sqrt(len(more)):
-            return one
-    return best
 
 
 def pooled(stem: nn.Module, spec: InputSpec, levels: NDArray[np.uint8]) -> NDArray[np.float32]:

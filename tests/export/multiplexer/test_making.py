@@ -9,7 +9,7 @@ import torch
 
 from jetsel.calibrate.metrics import area_under_curve
 from jetsel.train.multiplexer import making
-from jetsel.train.multiplexer.stems import Cut, cuts, stem_of
+from jetsel.train.multiplexer.stems import cuts, stem_of
 from jetsel.train.multiplexer.weigher import Examples, cross_fitted, fit, losses, temperature_of
 from jetsel.train.optimize.graph import for_size, operations
 from jetsel.train.optimize.photographs import normalised
@@ -96,12 +96,3 @@ def test_the_papers_loss_weighs_what_gives_the_true_class_most() -> None:
     assert (weights.argmax(axis=1) == 1).all()  # the one that is always right, whatever it costs
     same = np.zeros((N, 3), np.float32)
     assert losses(same, examples, "ensemble")[0] == pytest.approx(-np.log((0.9 + 0.9 + 0.9) / 3))
-
-
-def test_the_earliest_cut_that_is_as_good_is_taken() -> None:
-    def tried(share: float, each: np.ndarray) -> making.Tried:
-        return making.Tried(Cut("t", 1, 1, share), 0.1, np.zeros((4, 2), np.float32), each)
-
-    worse, noisy, best = np.array([1.0, 1.1, 1.0, 1.1]), np.array([0.4, 0.6, 0.5, 0.7]), np.array([0.5, 0.5, 0.6, 0.5])
-    found = making.earliest([tried(0.1, worse), tried(0.4, noisy), tried(0.9, best)])
-    assert found.cut.share == 0.4

@@ -96,9 +96,10 @@ def test_a_multiplexer_is_told_whether_it_can_pay_and_whether_it_does() -> None:
     found = Multiplexing(0.75, "s", 0.61, 0.79, 0.5, 0.2, Interval(-0.1, 0.5), 1.11)
     text = sentences(POLICIES, BOUNDS, "l", CHAIN, "top1", None, found)[-1]
     assert "takes 0.750 ms" in text
-    assert "below 0.500 ms: here not even a perfect one could pay" in text
+    assert re.search("below 0.500 ms: .* not even", text)
     assert re.search("where s is right .* 0.61, .* 0.79", text)
-    assert "+0.20 points (-0.10 to +0.50) in 1.11 times the time" in text
+    assert re.search(r"\+0.20 points \(-0.10 to \+0.50\) in 1.11", text)
     cheap = msgspec.structs.replace(found, cost_ms=0.4, area=None)
     text = sentences(POLICIES, BOUNDS, "l", CHAIN, "top1", None, cheap)[-1]
-    assert "a perfect one could pay. multiplexer-cascade" in text
+    assert "a perfect one could pay" in text
+    assert "area" not in text
