@@ -16,6 +16,7 @@ from jetsel.daemon.outlook import deadline_policies, edge_policy, seed
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, warm_up
 from jetsel.errors import (
+    BadRequestError,
     ConfigError,
     JetselError,
     ManifestError,
@@ -159,7 +160,20 @@ class ServedFamily:
         log.warning("%s", words, extra=event("stands-in", family=self.name, reason=words))
 
     def policy_for(self, request: Classify) -> Policy:
-        """The policy that this request asks for, or the default; raises UnknownModelError or UnknownPolicyError."""
+        """The policy that this request asks for, or the default.
+
+        Raises UnknownModelError, UnknownPolicyError, and BadRequestError where it names a model of the edge for a
+        photograph that is to stay here.
+        """
+        policy, queues = self._asked_for(request), self.driver.queues
+        away = [model for model in policy.models if model in queues and queues[model].runner is not None]
+        if request.on_device and away:
+            raise BadRequestError(
+                f'"on_device" keeps the photograph here, and {away[0]} runs at the edge: send only one of the two'
+            )
+        return policy
+
+    def _asked_for(self, request: Classify) -> Policy:
         offered = self.policies[request.criterion]
         if request.model is not None:
             if request.policy is not None:

@@ -10,7 +10,7 @@ import pytest
 
 import jetsel
 from jetsel.cli.status_text import edge_lines
-from jetsel.errors import JetselError, ModelUnavailableError
+from jetsel.errors import BadRequestError, JetselError, ModelUnavailableError
 from jetsel.gateway.metrics import metrics
 from tests.system.daemons import Daemon, Start, drawn, encoded
 from tests.system.gateway.gateways import Gateway, launch
@@ -97,6 +97,8 @@ def test_a_deadline_is_kept_with_the_best_that_comes_and_no_photograph_leaves_th
         ]
         kept = here.classify(PICTURES[0], deadline_ms=60_000, on_device=True)
         assert all(not ran.model.startswith("edge:") for ran in kept.ran)
+        with pytest.raises(BadRequestError, match="edge:xl runs at the edge"):
+            here.classify(PICTURES[0], model="edge:xl", on_device=True)
         gateway.process.send_signal(signal.SIGSTOP)
         late = [here.classify(picture, deadline_ms=400) for picture in PICTURES]
         gateway.process.send_signal(signal.SIGCONT)
