@@ -86,7 +86,7 @@ def test_a_daemon_answers_by_what_its_multiplexer_says(
     assert [model["name"] for model in family["models"]] == ["s", "m", "l"]
     assert (family["multiplexer"]["state"], family["multiplexer"]["runs"]) == ("ready", 3)
     assert family["escalated"] <= 1, "the multiplexer is no model that answers"
-    assert "mux, multiplexer" in jetsel("status", "--endpoint", daemon.endpoint).stdout
+    assert "mux (chooses)" in jetsel("status", "--endpoint", daemon.endpoint).stdout
 
 
 def test_a_multiplexer_that_is_damaged_runs_on_and_after_a_restart_the_policies_do_without(

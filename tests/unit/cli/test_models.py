@@ -245,7 +245,7 @@ def test_how_a_family_is_served_by_default_is_told(own: Path, onnx: Path, labels
 def test_a_multiplexer_is_listed_for_what_it_is_and_removed_alike(own: Path) -> None:
     put_family(own, "cats", "s", "m")
     put_multiplexer(own, "cats", np.zeros((48, 2), np.float32))
-    assert "mux, multiplexer of s, m" in run("list")
+    assert "mux chooses among s, m" in run("list")
     (listed,) = [one for one in json.loads(run("list", "--json"))["families"] if one["name"] == "cats"]
     assert [model["name"] for model in listed["models"]] == ["s", "m", "mux"]
     assert "mux chooses among models with it" in run("remove", "m", "--family", "cats", "--yes")
