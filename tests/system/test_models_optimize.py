@@ -87,6 +87,7 @@ def test_candidates_are_never_judged_by_what_they_learned_from(home: Path, tmp_p
     assert done.returncode != 0
     assert "no photograph" in done.stderr
     put(tmp_path, 60)
+    assert jetsel(*command(home, methods="clustered")).returncode == 0
     done = jetsel(*command(home, "--learn-on", str(tmp_path), methods="clustered"))
     assert done.returncode != 0
     assert "another folder with --work" in done.stderr
