@@ -66,13 +66,13 @@ def train_multiplexer(
     was interrupted. Needs pip install 'jetsel[export]'.
     """
     from jetsel.cli import family_calibrations
+    from jetsel.cli.joint_training import Jointly
     from jetsel.cli.multiplexing import Asked, train
     from jetsel.cli.progress import Output
     from jetsel.cli.terminal import console
 
-    asked = Asked(
-        photos, label_map, tuple(models or ()), loss, costs, stem, joint, contrast, epochs, 60 * minutes, seed
-    )
+    jointly = None if joint is None else Jointly(joint, contrast, epochs, 60 * minutes, seed)
+    asked = Asked(photos, label_map, tuple(models or ()), loss, costs, stem, jointly, seed)
     with Output(quiet=json) as output:
         found = train(lambda: family_calibrations.find(config, family), asked, output)
     if json:

@@ -14,11 +14,12 @@ from jetsel.calibrate.record import Plan
 from jetsel.calibrate.recording import Recording
 from jetsel.cli import family_calibrations
 from jetsel.cli.family_calibrations import FamilyCalibrations
+from jetsel.cli.joint_training import Jointly
 from jetsel.cli.multiplexing import Asked, Found, train
 from jetsel.cli.progress import Output
 
 SEED = 2020
-MINUTES = 40.0
+EPOCHS, MINUTES = 12, 40.0
 TIMED = Plan(photographs=60)
 
 
@@ -64,7 +65,12 @@ class Subject:
 
     def asked(self, loss: Literal["right", "ensemble"]) -> Asked:
         """What `jetsel train-multiplexer` is asked for."""
-        return Asked(self.fit, None, self.names, loss, "ms", None, self.joint, self.contrast, 12, 60 * MINUTES, SEED)
+        return Asked(self.fit, None, self.names, loss, "ms", None, self.jointly, SEED)
+
+    @property
+    def jointly(self) -> Jointly | None:
+        """How its models are trained together, None where they stay as they are."""
+        return None if self.joint is None else Jointly(self.joint, self.contrast, EPOCHS, 60 * MINUTES, SEED)
 
     def recorded(self, photos: Path, names: Sequence[str], file: str) -> Recording:
         """Record some of the models and the multiplexer, and time all of them by turns in one run; read it back."""

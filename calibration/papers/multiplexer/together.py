@@ -46,14 +46,13 @@ class Embedded:
 
 def embeddings(subject: Subject) -> Embedded:
     """Return where the models of a subject, whose part was done before, put the test photographs."""
-    from jetsel.cli.multiplexing import joint_of
+    from jetsel.cli.joint_training import joint_of
     from jetsel.cli.progress import Output
-    from jetsel.train.multiplexer.joint import projected_of
     from jetsel.train.optimize.photographs import pixels
 
     subject.prepare(None)
     with Output(quiet=True) as output:
-        together = joint_of(subject.calibrations(), subject.asked("right"), output)
+        together = joint_of(subject.calibrations(), subject.names, subject.jointly, output)
     names = list(together.models)
     recording = subject.recorded(subject.test, names, "test-right")
     calibrations = subject.calibrations()
@@ -61,7 +60,7 @@ def embeddings(subject: Subject) -> Embedded:
     limits = calibrations.job(subject.folder, subject.test).limits
     levels, _ = pixels([Path(one) for one in recording.paths], together.spec, limits, family.decode_px, output.step)
     order = [recording.models.index(name) for name in names]
-    return Embedded(together.models, projected_of(together.members, levels), recording.right("top1")[:, order])
+    return Embedded(together.models, together.projected(levels, names), recording.right("top1")[:, order])
 
 
 def pictures(found: dict[str, Embedded], work: Path) -> str:
