@@ -18,7 +18,12 @@ import torch
 from calibration.imagenet.calibrate import listed
 from calibration.papers.multiplexer.identities import identities
 from calibration.papers.multiplexer.local import PAPER, figure_1, local
-from calibration.papers.multiplexer.policies import as_in_the_paper, at_equal_time, break_even
+from calibration.papers.multiplexer.policies import (
+    as_in_the_paper,
+    at_equal_time,
+    beside_the_premodel,
+    break_even,
+)
 from calibration.papers.multiplexer.subject import Subject, with_times_of
 from calibration.papers.multiplexer.together import accuracies, embeddings, pictures
 from calibration.papers.multiplexer.told import areas
@@ -60,6 +65,11 @@ def judged(subject: Subject, models: Path | None) -> str:
             areas(fit, test, said),
         ),
         table(f"{title}policies at equal time", POLICIES, at_equal_time(fit, test)),
+        table(
+            f"{title}the premodel of Taylor et al., its features for nothing",
+            "policy | top-1 % | ms | the premodel beside it, points",
+            beside_the_premodel(fit, test),
+        ),
         table(f"{title}the paper's settings", "loss | rule | top-1 % | ms | called, %", paper),
         table(
             f"{title}break-even",
