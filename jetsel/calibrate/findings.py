@@ -94,14 +94,14 @@ class Multiplexing(Struct, frozen=True):
 
     cost_ms: of a run of it. area: under the curve by which it tells where the cascade's first rung is right, on
     photographs that it had not seen, None where that is none of its models; own_area: by which that rung's own
-    confidence does, once it ran. pays_below_ms: as of Chain. points, time_ratio: of `multiplexer-cascade` beside
-    `cascade`.
+    confidence does, once it ran. Both are None where the rung is right on all photographs, or on none. pays_below_ms:
+    as of Chain. points, time_ratio: of `multiplexer-cascade` beside `cascade`.
     """
 
     cost_ms: float
     first: str
     area: float | None
-    own_area: float
+    own_area: float | None
     pays_below_ms: float
     points: float
     points_interval: Interval

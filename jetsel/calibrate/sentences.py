@@ -99,7 +99,7 @@ def _of_multiplexer(found: Multiplexing) -> str:
     """Whether the multiplexer can pay before the cascade, whether it does, and how much it tells."""
     could = "a perfect one could pay" if found.cost_ms < found.pays_below_ms else "not even a perfect one could pay"
     knows = ""
-    if found.area is not None:
+    if found.area is not None and found.own_area is not None:
         knows = (
             f" It tells where {found.first} is right with an area under the curve of {found.area:.2f}, where 0.5 is "
             f"guessing; {found.first}'s own confidence, once it ran, {found.own_area:.2f}."

@@ -54,7 +54,8 @@ class Found:
     """What came of it.
 
     areas: of each cut, the area under the curve by which it tells where the cheapest model is right; own_area: that of
-    the model's confidence. joint: names of models that were trained jointly.
+    the model's confidence; None where it is right on all photographs, or on none. joint: names of models that were
+    trained jointly.
     """
 
     multiplexer: Model
@@ -62,8 +63,8 @@ class Found:
     photographs: int
     cheapest: str
     cheapest_ms: float
-    areas: list[float]
-    own_area: float
+    areas: list[float | None]
+    own_area: float | None
     joint: tuple[str, ...]
 
 

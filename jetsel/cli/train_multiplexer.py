@@ -105,16 +105,20 @@ def _cuts(found: Found) -> Table:
     shown = table(f">of {found.cheapest}", ">loss", f">tells where {found.cheapest} is right", "")
     for one, area in zip(found.made.tried, found.areas, strict=True):
         mark = "taken" if one.cut == found.made.cut else ""
-        shown.add_row(f"{100 * one.cut.share:.0f} %", f"{one.each.mean():.4f}", f"{area:.3f}", mark)
+        shown.add_row(
+            f"{100 * one.cut.share:.0f} %", f"{one.each.mean():.4f}", "-" if area is None else f"{area:.3f}", mark
+        )
     return shown
 
 
 def _lines(found: Found, family: str, photos: Path) -> list[str]:
     manifest = found.multiplexer.manifest
     models = manifest.multiplexes.models if manifest.multiplexes is not None else ()
-    told = f"its own confidence, once it ran: {found.own_area:.3f}"
+    told = f"{found.cheapest} is right on all of them, or on none: nothing is to be told apart"
+    if found.own_area is not None:
+        told = f"0.5 is guessing; its own confidence, once it ran: {found.own_area:.3f}"
     lines = [
-        f"areas under the curve, on photographs held out ({found.photographs:,} in all); 0.5 is guessing; {told}",
+        f"areas under the curve, on photographs held out ({found.photographs:,} in all); {told}",
         f"added {manifest.name} to family {family}: it chooses among {', '.join(models)}, and takes "
         f"{manifest.cost_ms:.2f} ms where {found.cheapest} takes {found.cheapest_ms:.2f}",
     ]
