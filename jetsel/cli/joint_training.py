@@ -67,7 +67,9 @@ def joint_of(calibrations: FamilyCalibrations, wanted: Sequence[str], asked: Joi
     from jetsel.train.optimize.network import network_of
 
     family, served = calibrations.served()
-    parents = [served[name] for name in names_of(served, wanted)]
+    own = [name for name in served if not name.endswith(SUFFIX)]  # what an earlier run added is not trained on again
+    parents = [served[name] for name in names_of(served, wanted or own)]
+    _refuse_left_out(calibrations, parents)
     headed = [parent.manifest.name for parent in parents if parent.manifest.head is not None]
     if headed:
         raise CalibrationError(
@@ -96,6 +98,14 @@ def joint_of(calibrations: FamilyCalibrations, wanted: Sequence[str], asked: Joi
         _added(calibrations, parent, member.net, words, folder) for parent, member in zip(parents, members, strict=True)
     ]
     return Together(tuple(names), members, spec)
+
+
+def _refuse_left_out(calibrations: FamilyCalibrations, parents: Sequence[Model]) -> None:
+    """Raise CalibrationError, before anything is trained, where the configuration would not have it served."""
+    only = calibrations.config.models.only
+    lost = [f"{parent.manifest.name}{SUFFIX}" for parent in parents if f"{parent.manifest.name}{SUFFIX}" not in only]
+    if only and lost:
+        raise CalibrationError(f"[models] only leaves out {', '.join(lost)}, which --joint adds: name them there first")
 
 
 def _added(calibrations: FamilyCalibrations, parent: Model, net: nn.Module, words: str, work: Path) -> str:

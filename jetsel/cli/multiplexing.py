@@ -21,6 +21,7 @@ from jetsel.cli.models.placed import first_writable
 from jetsel.errors import CalibrationError, UnknownModelError, did_you_mean
 from jetsel.image import InputSpec, read_file
 from jetsel.train.optimize.facts import facts_of
+from jetsel.train.optimize.graph import operations
 from jetsel.train.optimize.photographs import pixels
 from jetsel.zoo import Model
 
@@ -97,11 +98,11 @@ def train(find: Callable[[], FamilyCalibrations], asked: Asked, output: Output) 
 
     groups = np.arange(len(said.classes)) if said.groups is None else said.groups
     fold_of = assign_folds(groups, FOLDS, asked.seed)
-    spec = stem.manifest.input
-    made = making.make(graph_of(stem), spec, levels, examples_of, asked.loss, fold_of, asked.seed, output.step)
+    spec, most = stem.manifest.input, operations(graph_of(job.served[said.models[0]]))
+    made = making.make(graph_of(stem), most, spec, levels, examples_of, asked.loss, fold_of, asked.seed, output.step)
     words = (
-        f"up to {100 * made.cut.share:.0f} % of its multiply-accumulates, loss {asked.loss}, on {len(right)} "
-        f"photographs, seed {asked.seed}"
+        f"{100 * made.cut.share:.0f} % of the multiply-accumulates of {said.models[0]}, loss {asked.loss}, on "
+        f"{len(right)} photographs, seed {asked.seed}"
     )
     held_out = dict(zip(_digests(job, said), made.held_out, strict=True))
     models = [job.served[name] for name in said.models]
@@ -151,7 +152,7 @@ def _costs(
         costs = recorded.costs("time" if what == "ms" else "energy")
         return np.array([costs[recorded.models.index(name)] for name in names])
     counted = {name: facts_of(served[name]).operations for name in names}
-    unknown = [name for name, operations in counted.items() if not operations]
+    unknown = [name for name, count in counted.items() if not count]
     if unknown:
         raise CalibrationError(f"the operations of {', '.join(unknown)} cannot be told: say --costs ms")
     return np.array([float(counted[name] or 0) for name in names])

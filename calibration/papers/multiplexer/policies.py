@@ -12,6 +12,7 @@ from calibration.imagenet.reproduce import mixed
 from jetsel.calibrate.assemble import Identity, assemble
 from jetsel.calibrate.goal import Outcomes
 from jetsel.calibrate.held_out import Learned, fit_temperatures, learn, try_out
+from jetsel.calibrate.metrics import share_interval
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import replay_all
 from jetsel.features import PAPER_SEVEN, table_hash
@@ -41,7 +42,7 @@ def at_equal_time(fit: Recording, test: Recording) -> list[str]:
                 continue
             gain = "" if name == BESIDE else _points(found.correct.astype(float) - beside.correct)
             mix = _points(found.correct - mixed(right, costs_ms, max(float(found.time_ms.mean()), costs_ms.min())))
-            shown = f"{100 * found.correct.mean():.2f} | {found.time_ms.mean():.2f}"
+            shown = f"{_share(found.correct)} | {found.time_ms.mean():.2f}"
             rows.append(f"{budget_ms:.2f} | {name} | {shown} | {gain} | {mix}")
     return rows
 
@@ -56,7 +57,7 @@ def as_in_the_paper(test: Recording) -> list[str]:
     called = np.bincount(best, minlength=len(columns)) / len(best)
     shares = ", ".join(f"{name} {100 * share:.0f}" for name, share in zip(mux.models, called, strict=True))
     costs_ms = test.costs("time")[columns]
-    rows = [f"argmax | {100 * correct.mean():.2f} | {costs_ms[best].mean() + mux.cost_ms:.2f} | {shares}"]
+    rows = [f"argmax | {_share(correct)} | {costs_ms[best].mean() + mux.cost_ms:.2f} | {shares}"]
     above = (mux.chances > 0.5).sum(axis=1)
     rows.append(
         f"models above T = 0.5 | none on {100 * (above == 0).mean():.0f} % | | {above.mean():.2f} of {len(columns)}"
@@ -133,6 +134,11 @@ def _place(tried: list[Outcomes], budget_ms: float) -> int | None:
     """Return the most accurate within a mean time, of equals the first; None where none is as fast."""
     within = [place for place, one in enumerate(tried) if one.time_ms.mean() <= budget_ms]
     return max(within, key=lambda place: float(tried[place].correct.mean()), default=None)
+
+
+def _share(correct: NDArray[np.bool_]) -> str:
+    interval = share_interval(correct)
+    return f"{100 * correct.mean():.2f} ({100 * interval.low:.2f} to {100 * interval.high:.2f})"
 
 
 def _points(each: NDArray[np.float64]) -> str:

@@ -2,8 +2,9 @@
 
 Taken literally they cannot. Equation (3) is a cosine similarity: it may be negative, where (2) has no logarithm, and is
 large where a distance is small, so that (2) and (8) would push together what is to be apart. Here the distance is
-(1 - cos) / 2, from 0 to 1, and kept CLIP away from its ends in logarithms. Equation (7) lacks its minus. N models, n
-photographs; d: the width of the common space, which the paper calls 'the same dimension'.
+(1 - cos) / 2, from 0 to 1. Two that are both right are not pulled nearer than CLIP, as the logarithm has no end; two of
+which one is right are pushed apart at any distance. Equation (7) lacks its minus. N models, n photographs; d: the width
+of the common space, which the paper calls 'the same dimension'.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  # as all torch code reads
 
-CLIP = 0.02  # two embeddings that are so near, or so far, are left alone
+CLIP = 0.02
+TINY = 1e-4  # of a distance: its logarithm stays finite
 
 
 def distance(one: Tensor, other: Tensor) -> Tensor:
@@ -26,12 +28,12 @@ def contrastive(projected: Tensor, right: Tensor) -> Tensor:
     projected: (n, N, d), equation (1). right: (n, N) bool. Models that are both right come together, of one that is
     right and one that is not the two move apart, and where both are wrong nothing is said.
     """
-    apart = distance(projected[:, :, None], projected[:, None, :]).clamp(CLIP, 1 - CLIP)
+    apart = distance(projected[:, :, None], projected[:, None, :])
     both = right[:, :, None] & right[:, None, :]
     one = right[:, :, None] ^ right[:, None, :]
-    count = right.shape[1]
-    pairs = ~torch.eye(count, dtype=torch.bool, device=right.device)
-    return (apart.log() * (both.float() - one.float()))[:, pairs].mean()
+    pairs = ~torch.eye(right.shape[1], dtype=torch.bool, device=right.device)
+    told = apart.clamp(min=CLIP).log() * both.float() - (apart + TINY).log() * one.float()
+    return told[:, pairs].mean()
 
 
 def ensemble(weights: Tensor, likely: Tensor) -> Tensor:

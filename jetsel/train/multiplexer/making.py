@@ -42,10 +42,11 @@ BATCH = 64
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """A cut with one penalty. said: (n, N) of photographs held out; each: the loss of each, (n,)."""
+    """A cut with one penalty. said: (n, N) of photographs held out, at the temperature; each: their losses, (n,)."""
 
     cut: Cut
     penalty: float
+    temperature: float
     said: NDArray[np.float32]
     each: NDArray[np.float64]
 
@@ -85,6 +86,7 @@ def padded(weights: Tensor) -> Tensor:
 
 def make(
     model: ModelProto,
+    cheapest: int,
     spec: InputSpec,
     levels: NDArray[np.uint8],
     examples_of: Callable[[NDArray[np.float32]], Examples],
@@ -95,10 +97,11 @@ def make(
 ) -> Made:
     """Make one of the first layers of `model`, a graph of one size.
 
-    levels: (n, 3, height, width) of the photographs, as its input has them. examples_of: puts what a stem saw, (n, C),
-    beside what the models said. fold_of: (n,). Raises CalibrationError.
+    cheapest: multiply-accumulates of the cheapest model, which it may have at most. levels: (n, 3, height, width) of
+    the photographs, as its input has them. examples_of: puts what a stem saw, (n, C), beside what the models said.
+    fold_of: (n,). Raises CalibrationError.
     """
-    places = cuts(model)
+    places = cuts(model, cheapest)
     tried, pooled_of = [], {}
     for number, cut in enumerate(places):
         tell("trying where to cut", number, len(places))
@@ -107,15 +110,14 @@ def make(
         found = []
         for penalty in PENALTIES:
             said = cross_fitted(examples, loss, penalty, fold_of, seed)
-            said = said / np.float32(temperature_of(said, examples, loss))
-            found.append(Tried(cut, penalty, said, losses(said, examples, loss)))
+            temperature = temperature_of(said, examples, loss)
+            said = said / np.float32(temperature)
+            found.append(Tried(cut, penalty, temperature, said, losses(said, examples, loss)))
         tried.append(min(found, key=lambda one: one.each.mean()))
     tell("trying where to cut", len(places), len(places))
     chosen = min(tried, key=lambda one: one.each.mean())
-    examples = examples_of(pooled_of[chosen.cut])
-    weigher = fit(examples, loss, chosen.penalty, seed)
-    raw = cross_fitted(examples, loss, chosen.penalty, fold_of, seed)
-    weigher.temperature.fill_(temperature_of(raw, examples, loss))
+    weigher = fit(examples_of(pooled_of[chosen.cut]), loss, chosen.penalty, seed)
+    weigher.temperature.fill_(chosen.temperature)
     content = _exported(Multiplexer(stem_of(model, chosen.cut), weigher), spec)
     held_out = np.pad(chosen.said, ((0, 0), (0, 1)))
     return Made(content, held_out, chosen.cut, tried)

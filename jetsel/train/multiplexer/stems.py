@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from torch import nn
 
 SHARES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
-"""Of the model's multiply-accumulates: where cuts are tried. The whole model is the most that the paper allows."""
+"""Of the cheapest model's multiply-accumulates: where cuts are tried. The paper allows all of them at most."""
 
 
 @dataclass(frozen=True)
 class Cut:
     """A tensor (n, channels, height, width) that all later layers read the photograph from.
 
-    operations: multiply-accumulates up to it. share: of the whole model's.
+    operations: multiply-accumulates up to it. share: of those of the cheapest model.
     """
 
     tensor: str
@@ -30,22 +30,26 @@ class Cut:
     share: float
 
 
-def cuts(model: ModelProto, shares: tuple[float, ...] = SHARES) -> list[Cut]:
-    """Return where the model can be cut, the deepest within each share of its operations, the earliest first.
+def cuts(model: ModelProto, cheapest: int) -> list[Cut]:
+    """Return where the model can be cut, the deepest within each share of the operations, the earliest first.
 
-    model: of one size, see `optimize.graph.for_size`. Raises CalibrationError where there is no such place.
+    model: of one size, see `optimize.graph.for_size`. cheapest: multiply-accumulates of the cheapest model. Raises
+    CalibrationError where there is no such place.
     """
-    shapes, whole = shapes_of(model), operations(model)
+    shapes = shapes_of(model)
     places = []
     for tensor in _narrow(model):
         shape = shapes.get(tensor, ())
         if len(shape) == 4 and shape[2] * shape[3] > 1:
             done = operations(_up_to(model, tensor))
-            places.append(Cut(tensor, shape[1], done, done / whole))
-    places = [place for place in places if place.operations > 0]
+            places.append(Cut(tensor, shape[1], done, done / cheapest))
+    places = [place for place in places if 0 < place.operations <= cheapest]
     if not places:
-        raise CalibrationError("no layer of it sees a whole photograph alone: name another model with --stem")
-    found = [[one for one in places if one.share <= share] or places[:1] for share in shares]
+        raise CalibrationError(
+            "none of its first layers sees a whole photograph at no more than the cheapest model's cost: name another "
+            "model with --stem"
+        )
+    found = [[one for one in places if one.share <= share] or places[:1] for share in SHARES]
     return list(dict.fromkeys(one[-1] for one in found))
 
 

@@ -63,17 +63,42 @@ def test_models_are_trained_together_and_the_multiplexer_is_theirs(home: Path, m
     assert family.multiplexer is not None
     assert family.multiplexer.manifest.multiplexes is not None
     assert family.multiplexer.manifest.multiplexes.loss == "ensemble"
-    joint = next(model for model in family.models if model.manifest.name == "s-joint")
+    names = [model.manifest.name for model in family.models]
+    assert names.index("xs-joint") < names.index("m"), "its time is told as its parent's is"
+    joint = family.models[names.index("s-joint")]
     assert joint.manifest.derived_from is not None
     assert "contrastive loss times 0.3, 1 epochs" in joint.manifest.derived_from.recipe
+
+    again = ("--joint", photos, "--epochs", "1", "--contrast", "0")
+    run(
+        home, "train-multiplexer", "starter", photos, *again
+    )  # other models of the same names: the first one is left out
+    family = scan([STARTER, home / "models"]).families["starter"]
+    assert "xs-joint-joint" not in {model.manifest.name for model in family.models}
+    assert family.multiplexer is not None
+    assert family.multiplexer.manifest.multiplexes is not None
+    assert family.multiplexer.manifest.multiplexes.loss == "right"
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
-    [(["--model", "xs", "--model", "sx"], "did you mean"), (["--model", "xs"], "two models at the least")],
+    [
+        (["--model", "xs", "--model", "sx"], "did you mean"),
+        (["--model", "xs"], "two models at the least"),
+        (["--model", "xs", "--model", "l"], "there is no model l"),  # [models] only leaves it out
+    ],
 )
 def test_what_cannot_be_is_told_with_what_to_do(home: Path, more: list[str], said: str) -> None:
     command = ["train-multiplexer", "starter", str(home / "photos"), *more, "--config", str(home / "own.toml")]
     done = CliRunner().invoke(app, command)
     assert done.exit_code != 0
     assert said in done.output
+
+
+def test_what_is_trained_jointly_must_be_served(home: Path, tmp_path: Path) -> None:
+    configured(tmp_path, f'paths = ["{home}/models"]\nonly = ["xs", "s"]\n')
+    photos = str(home / "photos")
+    command = ["train-multiplexer", "starter", photos, "--joint", photos, "--config", str(tmp_path / "own.toml")]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code != 0
+    assert "only leaves out xs-joint, s-joint" in done.output

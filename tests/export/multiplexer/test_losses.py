@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from jetsel.train.multiplexer.losses import CLIP, contrastive, distance, distillation, ensemble
+from jetsel.train.multiplexer.losses import CLIP, TINY, contrastive, distance, distillation, ensemble
 
 pytestmark = pytest.mark.export
 EAST, NORTH, WEST = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]), torch.tensor([-2.0, 0.0])
@@ -23,7 +23,7 @@ def test_the_distance_is_from_0_to_1_and_knows_no_length() -> None:
     ("right", "due"),
     [
         ([True, True], math.log(0.5)),  # brought together: the smaller, the better
-        ([True, False], -math.log(0.5)),  # moved apart
+        ([True, False], -math.log(0.5 + TINY)),  # moved apart
         ([False, False], 0.0),
     ],
 )
@@ -32,19 +32,23 @@ def test_pairs_are_told_by_who_is_right(right: list[bool], due: float) -> None:
     assert contrastive(projected, torch.tensor([right])).item() == pytest.approx(due)
 
 
-def test_a_logarithm_stays_finite_where_two_are_one() -> None:
-    projected = torch.stack([EAST, EAST])[None].clone().requires_grad_(True)
-    loss = contrastive(projected, torch.tensor([[True, True]]))
+def test_near_embeddings_are_pulled_no_nearer_but_still_pushed_apart() -> None:
+    near = torch.tensor([[[1.0, 0.0], [1.0, 0.1]]])  # (1 - cos) / 2 is 0.0025
+    pulled, pushed = near.clone().requires_grad_(True), near.clone().requires_grad_(True)
+    loss = contrastive(pulled, torch.tensor([[True, True]]))
     assert loss.item() == pytest.approx(math.log(CLIP))
     loss.backward()
-    assert torch.isfinite(projected.grad).all()
+    assert not pulled.grad.any()
+    contrastive(pushed, torch.tensor([[True, False]])).backward()
+    assert torch.isfinite(pushed.grad).all()
+    assert pushed.grad[0, 1, 1] < 0, "a step down the gradient moves it away"
 
 
 def test_of_three_models_each_pair_counts_alike() -> None:
     projected = torch.stack([EAST, NORTH, WEST])[None]
     told = contrastive(projected, torch.tensor([[True, True, False]])).item()
-    pairs = [math.log(0.5), -math.log(1 - CLIP), -math.log(0.5)]
-    assert told == pytest.approx(sum(pairs) / 3)
+    pairs = [math.log(0.5), -math.log(1 + TINY), -math.log(0.5 + TINY)]
+    assert told == pytest.approx(sum(pairs) / 3, abs=1e-6)
 
 
 def test_the_ensemble_is_judged_by_what_it_gives_the_true_class() -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from jetsel.calibrate.metrics import area_under_curve
+from jetsel.errors import CalibrationError
 from jetsel.train.multiplexer import making
 from jetsel.train.multiplexer.stems import cuts, stem_of
 from jetsel.train.multiplexer.weigher import Examples, cross_fitted, fit, losses, temperature_of
@@ -43,15 +44,22 @@ def folds() -> np.ndarray:
 
 
 def test_cuts_see_the_whole_photograph_and_cost_no_more_than_the_model() -> None:
-    found = cuts(MODEL)
+    found = cuts(MODEL, operations(MODEL))
     assert [one.share for one in found] == sorted(one.share for one in found)
     assert all(0 < one.operations <= operations(MODEL) for one in found)
     for one in found:
         assert stem_of(MODEL, one)(torch.zeros(2, 3, 64, 64)).shape[:2] == (2, one.channels)
 
 
+def test_a_cut_of_a_large_model_costs_no_more_than_the_cheapest_and_else_is_refused() -> None:
+    large = for_size(read_model(STARTER / "s.onnx"), 64, 64)
+    assert all(one.operations <= operations(MODEL) for one in cuts(large, operations(MODEL)))
+    with pytest.raises(CalibrationError, match="--stem"):
+        cuts(large, 1000)
+
+
 def test_a_stem_says_what_the_model_itself_has_at_that_place() -> None:
-    deepest = cuts(MODEL)[-1]
+    deepest = cuts(MODEL, operations(MODEL))[-1]
     shown = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         ours = stem_of(MODEL, deepest)(shown).mean((2, 3)).numpy()
@@ -60,7 +68,7 @@ def test_a_stem_says_what_the_model_itself_has_at_that_place() -> None:
 
 
 def test_what_is_made_is_said_again_by_the_file_and_knows_what_can_be_known() -> None:
-    made = making.make(MODEL, MANIFEST.input, levels(), examples_of, "right", folds(), 1, ignored)
+    made = making.make(MODEL, operations(MODEL), MANIFEST.input, levels(), examples_of, "right", folds(), 1, ignored)
     session = onnxruntime.InferenceSession(made.content)
     said = session.run(["logits"], {"image": normalised(levels(), MANIFEST.input)})[0]
     right = examples_of(np.zeros((N, 1), np.float32)).right
