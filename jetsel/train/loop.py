@@ -45,7 +45,8 @@ class Progress:
 def train(net: nn.Module, loss: Loss, course: Course, checkpoint: Path, tell: Tell) -> Progress:
     """Train `net` in place, where its parameters are, from its checkpoint where there is one; return how far it came.
 
-    Fewer epochs are trained where as many would take longer than course.most_s by the time of the first.
+    Fewer epochs are trained where as many would take longer than course.most_s, by the time of those that are done; one
+    at least.
     """
     device = next(net.parameters()).device
     optimiser = torch.optim.AdamW(net.parameters(), lr=0.0, weight_decay=WEIGHT_DECAY)
@@ -60,8 +61,7 @@ def train(net: nn.Module, loss: Loss, course: Course, checkpoint: Path, tell: Te
         _epoch(net, loss, optimiser, course, done, tell)
         done.epochs += 1
         done.seconds += time.monotonic() - began
-        if done.epochs == 1:
-            done.of = max(1, min(done.of, int(course.most_s / done.seconds)))
+        done.of = max(done.epochs, min(done.of, int(course.most_s / (done.seconds / done.epochs))))
         state = {"net": net.state_dict(), "optimiser": optimiser.state_dict(), "progress": vars(done)}
         torch.save(state, checkpoint.with_suffix(".part"))
         checkpoint.with_suffix(".part").rename(checkpoint)

@@ -10,11 +10,19 @@ from jetsel.zoo.manifest import DerivedFrom, Manifest
 
 
 def derived(
-    parent: Manifest, name: str, sha256: str, labels_sha256: str, spec: InputSpec, tried: Tried, words: str
+    parent: Manifest,
+    name: str,
+    sha256: str,
+    labels_sha256: str,
+    spec: InputSpec,
+    tried: Tried,
+    parameters: int,
+    words: str,
 ) -> Manifest:
     """Return the manifest of a file with this hash.
 
-    labels_sha256: of the family's labels. spec: what it takes. tried: what it was seen to do. words: how it was made.
+    labels_sha256: of the family's labels. spec: what it takes. tried: what it was seen to do. parameters: numbers
+    in its weights. words: how it was made.
     """
     is_same = sha256 == parent.sha256  # then only what it takes differs
     return msgspec.structs.replace(
@@ -27,6 +35,8 @@ def derived(
         outputs=("logits",) if tried.embedding_width is None else ("logits", "embedding"),
         embedding_width=tried.embedding_width,
         latency_ms=tried.latency_ms,
+        multiply_accumulates=None,  # it has a latency
+        parameters=parameters,
         tensors_sha256=parent.tensors_sha256 if is_same else None,
         recipe=parent.recipe if is_same else None,
         source=f"{parent.source}; made of {parent.name}: {words}",

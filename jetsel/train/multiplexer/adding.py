@@ -87,7 +87,8 @@ def add_joint(
         file.write_bytes(content)
         weights = Weights(name, file, sha256, said.input.height_px, said.input.width_px, len(family.labels.wnids))
         tried = _as_of(parent, family, try_run(weights, threads), threads)
-        manifest = derived(said, name, sha256, family.labels.sha256, said.input, tried, words)
+        count = parameters(model_in(content, name))
+        manifest = derived(said, name, sha256, family.labels.sha256, said.input, tried, count, words)
         return Model(manifest, put(work, file, (parent.directory / said.labels).read_bytes(), manifest, old))
 
 

@@ -14,7 +14,7 @@ from jetsel.train.optimize.material import Material
 from jetsel.train.optimize.recipes import Recipe, input_of
 from jetsel.zoo import Model
 from jetsel.zoo.onnx_model import input_of as input_name
-from jetsel.zoo.onnx_model import read_model
+from jetsel.zoo.onnx_model import model_in, parameters, read_model
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -26,11 +26,12 @@ NEEDS_TORCH = "pruning and factorising need torch: pip install 'jetsel[export]',
 
 @dataclass(frozen=True)
 class Content:
-    """A candidate before it is tried."""
+    """A candidate before it is tried. parameters: numbers in its weights, also where they are kept in few bits."""
 
     file: bytes
     spec: InputSpec
     words: str
+    parameters: int
 
 
 def content_of(recipe: Recipe, material: Material, there: Mapping[Recipe, Model]) -> Content:
@@ -42,7 +43,8 @@ def content_of(recipe: Recipe, material: Material, there: Mapping[Recipe, Model]
         return _trained(recipe, spec, material)
     material.graph(spec)  # whether it works at this size
     file = _for_input(material.plan.parent, material.parent, spec)
-    return Content(file, spec, f"photographs at {spec.width_px} x {spec.height_px} px")
+    words = f"photographs at {spec.width_px} x {spec.height_px} px"
+    return Content(file, spec, words, parameters(material.parent))
 
 
 def _stored(recipe: Recipe, spec: InputSpec, material: Material, there: Mapping[Recipe, Model]) -> Content:
@@ -64,7 +66,7 @@ def _stored(recipe: Recipe, spec: InputSpec, material: Material, there: Mapping[
         made, words = compress.fp16(graph), [*words, "16-bit numbers"]
     else:
         made, words = compress.clustered(graph), [*words, f"{compress.CLUSTERS} weights a tensor"]
-    return Content(made.SerializeToString(), spec, "; ".join(words))
+    return Content(made.SerializeToString(), spec, "; ".join(words), parameters(graph))
 
 
 def _trained(recipe: Recipe, spec: InputSpec, material: Material) -> Content:
@@ -81,7 +83,7 @@ def _trained(recipe: Recipe, spec: InputSpec, material: Material) -> Content:
     folder.mkdir(exist_ok=True)
     name = material.plan.parent.manifest.name
     made = trained(material.graph(spec), name, recipe, material.lesson, folder, material.tell)
-    return Content(made.content, spec, made.words)
+    return Content(made.content, spec, made.words, parameters(model_in(made.content, name)))
 
 
 def _for_input(model: Model, graph: ModelProto, spec: InputSpec) -> bytes:

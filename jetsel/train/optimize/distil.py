@@ -37,7 +37,7 @@ class Lesson:
 def distil(net: nn.Module, lesson: Lesson, checkpoint: Path, tell: Tell) -> Progress:
     """Fine-tune `net` in place, from its checkpoint where there is one; return how far it came.
 
-    Fewer epochs are trained where as many would take longer than lesson.most_s by the time of the first.
+    Fewer epochs are trained where as many would take longer than lesson.most_s: see `train.loop`.
     """
     device = trainer()
     net.to(device, memory_format=torch.channels_last)

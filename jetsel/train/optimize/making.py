@@ -99,7 +99,7 @@ def _add(recipe: Recipe, content: Content, material: Material) -> Model:
             )
         latency_ms = said.cost_ms * tried.latency_ms / try_run(theirs.backbone, plan.threads).latency_ms
         seen = replace(tried, latency_ms=latency_ms)
-        manifest = derived(said, name, sha256, plan.family.labels.sha256, spec, seen, content.words)
+        manifest = derived(said, name, sha256, plan.family.labels.sha256, spec, seen, content.parameters, content.words)
         labels = (parent.directory / said.labels).read_bytes()
         return Model(manifest, put(work, file, labels, manifest, None, parent.others()))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnxruntime
@@ -14,6 +15,7 @@ from onnx import ModelProto
 from torch import nn
 
 from jetsel.errors import CalibrationError
+from jetsel.train import loop
 from jetsel.train.optimize import steps
 from jetsel.train.optimize.distil import Lesson, distil
 from jetsel.train.optimize.graph import for_size, operations
@@ -83,6 +85,13 @@ def test_distillation_brings_a_network_nearer_to_its_teacher(tmp_path: Path) -> 
 def test_fewer_epochs_are_trained_where_time_is_short(tmp_path: Path) -> None:
     done = distil(network_of(PARENT, "xs"), replace(lesson(9), most_s=0.0), tmp_path / "state.pt", ignored)
     assert (done.epochs, done.of) == (1, 1)
+
+
+def test_a_machine_that_becomes_slower_ends_it_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends_s = iter([0.0, 100.0, 100.0, 400.0])  # epochs of 100 s and 300 s: five would fit by the first, two by both
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: next(ends_s)))
+    done = distil(network_of(PARENT, "xs"), replace(lesson(9), most_s=500.0), tmp_path / "state.pt", ignored)
+    assert (done.epochs, done.of, done.seconds) == (2, 2, 400.0)
 
 
 def test_a_method_that_finds_nothing_to_do_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
