@@ -99,22 +99,22 @@ clean:  ## remove the environments and everything that was built
 	$(environment) .venv $@ -c $(LOCKED) -e '.[demo]'
 
 .venv/.test: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
-	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev,gateway,edge]'
+	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev,gateway,edge,agent,fleet]'
 	@touch .venv/.demo
 
 .venv/.browser: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
-	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev,gateway,edge,browser]'
+	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev,gateway,edge,agent,fleet,browser]'
 	@touch .venv/.demo .venv/.test
 
 .venv/.bench: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
-	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev,gateway,edge,bench]'
+	$(environment) .venv $@ -c $(LOCKED) -e '.[demo,dev,gateway,edge,agent,fleet,bench]'
 	@touch .venv/.demo .venv/.test
 
 .venv-export/.test: pyproject.toml $(LOCKED) constraints/export.txt $(call gone,.venv-export)
-	$(environment) .venv-export $@ -c $(LOCKED) -c constraints/export.txt -e '.[demo,dev,gateway,edge,export,reference]'
+	$(environment) .venv-export $@ -c $(LOCKED) -c constraints/export.txt -e '.[demo,dev,gateway,edge,agent,fleet,export,reference]'
 
 .venv-edge/.test: pyproject.toml tests/edge_servers/requirements.txt constraints/edge-servers.txt $(call gone,.venv-edge)
-	$(environment) .venv-edge $@ -c constraints/edge-servers.txt -r tests/edge_servers/requirements.txt -e '.[demo,dev,gateway,edge]'
+	$(environment) .venv-edge $@ -c constraints/edge-servers.txt -r tests/edge_servers/requirements.txt -e '.[demo,dev,gateway,edge,agent,fleet]'
 
 .venv-mlserver/.server: tests/edge_servers/mlserver/requirements.txt constraints/mlserver.txt $(call gone,.venv-mlserver)
 	$(environment) .venv-mlserver $@ -c constraints/mlserver.txt -r tests/edge_servers/mlserver/requirements.txt
@@ -122,7 +122,7 @@ clean:  ## remove the environments and everything that was built
 .venv-lowest/.test: PYTHON := $(PYTHON_LOWEST)
 .venv-lowest/.test: export VARIABLE := PYTHON_LOWEST
 .venv-lowest/.test: pyproject.toml constraints/lowest.txt $(call gone,.venv-lowest)
-	$(environment) .venv-lowest $@ -c constraints/lowest.txt -e '.[demo,dev,gateway,edge]'
+	$(environment) .venv-lowest $@ -c constraints/lowest.txt -e '.[demo,dev,gateway,edge,agent,fleet]'
 
 .venv-lock/.uv: $(call gone,.venv-lock)
 	$(environment) .venv-lock $@ uv

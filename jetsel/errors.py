@@ -175,6 +175,12 @@ class CalibrationError(JetselError):
     code = "bad-calibration"
 
 
+class RepositoryError(JetselError):
+    """A repository of models cannot be read, written or trusted (raised by commands, never sent)."""
+
+    code = "bad-repository"
+
+
 def _all(base: type[JetselError]) -> dict[str, type[JetselError]]:
     found = {base.code: base} if "code" in vars(base) else {}
     for child in base.__subclasses__():

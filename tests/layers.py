@@ -9,7 +9,7 @@ from pathlib import Path
 
 LEVELS = (
     ("__init__", "__main__", "cli"),
-    ("gateway",),
+    ("gateway", "fleet"),
     ("daemon", "calibrate", "train", "client"),
     ("edge",),
     ("runtime",),

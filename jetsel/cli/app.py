@@ -20,6 +20,7 @@ from jetsel.cli.gateway import gateway
 from jetsel.cli.install_service import install_service
 from jetsel.cli.models import models
 from jetsel.cli.power import power
+from jetsel.cli.repo import repo
 from jetsel.cli.serve import serve
 from jetsel.cli.simulate import simulate
 from jetsel.cli.status import reload, status
@@ -120,3 +121,4 @@ app.add_typer(calibration, name="calibration", rich_help_panel="Choose better")
 app.add_typer(models, name="models", rich_help_panel="Operate")
 app.add_typer(edge, name="edge", rich_help_panel="Operate")
 app.add_typer(power, name="power", rich_help_panel="Operate")
+app.add_typer(repo, name="repo", rich_help_panel="Operate")

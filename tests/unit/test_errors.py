@@ -40,6 +40,7 @@ RETRY = {
     "bad-model": False,
     "bad-power": False,
     "bad-calibration": False,
+    "bad-repository": False,
 }
 
 

@@ -42,7 +42,7 @@ def pins(name: str) -> dict[str, str]:
 
 
 def test_the_lowest_versions_tested_are_the_lower_bounds() -> None:
-    assert pins("lowest.txt") == lower_bounds("", "demo", "dev", "gateway", "edge")
+    assert pins("lowest.txt") == lower_bounds("", "demo", "dev", "gateway", "edge", "agent", "fleet")
 
 
 def test_the_lower_bounds_of_what_only_tests_use_are_the_versions_they_run_with() -> None:
@@ -52,7 +52,7 @@ def test_the_lower_bounds_of_what_only_tests_use_are_the_versions_they_run_with(
 
 
 def test_every_direct_requirement_is_pinned() -> None:
-    direct = lower_bounds("", "demo", "dev", "gateway", "edge", "bench", "browser", "calibrate")
+    direct = lower_bounds("", "demo", "dev", "gateway", "edge", "agent", "fleet", "bench", "browser", "calibrate")
     assert direct.keys() <= pins("tests.txt").keys()
 
 

@@ -1,0 +1,181 @@
+"""`jetsel repo`: a repository of models that devices read, signed, in a folder or an object store."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jetsel.cli.options import ConfigFile, Json, print_json
+
+if TYPE_CHECKING:
+    from jetsel.fleet.documents import Bundle
+    from jetsel.fleet.sources import Source
+
+repo = typer.Typer(no_args_is_help=True, help="A repository of models that many devices read. See docs/fleet.md.")
+
+Url = Annotated[str, typer.Argument(metavar="URL", help="A folder, or s3://BUCKET/FOLDER and what else fsspec opens.")]
+ReadUrl = Annotated[str, typer.Argument(metavar="URL", help="The same, or http(s)://HOST/FOLDER.")]
+Keys = Annotated[
+    list[Path],
+    typer.Option("--sign", metavar="FILE", help="A private key to sign with; twice while one takes the other's place."),
+]
+Trusted = Annotated[
+    list[Path], typer.Option("--trust", metavar="FILE", help="A public key that may have signed it; may be repeated.")
+]
+
+
+@repo.command()
+def key(file: Annotated[Path, typer.Argument(metavar="FILE", help="The private key; FILE.pub is the public.")]) -> None:
+    """Make a pair of keys: the private one signs here, the public one goes to the devices."""
+    from jetsel.fleet.signing import make_key, public_of
+
+    public = make_key(file)
+    typer.echo(f"{file} signs, keep it secret; {public_of(file)} is for devices: {public}")
+
+
+@repo.command()
+def init(url: Url, sign: Keys) -> None:
+    """Make an empty repository."""
+    from jetsel.fleet import publishing
+    from jetsel.fleet.signing import read_key
+    from jetsel.fleet.storage import Storage
+
+    publishing.init(Storage(url), [read_key(path) for path in sign])
+    typer.echo(f"{url} is a repository; next: jetsel repo publish {url} --family NAME --sign FILE")
+
+
+@repo.command()
+def publish(
+    url: Url,
+    family: Annotated[str, typer.Option(metavar="NAME", help="The family, see jetsel models list.")],
+    sign: Keys,
+    trust: Trusted = [],  # noqa: B006  # typer makes a list of its own
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Publish a family's models with the calibration in use as its next version; equal files are stored once.
+
+    What is there must be signed by one of these keys, or by one that --trust names.
+    """
+    from jetsel.cli import settings
+    from jetsel.config import calibrations_folder
+    from jetsel.errors import UnknownFamilyError, did_you_mean
+    from jetsel.fleet import publishing
+    from jetsel.fleet.bundling import files_of
+    from jetsel.fleet.signing import read_key
+    from jetsel.fleet.storage import Storage
+    from jetsel.zoo import model_folders, scan
+
+    values = settings.read(settings.locate(config))
+    families = scan(model_folders(values.models)).families
+    if family not in families:
+        raise UnknownFamilyError(f"no family {family}{did_you_mean(family, families)}: see jetsel models list")
+    found, private = families[family], [read_key(path) for path in sign]
+    names = [model.manifest.name for model in found.networks]
+    files = files_of(found, calibrations_folder(values.models))
+    made = publishing.publish(Storage(url), family, names, files, private, [read_key(path) for path in trust])
+    if json:
+        print_json({"family": family, "published": made})
+    elif made is None:
+        typer.echo(f"family {family} is there already, file by file; nothing was changed")
+    else:
+        typer.echo(f"family {family} is at version {made.version}: {len(made.models)} models, {_sizes(made)}")
+
+
+@repo.command("list")
+def list_bundles(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
+    """List what is published: families, versions, models, sizes, and whose signature was trusted."""
+    from jetsel.fleet.reading import read_bundle, read_index
+    from jetsel.fleet.signing import read_key
+
+    source, keys = _source(url), [read_key(path) for path in trust]
+    index, _ = read_index(source, keys)
+    found = [read_bundle(source, entry, keys) for entry in index.bundles]
+    if json:
+        print_json({"serial": index.serial, "bundles": [{"bundle": one, "signers": by} for one, by in found]})
+        return
+    from rich.markup import escape
+
+    from jetsel.cli.terminal import console, table
+
+    shown = table("family", ">version", "models", ">MB", ">MB compressed", "signed by")
+    shown.title = escape(f"{url}, serial {index.serial}")
+    for one, by in found:
+        raw, packed = _bytes(one)
+        signers = ", ".join(key[:16] for key in by)
+        shown.add_row(
+            one.family, str(one.version), ", ".join(one.models), f"{raw / 1e6:.2f}", f"{packed / 1e6:.2f}", signers
+        )
+    console().print(shown)
+
+
+@repo.command()
+def verify(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
+    """Download everything that is published, and check every signature and hash."""
+    from jetsel.errors import RepositoryError
+    from jetsel.fleet.reading import check_blob, read_bundle, read_index
+    from jetsel.fleet.signing import read_key
+
+    source, keys = _source(url), [read_key(path) for path in trust]
+    index, _ = read_index(source, keys)
+    blobs = {file.sha256: file for entry in index.bundles for file in read_bundle(source, entry, keys)[0].files}
+    wrong = []
+    with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
+        for file in blobs.values():
+            try:
+                check_blob(source, file, Path(scratch))
+            except RepositoryError as fault:  # noqa: PERF203  # the others are checked all the same
+                wrong.append(str(fault))
+    if json:
+        print_json({"serial": index.serial, "bundles": len(index.bundles), "files": len(blobs), "wrong": wrong})
+    else:
+        for line in wrong:
+            typer.echo(f"jetsel: {line}", err=True)
+        typer.echo(f"{len(index.bundles)} bundles, {len(blobs)} files: {len(blobs) - len(wrong)} are whole")
+    raise typer.Exit(bool(wrong))
+
+
+@repo.command()
+def gc(
+    url: Url,
+    trust: Trusted,
+    younger_than_s: Annotated[float, typer.Option(min=0, help="Keep what is younger: it may be in use.")] = 3600.0,
+    json: Json = False,
+) -> None:
+    """Remove what no published bundle names: earlier versions, and what a killed publish left."""
+    from jetsel.fleet.publishing import garbage
+    from jetsel.fleet.signing import read_key
+    from jetsel.fleet.storage import Storage
+
+    storage = Storage(url)
+    found = garbage(storage, [read_key(path) for path in trust], younger_than_s)
+    for one in found:
+        storage.remove(one.name)
+        if not json:
+            typer.echo(f"removed {one.name}: {one.bytes} bytes")
+    total = sum(one.bytes for one in found)
+    if json:
+        print_json({"removed": [one.name for one in found], "bytes": total})
+    else:
+        typer.echo(f"removed {len(found)} files of {total} bytes")
+
+
+def _source(url: str) -> Source:
+    """Return what reads a repository: as devices do where they can."""
+    from jetsel.fleet.sources import source_of
+    from jetsel.fleet.storage import Storage
+
+    scheme, found, _ = url.partition("://")
+    return source_of(url) if not found or scheme in ("file", "http", "https") else Storage(url)
+
+
+def _bytes(bundle: Bundle) -> tuple[int, int]:
+    return sum(file.bytes for file in bundle.files), sum(file.compressed_bytes for file in bundle.files)
+
+
+def _sizes(bundle: Bundle) -> str:
+    raw, packed = _bytes(bundle)
+    return f"{raw / 1e6:.2f} MB, {packed / 1e6:.2f} compressed"

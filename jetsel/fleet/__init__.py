@@ -1,0 +1,1 @@
+"""Many devices, one repository of models: what is published, signed and read back."""

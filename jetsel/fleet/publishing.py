@@ -1,0 +1,96 @@
+"""Write a repository: blobs first, then the bundle, the index last, so that a killed writer leaves garbage at most."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import time
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from jetsel.errors import RepositoryError
+from jetsel.fleet.bundling import sha256_by_name
+from jetsel.fleet.documents import INDEX, MAX_FILE_BYTES, Bundle, Entry, File, Index
+from jetsel.fleet.reading import read_bundle, read_index
+from jetsel.fleet.signing import MAX_DOCUMENT_BYTES, public_key, sign
+from jetsel.fleet.storage import Storage, Stored
+
+YOUNG_S = 3600.0
+"""What is younger may belong to a publication that is under way."""
+
+
+def init(storage: Storage, keys: Sequence[str]) -> None:
+    """Write an index of no bundles, signed by these private keys; raises RepositoryError where there is one already."""
+    if storage.size(INDEX) is not None:
+        raise RepositoryError(f"{INDEX}: there is a repository already: publish into it, or name another place")
+    storage.write(INDEX, sign(Index(serial=1), keys))
+
+
+def publish(
+    storage: Storage,
+    family: str,
+    models: Sequence[str],
+    files: Mapping[str, bytes],
+    keys: Sequence[str],
+    trusted: Collection[str],
+) -> Bundle | None:
+    """Write a family's next version and return it; None where these very files, signed by these keys, are there.
+
+    trusted: the public keys, beside those of `keys`, that may have signed what is there. One at a time may publish into
+    a repository. Raises RepositoryError.
+    """
+    own = {public_key(key) for key in keys}
+    trusted = own.union(trusted)
+    index, _ = read_index(storage, trusted)
+    before = {entry.family: read_bundle(storage, entry, trusted) for entry in index.bundles}
+    hashes, last = sha256_by_name(dict(files)), before.get(family)
+    if last is not None and set(last[1]) == own:
+        same = {file.name: file.sha256 for file in last[0].files} == hashes
+        if same and all(_is_there(storage, file) for file in last[0].files):
+            return None
+    known = {file.sha256: file for bundle, _ in before.values() for file in bundle.files}
+    bundle = Bundle(
+        family=family,
+        version=1 if last is None else last[0].version + 1,
+        models=tuple(models),
+        files=tuple(_put(storage, name, files[name], hashes[name], known) for name in sorted(files)),
+    )
+    document = sign(bundle, keys)
+    if len(document) > MAX_DOCUMENT_BYTES:
+        raise RepositoryError(f"family {family}: too many files for one bundle: publish fewer models")
+    entry = Entry(family=family, version=bundle.version, sha256=hashlib.sha256(document).hexdigest())
+    storage.write(entry.path, document)
+    bundles = {old.family: old for old in index.bundles} | {family: entry}
+    storage.write(INDEX, sign(Index(serial=index.serial + 1, bundles=tuple(bundles.values())), keys))
+    return bundle
+
+
+def garbage(
+    storage: Storage, trusted: Collection[str], young_s: float = YOUNG_S, now_s: float | None = None
+) -> list[Stored]:
+    """Return what no bundle of the index names and is not younger than this; raises RepositoryError."""
+    stored, now_s = storage.list(), time.time() if now_s is None else now_s
+    index, _ = read_index(storage, trusted)  # after the list: what was published meanwhile is named
+    named = {entry.path for entry in index.bundles}
+    for entry in index.bundles:
+        named |= {file.blob for file in read_bundle(storage, entry, trusted)[0].files}
+    return [one for one in stored if one.name not in named and now_s - one.modified_s >= young_s]
+
+
+def _put(storage: Storage, name: str, content: bytes, sha256: str, known: Mapping[str, File]) -> File:
+    """Write a file's blob unless it is there, and return what a bundle says of it."""
+    if len(content) > MAX_FILE_BYTES:
+        raise RepositoryError(f"{name}: larger than {MAX_FILE_BYTES} bytes: leave its model out")
+    old = known.get(sha256)
+    if old is not None and _is_there(storage, old):  # as it was compressed then, maybe by another zlib
+        return msgspec.structs.replace(old, name=name)
+    packed = gzip.compress(content, mtime=0)
+    file = File(name=name, sha256=sha256, bytes=len(content), compressed_bytes=len(packed))
+    if not _is_there(storage, file):
+        storage.write(file.blob, packed)
+    return file
+
+
+def _is_there(storage: Storage, file: File) -> bool:
+    return storage.size(file.blob) == file.compressed_bytes

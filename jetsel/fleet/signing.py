@@ -1,0 +1,137 @@
+"""Ed25519 keys, and JSON documents that carry the signatures of one or several of them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from jetsel.errors import ConfigError, RepositoryError
+from jetsel.store import read_bounded, repair_of
+
+MAX_DOCUMENT_BYTES = 2**20  # a bundle of 100 models has some 60 KB
+MAX_SIGNATURES = 8
+_MAX_KEY_BYTES = 1024
+_HEX_KEY = re.compile(r"[0-9a-f]{64}")
+
+Document = TypeVar("Document", bound=Struct)
+
+
+class Signed(Struct, frozen=True, forbid_unknown_fields=True):
+    """What lies in a repository. signatures: by public key, of the document's bytes as written; both hexadecimal."""
+
+    document: msgspec.Raw
+    signatures: dict[str, str]
+
+
+def make_key(path: Path) -> str:
+    """Write a new private key, readable by its owner alone, and the public one beside it as .pub; return the latter.
+
+    Raises RepositoryError where one of the two is there already or cannot be written.
+    """
+    nacl = _nacl()
+    key = nacl.SigningKey.generate()
+    public_path, public = public_of(path), bytes(key.verify_key).hex()
+    try:
+        if public_path.exists():
+            raise FileExistsError(errno.EEXIST, "", str(public_path))
+        for target, mode, content in ((path, 0o600, bytes(key).hex()), (public_path, 0o644, public)):
+            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(f"{content}\n")
+                file.flush()
+                os.fsync(descriptor)
+    except FileExistsError as fault:
+        raise RepositoryError(f"{fault.filename}: is there already, and no key is overwritten: name another") from None
+    except OSError as fault:
+        raise RepositoryError(f"{path}: not written ({fault.strerror}): {repair_of(fault)}") from fault
+    return public
+
+
+def public_of(path: Path) -> Path:
+    """Return where the public key of a private one lies."""
+    return path.with_name(f"{path.name}.pub")
+
+
+def read_key(path: Path) -> str:
+    """Return a key of a file, private or public, in hexadecimal; raises RepositoryError."""
+    try:
+        found = read_bounded(path, _MAX_KEY_BYTES).decode("ascii").strip()
+    except OSError as fault:
+        raise RepositoryError(f"{path}: cannot be read ({fault.strerror}): make a key with jetsel repo key") from fault
+    except UnicodeDecodeError:
+        found = ""
+    if not _HEX_KEY.fullmatch(found):
+        raise RepositoryError(f"{path}: no key, which is 64 hexadecimal digits: make one with jetsel repo key")
+    return found
+
+
+def public_key(private: str) -> str:
+    """Return the public key of a private one, both in hexadecimal."""
+    return bytes(_nacl().SigningKey(bytes.fromhex(private)).verify_key).hex()
+
+
+def sign(document: Struct, keys: Sequence[str]) -> bytes:
+    """Return the document with the signature of each of these private keys."""
+    nacl, content = _nacl(), msgspec.json.encode(document)
+    made = {public_key(key): nacl.SigningKey(bytes.fromhex(key)).sign(content).signature.hex() for key in keys}
+    return msgspec.json.encode(Signed(msgspec.Raw(content), made)) + b"\n"
+
+
+def opened(content: bytes, kind: type[Document], trusted: Collection[str], name: str) -> tuple[Document, list[str]]:
+    """Return a signed document and which of the trusted public keys signed it.
+
+    name: of what is read, for messages. Raises RepositoryError unless one of the trusted keys' signatures fits; nothing
+    of the document is decoded before.
+    """
+    try:
+        signed = msgspec.json.decode(content, type=Signed)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as fault:
+        raise RepositoryError(
+            f"{name}: cut short, or no signed document ({fault}): fetch it again, or publish again"
+        ) from fault
+    if len(signed.signatures) > MAX_SIGNATURES:
+        raise RepositoryError(f"{name}: more than {MAX_SIGNATURES} signatures: publish it again with fewer keys")
+    known = [key for key in signed.signatures if key in trusted]
+    if not known:
+        by = ", ".join(key[:16] for key in signed.signatures) or "nobody"
+        raise RepositoryError(f"{name}: signed by {by}, and by no key that is trusted: trust its key, or sign it anew")
+    fitting = [key for key in known if _fits(bytes(signed.document), key, signed.signatures[key])]
+    if not fitting:
+        raise RepositoryError(f"{name}: altered since it was signed by {known[0][:16]}: publish it again")
+    try:
+        return msgspec.json.decode(signed.document, type=kind), fitting
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as fault:
+        raise RepositoryError(f"{name}: signed, but not understood ({fault}): update jetsel") from fault
+
+
+def _fits(content: bytes, public: str, signature: str) -> bool:
+    from nacl.exceptions import BadSignatureError
+
+    try:
+        _nacl().VerifyKey(bytes.fromhex(public)).verify(content, bytes.fromhex(signature))
+    except (BadSignatureError, ValueError, TypeError):
+        return False
+    return True
+
+
+class _Nacl:
+    """PyNaCl's two classes, which is all that is used of it."""
+
+    def __init__(self) -> None:
+        from nacl.signing import SigningKey, VerifyKey
+
+        self.SigningKey, self.VerifyKey = SigningKey, VerifyKey
+
+
+def _nacl() -> _Nacl:
+    try:
+        return _Nacl()
+    except ModuleNotFoundError:
+        raise ConfigError("signatures need PyNaCl: pip install 'jetsel[agent]'") from None
