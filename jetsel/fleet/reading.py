@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from jetsel.errors import RepositoryError
-from jetsel.fleet.documents import INDEX, Bundle, Entry, File, Index
+from jetsel.fleet.documents import INDEX, Bundle, Entry, File, Index, Plan, plan_path
 from jetsel.fleet.signing import MAX_DOCUMENT_BYTES, opened
 from jetsel.fleet.sources import CUT, Source
 from jetsel.store import flush, repair_of, sha256_of
@@ -62,6 +62,22 @@ def read_bundle(source: Source, entry: Entry, trusted: Collection[str]) -> tuple
     if (bundle.family, bundle.version) != (entry.family, entry.version):
         raise RepositoryError(f"{entry.path}: is not what the index means: publish {entry.family} again")
     return bundle, signers
+
+
+def read_plan(source: Source, device: str, trusted: Collection[str], seen: int = 0) -> Plan:
+    """Return the plan of a device; seen: the serial of the last one that it read.
+
+    Raises RepositoryError where it is missing, unsigned, altered, another device's, or older than what was seen.
+    """
+    path = plan_path(device)
+    plan, _ = opened(_document(source, path), Plan, trusted, path)
+    if plan.device != device:
+        raise RepositoryError(f"{path}: is the plan of {plan.device}: plan {device} again")
+    if plan.serial < seen:
+        raise RepositoryError(
+            f"{path}: replayed: serial {plan.serial}, and {seen} was seen before: plan {device} again"
+        )
+    return plan
 
 
 def fetch(source: Source, bundle: Bundle, into: Path) -> Path:

@@ -42,10 +42,9 @@ def family_folder(folder: Path, *models: str) -> Path:
 
 def publish(storage: Storage, folder: Path, *keys: Pair, trusted: tuple[Pair, ...] = ()) -> Bundle | None:
     family = scan([folder]).families["pets"]
-    names = [model.manifest.name for model in family.networks]
-    files = files_of(family, folder / "nothing")
+    files, models = files_of(family, folder / "nothing")
     return publishing.publish(
-        storage, "pets", names, files, [key.private for key in keys], [key.public for key in trusted]
+        storage, "pets", models, files, [key.private for key in keys], [key.public for key in trusted]
     )
 
 
