@@ -57,9 +57,14 @@ NOT_IN_THE_DAEMON = frozenset(
         "matplotlib",
         "jinja2",
         "aiohttp",
+        "duckdb",
+        "fsspec",
     }
 )
 """Libraries too heavy for the daemon's memory and start-up: others, such as calibration and clients, may use them."""
+
+NOT_IN_THE_AGENT = frozenset({"duckdb", "fsspec", "scipy"})
+"""What the manager of a fleet needs, and no device."""
 
 _LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 
@@ -78,7 +83,7 @@ def findings(package: Path) -> list[str]:
         for target in sorted(targets)
         if (why := _forbidden(module, target)) is not None
     ]
-    return unplaced + forbidden + _heavy_in_the_daemon(package, imports)
+    return unplaced + forbidden + _heavy(package, imports)
 
 
 def read_imports(package: Path) -> dict[str, set[str]]:
@@ -120,25 +125,25 @@ def _is_in(module: str, part: str) -> bool:
     return module == part or module.startswith(f"{part}.")
 
 
-def _heavy_in_the_daemon(package: Path, imports: Mapping[str, Iterable[str]]) -> list[str]:
-    """The heavy libraries imported by a module that the daemon reaches, each with the path of imports to it."""
+def _heavy(package: Path, imports: Mapping[str, Iterable[str]]) -> list[str]:
+    """The heavy libraries imported by a module that daemon or agent reach, each with the path of imports to it."""
     found = []
-    for module, path in _reached_from("daemon", imports).items():
+    reached = [("daemon", NOT_IN_THE_DAEMON, *each) for each in _reached_from("daemon", imports).items()]
+    reached += [("fleet.agent", NOT_IN_THE_AGENT, *each) for each in _reached_from("fleet.agent", imports).items()]
+    for part, forbidden, module, path in reached:
         if module not in imports:  # a part without a file of its own
             continue
         source = package.joinpath(*module.split(".")) if module else package
         file = source / "__init__.py" if source.is_dir() else source.with_suffix(".py")
         names = _imported_names(file, module, package.name)
         roots = {name.split(".")[0] for name in names}
-        found += [
-            f"the daemon reaches {heavy}: {' -> '.join([*path, heavy])}" for heavy in sorted(roots & NOT_IN_THE_DAEMON)
-        ]
+        found += [f"{part} reaches {heavy}: {' -> '.join([*path, heavy])}" for heavy in sorted(roots & forbidden)]
     return found
 
 
 def _reached_from(part: str, imports: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     """Every module that `part` imports, directly or not, with a shortest path of modules to it."""
-    paths = {module: [module] for module in imports if _part(module) == part}
+    paths = {module: [module] for module in imports if _is_in(module, part)}
     waiting = deque(paths)
     while waiting:
         module = waiting.popleft()

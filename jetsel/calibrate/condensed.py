@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,9 +61,8 @@ def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> Recording:
     Its logits are divided by the calibrated temperatures already. Its class numbers are places, which mean something
     for one photograph alone. Raises CalibrationError.
     """
-    path = folder / ANSWERS
+    arrays = _read(folder)
     try:
-        arrays = unpack(read_bounded(path, MAX_BYTES))
         return Recording(
             models=tuple(costs_ms),
             logits=np.stack([arrays[f"logits.{model}"] for model in costs_ms]),
@@ -72,5 +72,25 @@ def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> Recording:
             groups=arrays["groups"].astype(np.int64),
             is_scaled=True,
         )
-    except (OSError, ValueError, LookupError) as error:
-        raise CalibrationError(f"{path}: cannot be read: {error}; install jetsel again") from error
+    except (ValueError, LookupError) as error:
+        raise _unreadable(folder, error) from error
+
+
+def read_labels(folder: Path) -> NDArray[np.int64] | None:
+    """Return the true class number of each photograph in ANSWERS, (n,); None where it was made before they were kept.
+
+    Raises CalibrationError.
+    """
+    labels = _read(folder).get("labels")
+    return None if labels is None else labels.astype(np.int64)
+
+
+def _read(folder: Path) -> dict[str, NDArray[Any]]:
+    try:
+        return unpack(read_bounded(folder / ANSWERS, MAX_BYTES))
+    except (OSError, ValueError) as error:
+        raise _unreadable(folder, error) from error
+
+
+def _unreadable(folder: Path, error: Exception) -> CalibrationError:
+    return CalibrationError(f"{folder / ANSWERS}: cannot be read: {error}; install jetsel again")

@@ -16,6 +16,7 @@ from jetsel.cli.demo import demo
 from jetsel.cli.doctor import doctor
 from jetsel.cli.edge import edge
 from jetsel.cli.evaluate import evaluate
+from jetsel.cli.fleet import fleet
 from jetsel.cli.gateway import gateway
 from jetsel.cli.install_service import install_service
 from jetsel.cli.models import models
@@ -122,3 +123,4 @@ app.add_typer(models, name="models", rich_help_panel="Operate")
 app.add_typer(edge, name="edge", rich_help_panel="Operate")
 app.add_typer(power, name="power", rich_help_panel="Operate")
 app.add_typer(repo, name="repo", rich_help_panel="Operate")
+app.add_typer(fleet, name="fleet", rich_help_panel="Operate")

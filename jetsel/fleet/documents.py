@@ -11,6 +11,7 @@ from jetsel.zoo.manifest import Count, Name, Sha256
 
 INDEX = "index.json"
 PLANS = "plans"
+ROLLOUT = "rollouts/current.json"
 
 MAX_FILE_BYTES = 2**31 - 1  # as zoo.store has it of weights
 
@@ -93,13 +94,14 @@ class PlannedFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """What a device holds of a family: these models of one bundle.
 
     cascade: the models that are expected to answer, first to last. accuracy: the share of its requests that is expected
-    to be answered right and in time, None where it is not known.
+    to be answered right and in time; mean_ms: of an answer; None where they are not known.
     """
 
     bundle: Entry
     models: Annotated[tuple[Name, ...], Meta(min_length=1)]
     cascade: tuple[Name, ...] = ()
     accuracy: Annotated[float, Meta(ge=0, le=1)] | None = None
+    mean_ms: Annotated[float, Meta(ge=0)] | None = None
 
 
 class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -114,6 +116,31 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def __post_init__(self) -> None:
         if len({one.bundle.family for one in self.families}) != len(self.families):
             raise ValueError("families: a family stands there twice")
+
+
+class Rolled(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A device of a roll-out: the plan that it gets, and the families of the one before, none where it had none."""
+
+    plan: Plan
+    before: tuple[PlannedFamily, ...] = ()
+
+
+class Rollout(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Plans that go out in waves. devices: in the order of the waves. waves: how many of them have it after each.
+
+    released: how many waves are out. stopped: why no other follows, None where one may.
+    """
+
+    format: Literal["jetsel-rollout-1"] = "jetsel-rollout-1"
+    devices: Annotated[tuple[Rolled, ...], Meta(min_length=1)]
+    waves: Annotated[tuple[Count, ...], Meta(min_length=1)]
+    released: Annotated[int, Meta(ge=0)] = 0
+    stopped: str | None = None
+
+    @property
+    def out(self) -> tuple[Rolled, ...]:
+        """Those whose wave is out."""
+        return self.devices[: self.waves[self.released - 1]] if self.released else ()
 
 
 def plan_path(device: str) -> str:

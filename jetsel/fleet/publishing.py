@@ -16,16 +16,18 @@ from jetsel.fleet.documents import (
     INDEX,
     MAX_FILE_BYTES,
     PLANS,
+    ROLLOUT,
     Bundle,
     BundledModel,
     Entry,
     File,
     Index,
     Plan,
+    Rollout,
     plan_path,
 )
 from jetsel.fleet.reading import read_bundle, read_index, read_plan
-from jetsel.fleet.signing import MAX_DOCUMENT_BYTES, public_key, sign
+from jetsel.fleet.signing import MAX_DOCUMENT_BYTES, opened, public_key, sign
 from jetsel.fleet.storage import Storage, Stored
 
 YOUNG_S = 3600.0
@@ -83,14 +85,28 @@ def write_plan(storage: Storage, plan: Plan, keys: Sequence[str]) -> None:
     storage.write(plan_path(plan.device), sign(plan, keys))
 
 
+def read_rollout(storage: Storage, trusted: Collection[str]) -> Rollout | None:
+    """Return the last roll-out, None where there was none; raises RepositoryError where it is not to be trusted."""
+    if storage.size(ROLLOUT) is None:
+        return None
+    with storage.open(ROLLOUT) as (stream, _):
+        return opened(stream.read(MAX_FILE_BYTES), Rollout, trusted, ROLLOUT)[0]
+
+
 def garbage(
     storage: Storage, trusted: Collection[str], young_s: float = YOUNG_S, now_s: float | None = None
 ) -> list[Stored]:
-    """Return what no bundle of the index or of a plan names, not younger than this; raises RepositoryError."""
+    """Return what no bundle of the index, of a plan or of the last roll-out names, and is not younger than this.
+
+    Raises RepositoryError.
+    """
     stored, now_s = storage.list(), time.time() if now_s is None else now_s
     index, _ = read_index(storage, trusted)  # after the list: what was published meanwhile is named
     plans = [read_plan(storage, Path(path).stem, trusted) for path in storage.names(PLANS)]
-    entries = {*index.bundles, *(one.bundle for plan in plans for one in plan.families)}
+    families = [one for plan in plans for one in plan.families]
+    if (rollout := read_rollout(storage, trusted)) is not None:  # those that it may go back to, and those to come
+        families += [one for rolled in rollout.devices for one in (*rolled.before, *rolled.plan.families)]
+    entries = {*index.bundles, *(one.bundle for one in families)}
     named = {entry.path for entry in entries}
     for entry in entries:
         named |= {file.blob for file in read_bundle(storage, entry, trusted)[0].files}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,20 +80,43 @@ class Storage:
 
     def list(self) -> list[Stored]:
         """Return every object of blobs/ and bundles/, and what a killed writer left aside."""
-        with self._faults("blobs"):
-            found: dict[str, Any] = self._fs.find(self._root, detail=True)
-            return [
-                Stored(name, int(about["size"]), self._fs.modified(path).timestamp())
-                for path, about in found.items()
-                for name in [path[len(self._root) :].lstrip("/")]
-                if name.startswith(("blobs/", "bundles/", TEMPORARY))
-            ]
+        return [one for one in self.stored("") if one.name.startswith(("blobs/", "bundles/", TEMPORARY))]
 
     def names(self, folder: str) -> tuple[str, ...]:
         """Return the name of every object of a folder, and of the folders in it, sorted."""
+        return tuple(sorted(one.name for one in self.stored(folder) if TEMPORARY not in one.name))
+
+    def stored(self, folder: str) -> Sequence[Stored]:
+        """Return every object of a folder, and of the folders in it."""
         with self._faults(folder):
-            found = sorted(self._fs.find(self._path(folder)))
-            return tuple(path[len(self._root) :].lstrip("/") for path in found if TEMPORARY not in path)
+            found: dict[str, Any] = self._fs.find(self._path(folder).rstrip("/"), detail=True)
+            return [
+                Stored(path[len(self._root) :].lstrip("/"), int(about["size"]), self._modified_s(path, about))
+                for path, about in found.items()
+            ]
+
+    def contents(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Return what these objects hold, read side by side; those that cannot be read are left out."""
+        with self._faults(names[0] if names else ""):
+            found: dict[str, bytes] = self._fs.cat([self._path(name) for name in names], on_error="omit")
+            return {path[len(self._root) :].lstrip("/"): content for path, content in found.items()}
+
+    def address(self, name: str) -> str:
+        """Return an object's path in a folder, or its address in `filesystem`."""
+        path = self._path(name)
+        return path if self._is_folder else str(self._fs.unstrip_protocol(path))
+
+    @property
+    def filesystem(self) -> Any:
+        """What fsspec opened; None for a folder."""
+        return None if self._is_folder else self._fs
+
+    def _modified_s(self, path: str, about: dict[str, Any]) -> float:
+        """When an object was written: as the listing says it, else asked for this one, which costs a request."""
+        told = about.get("mtime") or about.get("LastModified")
+        if isinstance(told, (int, float)):
+            return float(told)
+        return float((told or self._fs.modified(path)).timestamp())
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"

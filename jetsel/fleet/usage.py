@@ -2,55 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from jetsel.zoo.manifest import Name
 
 USAGE = "usage"
 """The folder of a repository that devices write to."""
 
+Tally = Annotated[int, Meta(ge=0, le=2**53)]
+Figure = Annotated[float, Meta(ge=-1e12, le=1e12)]
+"""Bounded where they are read, so that no device's numbers overflow where those of all are added."""
+
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What the device's owner allows: of its disk and memory for models, and the mean power; None: no limit is set."""
+    """What the device's owner allows: of its disk and memory for models, and the mean power; None: no limit is set.
 
-    storage_mb: float
-    memory_mb: float | None = None
-    budget_w: float | None = None
+    deadline_ms: after which an answer is of no use.
+    """
+
+    storage_mb: Figure
+    memory_mb: Figure | None = None
+    budget_w: Figure | None = None
+    deadline_ms: Figure | None = None
 
 
 class CanaryResult(Struct, frozen=True, kw_only=True):
     """One replay of the canary's photographs. accuracy: None where no label is known; memory_mb: the daemon's."""
 
-    photographs: int
-    failed: int
-    accuracy: float | None
-    p50_ms: float | None
-    memory_mb: float | None
+    photographs: Tally
+    failed: Tally
+    accuracy: Figure | None
+    mean_ms: Figure | None
+    memory_mb: Figure | None
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """What became of the newest plan. served_s: for how long its models answered, until now or until the way back."""
+    """What became of the newest plan. before, after: by family.
 
-    serial: int
+    served_s: for how long one that was rolled back served; None where it is in use, or that is not known.
+    """
+
+    serial: Tally
     outcome: Literal["installed", "rolled-back", "refused", "waiting"]
     reason: str | None = None
-    before: CanaryResult | None = None
-    after: CanaryResult | None = None
-    served_s: float | None = None
+    before: dict[str, CanaryResult] = {}
+    after: dict[str, CanaryResult] = {}
+    served_s: Figure | None = None
 
 
 class ModelUsage(Struct, frozen=True, kw_only=True):
     """One model here. cost_ms, energy_mj: of a run by its calibration; memory_mb: of the model, loaded and run once."""
 
     name: str
-    runs: int
-    p50_ms: float | None = None
-    p95_ms: float | None = None
-    cost_ms: float | None = None
-    energy_mj: float | None = None
-    memory_mb: float | None = None
+    runs: Tally
+    p50_ms: Figure | None = None
+    p95_ms: Figure | None = None
+    cost_ms: Figure | None = None
+    energy_mj: Figure | None = None
+    memory_mb: Figure | None = None
 
 
 class FamilyUsage(Struct, frozen=True, kw_only=True):
@@ -60,47 +71,49 @@ class FamilyUsage(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    answers: int
-    escalated: int
-    by_model: dict[str, int]
-    by_policy: dict[str, int]
+    answers: Tally
+    escalated: Tally
+    by_model: dict[str, Tally]
+    by_policy: dict[str, Tally]
     models: tuple[ModelUsage, ...]
-    drift: float | None = None
+    drift: Figure | None = None
     drift_reason: str | None = None
-    classes: dict[str, int] | None = None
+    classes: dict[str, Tally] | None = None
 
 
 class Usage(Struct, frozen=True, kw_only=True):
     """One period of one device; counts are those since its line before. at_s: seconds since 1970 by its own clock.
 
-    sequence: rises by one with each line, so that a missing one is seen. plan: the serial of what is installed, 0 for
+    sequence: rises by one with each line of a series, so that a missing one is seen; a series ends where the device
+    forgets what it has sent. plan: the serial of what is installed, 0 for
     nothing. daemon: why it did not answer, None where it did. requests: by `ok` or error code. energy_j: above idle.
     dropped: lines lost so far, since they were too many before they could be sent.
     """
 
     format: Literal["jetsel-usage-1"] = "jetsel-usage-1"
     device: Name
-    sequence: int
-    at_s: float
-    plan: int
+    series: str
+    sequence: Tally
+    at_s: Figure
+    plan: Tally
     limits: Limits
     trial: Trial | None = None
     daemon: str | None = None
-    requests: dict[str, int] = {}
-    late: int = 0
+    requests: dict[str, Tally] = {}
+    late: Tally = 0
     families: tuple[FamilyUsage, ...] = ()
-    p50_ms: float | None = None
-    p95_ms: float | None = None
-    energy_j: float | None = None
-    watts: float | None = None
+    p50_ms: Figure | None = None
+    p95_ms: Figure | None = None
+    energy_j: Figure | None = None
+    watts: Figure | None = None
     power_mode: str | None = None
-    battery_percent: float | None = None
-    storage_used_mb: float = 0.0
-    storage_free_mb: float | None = None
-    memory_mb: float | None = None
-    dropped: int = 0
+    battery_percent: Figure | None = None
+    storage_used_mb: Figure = 0.0
+    storage_free_mb: Figure | None = None
+    memory_mb: Figure | None = None
+    dropped: Tally = 0
 
 
-def usage_path(device: str, first: int) -> str:
-    """Return where a repository has the gzipped lines of a device from this sequence number on."""
-    return f"{USAGE}/{device}/{first:012d}.jsonl.gz"
+def usage_path(first: Usage) -> str:
+    """Return where a repository has the gzipped lines of a device that begin with this one."""
+    return f"{USAGE}/{first.device}/{first.series}-{first.sequence:09d}.jsonl.gz"

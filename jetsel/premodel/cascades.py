@@ -89,14 +89,7 @@ def fit_cascades(outputs: Outputs, budgets: Sequence[float] | NDArray[np.float64
     thresholds by coordinate ascent over quantiles, each step the best there is. Prices find only what no mixture of two
     others beats, which leaves gaps: so each of them is tried with other last thresholds too.
     """
-    models = len(outputs.costs)
-    most = min(models, 4 if models <= FEW_MODELS else 3)
-    prices = PRICES / outputs.costs.max()
-    tried_rungs = [
-        _Rungs(rungs, outputs) for n in range(1, most + 1) for rungs in itertools.combinations(range(models), n)
-    ]
-    climbed = {one.thresholds_at(float(price)): one for one in tried_rungs for price in prices}
-    tried = list(dict.fromkeys([*climbed, *(near for fitted, one in climbed.items() for near in one.near(fitted))]))
+    tried = tried_cascades(outputs, 4 if len(outputs.costs) <= FEW_MODELS else 3)
     judged = [judge(fitted, outputs) for fitted in tried]
     accuracy = np.array([correct.mean() for correct, _ in judged])
     mean_cost = np.array([ran.mean(axis=0) @ outputs.costs for _, ran in judged])
@@ -106,6 +99,14 @@ def fit_cascades(outputs: Outputs, budgets: Sequence[float] | NDArray[np.float64
         best = np.lexsort((mean_cost, -np.where(within, accuracy, -1.0)))[0] if within.any() else mean_cost.argmin()
         found.append(tried[int(best)])
     return found
+
+
+def tried_cascades(outputs: Outputs, most_rungs: int) -> list[Fitted]:
+    """Return every cascade that `fit_cascades` chooses from, with up to so many rungs; none twice."""
+    models, prices = range(len(outputs.costs)), PRICES / outputs.costs.max()
+    choices = [_Rungs(rungs, outputs) for n in range(1, most_rungs + 1) for rungs in itertools.combinations(models, n)]
+    climbed = {one.thresholds_at(float(price)): one for one in choices for price in prices}
+    return list(dict.fromkeys([*climbed, *(near for fitted, one in climbed.items() for near in one.near(fitted))]))
 
 
 class _Rungs:

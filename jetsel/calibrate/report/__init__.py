@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jetsel.calibrate.findings import Findings
@@ -21,6 +21,24 @@ class Listing(NamedTuple):
     text: tuple[int, ...]
 
 
+class Chart(NamedTuple):
+    """Points over a logarithmic axis, by the name of their series; finding: what is to be seen, in words."""
+
+    title: str
+    finding: str
+    x: str
+    y: str
+    series: Mapping[str, Sequence[tuple[float, float]]]
+
+
+class Section(NamedTuple):
+    """What stands under one heading of a page."""
+
+    heading: str
+    charts: Sequence[Chart]
+    listings: Sequence[Listing]
+
+
 def render(findings: Findings) -> str | None:
     """Return the report as the text of one HTML file, to be written as UTF-8; None where a library of it is missing.
 
@@ -30,10 +48,10 @@ def render(findings: Findings) -> str | None:
     return None if pages is None else pages.page(findings)
 
 
-def render_candidates(title: str, sentences: Sequence[str], listings: Sequence[Listing]) -> str | None:
-    """Return the report on the candidates of a model likewise."""
+def render_sections(command: str, title: str, sentences: Sequence[str], sections: Sequence[Section]) -> str | None:
+    """Return a report of another command likewise: sentences, then charts and tables under their headings."""
     pages = _pages()
-    return None if pages is None else pages.candidates_page(title, sentences, listings)
+    return None if pages is None else pages.sections_page(command, title, sentences, sections)
 
 
 def _pages() -> Any:

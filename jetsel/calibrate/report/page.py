@@ -11,8 +11,9 @@ from markupsafe import Markup
 
 from jetsel import __version__
 from jetsel.calibrate.findings import Comparison, Differing, Findings, Mistakes
-from jetsel.calibrate.report import Listing, figures, models, policies, words
-from jetsel.calibrate.report.parts import Cell, Table
+from jetsel.calibrate.report import Chart, Section, figures, models, policies, words
+from jetsel.calibrate.report.charts import lines
+from jetsel.calibrate.report.parts import Cell, Figure, Table
 from jetsel.calibrate.report.words import Words, significant
 
 
@@ -39,10 +40,17 @@ def page(findings: Findings) -> str:
     )
 
 
-def candidates_page(title: str, sentences: Sequence[str], listings: Sequence[Listing]) -> str:
-    """Return the text of the page of candidates."""
-    tables = [_table(f"table-{number}", *listing) for number, listing in enumerate(listings)]
-    return rendered("candidates.html", title=title, sentences=sentences, tables=tables)
+def sections_page(command: str, title: str, sentences: Sequence[str], sections: Sequence[Section]) -> str:
+    """Return the text of a page of sentences, then of charts and tables under their headings."""
+    filled = [
+        (
+            one.heading,
+            [_figure(f"chart-{place}-{number}", chart) for number, chart in enumerate(one.charts)],
+            [_table(f"table-{place}-{number}", *listing) for number, listing in enumerate(one.listings)],
+        )
+        for place, one in enumerate(sections)
+    ]
+    return rendered("sections.html", command=command, title=title, sentences=sentences, sections=filled)
 
 
 def rendered(name: str, **values: Any) -> str:
@@ -80,6 +88,14 @@ def _comparison(comparison: Comparison, findings: Findings, spoken: Words) -> di
         "chooser": models.chooser(comparison, spoken),
         "reliability": models.reliability(comparison),
     }
+
+
+def _figure(key: str, chart: Chart) -> Figure:
+    """A chart whose series are points, with its numbers."""
+    rows = [[name, significant(x), significant(y)] for name, points in chart.series.items() for x, y in points]
+    numbers = Table(f"{key}-numbers", f"{chart.title}: the numbers", ["Series", chart.x, chart.y], {"": rows})
+    drawing = lines(chart.x, chart.y, chart.series, chart.series, {})
+    return Figure(key, chart.title, chart.finding, drawing, numbers)
 
 
 def _table(key: str, caption: str, columns: list[str], rows: Any, text: tuple[int, ...] = ()) -> Table | None:

@@ -67,7 +67,7 @@ def optimize(
     Nothing that is served changes unless --add names it. The same command goes on where it was interrupted. Pruning,
     factorising and fp16 need pip install 'jetsel[export]'.
     """
-    from jetsel.calibrate.report import NO_PAGE, render_candidates
+    from jetsel.calibrate.report import NO_PAGE, Section, render_sections
     from jetsel.cli import settings
     from jetsel.cli.models.candidate_tables import drawn, sentences, tables_of
     from jetsel.cli.models.optimizing import Asked, optimize
@@ -95,7 +95,8 @@ def optimize(
     added = [copy_to(found.models[name], target) for name in add or []]
     notes = notes_of(values, target, known.name, add or []) if added else []
     tables = tables_of(found)
-    page = render_candidates(f"Candidates of {parent.manifest.name}", sentences(found), tables)
+    title, section = f"Candidates of {parent.manifest.name}", Section("Candidates", (), tables)
+    page = render_sections("jetsel models optimize", title, sentences(found), [section])
     report = None if page is None else folder / "report.html"
     if page is not None and report is not None:
         report.write_text(page, encoding="utf-8")

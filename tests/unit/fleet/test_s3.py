@@ -13,33 +13,18 @@ from jetsel.fleet import publishing
 from jetsel.fleet.reading import fetch, read_bundle, read_index
 from jetsel.fleet.storage import Storage
 from jetsel.zoo import scan
+from tests.unit.fleet.object_store import bucket
 from tests.unit.fleet.published import family_folder, pair, publish
-
-BUCKET = "models"
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    import boto3
-
-    client = boto3.client("s3")
-    client.create_bucket(Bucket=BUCKET)
-    client.close()
-    yield f"s3://{BUCKET}/fleet"
-    server.stop()
+def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    with bucket(monkeypatch) as address:
+        yield address
 
 
-def test_a_family_goes_through_an_object_store(bucket: str, tmp_path: Path) -> None:
-    storage, key = Storage(bucket), pair(tmp_path, "key")
+def test_a_family_goes_through_an_object_store(url: str, tmp_path: Path) -> None:
+    storage, key = Storage(url), pair(tmp_path, "key")
     publishing.init(storage, [key.private])
     first = publish(storage, family_folder(tmp_path / "one", "small", "large"), key)
     second = publish(storage, family_folder(tmp_path / "two", "small"), key)

@@ -1,0 +1,81 @@
+"""What the commands of the fleet's manager share: options, the repository, and what devices have told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jetsel.errors import ConfigError
+
+if TYPE_CHECKING:
+    from jetsel.fleet.manager.planning import Planner, Proposal
+    from jetsel.fleet.manager.status import DeviceStatus
+
+Days = Annotated[
+    float, typer.Option(min=0.01, help="What a device told in so many days before its newest line counts.")
+]
+Periods = Annotated[float, typer.Option(min=1, help="A device that is silent for so many of its periods has a fault.")]
+DeadlineMs = Annotated[
+    float | None, typer.Option(min=0, help="After which an answer counts as wrong, for devices that tell none.")
+]
+Families = Annotated[
+    list[str],
+    typer.Option(
+        "--family", metavar="NAME", help="What devices shall hold; may be repeated. Left out: what each has, else all."
+    ),
+]
+Gain = Annotated[float, typer.Option(min=0, max=1, help="A plan changes for so much more accuracy, a share, or more.")]
+
+
+class Opened:
+    """A repository and its devices. skipped: why uploads were not taken up, by their names."""
+
+    def __init__(self, url: str, trusted: Collection[str], days: float = 7.0) -> None:
+        """Take up what devices have told. Raises ConfigError where a library is missing, and RepositoryError."""
+        try:
+            from jetsel.fleet.manager.devices import read_devices
+            from jetsel.fleet.manager.metadata import Metadata
+        except ModuleNotFoundError as missing:
+            raise ConfigError(f"jetsel fleet needs {missing.name}: pip install 'jetsel[fleet]'") from None
+        from jetsel.fleet.storage import Storage
+
+        self.storage, self.trusted = Storage(url), trusted
+        table = Metadata(self.storage)
+        self.skipped = table.gather()
+        self.devices = read_devices(table, days)
+
+    def statuses(self, periods: float) -> list[DeviceStatus]:
+        """How every device stands."""
+        from jetsel.fleet.documents import PLANS, plan_path
+        from jetsel.fleet.manager.planning import read_plans
+        from jetsel.fleet.manager.status import Written, statuses
+
+        written_s = {one.name: one.modified_s for one in self.storage.stored(PLANS)}
+        plans = {
+            name: Written(plan, written_s.get(plan_path(name), time.time()))
+            for name, plan in read_plans(self.storage, self.trusted).items()
+        }
+        return statuses(self.devices, plans, time.time(), periods)
+
+    def planner(self, deadline_ms: float | None, gain: float) -> Planner:
+        """What plans these devices."""
+        try:
+            from jetsel.fleet.manager.planning import Planner
+        except ModuleNotFoundError as missing:
+            raise ConfigError(f"jetsel fleet needs {missing.name}: pip install 'jetsel[fleet]'") from None
+        return Planner(self.storage, self.trusted, deadline_ms=deadline_ms, gain=gain)
+
+    def proposals(self, planner: Planner, families: Collection[str]) -> list[Proposal]:
+        """What is proposed for every device."""
+        return [planner.propose(name, device, families) for name, device in self.devices.items()]
+
+
+def opened(url: str, trust: Collection[Path], days: float = 7.0) -> Opened:
+    """Open a repository that these public keys may have signed."""
+    from jetsel.fleet.signing import read_key
+
+    return Opened(url, [read_key(path) for path in trust], days)

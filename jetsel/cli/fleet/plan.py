@@ -1,0 +1,93 @@
+"""`jetsel fleet plan`: which models each device should hold, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jetsel.cli.fleet.opened import Days, DeadlineMs, Families, Gain, opened
+from jetsel.cli.options import Json, print_json
+from jetsel.cli.repo import Trusted, Url
+
+if TYPE_CHECKING:
+    from jetsel.fleet.documents import Plan
+    from jetsel.fleet.manager.planning import Proposal
+
+
+def plan(
+    url: Url,
+    trust: Trusted,
+    write: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep the proposals for jetsel fleet roll-out.")
+    ] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="Show only what would change: models that come and go.")] = False,
+    family: Families = [],  # noqa: B006  # typer makes a list of its own
+    deadline_ms: DeadlineMs = None,
+    days: Days = 7.0,
+    gain: Gain = 0.005,
+    json: Json = False,
+) -> None:
+    """Propose for each device the models and cascades that answer most of its requests right and in time.
+
+    Within its storage, memory, power and time, by its own traffic and times. Nothing is changed.
+    """
+    import msgspec
+
+    from jetsel.store import replace
+
+    fleet = opened(url, trust, days)
+    planner = fleet.planner(deadline_ms, gain)
+    found = fleet.proposals(planner, family)
+    if write is not None:
+        replace(write, msgspec.json.format(msgspec.json.encode(found)))
+    if json:
+        print_json([one for one in found if one.changes or not diff])
+    elif diff:
+        for one in found:
+            for line in _changes(one, planner.plans.get(one.device)):
+                typer.echo(line)
+    else:
+        _show(found)
+
+
+def _changes(one: Proposal, plan: Plan | None) -> list[str]:
+    if not one.changes:
+        return []
+    before = {planned.bundle.family: planned for planned in (() if plan is None else plan.families)}
+    lines = []
+    for planned in one.families:
+        name, old = planned.bundle.family, before.pop(planned.bundle.family, None)
+        had = () if old is None else old.models
+        words = [f"+{model}" for model in planned.models if model not in had]
+        words += [f"-{model}" for model in had if model not in planned.models]
+        words += (
+            []
+            if old is None or old.bundle == planned.bundle
+            else [f"version {old.bundle.version} -> {planned.bundle.version}"]
+        )
+        lines.append(f"{one.device}: {name}: {' '.join(words) or 'another cascade'}")
+    return [*lines, *(f"{one.device}: {name}: gone" for name in before)]
+
+
+def _show(found: list[Proposal]) -> None:
+    from rich.markup import escape
+
+    from jetsel.cli.terminal import console, table
+
+    shown = table("device", "", ">now %", ">then %", ">ms", "models, first to last", "why")
+    for one in found:
+        now, then = one.before, one.after
+        why = [f"{name} binds: {100 * share:.1f} % without" for name, share in one.binds.items()]
+        why += [f"{name} goes: {reason}" for name, reason in one.dropped.items()]
+        shown.add_row(
+            one.device,
+            "change" if one.changes else "keep" if one.families else "none",
+            "-" if now is None else f"{100 * now.accuracy:.1f}",
+            "-" if then is None else f"{100 * then.accuracy:.1f}",
+            "-" if then is None else f"{then.mean_ms:.2f}",
+            "; ".join(f"{planned.bundle.family}: {' '.join(planned.cascade)}" for planned in one.families),
+            escape("; ".join([*why, *one.notes])),
+        )
+    console().print(shown)

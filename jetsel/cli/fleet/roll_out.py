@@ -1,0 +1,124 @@
+"""`jetsel fleet roll-out` and `stop`: plans go out in waves, and come back."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jetsel.cli.fleet.opened import Opened
+from jetsel.cli.fleet.status import printable
+from jetsel.cli.options import Json, print_json
+from jetsel.cli.repo import Keys, Trusted, Url
+from jetsel.errors import ConfigError
+
+if TYPE_CHECKING:
+    from jetsel.fleet.manager.planning import Proposal
+    from jetsel.fleet.manager.rolling import Step
+
+MAX_PROPOSALS_BYTES = 2**28
+
+
+def roll_out(
+    url: Url,
+    sign: Keys,
+    trust: Trusted = [],  # noqa: B006  # typer makes a list of its own
+    plans: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Begin with what jetsel fleet plan --write kept.")
+    ] = None,
+    waves: Annotated[
+        str, typer.Option(help="With --plans: how many devices have their plan after each wave.")
+    ] = "1,10%,100%",
+    failed: Annotated[
+        float, typer.Option(min=0, max=1, help="Go on though this share of devices took its plan back.")
+    ] = 0.0,
+    errors: Annotated[
+        float, typer.Option(min=0, max=1, help="Go on though this share more of the requests fails.")
+    ] = 0.01,
+    slower: Annotated[
+        float, typer.Option(min=0, help="Go on though the 95th percentile is so many times what it was.")
+    ] = 1.5,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Go on until all devices have their plan, or something is against it.")
+    ] = False,
+    poll_s: Annotated[float, typer.Option(min=1, help="With --wait: how often to look.")] = 60.0,
+    json: Json = False,
+) -> None:
+    """Give the next wave of devices their plans, once those before have installed theirs and fare no worse.
+
+    Each call looks, and does one step. Exit status 1 where something is against going on. The state lies in the
+    repository: any manager goes on with it, one at a time.
+    """
+    from jetsel.fleet.signing import public_key, read_key
+
+    private = [read_key(path) for path in sign]
+    trusted = [*map(public_key, private), *map(read_key, trust)]
+    begins = plans
+    while True:
+        fleet = Opened(url, trusted)
+        from jetsel.fleet.manager.rolling import Allowed, Rolling
+
+        rolling = Rolling(fleet.storage, private, trusted)
+        if begins is not None:
+            rolling.begin(_proposals(begins), fleet.devices, waves)
+            begins = None
+        step = rolling.advance(fleet.devices, Allowed(failed, errors, slower))
+        if json:
+            print_json(
+                {"released": step.released, "waiting": step.waiting, "against": step.against, "done": step.is_done}
+            )
+        else:
+            _tell(step)
+        if not wait or step.is_done or step.against:
+            raise typer.Exit(bool(step.against))
+        time.sleep(poll_s)
+
+
+def stop(
+    url: Url,
+    sign: Keys,
+    trust: Trusted = [],  # noqa: B006  # typer makes a list of its own
+    revert: Annotated[
+        bool, typer.Option("--revert", help="Give devices the families back that they had before.")
+    ] = False,
+    because: Annotated[str, typer.Option(help="Why, for people.")] = "stopped by hand",
+    json: Json = False,
+) -> None:
+    """Stop a roll-out: no further wave goes out."""
+    from jetsel.fleet.manager.rolling import Rolling
+    from jetsel.fleet.signing import read_key
+    from jetsel.fleet.storage import Storage
+
+    rolling = Rolling(Storage(url), [read_key(path) for path in sign], [read_key(path) for path in trust])
+    changed = rolling.stop(because, revert=revert)
+    if json:
+        print_json({"reverted": changed})
+    else:
+        typer.echo(f"the roll-out is stopped; {len(changed)} devices get back what they had before")
+
+
+def _proposals(file: Path) -> list[Proposal]:
+    import msgspec
+
+    from jetsel.fleet.manager.planning import Proposal
+    from jetsel.store import read_bounded
+
+    try:
+        return msgspec.json.decode(read_bounded(file, MAX_PROPOSALS_BYTES), type=list[Proposal])
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as fault:
+        raise ConfigError(
+            f"{file}: holds no proposals ({fault}): jetsel fleet plan --write makes such a file"
+        ) from None
+
+
+def _tell(step: Step) -> None:
+    out, of = len(step.rollout.out), len(step.rollout.devices)
+    wave = f"wave {step.rollout.released} of {len(step.rollout.waves)}"
+    typer.echo(f"{wave}, {out} of {of} devices: {len(step.released)} plans were written now")
+    for words, lines in (("waits for", step.waiting), ("against going on", step.against)):
+        for line in lines:
+            typer.echo(f"{words}: {printable(line)}")
+    if step.is_done:
+        typer.echo("all devices have installed their plan")

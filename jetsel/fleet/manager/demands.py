@@ -1,0 +1,224 @@
+"""What one device asks of its families, in numbers that equal devices share, and what is not known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.fleet.manager.devices import Device
+from jetsel.fleet.manager.published import Published
+from jetsel.fleet.manager.solving import Options, Room
+
+FEWEST_ANSWERS = 100  # below, shares of classes are chance
+
+
+@dataclass(frozen=True)
+class Demand:
+    """One family on one device; figures by model, as Published.recording has them.
+
+    share: of the answers. rate_hz: of requests, None where it is not known. late_ms: the 95th percentile of a run.
+    classes: share of the answers by class number, None: as on the photographs.
+    """
+
+    family: str
+    share: float
+    rate_hz: float | None
+    costs_ms: tuple[float, ...]
+    late_ms: tuple[float, ...]
+    energies_mj: tuple[float, ...] | None
+    memory_mb: tuple[float, ...]
+    classes: tuple[tuple[int, float], ...] | None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """All of one device: equal ones are planned once. held: the models that it has of each family."""
+
+    demands: tuple[Demand, ...]
+    held: tuple[tuple[str, ...], ...]
+    room: Room
+    deadline_ms: float | None
+
+
+def ask(
+    device: Device, families: Mapping[str, Published], held: Mapping[str, tuple[str, ...]], deadline_ms: float | None
+) -> tuple[Asked, list[str]]:
+    """Return what a device asks of these families, and what could not be known of it.
+
+    held: its models by family. deadline_ms: of a device that tells none; None: it has none.
+    """
+    notes: list[str] = []
+    total = sum(device.answers.get(name, 0) for name in families)
+    if not total:
+        notes.append("no traffic is known: its families count alike")
+    if device.rate_hz is None:
+        notes.append("no two lines are known, so no rate: neither power nor time is limited")
+    demands = []
+    for name, one in families.items():
+        share = device.answers.get(name, 0) / total if total else 1 / len(families)
+        demands.append(_demand(device, one, share, families, notes))
+    limits = device.line.limits
+    room = Room(limits.storage_mb * 1e6, limits.memory_mb, _watts(device, demands, notes), 1.0)
+    wanted = limits.deadline_ms if limits.deadline_ms is not None else deadline_ms
+    return Asked(tuple(demands), tuple(held.get(name, ()) for name in families), room, wanted), notes
+
+
+def _demand(
+    device: Device, published: Published, share: float, families: Mapping[str, Published], notes: list[str]
+) -> Demand:
+    name, models = published.entry.family, published.recording.models
+    takes = device.takes.get(name, {})
+    costs_ms = _scaled(device, published, families, "cost_ms")
+    if costs_ms is None:
+        notes.append(f"{name}: the device told no times: those of the calibration are taken")
+        costs_ms = tuple(published.recording.costs_ms[model] for model in models)
+    late_ms = [
+        max(cost, takes[model].p95_ms or 0.0) if model in takes else cost
+        for model, cost in zip(models, costs_ms, strict=True)
+    ]
+    told_mb = {model: takes[model].memory_mb for model in models if model in takes}
+    weighed = [model for model in models if told_mb.get(model) is None]
+    if weighed and device.line.limits.memory_mb is not None:
+        notes.append(f"{name}: the memory of {', '.join(weighed)} is not known: the bytes of their files, or more")
+    return Demand(
+        family=name,
+        share=_rounded(share),
+        rate_hz=None if device.rate_hz is None else _rounded(device.rate_hz * share),
+        costs_ms=tuple(map(_rounded, costs_ms)),
+        late_ms=tuple(map(_rounded, late_ms)),
+        energies_mj=_scaled(device, published, families, "energy_mj"),
+        memory_mb=tuple(_rounded(told_mb.get(model) or sum(published.files[model].values()) / 1e6) for model in models),
+        classes=_classes(device, published, notes),
+    )
+
+
+def _scaled(
+    device: Device, published: Published, families: Mapping[str, Published], figure: Literal["cost_ms", "energy_mj"]
+) -> tuple[float, ...] | None:
+    """Each model's time or energy as the device told it; else the calibration's, by the median ratio of those it told.
+
+    None where one is not known.
+    """
+
+    def told(one: Published) -> dict[str, float]:
+        takes = device.takes.get(one.entry.family, {})
+        return {model: value for model, each in takes.items() if (value := getattr(each, figure)) and value > 0}
+
+    def calibrated(one: Published) -> Mapping[str, float]:
+        return one.recording.costs_ms if figure == "cost_ms" else one.energies_mj
+
+    ratios = [
+        value / calibrated(one)[model]
+        for one in families.values()
+        for model, value in told(one).items()
+        if model in calibrated(one)
+    ]
+    known = {model: median(ratios) * value for model, value in calibrated(published).items()} if ratios else {}
+    known |= told(published)
+    models = published.recording.models
+    return tuple(_rounded(known[model]) for model in models) if known.keys() >= {*models} else None
+
+
+def _watts(device: Device, demands: Sequence[Demand], notes: list[str]) -> float | None:
+    """What the budget leaves above idle power; None where there is none, or it cannot be promised."""
+    budget_w = device.line.limits.budget_w
+    if budget_w is None:
+        return None
+    unknown = [f"the energy of {one.family}" for one in demands if one.energies_mj is None]
+    unknown += ["the idle power"] if device.idle_w is None else []
+    if unknown or device.idle_w is None:
+        notes.append(f"no power can be promised: {' and '.join(unknown)} is not known")
+        return None
+    return _rounded(budget_w - device.idle_w)
+
+
+def _classes(device: Device, published: Published, notes: list[str]) -> tuple[tuple[int, float], ...] | None:
+    """The share of answers of each class that the photographs have too."""
+    name = published.entry.family
+    counted = device.classes.get(name)
+    if not counted:
+        return None
+    if published.labels is None:
+        notes.append(f"{name}: its classes are not used: calibrate, and publish again, to keep the photographs' labels")
+        return None
+    there = {published.classes[label]: count for label, count in counted.items() if label in published.classes}
+    there = {number: count for number, count in there.items() if (published.labels == number).any()}
+    total = sum(there.values())
+    if total < FEWEST_ANSWERS:
+        notes.append(
+            f"{name}: its classes are not used: {total} answers, of at least {FEWEST_ANSWERS}, are of known ones"
+        )
+        return None
+    return tuple((number, _rounded(count / total)) for number, count in sorted(there.items()))
+
+
+def _rounded(value: float) -> float:
+    """Two significant digits: what devices tell is no more exact, and those that differ by less are planned once."""
+    return float(f"{value:.2g}")
+
+
+def options_of(published: Published, demand: Demand, deadline_ms: float | None) -> Options:
+    """Return what a family's cascades give one device, those left out that another of the same models beats.
+
+    Accuracy is effective: an answer counts where it is right and comes by the deadline. That is MDInference's aggregate
+    accuracy (Ogden and Guo 2020, section III) with answers past the SLA taken for wrong ones; here an answer comes by
+    the deadline where the 95th percentiles of all that ran add up to no more. Photographs are weighed by the classes
+    that the device sees, MODI's usage statistics (section 3.2.1).
+    """
+    cascades = published.cascades(demand.costs_ms)
+    reached, right = cascades.uniform if demand.classes is None else cascades.shares(_weights(published, demand))
+    used = cascades.rungs >= 0
+
+    def adding_up(figures: tuple[float, ...]) -> NDArray[np.float64]:
+        added: NDArray[np.float64] = np.cumsum(np.array(figures)[cascades.rungs] * used, axis=1)
+        return added
+
+    in_time = adding_up(demand.late_ms) <= (np.inf if deadline_ms is None else deadline_ms)
+    energies = demand.energies_mj
+    of_model = dict(zip(published.recording.models, demand.memory_mb, strict=True))
+    everything = Options(
+        share=demand.share,
+        rate_hz=demand.rate_hz,
+        models=cascades.models,
+        accuracy=(right * in_time).sum(axis=1),
+        ms=(reached * adding_up(demand.costs_ms)).sum(axis=1),
+        mj=None if energies is None else (reached * adding_up(energies)).sum(axis=1),
+        memory_mb=np.array([sum(of_model[model] for model in models) for models in cascades.models]),
+        files=[{k: v for model in models for k, v in published.files[model].items()} for models in cascades.models],
+        always=published.always,
+    )
+    return everything.take(_unbeaten(everything))
+
+
+def _weights(published: Published, demand: Demand) -> NDArray[np.float64]:
+    """What each photograph counts, (n,), so that classes have the shares that the device sees."""
+    assert published.labels is not None
+    assert demand.classes is not None
+    weights: NDArray[np.float64] = np.zeros(len(published.labels))
+    for number, share in demand.classes:
+        same = published.labels == number
+        weights[same] = share / same.sum()
+    weights /= weights.sum()
+    return weights
+
+
+def _unbeaten(options: Options) -> NDArray[np.int64]:
+    """The rows that no other of the same models beats in accuracy, time and energy at once."""
+    costs = np.stack(
+        [-options.accuracy, options.ms, np.zeros(len(options.ms)) if options.mj is None else options.mj], axis=1
+    )
+    places: dict[tuple[str, ...], list[int]] = {}
+    for row, models in enumerate(options.models):
+        places.setdefault(models, []).append(row)
+    kept = []
+    for rows in map(np.array, places.values()):
+        mine = np.unique(costs[rows], axis=0, return_index=True)[1]
+        own = costs[rows[mine]]
+        beaten = ((own[None] <= own[:, None]).all(axis=2) & (own[None] < own[:, None]).any(axis=2)).any(axis=1)
+        kept += rows[mine[~beaten]].tolist()
+    return np.array(kept)

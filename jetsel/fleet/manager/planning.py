@@ -1,0 +1,232 @@
+"""What each device should hold, against what its plan in force has it hold, and why."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct
+
+from jetsel.errors import RepositoryError
+from jetsel.fleet.documents import PLANS, Plan, PlannedFamily
+from jetsel.fleet.manager.demands import Asked, ask, options_of
+from jetsel.fleet.manager.devices import Device
+from jetsel.fleet.manager.published import Published, read_published
+from jetsel.fleet.manager.solving import Choice, Options, Room, solve
+from jetsel.fleet.reading import read_index
+from jetsel.fleet.signing import opened
+from jetsel.fleet.storage import Storage
+
+GAIN = 0.005
+"""Of expected accuracy, that a device is given another plan for: times that are measured again differ by more."""
+
+_CLEARLY = 1e-4
+
+
+class Expected(Struct, frozen=True):
+    """What a choice of models is expected to give. accuracy: share of all answers, right and in time; see options_of.
+
+    mean_ms, energy_mj: of an answer, the latter None where it is not known. cascades: by family.
+    """
+
+    accuracy: float
+    mean_ms: float
+    energy_mj: float | None
+    cascades: dict[str, tuple[str, ...]]
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """One device. serial: of its plan in force, 0 for none. families: what it should hold; none where nothing fits.
+
+    before, after: of the models that it has, and of those proposed; None where that is nothing. binds: what accuracy
+    would be expected without one limit. dropped: models that go, and why. notes: what is not known, or stands against.
+    """
+
+    device: str
+    serial: int
+    families: tuple[PlannedFamily, ...] = ()
+    changes: bool = False
+    before: Expected | None = None
+    after: Expected | None = None
+    binds: dict[str, float] = {}
+    dropped: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+
+    @property
+    def because(self) -> str:
+        """Why, in one sentence."""
+        if self.after is None:
+            return "; ".join(self.notes)
+        was = "nothing is known of before" if self.before is None else f"before {self.before.accuracy:.3f}"
+        without = "".join(f"; without the limit of {name} {share:.3f}" for name, share in self.binds.items())
+        return f"right and in time: {self.after.accuracy:.3f} of its answers expected, {was}{without}"
+
+
+@dataclass(frozen=True)
+class _Solved:
+    chosen: Choice | None
+    options: Sequence[Options]
+    before: Expected | None
+    after: Expected | None
+    keeps: bool  # what it has fits, and is about as good
+    binds: dict[str, float]
+    stops: str | None  # the limit under which nothing fits
+
+
+class Planner:
+    """Plans devices of one repository; equal ones are solved once."""
+
+    def __init__(
+        self, storage: Storage, trusted: Collection[str], *, deadline_ms: float | None = None, gain: float = GAIN
+    ) -> None:
+        """deadline_ms: of devices that tell none. gain: of accuracy, for which plans change. Raises RepositoryError."""
+        self._storage, self._trusted = storage, trusted
+        self._deadline_ms, self._gain = deadline_ms, gain
+        index, _ = read_index(storage, trusted)
+        self._entries = {entry.family: entry for entry in index.bundles}
+        self.plans = read_plans(storage, trusted)
+        self._families: dict[str, Published] = {}
+        self._known: dict[Asked, _Solved] = {}
+
+    def propose(self, name: str, device: Device, families: Collection[str] = ()) -> Proposal:
+        """Return the proposal for one device; families: that it should hold, none: those that it has, or else all.
+
+        Raises RepositoryError for a family that cannot be planned.
+        """
+        plan = self.plans.get(name)
+        held = {one.name: tuple(model.name for model in one.models) for one in device.line.families}
+        held |= {one.bundle.family: one.models for one in (() if plan is None else plan.families)}
+        wanted = families or [*held] or [*self._entries]
+        notes = [f"{family} is not published" for family in wanted if family not in self._entries]
+        published = {family: self._published(family) for family in wanted if family in self._entries}
+        serial = 0 if plan is None else plan.serial
+        if not published:
+            return Proposal(device=name, serial=serial, notes=tuple(notes))
+        asked, unknown = ask(device, published, held, self._deadline_ms)
+        if asked not in self._known:
+            self._known[asked] = self._solve(asked)
+        solved, notes = self._known[asked], [*notes, *unknown]
+        if solved.chosen is None:
+            notes.append(f"nothing is planned: the limit of {solved.stops} is too small for any choice of models")
+            return Proposal(device=name, serial=serial, before=solved.before, notes=tuple(notes))
+        is_planned = plan is not None and {one.bundle for one in plan.families} == {
+            one.entry for one in published.values()
+        }
+        if plan is not None and is_planned and solved.keeps:
+            return Proposal(
+                device=name,
+                serial=serial,
+                families=plan.families,
+                before=solved.before,
+                after=solved.before,
+                binds=solved.binds,
+                notes=tuple(notes),
+            )
+        return Proposal(
+            device=name,
+            serial=serial,
+            families=self._planned(asked, solved),
+            changes=True,
+            before=solved.before,
+            after=solved.after,
+            binds=solved.binds,
+            dropped=_dropped(held, solved),
+            notes=tuple(notes),
+        )
+
+    def _published(self, family: str) -> Published:
+        if family not in self._families:
+            with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
+                entry = self._entries[family]
+                self._families[family] = read_published(self._storage, entry, self._trusted, Path(scratch))
+        return self._families[family]
+
+    def _solve(self, asked: Asked) -> _Solved:
+        options = self._options(asked, asked.deadline_ms)
+        chosen = solve(options, asked.room)
+        own = [
+            one.take(np.array([row for row, models in enumerate(one.models) if {*models} <= {*held}], int))
+            for one, held in zip(options, asked.held, strict=True)
+        ]
+        before = solve(own, Room(busy=asked.room.busy))
+        fits = solve(own, asked.room)
+        limits = {"storage": "storage_bytes", "memory": "memory_mb", "power": "watts", "time": "busy"}
+        if chosen is None:
+            alone = {name: replace(Room(), **{field: getattr(asked.room, field)}) for name, field in limits.items()}
+            stops = [name for name, room in alone.items() if solve(options, room) is None]
+            return _Solved(None, (), _expected(asked, own, before), None, False, {}, " and ".join(stops or limits))
+        free = {name: solve(options, replace(asked.room, **{field: None})) for name, field in limits.items()}
+        if asked.deadline_ms is not None:
+            free["deadline"] = solve(self._options(asked, None), asked.room)
+        return _Solved(
+            chosen=chosen,
+            options=options,
+            before=_expected(asked, own, before),
+            after=_expected(asked, options, chosen),
+            keeps=fits is not None and fits.accuracy > chosen.accuracy - self._gain,
+            binds={
+                name: round(one.accuracy, 4)
+                for name, one in free.items()
+                if one is not None and one.accuracy > chosen.accuracy + _CLEARLY
+            },
+            stops=None,
+        )
+
+    def _options(self, asked: Asked, deadline_ms: float | None) -> list[Options]:
+        return [options_of(self._published(demand.family), demand, deadline_ms) for demand in asked.demands]
+
+    def _planned(self, asked: Asked, solved: _Solved) -> tuple[PlannedFamily, ...]:
+        assert solved.chosen is not None
+        planned = []
+        for demand, one, row, served in zip(
+            asked.demands, solved.options, solved.chosen.rows, solved.chosen.served, strict=True
+        ):
+            planned.append(
+                PlannedFamily(
+                    bundle=self._entries[demand.family],
+                    models=one.models[row],
+                    cascade=one.models[row],
+                    accuracy=round(float(one.accuracy[row]) * served, 4),
+                    mean_ms=round(float(one.ms[row]), 3),
+                )
+            )
+        return tuple(planned)
+
+
+def read_plans(storage: Storage, trusted: Collection[str]) -> dict[str, Plan]:
+    """Return the plan in force of every device that has one; raises RepositoryError where one is not to be trusted."""
+    names = storage.names(PLANS)
+    contents = storage.contents(names) if names else {}
+    if lost := {*names} - contents.keys():
+        raise RepositoryError(f"{min(lost)}: cannot be read: try again when the repository can be reached")
+    plans = (opened(content, Plan, trusted, name)[0] for name, content in contents.items())
+    return {plan.device: plan for plan in plans}
+
+
+def _expected(asked: Asked, options: Sequence[Options], choice: Choice | None) -> Expected | None:
+    if choice is None:
+        return None
+    chosen = list(zip(asked.demands, options, choice.rows, strict=True))
+    energies = [one.share * float(one.mj[row]) for _, one, row in chosen if one.mj is not None]
+    return Expected(
+        accuracy=round(choice.accuracy, 4),
+        mean_ms=round(sum(one.share * float(one.ms[row]) for _, one, row in chosen), 3),
+        energy_mj=round(sum(energies), 3) if len(energies) == len(chosen) else None,
+        cascades={demand.family: one.models[row] for demand, one, row in chosen},
+    )
+
+
+def _dropped(held: Mapping[str, Sequence[str]], solved: _Solved) -> dict[str, str]:
+    """Why models go that the device has."""
+    assert solved.after is not None
+    limits = ", ".join(solved.binds)
+    why = (
+        f"under the limit of {limits} others are worth more" if limits else "no cascade is expected to be better by it"
+    )
+    kept = solved.after.cascades
+    return {
+        f"{family}/{name}": why for family, names in held.items() for name in names if name not in kept.get(family, ())
+    }

@@ -1,0 +1,181 @@
+"""Plans go out in waves, each after the one before has proved itself on the devices' own figures."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from msgspec import structs
+
+from jetsel.errors import ConfigError, RepositoryError
+from jetsel.fleet.documents import ROLLOUT, Plan, Rolled, Rollout
+from jetsel.fleet.manager.devices import Device, Served
+from jetsel.fleet.manager.planning import Proposal, read_plans
+from jetsel.fleet.publishing import read_rollout, write_plan
+from jetsel.fleet.signing import public_key, sign
+from jetsel.fleet.storage import Storage
+
+WAVES = "1,10%,100%"
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What may happen without a stop. failed: share of the devices that refuse the plan or roll it back.
+
+    errors: by how much the share of requests that fail may rise; slower: times that the 95th percentile of the latency
+    may be what it was: both against the same devices' own lines under their plan before.
+    """
+
+    failed: float = 0.0
+    errors: float = 0.01
+    slower: float = 1.5
+
+
+@dataclass(frozen=True)
+class Step:
+    """What became of a call. released: devices whose plan is written now. waiting, against: in words."""
+
+    rollout: Rollout
+    released: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every device has its plan."""
+        return self.rollout.released == len(self.rollout.waves) and not self.waiting and not self.against
+
+
+class Rolling:
+    """The roll-out of a repository, whose state lies there, signed; one manager at a time goes on with it."""
+
+    def __init__(self, storage: Storage, keys: Sequence[str], trusted: Collection[str] = ()) -> None:
+        """keys: private ones to sign with; trusted: public ones that may have signed, beside theirs."""
+        self._storage, self._keys = storage, keys
+        self._trusted = {*trusted, *map(public_key, keys)}
+
+    def begin(self, proposals: Sequence[Proposal], devices: Mapping[str, Device], waves: str) -> Rollout:
+        """Write the state of a new one: no wave is out. Raises RepositoryError where another is under way."""
+        old = read_rollout(self._storage, self._trusted)
+        if old is not None and old.stopped is None and old.released < len(old.waves):
+            raise RepositoryError("a roll-out is under way: go on with it, or give jetsel fleet stop first")
+        plans = read_plans(self._storage, self._trusted)
+        changing = [one for one in proposals if one.changes]
+        if not changing:
+            raise RepositoryError("the proposals change no device: there is nothing to roll out")
+        rolled = []
+        for one in sorted(changing, key=lambda one: hashlib.sha256(one.device.encode()).digest()):
+            plan, device = plans.get(one.device), devices.get(one.device)
+            known = [0 if plan is None else plan.serial]
+            if known[0] != one.serial:
+                raise RepositoryError(f"{one.device} has another plan than when this was proposed: plan again")
+            if device is not None:
+                known += [device.line.plan, 0 if device.line.trial is None else device.line.trial.serial]
+            new = Plan(device=one.device, serial=max(known) + 1, families=one.families, because=one.because)
+            rolled.append(Rolled(plan=new, before=() if plan is None else plan.families))
+        return self._write(Rollout(devices=tuple(rolled), waves=waves_of(waves, len(rolled))))
+
+    def advance(self, devices: Mapping[str, Device], allowed: Allowed) -> Step:
+        """Release the next wave where all that are out stand well; raises RepositoryError where none is under way."""
+        rollout = read_rollout(self._storage, self._trusted)
+        if rollout is None or rollout.stopped is not None:
+            why = "there is none" if rollout is None else f"it was stopped: {rollout.stopped}"
+            raise RepositoryError(f"no roll-out is under way, {why}: begin one with --plans FILE")
+        step = judged(rollout, devices, allowed)
+        if not step.waiting and not step.against and rollout.released < len(rollout.waves):
+            step = replace(step, rollout=self._write(structs.replace(rollout, released=rollout.released + 1)))
+        plans = read_plans(self._storage, self._trusted)
+        out = () if step.against else step.rollout.out
+        unwritten = [one for one in out if _serial(plans, one) < one.plan.serial]  # new, or a killed call's
+        for one in unwritten:
+            write_plan(self._storage, one.plan, self._keys)
+        waiting = (*step.waiting, *(f"{one.plan.device} has not told yet" for one in unwritten))
+        return replace(step, released=tuple(one.plan.device for one in unwritten), waiting=waiting)
+
+    def stop(self, why: str, *, revert: bool) -> list[str]:
+        """Release no further wave; revert: devices get their families of before again. Return whose plan changed."""
+        rollout = read_rollout(self._storage, self._trusted)
+        if rollout is None:
+            raise RepositoryError("there is no roll-out to stop: see jetsel fleet status")
+        self._write(structs.replace(rollout, stopped=why))
+        if not revert:
+            return []
+        plans, changed = read_plans(self._storage, self._trusted), []
+        for one in rollout.out:
+            if one.before and _serial(plans, one) == one.plan.serial:
+                back = Plan(device=one.plan.device, serial=one.plan.serial + 1, families=one.before, because=why)
+                write_plan(self._storage, back, self._keys)
+                changed.append(back.device)
+        return changed
+
+    def _write(self, rollout: Rollout) -> Rollout:
+        self._storage.write(ROLLOUT, sign(rollout, self._keys))
+        return rollout
+
+
+def judged(rollout: Rollout, devices: Mapping[str, Device], allowed: Allowed) -> Step:
+    """Say whom a roll-out waits for, and what stands against going on."""
+    waiting, failed, changes = [], [], []
+    for one in rollout.out:
+        name, device = one.plan.device, devices.get(one.plan.device)
+        trial = None if device is None else device.line.trial
+        if device is None or trial is None or trial.serial < one.plan.serial or trial.outcome == "waiting":
+            waiting.append(
+                f"{name}: {trial.reason}" if trial is not None and trial.reason else f"{name} has not told yet"
+            )
+        elif trial.serial == one.plan.serial and trial.outcome != "installed":
+            failed.append(f"{name}: {trial.outcome}: {trial.reason}")
+        else:
+            changes.append(_before_and_after(device, one.plan.serial))
+    against = failed if len(failed) > allowed.failed * len(rollout.out) else []
+    return Step(rollout, (), tuple(waiting), (*against, *_worse(changes, allowed)))
+
+
+def _before_and_after(device: Device, serial: int) -> tuple[list[Served], list[Served]]:
+    return (
+        [served for plan, served in device.served.items() if plan < serial],
+        [served for plan, served in device.served.items() if plan >= serial],
+    )
+
+
+def _worse(changes: Sequence[tuple[list[Served], list[Served]]], allowed: Allowed) -> list[str]:
+    """What has become worse on the devices that were asked both before and after."""
+    both = [(before, after) for before, after in changes if _requests(before) and _requests(after)]
+    if not both:
+        return []
+    was, now = ([one for pair in both for one in pair[side]] for side in (0, 1))
+    rise = sum(one.failed for one in now) / _requests(now) - sum(one.failed for one in was) / _requests(was)
+    found = [] if rise <= allowed.errors else [f"requests fail more often by {100 * rise:.1f} points"]
+    ratios = []
+    for pair in both:
+        before, after = ([one.p95_ms for one in side if one.p95_ms] for side in pair)
+        if before and after:
+            ratios.append(median(after) / median(before))
+    if ratios and median(ratios) > allowed.slower:
+        found.append(f"the 95th percentile of the latency is {median(ratios):.2f} times what it was")
+    return found
+
+
+def _requests(served: Sequence[Served]) -> int:
+    return sum(one.requests for one in served)
+
+
+def _serial(plans: Mapping[str, Plan], one: Rolled) -> int:
+    plan = plans.get(one.plan.device)
+    return 0 if plan is None else plan.serial
+
+
+def waves_of(text: str, devices: int) -> tuple[int, ...]:
+    """Return how many devices have their plan after each wave; raises ConfigError where the text says no such thing."""
+    try:
+        counts = [
+            max(1, int(float(part[:-1]) / 100 * devices)) if part.endswith("%") else min(int(part), devices)
+            for part in text.split(",")
+        ]
+    except ValueError:
+        counts = []
+    if not counts or not text.endswith("100%") or counts != sorted(counts) or counts[0] < 1:
+        raise ConfigError(f"--waves {text}: counts or shares of the devices, which rise to 100%, as in {WAVES}")
+    return tuple(dict.fromkeys(counts))

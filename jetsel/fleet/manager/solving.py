@@ -1,0 +1,163 @@
+"""Which cascades one device should hold: a mixed-integer program that HiGHS solves to the optimum (scipy's `milp`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+TIE = 1e-6
+"""What all files and the slowest cascade cost, in shares of right answers: of equal plans the smaller is taken."""
+
+_SCALE = 1e3  # HiGHS stops within 1e-6 of the optimum
+_NOTHING = 1e-9  # stands for a limit that leaves nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """The c cascades that a family offers to one device.
+
+    share: of the device's answers. rate_hz: of its requests, None where it is not known. models: of each cascade.
+    accuracy: (c,) share of answers that are right and in time. ms: (c,) mean time of an answer. mj: (c,) mean energy
+    above idle power, None where it is not known. memory_mb: (c,). files: bytes by SHA-256 of each cascade's models, and
+    of what every device gets.
+    """
+
+    share: float
+    rate_hz: float | None
+    models: Sequence[tuple[str, ...]]
+    accuracy: NDArray[np.float64]
+    ms: NDArray[np.float64]
+    mj: NDArray[np.float64] | None
+    memory_mb: NDArray[np.float64]
+    files: Sequence[Mapping[str, int]]
+    always: Mapping[str, int]
+
+    def take(self, rows: NDArray[np.int64]) -> Options:
+        """Return some of them."""
+        return replace(
+            self,
+            models=[self.models[row] for row in rows],
+            accuracy=self.accuracy[rows],
+            ms=self.ms[rows],
+            mj=None if self.mj is None else self.mj[rows],
+            memory_mb=self.memory_mb[rows],
+            files=[self.files[row] for row in rows],
+        )
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a device has for all families together; None: no limit. watts: above idle. busy: of its time, 1 is all."""
+
+    storage_bytes: float | None = None
+    memory_mb: float | None = None
+    watts: float | None = None
+    busy: float | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The cascade of each family, and which share of its requests there is time for; accuracy: of all answers."""
+
+    rows: tuple[int, ...]
+    served: tuple[float, ...]
+    accuracy: float
+
+
+def solve(families: Sequence[Options], room: Room) -> Choice | None:
+    """Return the choice of the most answers that are right and in time; None where nothing fits.
+
+    x_c is 1 for the one cascade c of a family that is chosen; y_f, for each file, 1 where a chosen cascade has it, so
+    files that models or families share count once; z_c <= x_c the share of the requests that are served. Maximised is
+    the sum of share * accuracy_c * z_c, less TIE, under: the sum of bytes_f * y_f within the storage, of memory_c * x_c
+    within the memory, of rate * energy_c * x_c within the watts, and of rate * time_c * z_c within the time: one
+    request is served at a time, and those for which no time is left count as wrong.
+    """
+    if not all(len(one.models) for one in families):
+        return None
+    problem = _Problem(families, room)
+    rows = problem.alone()
+    if problem.keeps_limits(rows):
+        return problem.choice(rows, np.ones(len(rows)))
+    found = problem.solved()
+    return None if found is None else problem.choice(*found)
+
+
+class _Problem:
+    """The program as arrays over n cascades of all families and f files; its columns are x (n), z (n) and y (f)."""
+
+    def __init__(self, families: Sequence[Options], room: Room) -> None:
+        sizes = [len(one.models) for one in families]
+        self._family = np.repeat(range(len(families)), sizes)  # (n,)
+        self._begins = np.cumsum([0, *sizes[:-1]])
+        files = {sha: size for one in families for held in (one.always, *one.files) for sha, size in held.items()}
+        self._volume = np.array([*files.values()], float)
+        self._has = np.array(
+            [[sha in held for sha in files] for one in families for held in one.files], float
+        )  # (n, f)
+        self._always = np.array([any(sha in one.always for one in families) for sha in files], float)
+        ms = np.concatenate([one.ms for one in families])
+        rate = np.repeat([one.rate_hz or 0.0 for one in families], sizes)
+        mj = np.concatenate([np.zeros(len(one.models)) if one.mj is None else one.mj for one in families])
+        self._value = np.concatenate([one.share * one.accuracy for one in families])
+        self._slow = TIE * ms / ms.max()
+        limits = (
+            (np.concatenate([one.memory_mb for one in families]), 0, room.memory_mb),
+            (rate * mj / 1e3, 0, room.watts),
+            (rate * ms / 1e3, 1, room.busy),
+            (self._volume, 2, room.storage_bytes),
+        )
+        self._limits = [(sums / max(most, _NOTHING), block) for sums, block, most in limits if most is not None]
+
+    def alone(self) -> NDArray[np.int64]:
+        """The row of each family's best cascade, were there no limits."""
+        parts = np.split(self._value - self._slow, self._begins[1:])
+        return np.array([begin + part.argmax() for begin, part in zip(self._begins, parts, strict=True)])
+
+    def keeps_limits(self, rows: NDArray[np.int64]) -> bool:
+        x = np.isin(range(len(self._value)), rows)
+        taken = (x, x, np.maximum(self._always, self._has[rows].max(axis=0)))
+        return all(sums @ taken[block] <= 1.0 for sums, block in self._limits)
+
+    def choice(self, rows: NDArray[np.int64], served: NDArray[np.float64]) -> Choice:
+        places = tuple(int(place) for place in rows - self._begins)
+        return Choice(places, tuple(map(float, served)), float(self._value[rows] @ served))
+
+    def solved(self) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+        """The chosen rows and their z by HiGHS, None where nothing keeps the limits."""
+        (n, f), families = self._has.shape, np.unique(self._family)
+        eye = np.eye(n)
+
+        def over(*blocks: NDArray[np.float64] | None) -> NDArray[np.float64]:
+            """Rows that have these factors for x, z and y."""
+            height = max(len(block) for block in blocks if block is not None)
+            return np.hstack(
+                [
+                    np.zeros((height, width)) if block is None else block
+                    for block, width in zip(blocks, (n, n, f), strict=True)
+                ]
+            )
+
+        one_each = over(np.equal(self._family, families[:, None]).astype(float), None, None)
+        limits = [over(*(sums[None] if at == block else None for at in range(3))) for sums, block in self._limits]
+        held = [over((self._has * (self._family == family)[:, None]).T, None, -np.eye(f)) for family in families]
+        volume = TIE * self._volume / max(1.0, self._volume.sum())
+        found = milp(
+            _SCALE * np.concatenate([self._slow, -self._value, volume]),
+            integrality=np.repeat([1, 0], [n, n + f]),
+            bounds=Bounds(np.concatenate([np.zeros(2 * n), self._always]), 1.0),
+            constraints=[
+                LinearConstraint(one_each, 1.0, 1.0),
+                LinearConstraint(np.vstack([over(-eye, eye, None), *held]), -np.inf, 0.0),
+                LinearConstraint(np.vstack(limits), -np.inf, 1.0),
+            ],
+            options={"mip_rel_gap": 0.0},
+        )
+        if found.x is None:
+            return None
+        rows = np.flatnonzero(found.x[:n] > 0.5)
+        return rows, np.minimum(1.0, found.x[n + rows])

@@ -1,0 +1,122 @@
+"""`jetsel fleet` as processes: devices tell, plans are proposed, go out in waves, come back; in a folder and in S3."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jetsel.fleet.manager.planning import read_plans
+from jetsel.fleet.signing import read_key
+from jetsel.fleet.storage import Storage
+from jetsel.fleet.usage import Limits, Trial
+from tests.system.command import jetsel
+from tests.unit.fleet.managed import repository, told, upload
+from tests.unit.fleet.object_store import bucket
+from tests.unit.fleet.published import Pair, pair
+
+ROOMS_MB = {"large-a": 100.0, "large-b": 100.0, "small-c": 0.007, "tiny-d": 0.001}
+
+
+@pytest.fixture(params=["folder", "s3"])
+def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    if request.param == "folder":
+        yield str(tmp_path / "repository")
+        return
+    with bucket(monkeypatch) as address:
+        yield address
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Pair:
+    return pair(tmp_path, "key")
+
+
+def ran(*words: object, rc: int = 0) -> str:
+    done = jetsel("fleet", *words)
+    assert done.returncode == rc, done.stderr
+    return done.stdout
+
+
+def tell(
+    storage: Storage, sequence: int, plan: int, trial: Trial | None = None, devices: tuple[str, ...] = tuple(ROOMS_MB)
+) -> None:
+    for name in devices:
+        limits = Limits(storage_mb=ROOMS_MB[name])
+        upload(storage, told(name, sequence, 60, limits=limits, plan=plan, trial=trial))
+
+
+def test_a_plan_reaches_a_fleet_and_comes_back(url: str, key: Pair, tmp_path: Path) -> None:
+    storage = repository(url, tmp_path, key)
+    trust, sign = ("--trust", tmp_path / "key.pub"), ("--sign", tmp_path / "key")
+    tell(storage, 1, 0)
+    tell(storage, 2, 0)
+    storage.write("usage/large-a/s-9.jsonl.gz", b"damaged")
+    stands = json.loads(ran("status", url, *trust, "--json", rc=1))
+    assert [one["device"] for one in stands["devices"]] == sorted(ROOMS_MB)
+    assert list(stands["skipped"]) == ["usage/large-a/s-9.jsonl.gz"]
+    storage.remove("usage/large-a/s-9.jsonl.gz")
+
+    plans = tmp_path / "plans.json"
+    proposed = {one["device"]: one for one in json.loads(ran("plan", url, *trust, "--json", "--write", plans))}
+    assert {name: one["after"] and one["after"]["accuracy"] for name, one in proposed.items()} == {
+        "large-a": 0.8,
+        "large-b": 0.8,
+        "small-c": 0.6,
+        "tiny-d": None,
+    }
+    assert "small-c: pets: +small\n" in ran("plan", url, *trust, "--diff")
+    shown = ran("plan", url, *trust)
+    assert "storage binds: 80.0 % without" in shown
+    assert "storage is too small" in shown
+
+    begun = json.loads(ran("roll-out", url, *sign, "--plans", plans, "--waves", "1,100%", "--json"))
+    (first,) = begun["released"]
+    assert (len(begun["waiting"]), begun["done"]) == (1, False)
+    tell(storage, 3, 1, Trial(serial=1, outcome="installed"), (first,))
+    second = json.loads(ran("roll-out", url, *sign, "--json"))
+    assert len(second["released"]) == 2
+    others = tuple(second["released"])
+    tell(storage, 3, 0, Trial(serial=1, outcome="rolled-back", reason="slower"), others)
+    assert "against going on: " + others[0] in ran("roll-out", url, *sign, rc=1)
+    assert "0 devices get back" in ran("stop", url, *sign, "--revert", "--because", "slower")
+    assert jetsel("fleet", "roll-out", url, *sign).returncode == 1
+    written = read_plans(storage, [read_key(tmp_path / "key.pub")])
+    assert {name: plan.serial for name, plan in written.items()} == {first: 1, **dict.fromkeys(others, 1)}
+
+    page = tmp_path / "report.html"
+    ran("report", url, *trust, "--out", page)
+    assert "Accuracy against time" in page.read_text()
+
+
+def test_with_wait_it_goes_on_to_the_end(key: Pair, tmp_path: Path) -> None:
+    url = str(tmp_path / "repository")
+    storage = repository(url, tmp_path, key)
+    sign, plans = ("--sign", tmp_path / "key"), tmp_path / "plans.json"
+    for sequence in (1, 2):
+        tell(storage, sequence, 0, None, ("large-a",))
+    ran("plan", url, "--trust", tmp_path / "key.pub", "--write", plans)
+    words = ["fleet", "roll-out", url, *sign, "--plans", plans, "--wait", "--poll-s", 1, "--json"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "jetsel", *map(str, words)], stdout=subprocess.PIPE, text=True
+    ) as waiting:
+        assert waiting.stdout is not None
+        assert json.loads(waiting.stdout.readline())["released"] == ["large-a"]
+        tell(storage, 3, 1, Trial(serial=1, outcome="installed"), ("large-a",))
+        *_, last = (json.loads(line) for line in waiting.stdout)
+    assert (last["done"], waiting.returncode) == (True, 0)
+
+
+def test_without_its_libraries_the_command_names_what_to_install(tmp_path: Path) -> None:
+    hidden = "import sys; sys.modules[{!r}] = None; from jetsel.__main__ import main; main()"
+    (tmp_path / "key").write_text("0" * 64)
+    words = ["fleet", "status", str(tmp_path), "--trust", str(tmp_path / "key")]
+    done = subprocess.run(
+        [sys.executable, "-c", hidden.format("duckdb"), *words], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "jetsel[fleet]" in done.stderr

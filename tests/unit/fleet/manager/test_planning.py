@@ -1,0 +1,152 @@
+"""What is planned for one device, worked out by hand, and which limit is said to bind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from jetsel.errors import RepositoryError
+from jetsel.fleet import publishing
+from jetsel.fleet.documents import Plan
+from jetsel.fleet.manager.devices import read_devices
+from jetsel.fleet.manager.metadata import Metadata
+from jetsel.fleet.manager.planning import Planner, Proposal
+from jetsel.fleet.publishing import write_plan
+from jetsel.fleet.storage import Storage
+from jetsel.fleet.usage import Limits, Usage
+from tests.unit.fleet.managed import repository, told, upload
+from tests.unit.fleet.published import Pair, family_folder, pair, publish
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    return pair(tmp_path_factory.mktemp("keys"), "key")
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory, key: Pair) -> Storage:
+    folder = tmp_path_factory.mktemp("fleet")
+    return repository(str(folder / "repository"), folder, key)
+
+
+def proposed(storage: Storage, key: Pair, *lines: Usage, deadline_ms: float | None = None) -> Proposal:
+    """What is proposed for a device that told these lines."""
+    name = f"device-{len(storage.names('usage'))}"
+    upload(storage, *(structs.replace(line, device=name) for line in lines))
+    table = Metadata(storage)
+    assert table.gather() == {}
+    planner = Planner(storage, [key.public], deadline_ms=deadline_ms)
+    return planner.propose(name, read_devices(table)[name])
+
+
+def lines(a_second: float, **changes: object) -> list[Usage]:
+    """Two minutes of so many requests in a second."""
+    return [told("any", sequence, int(60 * a_second), **changes) for sequence in (1, 2)]
+
+
+def test_without_a_limit_the_cascade_is_chosen(published: Storage, key: Pair) -> None:
+    found = proposed(published, key, *lines(1))
+    (pets,) = found.families
+    assert (pets.cascade, pets.accuracy, pets.mean_ms) == (("small", "large"), 0.8, 5.0)
+    assert found.after is not None
+    assert found.after.energy_mj == 10.0
+    assert (found.binds, found.dropped, found.changes) == ({}, {}, True)
+    assert found.before == found.after, "both models are there already"
+
+
+POWER = {"watts": 3.0, "energy_j": 60.0}  # in a minute: 2 W when idle
+
+
+@pytest.mark.parametrize(
+    ("a_second", "limits", "changes", "expected", "binds"),
+    [
+        (1, Limits(storage_mb=0.007), {}, ("small", 0.6), {"storage": 0.8}),
+        (1, Limits(storage_mb=100, memory_mb=0.003), {}, ("small", 0.6), {"memory": 0.8}),
+        (1, Limits(storage_mb=100, deadline_ms=10.5), {}, ("small", 0.6), {"deadline": 0.8}),
+        (100, Limits(storage_mb=100, budget_w=2.5), POWER, ("small", 0.6), {"power": 0.8}),
+        (100, Limits(storage_mb=100, budget_w=3.0), POWER, ("small large", 0.8), {}),
+        (250, Limits(storage_mb=100), {}, ("small large", 0.64), {"time": 0.8}),  # 1.25 s of work in a second
+        (400, Limits(storage_mb=100), {}, ("small", 0.6), {"time": 0.8}),
+    ],
+)
+def test_a_limit_that_binds_is_kept_and_named(
+    published: Storage,
+    key: Pair,
+    a_second: float,
+    limits: Limits,
+    changes: dict[str, object],
+    expected: tuple[str, float],
+    binds: dict[str, float],
+) -> None:
+    found = proposed(published, key, *lines(a_second, limits=limits, **changes))
+    (pets,) = found.families
+    assert (" ".join(pets.cascade), pets.accuracy) == expected
+    assert found.binds == binds
+    assert found.dropped.keys() == ({"pets/large"} if expected[0] == "small" else set())
+
+
+def test_where_nothing_fits_nothing_is_planned_and_the_limit_is_named(published: Storage, key: Pair) -> None:
+    found = proposed(published, key, *lines(1, limits=Limits(storage_mb=0.001)))
+    assert (found.families, found.after, found.changes) == ((), None, False)
+    assert "storage is too small" in found.notes[-1]
+
+
+def test_what_is_not_known_is_said(published: Storage, key: Pair) -> None:
+    budget = Limits(storage_mb=100, budget_w=2.5, memory_mb=50)
+    found = proposed(published, key, told("any", 1, 0, families=(), limits=budget))
+    said = "; ".join(found.notes)
+    for words in ("no traffic", "no two lines", "told no times", "no power can be promised", "memory of small, large"):
+        assert words in said
+    assert found.before is None
+
+
+def test_classes_that_a_device_sees_weigh_its_photographs(published: Storage, key: Pair) -> None:
+    def seeing(**classes: int) -> Usage:
+        line = told("any", 1, 200)
+        family = structs.replace(
+            line.families[0], classes={f"n{int(name[1:]):08d}": count for name, count in classes.items()}
+        )
+        return structs.replace(line, families=(family,))
+
+    large = proposed(published, key, seeing(c0=100, c2=100, c5=50))  # of class 5 there is no photograph
+    assert large.after is not None
+    assert large.after.accuracy == 1.0
+    small = proposed(published, key, seeing(c4=150, c3=50))
+    assert (small.families[0].cascade, small.families[0].accuracy) == (("small",), 0.75)
+    few = proposed(published, key, seeing(c4=50))
+    assert few.after is not None
+    assert few.after.accuracy == 0.8
+    assert "50 answers" in few.notes[-1]
+
+
+def test_times_that_a_device_did_not_tell_are_scaled_by_those_it_did(published: Storage, key: Pair) -> None:
+    line = told("any", 1, 10)
+    family = structs.replace(line.families[0], models=(structs.replace(line.families[0].models[0], cost_ms=3.0),))
+    found = proposed(published, key, structs.replace(line, families=(family,)))
+    assert found.families[0].mean_ms == 15.0
+
+
+def test_a_plan_stays_unless_another_is_clearly_better(published: Storage, key: Pair) -> None:
+    proposal = proposed(published, key, *lines(1))
+    (pets,) = proposal.families
+    for number, (models, changes) in enumerate(((("small", "large"), False), (("small",), True))):
+        name = f"planned-{number}"
+        upload(published, told(name, 1, 60), told(name, 2, 60))
+        planned = structs.replace(pets, models=models, cascade=models)
+        write_plan(published, Plan(device=name, serial=4, families=(planned,)), [key.private])
+        table = Metadata(published)
+        table.gather()
+        found = Planner(published, [key.public]).propose(name, read_devices(table)[name])
+        assert (found.serial, found.changes) == (4, changes)
+        assert found.before is not None
+        assert found.before.accuracy == (0.6 if changes else 0.8)
+
+
+def test_a_family_without_answers_is_refused_by_name(tmp_path: Path, key: Pair) -> None:
+    storage = Storage(str(tmp_path / "repository"))
+    publishing.init(storage, [key.private])
+    publish(storage, family_folder(tmp_path / "models", "small"), key)
+    with pytest.raises(RepositoryError, match=r"family pets cannot be planned.*publish it again"):
+        proposed(storage, key, *lines(1))
