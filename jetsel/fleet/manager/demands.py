@@ -179,20 +179,22 @@ def options_of(published: Published, demand: Demand, deadline_ms: float | None) 
         return added
 
     in_time = adding_up(demand.late_ms) <= (np.inf if deadline_ms is None else deadline_ms)
-    energies = demand.energies_mj
+    accuracy, ms = (right * in_time).sum(axis=1), (reached * adding_up(demand.costs_ms)).sum(axis=1)
+    mj = None if demand.energies_mj is None else (reached * adding_up(demand.energies_mj)).sum(axis=1)
+    rows = _unbeaten(cascades.alike, np.stack([-accuracy, ms, ms if mj is None else mj], axis=1))
+    models = [cascades.models[row] for row in rows]
     of_model = dict(zip(published.recording.models, demand.memory_mb, strict=True))
-    everything = Options(
+    return Options(
         share=demand.share,
         rate_hz=demand.rate_hz,
-        models=cascades.models,
-        accuracy=(right * in_time).sum(axis=1),
-        ms=(reached * adding_up(demand.costs_ms)).sum(axis=1),
-        mj=None if energies is None else (reached * adding_up(energies)).sum(axis=1),
-        memory_mb=np.array([sum(of_model[model] for model in models) for models in cascades.models]),
-        files=[{k: v for model in models for k, v in published.files[model].items()} for models in cascades.models],
+        models=models,
+        accuracy=accuracy[rows],
+        ms=ms[rows],
+        mj=None if mj is None else mj[rows],
+        memory_mb=np.array([sum(of_model[name] for name in names) for names in models]),
+        files=[{sha: size for name in names for sha, size in published.files[name].items()} for names in models],
         always=published.always,
     )
-    return everything.take(_unbeaten(everything))
 
 
 def _weights(published: Published, demand: Demand) -> NDArray[np.float64]:
@@ -207,18 +209,11 @@ def _weights(published: Published, demand: Demand) -> NDArray[np.float64]:
     return weights
 
 
-def _unbeaten(options: Options) -> NDArray[np.int64]:
-    """The rows that no other of the same models beats in accuracy, time and energy at once."""
-    costs = np.stack(
-        [-options.accuracy, options.ms, np.zeros(len(options.ms)) if options.mj is None else options.mj], axis=1
-    )
-    places: dict[tuple[str, ...], list[int]] = {}
-    for row, models in enumerate(options.models):
-        places.setdefault(models, []).append(row)
+def _unbeaten(groups: Sequence[NDArray[np.int64]], costs: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the rows that no other of their group beats in all of their costs at once, the first of equal ones."""
     kept = []
-    for rows in map(np.array, places.values()):
-        mine = np.unique(costs[rows], axis=0, return_index=True)[1]
-        own = costs[rows[mine]]
-        beaten = ((own[None] <= own[:, None]).all(axis=2) & (own[None] < own[:, None]).any(axis=2)).any(axis=1)
-        kept += rows[mine[~beaten]].tolist()
-    return np.array(kept)
+    for rows in groups:
+        no_more = (costs[rows][None] <= costs[rows][:, None]).all(axis=2)  # [i, j]: j costs no more than i
+        equal = no_more & no_more.T
+        kept.append(rows[~((no_more & ~equal) | np.tril(equal, -1)).any(axis=1)])
+    return np.concatenate(kept)

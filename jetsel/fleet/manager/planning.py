@@ -91,6 +91,11 @@ class Planner:
         self._families: dict[str, Published] = {}
         self._known: dict[Asked, _Solved] = {}
 
+    @property
+    def solved(self) -> int:
+        """How many devices were unlike all others."""
+        return len(self._known)
+
     def propose(self, name: str, device: Device, families: Collection[str] = ()) -> Proposal:
         """Return the proposal for one device; families: that it should hold, none: those that it has, or else all.
 

@@ -41,6 +41,14 @@ class Cascades:
     right: NDArray[np.bool_]
 
     @cached_property
+    def alike(self) -> list[NDArray[np.int64]]:
+        """The rows of each set of models."""
+        rows: dict[tuple[str, ...], list[int]] = {}
+        for row, models in enumerate(self.models):
+            rows.setdefault(models, []).append(row)
+        return [np.array(each) for each in rows.values()]
+
+    @cached_property
     def uniform(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The shares where all photographs weigh the same."""
         return self.shares(np.full(self.stops.shape[1], 1 / self.stops.shape[1]))

@@ -81,6 +81,8 @@ def solve(families: Sequence[Options], room: Room) -> Choice | None:
         return None
     problem = _Problem(families, room)
     rows = problem.alone()
+    if rows is None:
+        return None
     if problem.keeps_limits(rows):
         return problem.choice(rows, np.ones(len(rows)))
     found = problem.solved()
@@ -94,7 +96,10 @@ class _Problem:
         sizes = [len(one.models) for one in families]
         self._family = np.repeat(range(len(families)), sizes)  # (n,)
         self._begins = np.cumsum([0, *sizes[:-1]])
-        files = {sha: size for one in families for held in (one.always, *one.files) for sha, size in held.items()}
+        files: dict[str, int] = {}
+        for one in families:
+            for held in (one.always, *one.files):
+                files |= held
         self._volume = np.array([*files.values()], float)
         self._has = np.array(
             [[sha in held for sha in files] for one in families for held in one.files], float
@@ -112,10 +117,18 @@ class _Problem:
             (self._volume, 2, room.storage_bytes),
         )
         self._limits = [(sums / max(most, _NOTHING), block) for sums, block, most in limits if most is not None]
+        self._fits = np.ones(
+            len(self._value), bool
+        )  # (n,): those that keep each limit, were the others' families empty
+        for sums, block in self._limits:
+            if block != 1:
+                self._fits &= (sums if block == 0 else np.maximum(self._has, self._always) @ sums) <= 1.0
 
-    def alone(self) -> NDArray[np.int64]:
-        """The row of each family's best cascade, were there no limits."""
-        parts = np.split(self._value - self._slow, self._begins[1:])
+    def alone(self) -> NDArray[np.int64] | None:
+        """The row of each family's best cascade, were the other families empty; None where one has none that fits."""
+        parts = np.split(np.where(self._fits, self._value - self._slow, -np.inf), self._begins[1:])
+        if any(np.isneginf(part).all() for part in parts):
+            return None
         return np.array([begin + part.argmax() for begin, part in zip(self._begins, parts, strict=True)])
 
     def keeps_limits(self, rows: NDArray[np.int64]) -> bool:
@@ -149,7 +162,9 @@ class _Problem:
         found = milp(
             _SCALE * np.concatenate([self._slow, -self._value, volume]),
             integrality=np.repeat([1, 0], [n, n + f]),
-            bounds=Bounds(np.concatenate([np.zeros(2 * n), self._always]), 1.0),
+            bounds=Bounds(
+                np.concatenate([np.zeros(2 * n), self._always]), np.repeat([*self._fits, 1.0], [1] * n + [n + f])
+            ),
             constraints=[
                 LinearConstraint(one_each, 1.0, 1.0),
                 LinearConstraint(np.vstack([over(-eye, eye, None), *held]), -np.inf, 0.0),
