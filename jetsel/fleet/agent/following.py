@@ -91,6 +91,7 @@ class Follower:
         except JetselError as fault:
             worse = str(fault)
         if worse is None:
+            self.installer.forget_downloads()
             log.info("plan %d is installed", plan.serial, extra=event("plan-installed", serial=plan.serial))
             trial = Trial(serial=plan.serial, outcome="installed", before=on_trial.canary, after=after)
             return structs.replace(known, on_trial=None, judged=plan.serial, trial=trial)

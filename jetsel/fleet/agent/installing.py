@@ -54,12 +54,11 @@ class Installer:
         for bundle, one in zip(bundles, plan.families, strict=True):
             if lost := set(one.models) - {model.name for model in bundle.models}:
                 raise RepositoryError(f"the plan names {', '.join(sorted(lost))}, not in its bundle: plan again")
-        downloads = self.folder / "downloads"
-        downloads.mkdir(parents=True, exist_ok=True)
+        self._downloads.mkdir(parents=True, exist_ok=True)
         here = self._here()
         self._check_space(bundles, plan, here)
         return [
-            fetch(source, bundle, downloads, one.models, here)
+            fetch(source, bundle, self._downloads, one.models, here)
             for bundle, one in zip(bundles, plan.families, strict=True)
         ]
 
@@ -78,8 +77,11 @@ class Installer:
             memory.update(self._prove(folder))
 
         self.versions.install_made(make)
-        shutil.rmtree(self.folder / "downloads", ignore_errors=True)
         return memory
+
+    def forget_downloads(self) -> None:
+        """Remove what was fetched, once it is installed."""
+        shutil.rmtree(self._downloads, ignore_errors=True)
 
     def installed(self) -> Plan | None:
         """Return the plan of the version in use, None where there is none; raises RepositoryError."""
@@ -99,6 +101,10 @@ class Installer:
             about = path.lstat()
             found[about.st_ino] = about.st_size
         return sum(found.values())
+
+    @property
+    def _downloads(self) -> Path:
+        return self.folder / "downloads"
 
     def _here(self) -> dict[str, Path]:
         """Return the files of all versions by their SHA-256."""
