@@ -27,9 +27,19 @@ def model_folders(models: Models, environment: Mapping[str, str] | None = None) 
 
 
 def planned_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
-    """Return the folder of each family that `jetsel agent` has installed; none where no plan is in use."""
+    """Return the folder of each family that `jetsel agent` has installed, in the plan's order; see planned_name."""
     current = fleet_folder(environment) / "installed" / "current"
     return sorted(path for path in current.iterdir() if path.is_dir()) if _stands(current) else []
+
+
+def planned_name(place: int, family: str) -> str:
+    """Return what the folder of a plan's family is called, which keeps the order."""
+    return f"{place:03d}-{family}"
+
+
+def planned_families(environment: Mapping[str, str] | None = None) -> list[str]:
+    """Return the families of the plan in use, in its order."""
+    return [path.name.partition("-")[2] for path in planned_folders(environment)]
 
 
 def own_folder(environment: Mapping[str, str] | None = None) -> Path:

@@ -70,7 +70,8 @@ class Canary:
         """Say in which way it has become worse, None where it has not.
 
         Accuracy: less than before, or than the plan expects where that is less, by more than chance explains (the
-        normal approximation of the binomial). Time: beyond SLOWER. Memory: beyond [fleet] memory_mb.
+        normal approximation of the binomial, at the share halfway between). Time: beyond SLOWER. Memory: beyond what
+        [fleet] memory_mb allows.
         """
         if after.failed > (before.failed if before else 0):
             return f"{after.failed} of {after.photographs} photographs get no answer"
@@ -81,8 +82,9 @@ class Canary:
         known = [share for share in accuracies if share is not None]
         if known and after.accuracy is not None:
             bar = min(known)
-            least = bar - SURE * math.sqrt(bar * (1 - bar) / after.photographs)
-            if after.accuracy < least:
+            between = (bar + after.accuracy) / 2
+            chance = SURE * math.sqrt(between * (1 - between) / after.photographs)
+            if after.accuracy < bar - chance:
                 return f"{after.accuracy:.1%} of {after.photographs} photographs are right, {bar:.1%} were expected"
         expected_ms = [ms for ms in times_ms if ms is not None]
         if expected_ms and after.mean_ms is not None and after.mean_ms > SLOWER * max(expected_ms):

@@ -21,6 +21,7 @@ from jetsel.fleet.documents import Bundle, Plan
 from jetsel.fleet.reading import fetch, read_bundle
 from jetsel.fleet.sources import Source
 from jetsel.store import Versions, flush, sha256_of, write
+from jetsel.zoo.folders import planned_name
 
 PLAN = "plan.json"
 PROVE_S = 1800.0  # timing and fitting on a board; building engines has the limit of `jetsel models build`
@@ -70,8 +71,8 @@ class Installer:
         memory: Memory = {}
 
         def make(folder: Path) -> None:
-            for one, files in zip(plan.families, fetched, strict=True):
-                _link(files, folder / one.bundle.family)
+            for place, (one, files) in enumerate(zip(plan.families, fetched, strict=True)):
+                _link(files, folder / planned_name(place, one.bundle.family))
             write(folder / PLAN, msgspec.json.encode(plan))
             self._build_engines(folder)
             memory.update(self._prove(folder))

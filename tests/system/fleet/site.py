@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,15 +33,15 @@ FAMILY = "pets"
 PHOTOGRAPHS = 40
 
 
-def put_pets(folder: Path, *models: str, turned: Sequence[str] = (), answers: int = 60) -> Path:
+def put_pets(folder: Path, *models: str, turned: Sequence[str] = (), answers: int = 60, noise: float = 1 / 20) -> Path:
     """Write a family whose models mostly agree, with a calibration and the answers that it may be fitted again from.
 
     turned: models that name the next class instead: whole, and wrong.
     """
     folder.mkdir(parents=True)
     base = np.random.default_rng(7).normal(size=(3 * SIDE_PX**2, CLASSES))
-    noises = [np.random.default_rng(place).normal(size=base.shape) / 20 for place in range(len(models))]
-    matrices = [np.roll(base + noise, name in turned, axis=1) for name, noise in zip(models, noises, strict=True)]
+    differ = [np.random.default_rng(place).normal(size=base.shape) * noise for place in range(len(models))]
+    matrices = [np.roll(base + other, name in turned, axis=1) for name, other in zip(models, differ, strict=True)]
     put_family(folder, FAMILY, *models, matrices=matrices)
     calibration = calibrate(folder, FAMILY)
     answered_by = answered(models, answers)
@@ -116,9 +116,12 @@ def state(folder: Path) -> dict[str, str]:
     return {"STATE_DIRECTORY": str(folder / "state")}
 
 
-def run_agent(config: Path, folder: Path, endpoint: str) -> dict[str, Any]:
+def run_agent(
+    config: Path, folder: Path, endpoint: str, environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """One round of a device's agent; what it says."""
-    done = jetsel("agent", "run", "--config", config, "--json", env={**state(folder), "JETSEL_ENDPOINT": endpoint})
+    variables = {**state(folder), "JETSEL_ENDPOINT": endpoint, **(environment or {})}
+    done = jetsel("agent", "run", "--config", config, "--json", env=variables)
     assert done.returncode == 0, done.stderr
     said: dict[str, Any] = json.loads(done.stdout)
     return said

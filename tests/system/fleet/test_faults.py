@@ -104,7 +104,7 @@ def test_killed_at_any_step_the_next_round_ends_what_was_begun(device: Daemon, s
         return any((folder / "downloads").glob("pets-*"))
 
     def proving() -> bool:
-        return any((folder / "installed").glob(".jetsel-new/pets/small.onnx"))
+        return any((folder / "installed").glob(".jetsel-new/000-pets/small.onnx"))
 
     def switched() -> bool:
         return (folder / "installed/current").readlink() == Path("2")
