@@ -1,4 +1,4 @@
-"""The way from many devices to a repository: a web server that cuts, alters, replays and goes away as it is told."""
+"""The way from many devices to an object store: a proxy that cuts, alters, replays and goes away as it is told."""
 
 from __future__ import annotations
 
@@ -6,26 +6,28 @@ import random
 import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
-from jetsel.store import replace
+import urllib3
 
 
 class Network(ThreadingHTTPServer):
-    """Serves a folder by GET with ranges, and takes PUT. faults: the share of replies that each kind of fault meets.
+    """Passes GET and PUT on to an address. faults: the share of replies that each kind of fault meets.
 
-    Kinds: cut (at a random byte), altered (one bit of it), replayed (the oldest content that this name ever had).
+    uploads: the content of each by its name. Kinds: cut (at a random byte), altered (one bit of it), replayed (the
+    oldest content that this name ever had).
     """
 
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, store: str, seed: int) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.folder, self.draw = folder, random.Random(seed)
+        self.store, self.draw = store, random.Random(seed)
+        self.pool = urllib3.PoolManager(maxsize=16)
         self.faults: dict[str, float] = {}
         self.is_away = False
         self.first: dict[str, bytes] = {}
+        self.uploads: dict[str, bytes] = {}
         self.done: Counter[str] = Counter()  # faults that were met, by kind
         self.sent_bytes: Counter[str] = Counter()  # by folder
         self.lock = threading.Lock()
@@ -59,14 +61,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         name = self.path.lstrip("/")
-        path = self.server.folder / name
         if self.server.is_away:
             self.close_connection = True
             return
-        if not path.is_file():
-            self.send_error(404)
+        found = self.server.pool.request("GET", f"{self.server.store}/{name}")
+        if found.status != 200:
+            self.send_error(found.status)
             return
-        content, end = self.server.spoiled(name, path.read_bytes())
+        content, end = self.server.spoiled(name, found.data)
         asked = self.headers.get("Range")
         begin = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
         if begin > len(content):
@@ -87,14 +89,13 @@ class Handler(BaseHTTPRequestHandler):
         if self.server.is_away:
             self.close_connection = True
             return
-        path = self.server.folder / self.path.lstrip("/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace(path, content)
+        stored = self.server.pool.request("PUT", f"{self.server.store}{self.path}", body=content)
+        self.server.uploads[self.path.lstrip("/")] = content
         _, end = self.server.spoiled("", b"\0")
         if end == 0:  # stored, and the device never hears of it
             self.close_connection = True
             return
-        self.send_response(201)
+        self.send_response(stored.status)
         self.send_header("Content-Length", "0")
         self.end_headers()
 

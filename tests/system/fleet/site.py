@@ -69,7 +69,7 @@ def put_canary(folder: Path, family: Path) -> Path:
 class Site:
     """A repository in a folder, and who signs there."""
 
-    url: Path
+    url: Path | str
     key: Pair
     public: Path  # the file of the public key
 
@@ -93,7 +93,8 @@ class Site:
         """Every line that a device has sent, the oldest first."""
         found = []
         for name in self.storage.names(f"usage/{device}"):
-            lines = gzip.decompress((self.url / name).read_bytes()).splitlines()
+            with self.storage.open(name) as (stream, _):
+                lines = gzip.decompress(stream.read(10**8)).splitlines()
             found += [msgspec.json.decode(line, type=Usage) for line in lines]
         return sorted(found, key=lambda line: line.sequence)
 
