@@ -67,19 +67,27 @@ class Child:
                 await asyncio.sleep(LOOK_S)
                 continue
             self._stalled, self._is_wrong = 0, False
-            while not await self._goes_wrong():
-                since_s = time.monotonic() - self._start.refresh_s
-                seen_s = self._answered_s.items()
-                models = [one for one, at_s in seen_s if at_s < since_s or one == self._compared]
-                state = await self._look(models, 0, QUIET_S)
-                if state.reason is not None:
-                    break
+            await self._keep_looking()
+
+    async def _keep_looking(self) -> None:
+        """Try what nobody asked for a while, and look where there is doubt; return once something is wrong."""
+        due_s = time.monotonic() + self._start.refresh_s
+        while not await self._goes_wrong(due_s):
+            models, now_s = list[str](), time.monotonic()
+            if is_due := now_s >= due_s:
+                due_s, since_s = now_s + self._start.refresh_s, now_s - self._start.refresh_s
+                answered_s = self._answered_s.items()
+                models = [one for one, at_s in answered_s if at_s < since_s or one == self._compared]
+            state = await self._look(models, 0, QUIET_S)
+            if state.reason is not None:
+                return
+            if is_due:
                 self.tell(state)
 
-    async def _goes_wrong(self) -> bool:
-        """Wait until there is doubt, or for some time; return whether something is wrong for certain."""
+    async def _goes_wrong(self, until_s: float) -> bool:
+        """Wait until there is doubt, or until then; return whether something is wrong for certain."""
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._doubt.wait(), self._start.refresh_s)
+            await asyncio.wait_for(self._doubt.wait(), max(0.0, until_s - time.monotonic()))
         self._doubt.clear()
         return self._is_wrong
 
@@ -178,10 +186,9 @@ class Child:
         sent.add_done_callback(self._sent.discard)
         if self._away is not None:
             sent.cancel()
-        if not (await asyncio.wait({sent}, timeout=QUIET_S))[0]:
+        while not (await asyncio.wait({sent}, timeout=QUIET_S))[0]:
             if time.monotonic() - max(self._answered_s.values()) > QUIET_S:  # to nobody else either
                 self._doubt.set()
-            await asyncio.wait({sent})
         if sent.cancelled():
             raise ConnectionError(f"given up: {self._away}")
         return sent.result()

@@ -194,7 +194,9 @@ class Edge:
 
     def _take(self, message: FromChild) -> None:
         if isinstance(message, State):
-            self._see(self._choice.servers[message.edge], message)
+            server = self._choice.servers[message.edge]
+            self._see(server, message)
+            self._choice.saw(server)
             return
         asked = self._under_way.pop(message.number, None)
         where = self._late.pop(message.number, None) if asked is None else (asked.model, asked.server)
@@ -230,7 +232,6 @@ class Edge:
         elif state.reason is not None and state.reason != was:
             told = event("edge-away", url=server.url, reason=state.reason)
             log.warning("the edge cannot be asked: %s", state.reason, extra=told)
-        self._choice.saw(server)
 
     def _lose(self, reason: str) -> None:
         """Tell all that is under way that nothing will come."""

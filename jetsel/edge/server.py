@@ -39,7 +39,7 @@ class Server:
     def look_at(self, state: State) -> None:
         """Take in what a look at it showed."""
         if state.is_new:
-            self.link = Link()
+            self.link, self.compared = Link(), Estimate()
         if state.look_ms is not None:
             self.link.observe(0, state.look_ms)
         for model, result in state.probed:

@@ -85,6 +85,7 @@ def both_are_there(client: jetsel.Client) -> bool:
     return all(server.reason is None for server in edge_of(client).servers)
 
 
+@pytest.mark.slow
 def test_no_request_of_a_stream_is_lost_while_edges_die_and_return(
     gateways: dict[str, Gateway], shared_daemon: Daemon, start: Start
 ) -> None:
