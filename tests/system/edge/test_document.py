@@ -32,7 +32,7 @@ def test_a_device_asks_the_larger_models_of_its_sites_edges(start: Start, tmp_pa
             stack.callback(gateway.process.kill)
             device = device.replace(f"http://{name}.site:8000", gateway.url)
         daemon = start(device.replace("/etc/jetsel/edge.token", token), name="device")
-        here, there = (stack.enter_context(jetsel.Client(one.endpoint)) for one in (daemon, sites[0]))
+        here, there = (stack.enter_context(jetsel.Client(one.endpoint, retry=False)) for one in (daemon, sites[0]))
         until(lambda: all(one.reason is None for one in _edge(here).servers))
         assert [model.name for model in here.status().families[0].models] == ["xs", "s"]
         for model in ("l", "xl"):

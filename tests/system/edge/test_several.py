@@ -60,7 +60,7 @@ class Stream:
             thread.join()
 
     def _send(self, number: int) -> None:
-        with jetsel.Client(self._endpoint, timeout_ms=60_000) as client:
+        with jetsel.Client(self._endpoint, timeout_ms=60_000, retry=False) as client:
             while not self._stop.is_set():
                 try:
                     assert client.classify(PICTURES[number], model="edge:xl").model == "edge:xl"
@@ -90,7 +90,7 @@ def test_no_request_of_a_stream_is_lost_while_edges_die_and_return(
     gateways: dict[str, Gateway], shared_daemon: Daemon, start: Start
 ) -> None:
     daemon = start(settings(list(gateways)))
-    with jetsel.Client(daemon.endpoint, timeout_ms=60_000) as client:
+    with jetsel.Client(daemon.endpoint, timeout_ms=60_000, retry=False) as client:
         until(lambda: both_are_there(client))
         before = edge_of(client)
         first, (second,) = before.url, [url for url in gateways if url != before.url]
