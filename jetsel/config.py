@@ -117,16 +117,25 @@ class EdgeModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     accuracy_at_px: dict[Pixels, Annotated[float, Meta(ge=0, le=1)]] = {}  # of photographs reduced to a shorter side
 
 
-class Edge(Struct, frozen=True, forbid_unknown_fields=True):
-    """A bigger machine that speaks the Open Inference Protocol over HTTP, and what may go there."""
+Url = Annotated[str, Meta(pattern=r"^https?://[^\x00-\x20]+\Z")]
 
-    url: Annotated[str, Meta(pattern=r"^https?://[^\x00-\x20]+\Z")] | None = None  # None: there is none
+
+class Edge(Struct, frozen=True, forbid_unknown_fields=True):
+    """A bigger machine that speaks the Open Inference Protocol over HTTP, or several, and what may go there."""
+
+    url: Url | Annotated[list[Url], Meta(min_length=1)] | None = None  # of several one is asked; None: there is none
     token_file: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # sent as a bearer's
     family: str | None = None  # that it answers for; None: the default one
     allow: Literal["never", "low-confidence", "always"] = "always"  # low-confidence: once a model here was not sure
     duplicate: Literal["always", "when-needed", "never"] = "when-needed"  # run here, too, in case it comes late
     mj_per_kb: Annotated[float, Meta(ge=0)] | None = None  # that 1,000 bytes to or from it take; None: not known
     models: dict[str, EdgeModel] = {}
+
+    @property
+    def urls(self) -> list[str]:
+        """Each of them once, empty where there is none."""
+        given = [self.url] if isinstance(self.url, str) else self.url or []
+        return list(dict.fromkeys(url.rstrip("/") for url in given))
 
 
 class Fleet(Struct, frozen=True, forbid_unknown_fields=True):
@@ -190,7 +199,7 @@ EXAMPLES = {
     "policy.default": 'default = "cascade"',
     "policy.on_doubt": 'on_doubt = "use" (or "refuse")',
     "policy.fallback": 'fallback = "xl"',
-    "edge.url": 'url = "http://edge.local:8000"',
+    "edge.url": 'url = "http://edge.local:8000" (or several: url = ["http://edge-1:8000", "http://edge-2:8000"])',
     "edge.token_file": 'token_file = "/etc/jetsel/edge.token"',
     "edge.family": 'family = "imagenet"',
     "edge.allow": 'allow = "always" (or "never", "low-confidence")',

@@ -115,6 +115,15 @@ def test_a_wrong_value_is_told_by_its_key_with_an_example(text: str, key: str, w
     assert line.endswith(f"; example: {expected}")
 
 
+def test_one_edge_is_named_or_several_each_once() -> None:
+    assert parse('[edge]\nurl = "http://a:1/"').edge.urls == ["http://a:1"]
+    assert parse('[edge]\nurl = ["http://b", "http://a", "http://b/"]').edge.urls == ["http://b", "http://a"]
+    assert parse("").edge.urls == []
+    for wrong in ("[]", '["http://a", "b"]', "7"):
+        assert re.match(r"edge\.url(\[1\])?: ", line := said(f"[edge]\nurl = {wrong}")), line
+        assert line.endswith(EXAMPLES["edge.url"])
+
+
 @pytest.mark.parametrize(
     "text",
     ["[server", "workers: 2", "=", "[server]\nworkers = 1\nworkers = 2", "\0", "\ud800", "a = " + "[" * 5000],
