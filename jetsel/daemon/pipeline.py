@@ -13,6 +13,7 @@ from jetsel import image
 from jetsel.daemon.admission import Admission, Load
 from jetsel.daemon.answer import answer
 from jetsel.daemon.current import Current
+from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.job import Job
 from jetsel.daemon.message import Message, Route
 from jetsel.daemon.metering.metering import Metering
@@ -99,7 +100,7 @@ class Pipeline:
         snapshot = current.enter()
         try:
             family = snapshot.family(request.family)
-            policy = self._metering.within_budget(family, family.policy_for(request), request)
+            policy = self._metering.within_budget(family, policy_for(family, request), request)
             floor_ms = family.driver.floor_ms(policy) if request.deadline_ms is not None else 0.0
             client, data = message.sender.name, message.frames[1]
             self._admission.check(Load(client, data.nbytes, 0))  # who is at a limit costs no look at an image
