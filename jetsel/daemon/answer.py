@@ -88,7 +88,7 @@ def _explanation(
         steps=[*steps, decision.because],
         decoded_width_px=width,
         decoded_height_px=height,
-        policy_because=why(job.family, job.request),
+        policy_because=why(job.family, job.request, job.policy),
         objective=job.family.objective,
         budget=metering.budget.status,
     )

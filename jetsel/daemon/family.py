@@ -12,7 +12,7 @@ from jetsel.config import Config
 from jetsel.daemon.calibration import InUse, choose, default_of, operating_points
 from jetsel.daemon.drift import Drift
 from jetsel.daemon.edge import runners
-from jetsel.daemon.outlook import deadline_policies, edge_policy, seed
+from jetsel.daemon.outlook import deadline_policies, edge_policy, requirements_policy, seed
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, warm_up
 from jetsel.errors import ConfigError, JetselError, ManifestError
@@ -23,6 +23,7 @@ from jetsel.policies import Policy
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.registry import no_such
+from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver, Events, ModelQueue
 from jetsel.weights import Weights
@@ -46,6 +47,7 @@ class ServedFamily:
     decode_px: int
     driver: Driver
     policies: dict[Criterion, dict[str, Policy]]
+    requirements: dict[Criterion, Requirements]  # the policy of requests that say what their answer must have
     default_policy: dict[Criterion, str]
     because: str
     fallback: str  # the model used in doubt
@@ -241,6 +243,10 @@ def serve_family(
         decode_px=family.decode_px,
         driver=Driver(queues, config.models.max_batch, events=events),
         policies={criterion: _offered(criterion, in_use, queues, config) for criterion in in_use.policies},
+        requirements={
+            criterion: requirements_policy(criterion, offered, in_use.calibration, *_places(queues), config.edge)
+            for criterion, offered in in_use.policies.items()
+        },
         default_policy=defaults,
         because=because,
         fallback=fallback,
@@ -257,13 +263,18 @@ def _offered(
     """What the calibration offers, each model of the edge, and what goes by time or asks the edge, where it can."""
     found = dict(in_use.policies[criterion])
     if in_use.calibration is not None:
-        here = [name for name, queue in queues.items() if queue.runner is None and not queue.chooses]
-        elsewhere = [name for name, queue in queues.items() if queue.runner is not None]
+        here, elsewhere = _places(queues)
         timed = deadline_policies(criterion, found, in_use.calibration, here, elsewhere, config.edge)
         found |= {policy.name: policy for policy in timed}
         by_multiplexer = edge_policy(criterion, in_use.calibration, here, elsewhere, config.edge)
         found |= {} if by_multiplexer is None else {by_multiplexer.name: by_multiplexer}
     return found | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
+
+
+def _places(queues: Mapping[str, ModelQueue]) -> tuple[list[str], list[str]]:
+    """Return the models that answer here, cheapest first, and those of the edge."""
+    here = [name for name, queue in queues.items() if queue.runner is None and not queue.chooses]
+    return here, [name for name, queue in queues.items() if queue.runner is not None]
 
 
 def drift_of(calibration: Calibration | None) -> Drift | None:

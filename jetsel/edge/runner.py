@@ -59,6 +59,7 @@ class Edge:
         """Start the child; the edge is unavailable until it has been reached and checked."""
         self.link = Link()
         self.times = {model: Estimate() for model in start.models}  # of the server's own work
+        self.received_bytes: dict[str, int] = {}  # by model, of its last answer
         self.refused: dict[str, str] = {}
         self._runs: Counter[str] = Counter()  # by how they ended
         self._bytes = [0, 0]  # sent, received
@@ -192,6 +193,7 @@ class Edge:
 
     def _learn(self, model: str, result: Result) -> None:
         """Take in what one answer took; where the server does not say its part, the path's usual time is taken off."""
+        self.received_bytes[model] = result.received_bytes
         server_ms = result.server_ms
         if server_ms is None:
             known = self.link.estimate(0)

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from jetsel.config import Config
-from jetsel.daemon.deciding import policy_for
+from jetsel.daemon.deciding import policy_for, why
 from jetsel.daemon.family import ServedFamily, serve_family
-from jetsel.errors import UnknownModelError, UnknownPolicyError
+from jetsel.errors import BadRequestError, UnknownModelError, UnknownPolicyError
+from jetsel.policies.requirements import Requirements
 from jetsel.runtime import Events
 from jetsel.wire import Classify
 from jetsel.zoo import scan
@@ -52,3 +53,25 @@ def test_a_multiplexer_answers_no_request(folder: Path) -> None:
     put_multiplexer(folder, "cats", np.zeros((48, 3), np.float32))
     with pytest.raises(UnknownModelError, match="family cats has no model 'mux': s, m, l"):
         policy_for(served(folder), asked(model="mux"))
+
+
+def test_what_a_request_requires_goes_with_it_and_with_nothing_that_it_names(folder: Path) -> None:
+    calibrate(folder, "cats")
+    family = served(folder)
+    request = asked(least_accuracy=0.7, deadline_ms=50.0)
+    policy = policy_for(family, request)
+    assert isinstance(policy, Requirements)
+    assert (policy.least_accuracy, policy.most_energy_mj, policy.reserve) == (0.7, None, None)
+    assert "must have" in why(family, request, policy)
+    for named in ({"model": "m"}, {"policy": "cascade"}):
+        with pytest.raises(BadRequestError, match="without"):
+            policy_for(family, asked(most_energy_mj=5.0, **named))
+
+
+def test_a_battery_that_runs_low_decides_unless_the_request_names_who(folder: Path) -> None:
+    family, low = served(folder), "the battery is at 5 %"
+    policy = policy_for(family, asked(), low)
+    assert isinstance(policy, Requirements)
+    assert why(family, asked(), policy) == low
+    assert policy_for(family, asked(model="m"), low).name == "single:m"
+    assert policy_for(family, asked(policy="single:l"), low).name == "single:l"
