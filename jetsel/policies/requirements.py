@@ -120,10 +120,13 @@ class Requirements:
         while True:
             able = [path for path in self.paths if not gone.keys() & {path.policy.name, *path.policy.models}]
             offers = [self._offer(path, outlook) for path in able]
-            meeting = self._meeting(offers, outlook.budget_ms)
-            if not meeting:
+            if meeting := self._meeting(offers, outlook.budget_ms):
+                chosen, why = self._cheapest(meeting)
+            elif offers and self.least_accuracy is None and self.most_energy_mj is None:
+                chosen = min(offers, key=lambda offer: math.inf if offer.most_ms is None else offer.most_ms)
+                why = f"{chosen.name} is the fastest, and nothing is sure to keep the deadline"
+            else:
                 raise failure or self._refusal(offers, outlook.budget_ms, gone)
-            chosen, why = self._cheapest(meeting)
             try:
                 decision = yield from chosen.path.policy(photo)
             except JetselError as error:
@@ -164,14 +167,9 @@ class Requirements:
         return found
 
     def _meeting(self, offers: Sequence[Offer], budget_ms: float) -> list[Offer]:
-        """Return the paths here that have all that is asked for, else the edge's.
-
-        Where only the battery has this policy decide, and none keeps the deadline, it is the fastest.
-        """
+        """Return the paths here that have all that is asked for, else the edge's."""
         required = self._required(budget_ms)
         meeting = [offer for offer in offers if all(one.is_met(offer) for one in required)]
-        if not meeting and offers and self.least_accuracy is None and self.most_energy_mj is None:
-            return [min(offers, key=lambda offer: math.inf if offer.most_ms is None else offer.most_ms)]
         return [offer for offer in meeting if not offer.path.is_away] or meeting
 
     def _cheapest(self, offers: Sequence[Offer]) -> tuple[Offer, str]:
