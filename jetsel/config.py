@@ -130,6 +130,23 @@ class Edge(Struct, frozen=True, forbid_unknown_fields=True):
     models: dict[str, EdgeModel] = {}
 
 
+class Fleet(Struct, frozen=True, forbid_unknown_fields=True):
+    """The repository that `jetsel agent` has this device's models from, and what it may take of the device for them."""
+
+    url: str | None = None  # a folder, or http(s)://; None: there is none
+    upload: str | None = None  # where usage is written to, by PUT where it is http(s)://; None: url
+    device: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_.-]*\Z", max_length=64)] | None = (
+        None  # None: the host's name
+    )
+    keys: list[Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")]] = []  # files of public keys that may sign
+    token_file: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # sent as a bearer's
+    storage_mb: Annotated[float, Meta(gt=0, le=1_048_576)] = 1000.0  # of disk for models
+    reserve_mb: Annotated[float, Meta(ge=0, le=1_048_576)] = 200.0  # of disk, left free by every download
+    memory_mb: Annotated[float, Meta(gt=0, le=1_048_576)] | None = None  # that the daemon may hold; None: all there is
+    canary: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # photographs: FAMILY/CLASS/...
+    spool_mb: Annotated[float, Meta(gt=0, le=1024)] = 4.0  # of usage that waits to be sent; the oldest goes first
+
+
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """The whole of jetsel.toml."""
 
@@ -141,6 +158,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     log: Log = Log()
     observe: Observe = Observe()
     edge: Edge = Edge()
+    fleet: Fleet = Fleet()
 
 
 _DEFAULTS: dict[str, dict[str, Any]] = msgspec.to_builtins(Config())
@@ -181,6 +199,13 @@ EXAMPLES = {
     "edge.duplicate": 'duplicate = "when-needed" (or "always", "never")',
     "edge.mj_per_kb": "mj_per_kb = 1.2",
     "edge.models": 'models = { xl = { remote = "starter.xl" } }',
+    "fleet.url": 'url = "https://models.example/fleet"',
+    "fleet.upload": 'upload = "https://models.example/fleet"',
+    "fleet.device": 'device = "line-3"',
+    "fleet.keys": 'keys = ["/etc/jetsel/fleet.key.pub"]',
+    "fleet.token_file": 'token_file = "/etc/jetsel/fleet.token"',
+    "fleet.memory_mb": "memory_mb = 512",
+    "fleet.canary": 'canary = "/var/lib/jetsel/canary"',
     "log.level": 'level = "info" (or "debug", "warning", "error")',
 }
 
@@ -257,6 +282,11 @@ def host_settings(host: Host, environment: Mapping[str, str] | None = None) -> H
 def power_folder(power: Power, environment: Mapping[str, str] | None = None) -> Path:
     """Return the folder of what `jetsel power calibrate` measured: power.calibration if set, else see state_folder."""
     return Path(power.calibration) if power.calibration is not None else state_folder("power", environment)
+
+
+def fleet_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """Return the folder of what `jetsel agent` keeps and installs, see state_folder."""
+    return state_folder("fleet", environment)
 
 
 def _explain(message: str) -> str:

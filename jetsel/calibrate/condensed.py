@@ -1,8 +1,8 @@
 """A recording without its photographs, small enough to ship: thresholds are fitted again to another machine's times.
 
-Of each photograph stay the classes that a model had among its first eight, and 64 places that share what is left of the
-probability evenly, at each model's calibrated temperature: so confidences, and which model is right, are nearly those
-of the whole recording.
+Of each photograph stay its class, the classes that a model had among its first eight, and 64 places that share what is
+left of the probability evenly, at each model's calibrated temperature: so confidences, and which model is right, are
+nearly those of the whole recording.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOTHING = -1e4  # a logit that float16 holds, and whose probability is 0
 
 
 def condense(recording: Recording, temperatures: Mapping[str, float]) -> bytes:
-    """Return the content of ANSWERS. What is not in it: paths, classes by number, embeddings, energies."""
+    """Return the content of ANSWERS. What is not in it: paths, embeddings, energies."""
     models = recording.models
     logits = [log_softmax(said, temperatures[model]) for model, said in zip(models, recording.logits, strict=True)]
     first = np.stack([np.argsort(-said, axis=1)[:, :FIRST] for said in logits], axis=1)
@@ -35,6 +35,7 @@ def condense(recording: Recording, temperatures: Mapping[str, float]) -> bytes:
     arrays: dict[str, NDArray[np.generic]] = {
         "features": recording.features,
         "groups": np.arange(len(named)) if recording.groups is None else recording.groups,
+        "labels": recording.classes,
         "classes": np.array(
             [
                 int(np.flatnonzero(classes == true)[0]) if true in classes else no_class

@@ -107,6 +107,7 @@ def calibrate(
     it is better than what is in use by more than the noise. Go back with: jetsel calibration rollback.
     """
     from jetsel.calibrate.command import fit, record, recording_path
+    from jetsel.calibrate.condensed import condense
     from jetsel.calibrate.goal import Goal
     from jetsel.cli import family_calibrations
     from jetsel.cli.progress import Output
@@ -131,7 +132,8 @@ def calibrate(
         in_use = calibrations.in_use(criterion)
         found = fit(job, loaded, goal, criterion, theta, in_use, policy, output.step)
     wanted = force or policy is not None
-    outcome = _finish(calibrations, found, report or path.with_suffix(".html"), endpoint, force=wanted)
+    answers = condense(loaded.recording, found.calibration.temperatures)
+    outcome = _finish(calibrations, found, answers, report or path.with_suffix(".html"), endpoint, force=wanted)
     if json:
         print_json(outcome)
         return
@@ -156,7 +158,13 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
 
 
 def _finish(
-    calibrations: FamilyCalibrations, found: Calibrated, report: Path, endpoint: str | None, *, force: bool
+    calibrations: FamilyCalibrations,
+    found: Calibrated,
+    answers: bytes,
+    report: Path,
+    endpoint: str | None,
+    *,
+    force: bool,
 ) -> dict[str, Any]:
     """Install what is better, write the report where its libraries are installed, and return what --json prints."""
     import msgspec
@@ -168,7 +176,9 @@ def _finish(
 
     installs = found.is_allowed and (found.is_better or force)
     page = render(msgspec.structs.replace(found.findings, installed=installs))
-    entry = installed.install(found.calibration, calibrations.folder, calibrations.family, page) if installs else None
+    entry = None
+    if installs:
+        entry = installed.install(found.calibration, calibrations.folder, calibrations.family, page, answers)
     daemon = tell_daemon(calibrations, entry, endpoint) if entry is not None else None
     try:
         if page is not None:

@@ -73,10 +73,9 @@ def publish(
     families = scan(model_folders(values.models)).families
     if family not in families:
         raise UnknownFamilyError(f"no family {family}{did_you_mean(family, families)}: see jetsel models list")
-    found, private = families[family], [read_key(path) for path in sign]
-    names = [model.manifest.name for model in found.networks]
-    files = files_of(found, calibrations_folder(values.models))
-    made = publishing.publish(Storage(url), family, names, files, private, [read_key(path) for path in trust])
+    private = [read_key(path) for path in sign]
+    files, models = files_of(families[family], calibrations_folder(values.models))
+    made = publishing.publish(Storage(url), family, models, files, private, [read_key(path) for path in trust])
     if json:
         print_json({"family": family, "published": made})
     elif made is None:
@@ -107,7 +106,12 @@ def list_bundles(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
         raw, packed = _bytes(one)
         signers = ", ".join(key[:16] for key in by)
         shown.add_row(
-            one.family, str(one.version), ", ".join(one.models), f"{raw / 1e6:.2f}", f"{packed / 1e6:.2f}", signers
+            one.family,
+            str(one.version),
+            ", ".join(model.name for model in one.models),
+            f"{raw / 1e6:.2f}",
+            f"{packed / 1e6:.2f}",
+            signers,
         )
     console().print(shown)
 

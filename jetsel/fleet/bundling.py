@@ -6,19 +6,23 @@ import hashlib
 from pathlib import Path
 
 from jetsel.errors import RepositoryError
+from jetsel.fleet.documents import BundledModel
 from jetsel.policies import installed
+from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.coding import ARRAYS, MANIFEST
 from jetsel.zoo import Family
 from jetsel.zoo.store import verify
 
 
-def files_of(family: Family, calibrations: Path) -> dict[str, bytes]:
-    """Return the content of each file by its path in the folder that a device gets, which `scan` reads as this family.
+def files_of(family: Family, calibrations: Path) -> tuple[dict[str, bytes], tuple[BundledModel, ...]]:
+    """Return the content of each file by its path in the folder that a device gets, and the models with their files.
 
+    `scan` reads that folder as this family.
     calibrations: the folder of the owner's; the one that came with the models is taken where none of them is in use.
     Raises ManifestError, CalibrationError or RepositoryError for what a device would refuse.
     """
     found: dict[str, bytes] = {}
+    models = []
     for model in family.networks:
         theirs = {
             model.manifest_path.name: model.manifest_path.read_bytes(),
@@ -26,6 +30,7 @@ def files_of(family: Family, calibrations: Path) -> dict[str, bytes]:
             model.manifest.labels: (model.directory / model.manifest.labels).read_bytes(),
             **model.others(),
         }
+        models.append(BundledModel(name=model.manifest.name, files=tuple(theirs), chooses=model.chooses))
         for name, content in theirs.items():
             if found.setdefault(name, content) != content:
                 raise RepositoryError(
@@ -35,8 +40,11 @@ def files_of(family: Family, calibrations: Path) -> dict[str, bytes]:
     used = installed.current(calibrations, family.name) or installed.shipped(family.calibration)
     if used is not None:
         used.usable()
-        found |= {f"calibration/{name}": (used.directory / name).read_bytes() for name in (MANIFEST, ARRAYS)}
-    return found
+        names = [
+            name for name in (MANIFEST, ARRAYS, ANSWERS) if name != ANSWERS or (used.directory / ANSWERS).is_file()
+        ]
+        found |= {f"calibration/{name}": (used.directory / name).read_bytes() for name in names}
+    return found, tuple(models)
 
 
 def sha256_by_name(files: dict[str, bytes]) -> dict[str, str]:

@@ -1,7 +1,8 @@
-"""What a repository says of itself: an index of bundles, and for each family a bundle of files."""
+"""What a repository says: an index of bundles, for each family a bundle of files, for each device a plan."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -9,6 +10,7 @@ from msgspec import Meta, Struct
 from jetsel.zoo.manifest import Count, Name, Sha256
 
 INDEX = "index.json"
+PLANS = "plans"
 
 MAX_FILE_BYTES = 2**31 - 1  # as zoo.store has it of weights
 
@@ -30,18 +32,32 @@ class File(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return f"blobs/{self.sha256}.gz"
 
 
+class BundledModel(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A model of a bundle and the names of its files, which models may share. chooses: whether it is a multiplexer."""
+
+    name: Name
+    files: tuple[FilePath, ...]
+    chooses: bool = False
+
+
 class Bundle(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One family at one version, which only rises. models: their names, cheapest first, the multiplexer last."""
+    """One family at one version, which only rises. models: cheapest first, the multiplexer last."""
 
     format: Literal["jetsel-bundle-1"] = "jetsel-bundle-1"
     family: Name
     version: Count
-    models: tuple[Name, ...]
+    models: tuple[BundledModel, ...]
     files: tuple[File, ...]
 
     def __post_init__(self) -> None:
         if len({file.name for file in self.files}) != len(self.files):
             raise ValueError("files: a name stands there twice")
+
+    def files_for(self, models: Collection[str]) -> tuple[File, ...]:
+        """Return the files that a device with these models needs: theirs, and those that are no model's."""
+        of_any = {name for model in self.models for name in model.files}
+        wanted = {name for model in self.models if model.name in models for name in model.files}
+        return tuple(file for file in self.files if file.name in wanted or file.name not in of_any)
 
 
 class Entry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -71,3 +87,36 @@ class Index(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def entry(self, family: str) -> Entry | None:
         """Return the family's bundle, None where there is none."""
         return next((entry for entry in self.bundles if entry.family == family), None)
+
+
+class PlannedFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a device holds of a family: these models of one bundle.
+
+    cascade: the models that are expected to answer, first to last. accuracy: the share of its requests that is expected
+    to be answered right and in time; mean_ms: of an answer; None where they are not known.
+    """
+
+    bundle: Entry
+    models: Annotated[tuple[Name, ...], Meta(min_length=1)]
+    cascade: tuple[Name, ...] = ()
+    accuracy: Annotated[float, Meta(ge=0, le=1)] | None = None
+    mean_ms: Annotated[float, Meta(ge=0)] | None = None
+
+
+class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Everything that one device holds. serial: rises with each plan of this device. because: why, for people."""
+
+    format: Literal["jetsel-plan-1"] = "jetsel-plan-1"
+    device: Name
+    serial: Count
+    families: Annotated[tuple[PlannedFamily, ...], Meta(min_length=1)]
+    because: str = ""
+
+    def __post_init__(self) -> None:
+        if len({one.bundle.family for one in self.families}) != len(self.families):
+            raise ValueError("families: a family stands there twice")
+
+
+def plan_path(device: str) -> str:
+    """Return where a repository has the plan of a device."""
+    return f"{PLANS}/{device}.json"

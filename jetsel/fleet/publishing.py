@@ -6,13 +6,25 @@ import gzip
 import hashlib
 import time
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from jetsel.errors import RepositoryError
 from jetsel.fleet.bundling import sha256_by_name
-from jetsel.fleet.documents import INDEX, MAX_FILE_BYTES, Bundle, Entry, File, Index
-from jetsel.fleet.reading import read_bundle, read_index
+from jetsel.fleet.documents import (
+    INDEX,
+    MAX_FILE_BYTES,
+    PLANS,
+    Bundle,
+    BundledModel,
+    Entry,
+    File,
+    Index,
+    Plan,
+    plan_path,
+)
+from jetsel.fleet.reading import read_bundle, read_index, read_plan
 from jetsel.fleet.signing import MAX_DOCUMENT_BYTES, public_key, sign
 from jetsel.fleet.storage import Storage, Stored
 
@@ -30,7 +42,7 @@ def init(storage: Storage, keys: Sequence[str]) -> None:
 def publish(
     storage: Storage,
     family: str,
-    models: Sequence[str],
+    models: Sequence[BundledModel],
     files: Mapping[str, bytes],
     keys: Sequence[str],
     trusted: Collection[str],
@@ -66,14 +78,21 @@ def publish(
     return bundle
 
 
+def write_plan(storage: Storage, plan: Plan, keys: Sequence[str]) -> None:
+    """Write a device's plan, signed by these private keys; raises RepositoryError."""
+    storage.write(plan_path(plan.device), sign(plan, keys))
+
+
 def garbage(
     storage: Storage, trusted: Collection[str], young_s: float = YOUNG_S, now_s: float | None = None
 ) -> list[Stored]:
-    """Return what no bundle of the index names and is not younger than this; raises RepositoryError."""
+    """Return what no bundle of the index or of a plan names, not younger than this; raises RepositoryError."""
     stored, now_s = storage.list(), time.time() if now_s is None else now_s
     index, _ = read_index(storage, trusted)  # after the list: what was published meanwhile is named
-    named = {entry.path for entry in index.bundles}
-    for entry in index.bundles:
+    plans = [read_plan(storage, Path(path).stem, trusted) for path in storage.names(PLANS)]
+    entries = {*index.bundles, *(one.bundle for plan in plans for one in plan.families)}
+    named = {entry.path for entry in entries}
+    for entry in entries:
         named |= {file.blob for file in read_bundle(storage, entry, trusted)[0].files}
     return [one for one in stored if one.name not in named and now_s - one.modified_s >= young_s]
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jetsel import store
 from jetsel.errors import ConfigError, RepositoryError
 from jetsel.fleet.sources import Stream, missing
+from jetsel.store import replace
+from jetsel.store.files import TEMPORARY
 
 EXTRA = "pip install 'jetsel[fleet]'"
 
@@ -68,7 +69,7 @@ class Storage:
             if self._is_folder:
                 path = Path(self._path(name))
                 path.parent.mkdir(parents=True, exist_ok=True)
-                store.replace(path, content)
+                replace(path, content)
             else:
                 self._fs.pipe_file(self._path(name), content)
 
@@ -85,8 +86,14 @@ class Storage:
                 Stored(name, int(about["size"]), self._fs.modified(path).timestamp())
                 for path, about in found.items()
                 for name in [path[len(self._root) :].lstrip("/")]
-                if name.startswith(("blobs/", "bundles/", store.files.TEMPORARY))
+                if name.startswith(("blobs/", "bundles/", TEMPORARY))
             ]
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """Return the name of every object of a folder, and of the folders in it, sorted."""
+        with self._faults(folder):
+            found = sorted(self._fs.find(self._path(folder)))
+            return tuple(path[len(self._root) :].lstrip("/") for path in found if TEMPORARY not in path)
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.errors import CalibrationError
-from jetsel.policies.calibration import Calibration
+from jetsel.policies.calibration import ANSWERS, Calibration
 from jetsel.policies.coding import encode, identity, read
 from jetsel.store import NONE, Versions
 
@@ -45,8 +45,12 @@ class Installed:
         return self.calibration
 
 
-def install(calibration: Calibration, folder: Path, family: str, report: str | None = None) -> Installed:
+def install(
+    calibration: Calibration, folder: Path, family: str, report: str | None = None, answers: bytes | None = None
+) -> Installed:
     """Put a calibration into `folder`/`family` under the next number, with its report (HTML), and have it used.
+
+    answers: the content of ANSWERS, by which other machines fit it to theirs; None where it is not known.
 
     Killed or out of space at any moment, `current` gives the one before, whole. Of those that are older the last 10 are
     kept. Raises CalibrationError that names the repair, and then nothing has changed.
@@ -54,7 +58,8 @@ def install(calibration: Calibration, folder: Path, family: str, report: str | N
     versions = _versions(folder, family)
     if calibration.family != family:
         raise CalibrationError(f"the calibration is of family {calibration.family}, not {family}: calibrate {family}")
-    files = encode(calibration) | ({} if report is None else {REPORT: report.encode()})
+    others = {REPORT: None if report is None else report.encode(), ANSWERS: answers}
+    files = encode(calibration) | {name: content for name, content in others.items() if content is not None}
     number = versions.install(files, read)
     return _look(versions.path(number), number, is_current=True)
 

@@ -27,7 +27,7 @@ def test_a_family_is_published_verified_and_cleared_up_after(tmp_path: Path) -> 
         done = jetsel("repo", *command)
         assert (done.returncode, done.stderr) == (0, "")
     (bundle,) = json.loads(jetsel("repo", "list", url, *trust, "--json").stdout)["bundles"]
-    assert bundle["bundle"]["models"] == ["small", "large"]
+    assert [model["name"] for model in bundle["bundle"]["models"]] == ["small", "large"]
     assert "small, large" in jetsel("repo", "list", url, *trust).stdout
     again = jetsel("repo", "publish", url, "--family", "pets", "--sign", key, "--config", config)
     assert "nothing was changed" in again.stdout

@@ -17,6 +17,7 @@ from jetsel.config import (
     GONE,
     Config,
     Edge,
+    Fleet,
     Host,
     Log,
     Models,
@@ -43,6 +44,7 @@ def keys() -> list[str]:
         "log": Log,
         "observe": Observe,
         "edge": Edge,
+        "fleet": Fleet,
     }
     return [f"{section}.{key}" for section, kind in sections.items() for key in kind.__struct_fields__]
 
