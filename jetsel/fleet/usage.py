@@ -17,8 +17,9 @@ Figure = Annotated[float, Meta(ge=-1e12, le=1e12)]
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What the device's owner allows: of its disk and memory for models, and the mean power; None: no limit is set.
+    """What the device's owner allows; None: no limit is set.
 
+    storage_mb: of its disk, for models. memory_mb: that the daemon may hold. budget_w: the mean power of all of it.
     deadline_ms: after which an answer is of no use.
     """
 

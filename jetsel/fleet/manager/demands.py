@@ -63,7 +63,7 @@ def ask(
         share = device.answers.get(name, 0) / total if total else 1 / len(families)
         demands.append(_demand(device, one, share, families, notes))
     limits = device.line.limits
-    room = Room(limits.storage_mb * 1e6, limits.memory_mb, _watts(device, demands, notes), 1.0)
+    room = Room(limits.storage_mb * 1e6, _memory_mb(device, notes), _watts(device, demands, notes), 1.0)
     wanted = limits.deadline_ms if limits.deadline_ms is not None else deadline_ms
     return Asked(tuple(demands), tuple(held.get(name, ()) for name in families), room, wanted), notes
 
@@ -122,6 +122,19 @@ def _scaled(
     known |= told(published)
     models = published.recording.models
     return tuple(_rounded(known[model]) for model in models) if known.keys() >= {*models} else None
+
+
+def _memory_mb(device: Device, notes: list[str]) -> float | None:
+    """What the limit leaves for models, since it is of the whole daemon; None where there is none."""
+    line, limit_mb = device.line, device.line.limits.memory_mb
+    if limit_mb is None:
+        return None
+    models_mb = [model.memory_mb for family in line.families for model in family.models]
+    known_mb = [mb for mb in models_mb if mb is not None]
+    if line.memory_mb is None or len(known_mb) < len(models_mb):
+        notes.append("what the daemon takes beside its models is not known: the limit of memory is taken for theirs")
+        return limit_mb
+    return limit_mb - max(0.0, line.memory_mb - sum(known_mb))
 
 
 def _watts(device: Device, demands: Sequence[Demand], notes: list[str]) -> float | None:

@@ -49,8 +49,7 @@ def _fronts(before: Sequence[Expected], after: Sequence[Expected]) -> list[Chart
     found = []
     for what, unit, figure in (("time", "ms", lambda one: one.mean_ms), ("energy", "mJ", lambda one: one.energy_mj)):
         series = {"In force": _points(before, figure), "Proposed": _points(after, figure)}
-        series = {name: points for name, points in series.items() if points}
-        if series:
+        if any(series.values()):
             finding = f"Each point is one or more devices whose answers take this {what} on the mean."
             found.append(
                 Chart(f"Accuracy against {what}", finding, f"Mean {what}, {unit}", "Right and in time, %", series)

@@ -67,8 +67,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class _Solved:
-    chosen: Choice | None
-    options: Sequence[Options]
+    families: tuple[PlannedFamily, ...]  # none where nothing fits
     before: Expected | None
     after: Expected | None
     keeps: bool  # what it has fits, and is about as good
@@ -114,7 +113,7 @@ class Planner:
         if asked not in self._known:
             self._known[asked] = self._solve(asked)
         solved, notes = self._known[asked], [*notes, *unknown]
-        if solved.chosen is None:
+        if not solved.families:
             notes.append(f"nothing is planned: the limit of {solved.stops} is too small for any choice of models")
             return Proposal(device=name, serial=serial, before=solved.before, notes=tuple(notes))
         is_planned = plan is not None and {one.bundle for one in plan.families} == {
@@ -133,7 +132,7 @@ class Planner:
         return Proposal(
             device=name,
             serial=serial,
-            families=self._planned(asked, solved),
+            families=solved.families,
             changes=True,
             before=solved.before,
             after=solved.after,
@@ -162,13 +161,12 @@ class Planner:
         if chosen is None:
             alone = {name: replace(Room(), **{field: getattr(asked.room, field)}) for name, field in limits.items()}
             stops = [name for name, room in alone.items() if solve(options, room) is None]
-            return _Solved(None, (), _expected(asked, own, before), None, False, {}, " and ".join(stops or limits))
+            return _Solved((), _expected(asked, own, before), None, False, {}, " and ".join(stops or limits))
         free = {name: solve(options, replace(asked.room, **{field: None})) for name, field in limits.items()}
         if asked.deadline_ms is not None:
             free["deadline"] = solve(self._options(asked, None), asked.room)
         return _Solved(
-            chosen=chosen,
-            options=options,
+            families=self._planned(asked, options, chosen),
             before=_expected(asked, own, before),
             after=_expected(asked, options, chosen),
             keeps=fits is not None and fits.accuracy > chosen.accuracy - self._gain,
@@ -183,22 +181,17 @@ class Planner:
     def _options(self, asked: Asked, deadline_ms: float | None) -> list[Options]:
         return [options_of(self._published(demand.family), demand, deadline_ms) for demand in asked.demands]
 
-    def _planned(self, asked: Asked, solved: _Solved) -> tuple[PlannedFamily, ...]:
-        assert solved.chosen is not None
-        planned = []
-        for demand, one, row, served in zip(
-            asked.demands, solved.options, solved.chosen.rows, solved.chosen.served, strict=True
-        ):
-            planned.append(
-                PlannedFamily(
-                    bundle=self._entries[demand.family],
-                    models=one.models[row],
-                    cascade=one.models[row],
-                    accuracy=round(float(one.accuracy[row]) * served, 4),
-                    mean_ms=round(float(one.ms[row]), 3),
-                )
+    def _planned(self, asked: Asked, options: Sequence[Options], chosen: Choice) -> tuple[PlannedFamily, ...]:
+        return tuple(
+            PlannedFamily(
+                bundle=self._entries[demand.family],
+                models=one.models[row],
+                cascade=one.models[row],
+                accuracy=round(float(one.accuracy[row]) * served, 4),
+                mean_ms=round(float(one.ms[row]), 3),
             )
-        return tuple(planned)
+            for demand, one, row, served in zip(asked.demands, options, chosen.rows, chosen.served, strict=True)
+        )
 
 
 def read_plans(storage: Storage, trusted: Collection[str]) -> dict[str, Plan]:

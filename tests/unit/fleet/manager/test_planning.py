@@ -56,6 +56,15 @@ def test_without_a_limit_the_cascade_is_chosen(published: Storage, key: Pair) ->
     assert found.before == found.after, "both models are there already"
 
 
+WEIGHED = tuple(  # 30 and 40 MB, so that the daemon alone has 30 of its 100
+    structs.replace(
+        family,
+        models=tuple(
+            structs.replace(model, memory_mb=mb) for model, mb in zip(family.models, (30.0, 40.0), strict=True)
+        ),
+    )
+    for family in told("any", 1, 60).families
+)
 POWER = {"watts": 3.0, "energy_j": 60.0}  # in a minute: 2 W when idle
 
 
@@ -64,6 +73,13 @@ POWER = {"watts": 3.0, "energy_j": 60.0}  # in a minute: 2 W when idle
     [
         (1, Limits(storage_mb=0.007), {}, ("small", 0.6), {"storage": 0.8}),
         (1, Limits(storage_mb=100, memory_mb=0.003), {}, ("small", 0.6), {"memory": 0.8}),
+        (
+            1,
+            Limits(storage_mb=100, memory_mb=90),
+            {"memory_mb": 100.0, "families": WEIGHED},
+            ("small", 0.6),
+            {"memory": 0.8},
+        ),
         (1, Limits(storage_mb=100, deadline_ms=10.5), {}, ("small", 0.6), {"deadline": 0.8}),
         (100, Limits(storage_mb=100, budget_w=2.5), POWER, ("small", 0.6), {"power": 0.8}),
         (100, Limits(storage_mb=100, budget_w=3.0), POWER, ("small large", 0.8), {}),
