@@ -116,28 +116,17 @@ class Planner:
         if not solved.families:
             notes.append(f"nothing is planned: the limit of {solved.stops} is too small for any choice of models")
             return Proposal(device=name, serial=serial, before=solved.before, notes=tuple(notes))
-        is_planned = plan is not None and {one.bundle for one in plan.families} == {
-            one.entry for one in published.values()
-        }
-        if plan is not None and is_planned and solved.keeps:
-            return Proposal(
-                device=name,
-                serial=serial,
-                families=plan.families,
-                before=solved.before,
-                after=solved.before,
-                binds=solved.binds,
-                notes=tuple(notes),
-            )
+        same = plan is not None and {one.bundle for one in plan.families} == {one.entry for one in published.values()}
+        kept = plan.families if plan is not None and same and solved.keeps else None
         return Proposal(
             device=name,
             serial=serial,
-            families=solved.families,
-            changes=True,
+            families=solved.families if kept is None else kept,
+            changes=kept is None,
             before=solved.before,
-            after=solved.after,
+            after=solved.after if kept is None else solved.before,
             binds=solved.binds,
-            dropped=_dropped(held, solved),
+            dropped=_dropped(held, solved) if kept is None else {},
             notes=tuple(notes),
         )
 

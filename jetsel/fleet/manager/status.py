@@ -94,7 +94,7 @@ def _faults(
         yield f"{device.missing} lines are missing, {device.missing_first} is the first"
     if line.dropped:
         yield f"{line.dropped} lines were lost before they could be sent"
-    if trial is not None and trial.outcome != "installed":
+    if trial is not None and trial.outcome != "installed" and (plan is not None or trial.outcome != "waiting"):
         yield f"plan {trial.serial} {trial.outcome}: {trial.reason}"
     taken = max(line.plan, 0 if trial is None else trial.serial)
     if plan is not None and plan.plan.serial > taken and device.uploaded_s > plan.written_s + period_s:
