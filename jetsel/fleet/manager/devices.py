@@ -47,7 +47,8 @@ SELECT device, family, model.name, {} FROM (
     FROM (SELECT device, uploaded_s, sequence, unnest(families) AS family FROM recent)
 ) GROUP BY ALL"""
 _SERVED = """
-SELECT device, plan, sum(coalesce(asked, 0)), sum(asked - coalesce(requests['ok'], 0)), median(p95_ms)
+SELECT device, plan, sum(coalesce(asked, 0)), sum(asked - coalesce(list_sum(map_extract(requests, 'ok')), 0)),
+    median(p95_ms)
 FROM recent GROUP BY ALL"""
 
 
