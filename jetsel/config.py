@@ -49,6 +49,7 @@ class Models(Struct, frozen=True, forbid_unknown_fields=True):
     backends: dict[str, str] = {}  # by model
     threads: Annotated[int, Meta(ge=1, le=64)] = 1  # of one inference
     max_batch: Annotated[int, Meta(ge=1, le=256)] = 8
+    idle_unload_s: Annotated[float, Meta(ge=0.1, le=31_536_000)] | None = None  # without a run; None: never unloaded
     calibrations: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # None: see calibrations_folder
 
 
@@ -157,6 +158,7 @@ EXAMPLES = {
     "models.default_family": 'default_family = "starter"',
     "models.only": 'only = ["xs", "xl"]',
     "models.backends": 'backends = { xl = "tensorrt" }',
+    "models.idle_unload_s": "idle_unload_s = 600",
     "models.calibrations": 'calibrations = "/var/lib/jetsel/calibrations"',
     "host.interpreter": 'interpreter = "/usr/bin/python3.6"',
     "host.engines": 'engines = "/var/lib/jetsel/engines"',

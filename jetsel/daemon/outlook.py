@@ -67,13 +67,28 @@ def outlook(
     return Outlook((deadline_s - now_s) * 1e3, models_ms, network_ms, random.random())
 
 
+def load_for_the_next(queues: Mapping[str, ModelQueue], models: Sequence[str], ahead: Outlook) -> None:
+    """Begin to load the most expensive of a policy's models that only its load keeps from this deadline.
+
+    Else requests that all have deadlines would go another way for ever.
+    """
+    late_ms = {name: sum(ahead.models_ms[name]) - ahead.budget_ms for name in models if name in ahead.models_ms}
+    barred = [name for name in queues if 0 < late_ms.get(name, 0.0) <= queues[name].load_due_ms]
+    if barred:
+        queues[barred[-1]].want()
+
+
 def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:
-    """Mean and deviation of one run here; the deviation reaches up to the 95th percentile where that is further."""
+    """Mean and deviation of one run here, and of its load before it where one is due, by the last.
+
+    The deviation reaches up to the 95th percentile where that is further.
+    """
     known = queue.estimate.at(now_s)
     slow_ms = queue.expected_ms(0.95, now_s)
-    if known is None or slow_ms is None:
-        return known
-    return known[0], max(known[1], slow_ms - known[0])
+    if known is None:
+        return None
+    tail_ms = known[1] if slow_ms is None else max(known[1], slow_ms - known[0])
+    return known[0] + queue.load_due_ms, tail_ms
 
 
 def deadline_policies(

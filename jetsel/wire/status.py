@@ -93,9 +93,10 @@ class CalibrationIdentity(Struct, frozen=True):
 
 
 class ModelStatus(Struct, frozen=True):
-    """One model as the daemon sees it: `state` is loading, ready or unavailable, the latter with its reason.
+    """One model as the daemon sees it: `state` is loading, ready, unloaded or unavailable, the latter with its reason.
 
-    Times are those of StageTimes, for one photograph. `escalations`: runs after which another model was asked.
+    One that is unloaded is loaded by the next request that needs it. Times are those of StageTimes, for one photograph;
+    `load_ms` is what the last load took. `escalations`: runs after which another model was asked.
     """
 
     name: str
@@ -108,6 +109,12 @@ class ModelStatus(Struct, frozen=True):
     backend: str
     p99_ms: float | None = None
     escalations: int = 0
+    load_ms: float | None = None
+
+    @property
+    def serves(self) -> bool:
+        """Whether a request for it is answered."""
+        return self.state in ("ready", "unloaded")
 
 
 class ConfidenceShift(Struct, frozen=True):
