@@ -99,6 +99,7 @@ class Observe(Struct, frozen=True, forbid_unknown_fields=True):
 
     recent_answers: Annotated[int, Meta(ge=0, le=1000)] = 50  # the last ones, labels and times; 0: none is kept
     drift_every: Annotated[int, Meta(ge=0, le=1_000_000)] = 50  # features of each so manyth photograph; 0: of none
+    class_counts: bool = False  # how many answers had each label: what was seen may be nobody's business
 
 
 Pixels = Annotated[str, Meta(pattern=r"^[1-9][0-9]{1,3}\Z")]  # keys of TOML are text

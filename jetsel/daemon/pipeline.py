@@ -214,7 +214,8 @@ class Pipeline:
         if job.route is None:
             self._probe_ended("ok" if isinstance(reply, Answer) else reply.code)
             return
-        self._tally.ended(reply, job.request.deadline_ms)
+        observe = self._current.snapshot.config.observe
+        self._tally.ended(reply, job.request.deadline_ms, class_counts=observe.class_counts)
         if isinstance(reply, Answer):
             self._admission.release(job.load, _busy_ms(reply))
             self._metering.answered(reply, job.family, job.policy)

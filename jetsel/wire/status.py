@@ -191,7 +191,8 @@ class Histogram(Struct, frozen=True):
 class AnswerCounts(Struct, frozen=True):
     """All answers since the start, by family and what answered; the stages of StageTimes, and each model's runs.
 
-    `on_time` and `late` are of the answers that had a deadline.
+    `on_time` and `late` are of the answers that had a deadline. `by_label` counts what they said, by family; null where
+    [observe] class_counts does not ask for it.
     """
 
     by_model: dict[str, dict[str, int]]
@@ -203,6 +204,7 @@ class AnswerCounts(Struct, frozen=True):
     bounds_ms: list[float]
     stages: dict[str, Histogram]
     runs: dict[str, dict[str, Histogram]]
+    by_label: dict[str, dict[str, int]] | None = None
 
 
 class RecentAnswer(Struct, frozen=True):
