@@ -23,7 +23,7 @@ from jetsel.wire import Criterion
 
 AROUND_BYTES = 300  # of a request to the edge, around the photograph
 SPARE = 0.7  # of its share may a model take: decoding and the reply take time, too, and times vary
-SEEDED = 0.1  # of its mean, the deviation of a model that has not run yet
+SEEDED = 0.1  # of its mean, the deviation of a model that has not run yet, and of a load by the last one
 
 
 def outlook(
@@ -88,7 +88,8 @@ def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:
     if known is None:
         return None
     tail_ms = known[1] if slow_ms is None else max(known[1], slow_ms - known[0])
-    return known[0] + queue.load_due_ms, tail_ms
+    load_ms = queue.load_due_ms
+    return known[0] + load_ms, math.hypot(tail_ms, SEEDED * load_ms)
 
 
 def deadline_policies(

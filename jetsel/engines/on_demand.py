@@ -39,10 +39,8 @@ class OnDemandEngine:
         self._callers = 0
         self._begun_s: float | None = None  # of the load that is under way
         self._failure: str | None = None  # of the last load
-        self._retry_s, self._pause_s = (
-            0.0,
-            RETRY_S,
-        )  # when the next load is tried after one that failed; and the one after
+        self._retry_s = 0.0  # when the next load is tried after one that failed
+        self._pause_s = RETRY_S  # after the next one that fails
         self._is_closed = False
         begun_s = now()
         self._engine = load()

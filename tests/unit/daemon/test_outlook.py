@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def test_a_load_is_in_a_model_s_time_and_begins_where_it_alone_keeps_it_from_the
         engines[name].unload()
     ahead = outlook(queues, 100.03, 100.0, 1000.0, (4, 4), None, on_device=False)
     assert ahead.budget_ms == pytest.approx(30)
-    assert ahead.models_ms == {"s": (2.0, 1.0), "m": (110.0, 1.0), "l": (140.0, 1.0)}
+    assert ahead.models_ms == {"s": (2.0, 1.0), "m": (110.0, math.hypot(1, 10)), "l": (140.0, math.hypot(1, 10))}
     load_for_the_next(queues, ["s", "l"], ahead)
     assert not engines["m"].is_loaded, "nobody asks for it"
     load_for_the_next(queues, ["s", "m", "l"], ahead)
