@@ -119,16 +119,42 @@ class EdgeModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     accuracy_at_px: dict[Pixels, Annotated[float, Meta(ge=0, le=1)]] = {}  # of photographs reduced to a shorter side
 
 
-class Edge(Struct, frozen=True, forbid_unknown_fields=True):
-    """A bigger machine that speaks the Open Inference Protocol over HTTP, and what may go there."""
+Url = Annotated[str, Meta(pattern=r"^https?://[^\x00-\x20]+\Z")]
 
-    url: Annotated[str, Meta(pattern=r"^https?://[^\x00-\x20]+\Z")] | None = None  # None: there is none
+
+class Edge(Struct, frozen=True, forbid_unknown_fields=True):
+    """A bigger machine that speaks the Open Inference Protocol over HTTP, or several, and what may go there."""
+
+    url: Url | Annotated[list[Url], Meta(min_length=1)] | None = None  # of several one is asked; None: there is none
     token_file: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # sent as a bearer's
     family: str | None = None  # that it answers for; None: the default one
     allow: Literal["never", "low-confidence", "always"] = "always"  # low-confidence: once a model here was not sure
     duplicate: Literal["always", "when-needed", "never"] = "when-needed"  # run here, too, in case it comes late
     mj_per_kb: Annotated[float, Meta(ge=0)] | None = None  # that 1,000 bytes to or from it take; None: not known
     models: dict[str, EdgeModel] = {}
+
+    @property
+    def urls(self) -> list[str]:
+        """Each of them once, empty where there is none."""
+        given = [self.url] if isinstance(self.url, str) else self.url or []
+        return list(dict.fromkeys(url.rstrip("/") for url in given))
+
+
+class Fleet(Struct, frozen=True, forbid_unknown_fields=True):
+    """The repository that `jetsel agent` has this device's models from, and what it may take of the device for them."""
+
+    url: str | None = None  # a folder, or http(s)://; None: there is none
+    upload: str | None = None  # where usage is written to, by PUT where it is http(s)://; None: url
+    device: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_.-]*\Z", max_length=64)] | None = (
+        None  # None: the host's name
+    )
+    keys: list[Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")]] = []  # files of public keys that may sign
+    token_file: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # sent as a bearer's
+    storage_mb: Annotated[float, Meta(gt=0, le=1_048_576)] = 1000.0  # of disk for models
+    reserve_mb: Annotated[float, Meta(ge=0, le=1_048_576)] = 200.0  # of disk, left free by every download
+    memory_mb: Annotated[float, Meta(gt=0, le=1_048_576)] | None = None  # that the daemon may hold; None: all there is
+    canary: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # photographs: FAMILY/CLASS/...
+    spool_mb: Annotated[float, Meta(gt=0, le=1024)] = 4.0  # of usage that waits to be sent; the oldest goes first
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -142,6 +168,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     log: Log = Log()
     observe: Observe = Observe()
     edge: Edge = Edge()
+    fleet: Fleet = Fleet()
 
 
 _DEFAULTS: dict[str, dict[str, Any]] = msgspec.to_builtins(Config())
@@ -175,13 +202,20 @@ EXAMPLES = {
     "policy.default": 'default = "cascade"',
     "policy.on_doubt": 'on_doubt = "use" (or "refuse")',
     "policy.fallback": 'fallback = "xl"',
-    "edge.url": 'url = "http://edge.local:8000"',
+    "edge.url": 'url = "http://edge.local:8000" (or several: url = ["http://edge-1:8000", "http://edge-2:8000"])',
     "edge.token_file": 'token_file = "/etc/jetsel/edge.token"',
     "edge.family": 'family = "imagenet"',
     "edge.allow": 'allow = "always" (or "never", "low-confidence")',
     "edge.duplicate": 'duplicate = "when-needed" (or "always", "never")',
     "edge.mj_per_kb": "mj_per_kb = 1.2",
     "edge.models": 'models = { xl = { remote = "starter.xl" } }',
+    "fleet.url": 'url = "https://models.example/fleet"',
+    "fleet.upload": 'upload = "https://models.example/fleet"',
+    "fleet.device": 'device = "line-3"',
+    "fleet.keys": 'keys = ["/etc/jetsel/fleet.key.pub"]',
+    "fleet.token_file": 'token_file = "/etc/jetsel/fleet.token"',
+    "fleet.memory_mb": "memory_mb = 512",
+    "fleet.canary": 'canary = "/var/lib/jetsel/canary"',
     "log.level": 'level = "info" (or "debug", "warning", "error")',
 }
 
@@ -258,6 +292,11 @@ def host_settings(host: Host, environment: Mapping[str, str] | None = None) -> H
 def power_folder(power: Power, environment: Mapping[str, str] | None = None) -> Path:
     """Return the folder of what `jetsel power calibrate` measured: power.calibration if set, else see state_folder."""
     return Path(power.calibration) if power.calibration is not None else state_folder("power", environment)
+
+
+def fleet_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """Return the folder of what `jetsel agent` keeps and installs, see state_folder."""
+    return state_folder("fleet", environment)
 
 
 def _explain(message: str) -> str:

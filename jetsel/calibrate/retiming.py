@@ -63,7 +63,10 @@ def retime(
     models = {name: model for name, model in served.items() if name in before.identities}
     identities = {name: model.manifest.identity for name, model in models.items()}
     known = msgspec.structs.replace(
-        before, identities={name: before.identities[name] for name in models}, multiplexer=None
+        before,
+        identities={name: before.identities[name] for name in models},
+        multiplexer=None,
+        decode_px=min(before.decode_px, family.decode_px),  # less, where a fleet's plan leaves out the largest input
     )
     check(known, family.labels.sha256, identities, table_hash(), family.decode_px)
     tell("timing the models", 0, 1)

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from jetsel import __version__
+from jetsel.cli.agent import agent
 from jetsel.cli.calibrate import calibrate
 from jetsel.cli.calibration import calibration
 from jetsel.cli.classify import classify
@@ -122,3 +123,4 @@ app.add_typer(models, name="models", rich_help_panel="Operate")
 app.add_typer(edge, name="edge", rich_help_panel="Operate")
 app.add_typer(power, name="power", rich_help_panel="Operate")
 app.add_typer(repo, name="repo", rich_help_panel="Operate")
+app.add_typer(agent, name="agent", rich_help_panel="Operate")

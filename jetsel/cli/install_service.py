@@ -129,7 +129,7 @@ def write_files(files: dict[Path, str], dry_run: bool) -> bool:
 
 def _remove(files: Iterable[Path], *, user: bool, runs: bool) -> None:
     systemctl = "systemctl --user" if user else "systemctl"
-    by_hand = [] if user else [GATEWAY, *(timer.name for timer in TIMERS.glob("jetsel-calibrate@*.timer"))]
+    by_hand = [] if user else [GATEWAY, *(timer.name for timer in TIMERS.glob("jetsel-*.timer"))]
     names = " ".join(["jetsel.socket", "jetsel.service", *by_hand])
     run_commands([f"-{systemctl} disable --now {names}"], runs)
     for path in files:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from jetsel.wire import StatusReply
     from jetsel.wire.status import (
         DriftStatus,
+        EdgeServerStatus,
         EdgeStatus,
         FamilyStatus,
         HostStatus,
@@ -68,20 +69,31 @@ def general_lines(reply: StatusReply) -> list[str]:
 
 
 def edge_lines(edge: EdgeStatus) -> list[str]:
-    """Return how the edge fares."""
+    """Return how the edge fares: the one in use, the others, and what all of them were asked."""
     from jetsel.cli.terminal import milliseconds
 
-    way = ""
-    if edge.network_ms is not None:
-        spread = milliseconds(edge.network_deviation_ms)
-        way = f": {milliseconds(edge.network_ms)} ± {spread} ms there and back with {edge.usual_bytes / 1e3:.0f} kB"
     carried = f"{edge.sent_bytes / 1e6:.1f} MB sent, {edge.received_bytes / 1e6:.1f} MB received"
-    lines = [f"edge: {edge.url} {'can be asked' if edge.reason is None else f'is away ({edge.reason})'}{way}"]
+    lines = [f"edge: {_server_words(edge)}"]
+    if edge.network_ms is not None:
+        lines[0] += f" with {edge.usual_bytes / 1e3:.0f} kB"
+    if len(edge.servers) > 1:
+        others = [server for server in edge.servers if server.url != edge.url]
+        lines += [f"  not in use: {_server_words(server)}; runs: {outcomes(server.runs)}" for server in others]
+        lines.append(f"  hand-overs: {edge.handovers}")
     lines.append(f"  runs: {outcomes(edge.runs)}; {carried}")
     for model in edge.models:
         known = "not tried yet" if model.mean_ms is None else f"{milliseconds(model.mean_ms)} ms there"
         lines.append(f"  {model.name} ({model.remote}): {model.reason or known}")
     return lines
+
+
+def _server_words(server: EdgeStatus | EdgeServerStatus) -> str:
+    from jetsel.cli.terminal import milliseconds
+
+    way = ""
+    if server.network_ms is not None:
+        way = f": {milliseconds(server.network_ms)} ± {milliseconds(server.network_deviation_ms)} ms there and back"
+    return f"{server.url} {'can be asked' if server.reason is None else f'is away ({server.reason})'}{way}"
 
 
 def _queue_line(requests: int, queue: QueueStatus) -> str:

@@ -109,14 +109,14 @@ def open_edge(config: Config, family: Family) -> Edge | None:
     family: the one that it answers for. Raises ConfigError with the key that is wrong.
     """
     edge = config.edge
-    if edge.url is None or edge.allow == "never":
+    if not edge.urls or edge.allow == "never":
         return None
     if importlib.util.find_spec("aiohttp") is None:
         raise ConfigError("edge.url: asking an edge needs aiohttp: pip install 'jetsel[edge]'")
     if not edge.models:
         raise ConfigError('edge.models: name what is asked there, as in [edge.models.xl] then remote = "starter.xl"')
     token = None if edge.token_file is None else _read(Path(edge.token_file), "edge.token_file").strip()
-    return Edge(Start(edge.url.rstrip("/"), token, remotes(config, family)))
+    return Edge(Start(edge.urls, token, remotes(config, family)))
 
 
 def runners(config: Config, family: Family, edge: Edge) -> dict[str, EdgeRunner]:

@@ -122,6 +122,7 @@ class ServedFamily:
             engine: Engine | None = None
             try:
                 weights = self.weights(name)
+                backends.get(self.backends[name])  # what it imports is no part of a model's load
                 opened = partial(_open, model, weights, backends, self.backends[name], workers, config.models.threads)
                 engine = OnDemandEngine(opened, backends.changed)
                 warm_up(engine, weights)

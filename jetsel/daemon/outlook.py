@@ -49,8 +49,9 @@ def outlook(
         if queue.reason is not None or queue.chooses or (on_device and queue.runner is not None):
             continue
         if isinstance(queue.runner, EdgeRunner):
-            known = queue.runner.edge.times[queue.runner.name].at(now_s)
-            way_ms = queue.runner.edge.link.estimate(queue.runner.bytes_for(*size_px, file_bytes) + AROUND_BYTES)
+            server = queue.runner.edge.server(queue.runner.name)
+            known = server.times[queue.runner.name].at(now_s)
+            way_ms = server.link.estimate(queue.runner.bytes_for(*size_px, file_bytes) + AROUND_BYTES)
             if known is None or way_ms is None:
                 continue
             network_ms = network_ms or way_ms

@@ -20,6 +20,7 @@ from jetsel.events import event
 from jetsel.image import Limits
 from jetsel.runtime import Events
 from jetsel.zoo import Zoo, model_folders, scan
+from jetsel.zoo.folders import planned_families
 
 log = logging.getLogger("jetsel.models")
 
@@ -130,8 +131,8 @@ OURS = ("imagenet", "starter")  # what jetsel pulls and what it ships
 def default_family(config: Config, families: Sequence[str]) -> str:
     """Return the family of whoever names none.
 
-    That is the configuration's, or else the only one, the only one that is the owner's, that of ImageNet, the starter
-    family. Raises ConfigError where there is none of these.
+    That is the configuration's, or else the first of the fleet's plan, the only one, the only one that is the owner's,
+    that of ImageNet, the starter family. Raises ConfigError where there is none of these.
     """
     wanted = config.models.default_family
     if wanted is not None:
@@ -139,7 +140,8 @@ def default_family(config: Config, families: Sequence[str]) -> str:
             raise ConfigError(f"models.default_family: there is no family {wanted!r}; found: {', '.join(families)}")
         return wanted
     owners = [name for name in families if name not in OURS]
-    found = [*(owners if len(owners) == 1 else []), *(name for name in OURS if name in families)]
+    preferred = [*planned_families(), *(owners if len(owners) == 1 else []), *OURS]
+    found = [name for name in preferred if name in families]
     if found:
         return found[0]
     raise ConfigError(f"models.default_family: several families ({', '.join(families)}) and none named as the default")

@@ -1,4 +1,4 @@
-"""The child that speaks HTTP with the edge: `python -m jetsel.edge.child FD`. It ends with the daemon's socket."""
+"""The child that speaks HTTP with the edges: `python -m jetsel.edge.child FD`. It ends with the daemon's socket."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import math
 import socket
 import sys
 import time
+from collections.abc import Coroutine
 
 import aiohttp
 import msgspec
@@ -20,6 +21,7 @@ CONNECTIONS = 8
 LOOK_S = 0.5  # between two looks at an edge that is away, and as long each may take
 PROBES = 4  # of an edge that is back: with them it is known what the way takes
 CHECK_S = 5.0  # for everything that is checked of one that is back
+QUIET_S = 1.0  # without an answer: the edge is looked at, and is there if it says so in this time or at a second look
 STALLED = 2  # answers in a row that do not come in time: the edge is looked at before it is asked again
 MOST_REPLY_BYTES = 8 * 2**20
 FAILURES = (aiohttp.ClientError, OSError, ValueError)
@@ -27,19 +29,23 @@ AFTER_S = 1.0  # a late answer is read for so long: it tells how long the path t
 
 
 class Child:
-    """One edge's connections and the requests that are under way."""
+    """One edge's connections and the requests that are under way there. number: its place in Start.urls."""
 
-    def __init__(self, start: Start, session: aiohttp.ClientSession, out: asyncio.StreamWriter) -> None:
-        self._start = start
+    def __init__(self, start: Start, number: int, session: aiohttp.ClientSession, out: asyncio.StreamWriter) -> None:
+        self._start, self._number, self._url = start, number, start.urls[number]
+        self._compared = next(iter(start.models)) if len(start.urls) > 1 else None  # the model that edges are tried by
         self._models = dict(start.models)  # with the names of input and output, once they have been seen
         self._in_json: set[str] = set()  # models whose server does not know the binary extension
         self._session = session
         self._out = out
         self._places = asyncio.Semaphore(CONNECTIONS)
         self._waiting: dict[int, asyncio.Task[None]] = {}  # for a connection
+        self._sent: set[asyncio.Task[Result]] = set()
+        self._away: str | None = None  # why no answer is waited for
         self._stalled = 0
         self._answered_s = dict.fromkeys(start.models, 0.0)
-        self._wrong = asyncio.Event()  # something is: the edge is to be looked at
+        self._doubt = asyncio.Event()  # the edge is to be looked at now
+        self._is_wrong = False  # and checked as one that is new
 
     def tell(self, message: FromChild) -> None:
         """Send a message to the daemon."""
@@ -49,47 +55,60 @@ class Child:
         """Look at the edge until it is there, say so, and look again when something goes wrong."""
         told: str | None = ""
         while True:
-            state = await self._look(list(self._start.models), math.ceil(PROBES / len(self._start.models)))
+            state = await self._look(list(self._start.models), math.ceil(PROBES / len(self._start.models)), LOOK_S)
             reason = state.reason
             if reason is None or reason != told:
                 self.tell(msgspec.structs.replace(state, is_new=reason is None))
                 told = reason
+            self._away = reason
             if reason is not None:
+                for sent in self._sent:
+                    sent.cancel()
                 await asyncio.sleep(LOOK_S)
                 continue
-            self._stalled = 0
-            self._wrong.clear()
-            while not await self._goes_wrong():
-                since_s = time.monotonic() - self._start.refresh_s
-                if forgotten := [name for name, seen_s in self._answered_s.items() if seen_s < since_s]:
-                    state = await self._look(forgotten, 0)
-                    if state.reason is not None:
-                        break
-                    self.tell(state)
+            self._stalled, self._is_wrong = 0, False
+            await self._keep_looking()
 
-    async def _goes_wrong(self) -> bool:
-        """Wait until something does, or for some time."""
+    async def _keep_looking(self) -> None:
+        """Try what nobody asked for a while, and look where there is doubt; return once something is wrong."""
+        due_s = time.monotonic() + self._start.refresh_s
+        while not await self._goes_wrong(due_s):
+            models, now_s = list[str](), time.monotonic()
+            if is_due := now_s >= due_s:
+                due_s, since_s = now_s + self._start.refresh_s, now_s - self._start.refresh_s
+                answered_s = self._answered_s.items()
+                models = [one for one, at_s in answered_s if at_s < since_s or one == self._compared]
+            state = await self._look(models, 0, QUIET_S)
+            if state.reason is not None:
+                return
+            if is_due:
+                self.tell(state)
+
+    async def _goes_wrong(self, until_s: float) -> bool:
+        """Wait until there is doubt, or until then; return whether something is wrong for certain."""
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._wrong.wait(), self._start.refresh_s)
-        return self._wrong.is_set()
+            await asyncio.wait_for(self._doubt.wait(), max(0.0, until_s - time.monotonic()))
+        self._doubt.clear()
+        return self._is_wrong
 
-    async def _look(self, models: list[str], probes: int) -> State:
+    async def _look(self, models: list[str], probes: int, limit_s: float) -> State:
         """Return whether the edge can be asked; a model that is not as it is mapped, or answers wrongly, is refused.
 
-        probes: how many photographs each of these models is sent; with 0 a small one.
+        probes: how many photographs each of these models is sent; with 0 a small one, or that which edges are
+        compared by. limit_s: for saying that it is ready.
         """
         refused: dict[str, str] = {}
         probed: list[tuple[str, Result]] = []
         try:
-            status, _ = await self._get("/v2/health/ready", LOOK_S)  # which opens a connection
+            status, _ = await self._get("/v2/health/ready", limit_s)  # which opens a connection
             if status != 200:
-                return State(f"{self._start.url} is not ready: it answers {status}")
+                return State(self._number, f"{self._url} is not ready: it answers {status}")
             began = time.perf_counter()
-            await self._get("/v2/health/ready", LOOK_S)
+            await self._get("/v2/health/ready", limit_s)
             look_ms = (time.perf_counter() - began) * 1e3
             for name in models:
                 remote = self._start.models[name]
-                probe = remote.probe if probes else remote.small_probe
+                probe = remote.probe if probes or name == self._compared else remote.small_probe
                 status, body = await self._get(f"/v2/models/{remote.name}", CHECK_S)
                 try:
                     if status != 200:
@@ -99,11 +118,11 @@ class Child:
                         sent = await self._probe(name, probe)
                         probed.append((name, sent))
                 except (EdgeAnswerError, msgspec.DecodeError) as error:
-                    refused[name] = f"{self._start.url}: {error}"
+                    refused[name] = f"{self._url}: {error}"
         except (*FAILURES, asyncio.TimeoutError) as error:
-            return State(f"{self._start.url}: {str(error) or type(error).__name__}")
+            return State(self._number, f"{self._url}: {str(error) or type(error).__name__}")
         reason = "; ".join(refused.values()) if len(refused) == len(self._start.models) else None
-        return State(reason, refused, probed, look_ms)
+        return State(self._number, reason, refused, probed, look_ms)
 
     async def _probe(self, name: str, payload: bytes) -> Result:
         """Try a model, and settle how it is sent tensors; raises as `_infer` does."""
@@ -122,7 +141,7 @@ class Child:
 
     async def _get(self, path: str, limit_s: float) -> tuple[int, bytes]:
         timeout = aiohttp.ClientTimeout(total=limit_s)
-        async with self._session.get(self._start.url + path, timeout=timeout) as response:
+        async with self._session.get(self._url + path, timeout=timeout) as response:
             return response.status, await _body(response)
 
     def ask(self, ask: Ask) -> None:
@@ -145,7 +164,7 @@ class Child:
         began = time.perf_counter()
         limit_s = ask.patience_ms / 1e3 + AFTER_S
         try:
-            result = await self._infer(ask.number, ask.model, ask.payload, ask.shape, limit_s)
+            result = await self._while_there(self._infer(ask.number, ask.model, ask.payload, ask.shape, limit_s))
             self._stalled, self._answered_s[ask.model] = 0, time.monotonic()
         except Exception as failed:  # whatever it is, the daemon waits for a result
             if isinstance(failed, asyncio.TimeoutError):
@@ -155,15 +174,30 @@ class Child:
                 error = str(failed) or type(failed).__name__
                 self._stalled = self._stalled if isinstance(failed, EdgeAnswerError) else STALLED
             result = Result(ask.number, None, error, 0, 0, (time.perf_counter() - began) * 1e3, None)
-        if self._stalled >= STALLED:
-            self._wrong.set()
+        if self._stalled >= STALLED and self._away is None:
+            self._is_wrong = True
+            self._doubt.set()
         self.tell(result)
+
+    async def _while_there(self, sending: Coroutine[None, None, Result]) -> Result:
+        """Return what comes of it; raises ConnectionError once the edge is away, which a silent one is seen to be."""
+        sent = asyncio.ensure_future(sending)
+        self._sent.add(sent)
+        sent.add_done_callback(self._sent.discard)
+        if self._away is not None:
+            sent.cancel()
+        while not (await asyncio.wait({sent}, timeout=QUIET_S))[0]:
+            if time.monotonic() - max(self._answered_s.values()) > QUIET_S:  # to nobody else either
+                self._doubt.set()
+        if sent.cancelled():
+            raise ConnectionError(f"given up: {self._away}")
+        return sent.result()
 
     async def _infer(self, number: int, model: str, payload: bytes, shape: list[int] | None, limit_s: float) -> Result:
         """Send one photograph; raises EdgeAnswerError where the answer is none, and what aiohttp raises."""
         remote = self._models[model]
         parts, headers = oip.request(remote, payload, shape, is_binary=model not in self._in_json)
-        url, timeout = f"{self._start.url}/v2/models/{remote.name}/infer", aiohttp.ClientTimeout(total=limit_s)
+        url, timeout = f"{self._url}/v2/models/{remote.name}/infer", aiohttp.ClientTimeout(total=limit_s)
         began = time.perf_counter()
         async with self._session.post(url, data=b"".join(parts), headers=headers, timeout=timeout) as response:
             body = await _body(response)
@@ -197,18 +231,20 @@ async def _main(fd: int) -> None:
     assert isinstance(start, Start)
     headers = {"Accept-Encoding": "identity"}  # others answer in gzip, which may unfold to any size
     headers |= {"Authorization": f"Bearer {start.token}"} if start.token else {}
-    connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=60.0)
+    connector = aiohttp.TCPConnector(limit=0, limit_per_host=CONNECTIONS + 1, keepalive_timeout=60.0)  # 1 to look by
     async with aiohttp.ClientSession(connector=connector, headers=headers, auto_decompress=False) as session:
-        child = Child(start, session, writer)
-        watching = asyncio.ensure_future(child.watch())
+        edges = [Child(start, number, session, writer) for number in range(len(start.urls))]
+        watching = [asyncio.ensure_future(edge.watch()) for edge in edges]
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):  # the daemon has ended
             while True:
                 message = await read()
                 if isinstance(message, Ask):
-                    child.ask(message)
+                    edges[message.edge].ask(message)
                 elif isinstance(message, Cancel):
-                    child.cancel(message.number)
-        watching.cancel()
+                    for edge in edges:
+                        edge.cancel(message.number)
+        for one in watching:
+            one.cancel()
 
 
 if __name__ == "__main__":

@@ -36,21 +36,26 @@ class Remote(Struct, frozen=True):
 
 
 class Start(Struct, tag=True, frozen=True):
-    """The first message: where the edge is, and its models by the names that they have here.
+    """The first message: where the edges are, and their models by the names that they have here.
 
-    refresh_s: after so long a model that nobody asked is tried again; it may be slower or faster by now.
+    refresh_s: after so long a model that nobody asked is tried again; it may be slower or faster by now. Of several
+    edges each is sent the usual photograph for the first model as often, so that they are compared on equal terms.
     """
 
-    url: str
+    urls: list[str]
     token: str | None
     models: dict[str, Remote]
     refresh_s: float = 20.0
 
 
 class Ask(Struct, tag=True, frozen=True):
-    """Asks a model about a photograph. shape: of a tensor. patience_ms: how long the answer is of use."""
+    """Asks a model about a photograph. shape: of a tensor. patience_ms: how long the answer is of use.
+
+    edge: which one is asked, by its place in Start.urls.
+    """
 
     number: int
+    edge: int
     model: str
     payload: bytes
     shape: list[int] | None
@@ -80,12 +85,13 @@ class Result(Struct, tag=True, frozen=True):
 
 
 class State(Struct, tag=True, frozen=True):
-    """Whether the edge can be asked now. reason: why not, None where it can.
+    """Whether an edge can be asked now. edge: which, by its place in Start.urls. reason: why not, None where it can.
 
     refused: models that cannot, and why. probed: what came of trying the others, by name. look_ms: what asking whether
     it is ready took, None where it is not. is_new: it was away before, and may be elsewhere now.
     """
 
+    edge: int
     reason: str | None
     refused: dict[str, str] = {}
     probed: list[tuple[str, Result]] = []

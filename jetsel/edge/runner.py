@@ -1,4 +1,4 @@
-"""The edge as the driver sees it: a place where models run, whose child process is started, watched and replaced."""
+"""The edges as the driver sees them: a place where models run, whose child process is started, watched and replaced."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.edge.link import Link
+from jetsel.edge.choice import Choice
 from jetsel.edge.messages import LENGTH, MOST_BYTES, Ask, Cancel, FromChild, Result, Start, State, frame
+from jetsel.edge.server import Server
 from jetsel.errors import BusyError, EngineDiedError, JetselError
-from jetsel.estimate import Estimate
 from jetsel.events import event
-from jetsel.wire.status import EdgeModelStatus, EdgeStatus
+from jetsel.wire.status import EdgeStatus
 
 log = logging.getLogger("jetsel.models")
 
@@ -52,63 +52,89 @@ class Told:
 Arrived = Callable[[Told | JetselError], None]
 
 
+@dataclass
+class _Asked:
+    """One request that is under way. until_s: of time.monotonic(), while its answer is of use.
+
+    server: where it is asked now; failed: how each edge before failed.
+    """
+
+    model: str
+    photograph: Photograph
+    until_s: float
+    arrived: Arrived
+    server: Server
+    failed: dict[Server, str] = field(default_factory=dict)
+
+
 class Edge:
-    """One edge: `unavailable` says why it cannot be asked, None where it can. Any thread may call."""
+    """The edges, of which one is asked at a time: `unavailable` says why none can be. Any thread may call."""
 
     def __init__(self, start: Start) -> None:
-        """Start the child; the edge is unavailable until it has been reached and checked."""
-        self.link = Link()
-        self.times = {model: Estimate() for model in start.models}  # of the server's own work
-        self.refused: dict[str, str] = {}
-        self._runs: Counter[str] = Counter()  # by how they ended
-        self._bytes = [0, 0]  # sent, received
+        """Start the child; the edges are unavailable until they have been reached and checked."""
         self._start = start
-        self._unavailable: str | None = f"{start.url} is being connected to"
+        self._choice = Choice([Server(url, start.models) for url in start.urls])
         self._decoder: msgspec.msgpack.Decoder[FromChild] = msgspec.msgpack.Decoder(FromChild)
         self._numbers = itertools.count()
-        self._under_way: dict[int, tuple[str, Arrived]] = {}
-        self._late: dict[int, tuple[str, None]] = {}  # not waited for any more; they tell how long it took
-        self._out: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._under_way: dict[int, _Asked] = {}
+        self._late: dict[int, tuple[str, Server]] = {}  # not waited for any more; they tell how long it took
+        self._out = self._begun()
         self._closing = threading.Event()
         self.process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="edge", daemon=True)
         self._thread.start()
 
+    def server(self, model: str) -> Server:
+        """The edge that this model is asked at: the one in use, or another where that has not got it."""
+        return next(iter(self._choice.able(model)), self._choice.used)
+
     def unavailable(self, model: str) -> str | None:
         """Why this model cannot be asked now, None where it can."""
-        return self._unavailable or self.refused.get(model)
+        reasons = [server.unavailable(model) for server in self._choice.servers]
+        return None if None in reasons else "; ".join(dict.fromkeys(filter(None, reasons)))
 
     def status(self) -> EdgeStatus:
-        """Return how it fares."""
-        sent_bytes, received_bytes = self._bytes
-        usual_bytes, now_s = self.link.usual_bytes, time.monotonic()
-        network_ms, spread_ms = self.link.estimate(usual_bytes) or (None, None)
-        models = []
-        for name, times in self.times.items():
-            known = times.at(now_s) or (None, None)
-            models.append(EdgeModelStatus(name, self._start.models[name].name, self.unavailable(name), *known))
-        url, runs = self._start.url, dict(self._runs)
-        reason, carried = self._unavailable, (sent_bytes, received_bytes)
-        return EdgeStatus(url, reason, network_ms, spread_ms, usual_bytes, runs, *carried, models)
+        """Return how they fare, the one in use above all."""
+        used, servers = self._choice.used, self._choice.servers
+        about = used.status()
+        runs = dict(sum((server.runs for server in servers), Counter[str]()))
+        return EdgeStatus(
+            about.url,
+            about.reason,
+            about.network_ms,
+            about.network_deviation_ms,
+            used.link.usual_bytes,
+            runs,
+            sum(server.sent_bytes for server in servers),
+            sum(server.received_bytes for server in servers),
+            [self.server(model).model_status(model) for model in self._start.models],
+            [server.status() for server in servers],
+            self._choice.handovers,
+        )
 
     def ask(self, model: str, photograph: Photograph, patience_ms: float | None, arrived: Arrived) -> int:
-        """Have the model look at a photograph; returns a number to cancel it by."""
-        number = next(self._numbers)
+        """Have the model look at a photograph; returns a number to cancel it by.
+
+        Where an edge fails, the next one is asked as long as the answer would be of use.
+        """
+        number, server = next(self._numbers), self.server(model)
         if len(self._under_way) >= MOST_UNDER_WAY:
-            arrived(BusyError(f"{MOST_UNDER_WAY} photographs are on their way to {self._start.url}"))
+            arrived(BusyError(f"{MOST_UNDER_WAY} photographs are on their way to {server.url}"))
             return number
-        self._under_way[number] = (model, arrived)
-        asked = Ask(
-            number, model, photograph.payload, photograph.shape, PATIENCE_MS if patience_ms is None else patience_ms
-        )
-        self._out.put(frame(asked))
+        until_s = time.monotonic() + (PATIENCE_MS if patience_ms is None else patience_ms) / 1e3
+        self._under_way[number] = asked = _Asked(model, photograph, until_s, arrived, server)
+        self._send(number, asked)
         return number
+
+    def _send(self, number: int, asked: _Asked) -> None:
+        edge, left_ms = self._choice.servers.index(asked.server), (asked.until_s - time.monotonic()) * 1e3
+        self._out.put(frame(Ask(number, edge, asked.model, asked.photograph.payload, asked.photograph.shape, left_ms)))
 
     def cancel(self, number: int) -> None:
         """The result is of no use any more."""
-        model, _ = self._under_way.pop(number, (None, None))
-        if model is not None:
-            self._late[number] = (model, None)
+        asked = self._under_way.pop(number, None)
+        if asked is not None:
+            self._late[number] = (asked.model, asked.server)
             self._out.put(frame(Cancel(number)))
 
     def close(self) -> None:
@@ -122,8 +148,16 @@ class Edge:
     def _run(self) -> None:
         while not self._closing.is_set():
             reason = self._serve()
+            self._out = (
+                self._begun()
+            )  # before the requests of the old one are lost: what comes now is for the next child
             self._lose(reason)
             self._closing.wait(PAUSE_S)
+
+    def _begun(self) -> queue.SimpleQueue[bytes | None]:
+        out: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        out.put(frame(self._start))
+        return out
 
     def _serve(self) -> str:
         """Run one child until it ends; return how that was."""
@@ -135,8 +169,6 @@ class Edge:
                 stdin=subprocess.DEVNULL,
             )
             theirs.close()
-            self._out = queue.SimpleQueue()
-            self._out.put(frame(self._start))
             writer = threading.Thread(target=self._write, args=(ours, self._out), name="edge-writer", daemon=True)
             writer.start()
             try:
@@ -162,58 +194,52 @@ class Edge:
 
     def _take(self, message: FromChild) -> None:
         if isinstance(message, State):
-            if message.is_new:
-                self.link = Link()
-            if message.look_ms is not None:
-                self.link.observe(0, message.look_ms)
-            for model, result in message.probed:
-                self._learn(model, result)
-            answered = {model for model, _ in message.probed}
-            still = {} if message.is_new else {one: why for one, why in self.refused.items() if one not in answered}
-            self.refused = still | message.refused
-            self._note(message.reason)
+            server = self._choice.servers[message.edge]
+            self._see(server, message)
+            self._choice.saw(server)
             return
-        self._bytes = [self._bytes[0] + message.sent_bytes, self._bytes[1] + message.received_bytes]
-        is_late = message.number in self._late
-        failed = "cancelled" if is_late else "failed"
-        self._runs[failed if message.values is None else "late" if is_late else "answered"] += 1
-        asked = self._under_way.pop(message.number, None) or self._late.pop(message.number, None)
-        if asked is None:
+        asked = self._under_way.pop(message.number, None)
+        where = self._late.pop(message.number, None) if asked is None else (asked.model, asked.server)
+        if where is None:
             return
-        asked_model, arrived = asked
+        model, server = where
+        server.count(message, is_late=asked is None)
         if message.values is not None:
-            self._learn(asked_model, message)
-        if arrived is None:
+            server.learn(model, message)
+        if asked is not None:
+            self._answer(asked, message)
+
+    def _answer(self, asked: _Asked, result: Result) -> None:
+        """Tell what came of a request; where an edge failed and there is time, send it to the next."""
+        if result.values is not None:
+            asked.arrived(Told(np.frombuffer(result.values, "<f4").astype(np.float32), result))
             return
-        if message.values is None:
-            arrived(EngineDiedError(f"{self._start.url}: {message.error}"))
+        asked.failed[asked.server] = f"{asked.server.url}: {result.error}"
+        others = self._choice.able(asked.model, asked.failed)
+        if others and time.monotonic() < asked.until_s:
+            asked.server = others[0]
+            self._under_way[result.number] = asked
+            self._send(result.number, asked)
         else:
-            arrived(Told(np.frombuffer(message.values, "<f4").astype(np.float32), message))
+            asked.arrived(EngineDiedError("; ".join(asked.failed.values())))
 
-    def _learn(self, model: str, result: Result) -> None:
-        """Take in what one answer took; where the server does not say its part, the path's usual time is taken off."""
-        server_ms = result.server_ms
-        if server_ms is None:
-            known = self.link.estimate(0)
-            server_ms = max(0.0, result.total_ms - (0.0 if known is None else known[0]))
-        else:
-            self.link.observe(result.sent_bytes, max(0.0, result.total_ms - server_ms))
-        self.times[model].add(server_ms, time.monotonic())
-
-    def _note(self, reason: str | None) -> None:
-        if reason != self._unavailable:
-            if reason is None:
-                log.info("the edge can be asked: %s", self._start.url, extra=event("edge-there", url=self._start.url))
-            else:
-                log.warning("the edge cannot be asked: %s", reason, extra=event("edge-away", reason=reason))
-        self._unavailable = reason
+    def _see(self, server: Server, state: State) -> None:
+        """Take in what a look at an edge showed, or that it is lost."""
+        was = server.reason
+        server.look_at(state)
+        if state.reason is None and was is not None:
+            log.info("the edge can be asked: %s", server.url, extra=event("edge-there", url=server.url))
+        elif state.reason is not None and state.reason != was:
+            told = event("edge-away", url=server.url, reason=state.reason)
+            log.warning("the edge cannot be asked: %s", state.reason, extra=told)
 
     def _lose(self, reason: str) -> None:
         """Tell all that is under way that nothing will come."""
         if not self._closing.is_set():
-            self._note(reason)
+            for number, server in enumerate(self._choice.servers):
+                self._see(server, State(number, reason))
         for number in list(self._under_way):
-            _, arrived = self._under_way.pop(number, (None, None))
-            if arrived is not None:
-                arrived(EngineDiedError(reason))
+            asked = self._under_way.pop(number, None)
+            if asked is not None:
+                asked.arrived(EngineDiedError(reason))
         self._late.clear()

@@ -93,13 +93,14 @@ class PlannedFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """What a device holds of a family: these models of one bundle.
 
     cascade: the models that are expected to answer, first to last. accuracy: the share of its requests that is expected
-    to be answered right and in time, None where it is not known.
+    to be answered right and in time; mean_ms: of an answer; None where they are not known.
     """
 
     bundle: Entry
     models: Annotated[tuple[Name, ...], Meta(min_length=1)]
     cascade: tuple[Name, ...] = ()
     accuracy: Annotated[float, Meta(ge=0, le=1)] | None = None
+    mean_ms: Annotated[float, Meta(ge=0)] | None = None
 
 
 class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -80,24 +80,34 @@ def read_plan(source: Source, device: str, trusted: Collection[str], seen: int =
     return plan
 
 
-def fetch(source: Source, bundle: Bundle, into: Path) -> Path:
+def fetch(
+    source: Source,
+    bundle: Bundle,
+    into: Path,
+    models: Collection[str] | None = None,
+    here: Mapping[str, Path] | None = None,
+) -> Path:
     """Return a folder `FAMILY-VERSION` in `into` with the bundle's files, each verified; jetsel.zoo.scan reads it.
 
+    models: whose files are wanted; None: all models'. here: by SHA-256 files on the same disk, which are linked.
     What was interrupted goes on with the same call. Raises RepositoryError, and then there is no such folder.
     """
+    files = bundle.files if models is None else bundle.files_for(models)
     done = into / f"{bundle.family}-{bundle.version}"
     work = into / f"{TEMPORARY}{done.name}"
     try:
         if done.is_dir():
-            if all(_is_whole(done / file.name, file) for file in bundle.files):
+            if all(_is_whole(done / file.name, file) for file in files):
                 return done
-            shutil.rmtree(done)
+            shutil.rmtree(work, ignore_errors=True)
+            done.rename(work)
         (work / "calibration").mkdir(parents=True, exist_ok=True)
-        for file in bundle.files:
-            if not _is_whole(work / file.name, file):
+        for file in files:
+            target = work / file.name
+            if not _is_whole(target, file) and not _linked(file, target, here or {}):
                 part = into / f"{TEMPORARY}{file.sha256}.gz"
                 _download(source, file, part)
-                _expand(part, file, work / file.name)
+                _expand(part, file, target)
         if not any((work / "calibration").iterdir()):
             (work / "calibration").rmdir()
         else:
@@ -205,6 +215,16 @@ def _gunzip(blob: BinaryIO, file: File, out: BinaryIO) -> None:
 
 def _is_whole(path: Path, file: File) -> bool:
     return path.is_file() and path.stat().st_size == file.bytes and sha256_of(path) == file.sha256
+
+
+def _linked(file: File, target: Path, here: Mapping[str, Path]) -> bool:
+    """Link a file that is on the disk already, where it still is what it was."""
+    known = here.get(file.sha256)
+    if known is None:
+        return False
+    target.unlink(missing_ok=True)
+    target.hardlink_to(known)
+    return _is_whole(target, file)
 
 
 def _size(path: Path) -> int:

@@ -53,18 +53,19 @@ class FolderSource:
 class HttpSource:
     """A repository behind a web server. Servers that know no ranges begin from the start each time."""
 
-    def __init__(self, url: str, timeout_s: float = HTTP_TIMEOUT_S) -> None:
+    def __init__(self, url: str, token: str | None = None) -> None:
+        """token: sent as a bearer's (RFC 6750)."""
         self._url = url.rstrip("/")
-        self._timeout_s = timeout_s
+        self._headers = {"Accept-Encoding": "identity"} | authorization(token)
 
     def open(self, name: str, offset: int = 0) -> AbstractContextManager[tuple[Stream, int]]:
         """See Source."""
-        request = urllib.request.Request(f"{self._url}/{name}", headers={"Accept-Encoding": "identity"})
+        request = urllib.request.Request(f"{self._url}/{name}", headers=self._headers)
         if offset:
             request.add_header("Range", f"bytes={offset}-")
         try:
             reply: HTTPResponse = urllib.request.urlopen(
-                request, timeout=self._timeout_s
+                request, timeout=HTTP_TIMEOUT_S
             )  # its scheme was checked by source_of
         except urllib.error.HTTPError as error:
             error.close()
@@ -100,16 +101,27 @@ class _Opened:
         return chunk
 
 
-def source_of(url: str) -> Source:
+def source_of(url: str, token: str | None = None) -> Source:
     """Return the folder or web server of this address; raises ConfigError for any other."""
+    folder = folder_of(url)
+    return HttpSource(url, token) if folder is None else FolderSource(folder)
+
+
+def folder_of(url: str) -> Path | None:
+    """Return the folder that an address names, None for a web server; raises ConfigError for any other."""
     scheme, found, rest = url.partition("://")
     if not found:
-        return FolderSource(Path(url))
+        return Path(url)
     if scheme == "file":
-        return FolderSource(Path(rest))
+        return Path(rest)
     if scheme in ("http", "https"):
-        return HttpSource(url)
-    raise ConfigError(f"{url}: a device reads a folder, http:// or https://: name one of them")
+        return None
+    raise ConfigError(f"{url}: a device knows a folder, http:// or https://: name one of them")
+
+
+def authorization(token: str | None) -> dict[str, str]:
+    """Return the header that a bearer's token is sent in."""
+    return {} if token is None else {"Authorization": f"Bearer {token}"}
 
 
 def missing(name: str, where: str) -> RepositoryError:

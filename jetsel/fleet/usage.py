@@ -26,18 +26,21 @@ class CanaryResult(Struct, frozen=True, kw_only=True):
     photographs: int
     failed: int
     accuracy: float | None
-    p50_ms: float | None
+    mean_ms: float | None
     memory_mb: float | None
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """What became of the newest plan. served_s: for how long its models answered, until now or until the way back."""
+    """What became of the newest plan. before, after: by family.
+
+    served_s: for how long one that was rolled back served; None where it is in use, or that is not known.
+    """
 
     serial: int
     outcome: Literal["installed", "rolled-back", "refused", "waiting"]
     reason: str | None = None
-    before: CanaryResult | None = None
-    after: CanaryResult | None = None
+    before: dict[str, CanaryResult] = {}
+    after: dict[str, CanaryResult] = {}
     served_s: float | None = None
 
 
@@ -73,13 +76,15 @@ class FamilyUsage(Struct, frozen=True, kw_only=True):
 class Usage(Struct, frozen=True, kw_only=True):
     """One period of one device; counts are those since its line before. at_s: seconds since 1970 by its own clock.
 
-    sequence: rises by one with each line, so that a missing one is seen. plan: the serial of what is installed, 0 for
+    sequence: rises by one with each line of a series, so that a missing one is seen; a series ends where the device
+    forgets what it has sent. plan: the serial of what is installed, 0 for
     nothing. daemon: why it did not answer, None where it did. requests: by `ok` or error code. energy_j: above idle.
     dropped: lines lost so far, since they were too many before they could be sent.
     """
 
     format: Literal["jetsel-usage-1"] = "jetsel-usage-1"
     device: Name
+    series: str
     sequence: int
     at_s: float
     plan: int
@@ -101,6 +106,6 @@ class Usage(Struct, frozen=True, kw_only=True):
     dropped: int = 0
 
 
-def usage_path(device: str, first: int) -> str:
-    """Return where a repository has the gzipped lines of a device from this sequence number on."""
-    return f"{USAGE}/{device}/{first:012d}.jsonl.gz"
+def usage_path(first: Usage) -> str:
+    """Return where a repository has the gzipped lines of a device that begin with this one."""
+    return f"{USAGE}/{first.device}/{first.series}-{first.sequence:09d}.jsonl.gz"

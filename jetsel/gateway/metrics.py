@@ -160,6 +160,11 @@ def _answers(answers: AnswerCounts) -> Iterator[Metric]:
 
 def _edge(edge: EdgeStatus) -> Iterator[Metric]:
     yield GaugeMetricFamily("jetsel_edge_up", "Whether the edge can be asked.", value=edge.reason is None)
+    up = [((server.url,), server.reason is None) for server in edge.servers]
+    yield _gauge("jetsel_edge_server_up", "Whether each of several can be.", ("url",), up)
+    in_use = [((server.url,), server.url == edge.url) for server in edge.servers]
+    yield _gauge("jetsel_edge_in_use", "Which of them is asked.", ("url",), in_use)
+    yield CounterMetricFamily("jetsel_edge_handovers", "How often another came into use.", value=edge.handovers)
     runs = [((outcome,), count) for outcome, count in edge.runs.items()]
     yield _counter("jetsel_edge_runs", "Photographs that went there, by how that ended.", ("outcome",), runs)
     carried = [(("sent",), edge.sent_bytes), (("received",), edge.received_bytes)]

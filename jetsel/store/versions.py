@@ -76,9 +76,22 @@ class Versions:
     def install(self, files: Mapping[str, bytes], check: Callable[[Path], object]) -> int:
         """Write a directory with these files under the next number, and have it used; return the number.
 
-        It is written under a temporary name, flushed, checked as it lies on the disk (check raises where it would be
-        refused) and renamed to its number; only then the link is replaced. Killed or out of space at any moment, the
-        link leads to the one before. Raises `error`, and then nothing has changed.
+        check: raises where what lies on the disk would be refused. See `install_made`.
+        """
+
+        def make(folder: Path) -> None:
+            for name, content in files.items():
+                write(folder / name, content)
+            check(folder)
+
+        return self.install_made(make)
+
+    def install_made(self, make: Callable[[Path], object]) -> int:
+        """Have a directory filled, under the next number, and have it used; return the number.
+
+        make: fills it under a temporary name with files that it flushes, and raises where they would be refused; the
+        directory is then flushed and renamed to its number; only then the link is replaced. Killed or out of space at
+        any moment, the link leads to the one before. Raises `error`, and then nothing has changed.
         """
         try:
             if not self.folder.is_dir():
@@ -90,8 +103,10 @@ class Versions:
             was = self.current()
             number = max(was, *self.numbers(), NONE) + 1
             try:
-                _write_directory(self.folder / _NEW, {**files, _BEFORE: f"{was}\n".encode()})
-                check(self.folder / _NEW)
+                (self.folder / _NEW).mkdir()
+                make(self.folder / _NEW)
+                write(self.folder / _NEW / _BEFORE, f"{was}\n".encode())
+                flush(self.folder / _NEW)
                 (self.folder / _NEW).rename(self.path(number))
                 flush(self.folder)
                 self._point(number)
@@ -161,10 +176,3 @@ class Versions:
 
 def _is_version(entry: Path) -> bool:
     return _NUMBER.fullmatch(entry.name) is not None and entry.is_dir()
-
-
-def _write_directory(folder: Path, files: Mapping[str, bytes]) -> None:
-    folder.mkdir()
-    for name, content in files.items():
-        write(folder / name, content)
-    flush(folder)

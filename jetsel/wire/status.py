@@ -233,11 +233,22 @@ class EdgeModelStatus(Struct, frozen=True):
     deviation_ms: float | None
 
 
+class EdgeServerStatus(Struct, frozen=True):
+    """One of the edges; the fields are as in EdgeStatus, of this one alone."""
+
+    url: str
+    reason: str | None
+    network_ms: float | None
+    network_deviation_ms: float | None
+    runs: dict[str, int]
+
+
 class EdgeStatus(Struct, frozen=True):
     """The edge: why it cannot be asked, null where it can, what the way there and back takes, and what was asked of it.
 
     `network_ms` is for a photograph of `usual_bytes`. `runs` counts by how they ended: answered, late (when it was not
-    waited for any more), failed, cancelled.
+    waited for any more), failed, cancelled. Of several edges, url, reason and times are those of the one in use, and
+    counts and bytes the sums of all; `servers` has each, `handovers` how often another came into use.
     """
 
     url: str
@@ -249,6 +260,8 @@ class EdgeStatus(Struct, frozen=True):
     sent_bytes: int
     received_bytes: int
     models: list[EdgeModelStatus]
+    servers: list[EdgeServerStatus] = []
+    handovers: int = 0
 
 
 class StatusReply(Struct, tag="status", tag_field="type", frozen=True):

@@ -17,6 +17,7 @@ from jetsel.config import (
     GONE,
     Config,
     Edge,
+    Fleet,
     Host,
     Log,
     Models,
@@ -43,6 +44,7 @@ def keys() -> list[str]:
         "log": Log,
         "observe": Observe,
         "edge": Edge,
+        "fleet": Fleet,
     }
     return [f"{section}.{key}" for section, kind in sections.items() for key in kind.__struct_fields__]
 
@@ -111,6 +113,15 @@ def test_a_wrong_value_is_told_by_its_key_with_an_example(text: str, key: str, w
     section = key.partition(".")[0]
     expected = EXAMPLES.get(key) or next(e for k, e in EXAMPLES.items() if k.startswith(section))
     assert line.endswith(f"; example: {expected}")
+
+
+def test_one_edge_is_named_or_several_each_once() -> None:
+    assert parse('[edge]\nurl = "http://a:1/"').edge.urls == ["http://a:1"]
+    assert parse('[edge]\nurl = ["http://b", "http://a", "http://b/"]').edge.urls == ["http://b", "http://a"]
+    assert parse("").edge.urls == []
+    for wrong in ("[]", '["http://a", "b"]', "7"):
+        assert re.match(r"edge\.url(\[1\])?: ", line := said(f"[edge]\nurl = {wrong}")), line
+        assert line.endswith(EXAMPLES["edge.url"])
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,11 @@ def open_network(
         if not dry_run:
             path.unlink(missing_ok=True)
     else:
-        url = settings.read(settings.locate(config)).edge.url
-        if url is None:
+        urls = settings.read(settings.locate(config)).edge.urls
+        if not urls:
             raise ConfigError('edge.url: name the edge, as in url = "http://edge.local:8000"')
-        write_files({path: TEXT.format(addresses=" ".join(addresses(url)))}, dry_run)
+        found = dict.fromkeys(address for url in urls for address in addresses(url))
+        write_files({path: TEXT.format(addresses=" ".join(found))}, dry_run)
     run_commands(COMMANDS, runs)
 
 

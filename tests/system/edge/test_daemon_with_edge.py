@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 from collections.abc import Iterator
 
@@ -13,10 +14,9 @@ from jetsel.cli.status_text import edge_lines
 from jetsel.errors import BadRequestError, JetselError, ModelUnavailableError
 from jetsel.gateway.metrics import metrics
 from tests.system.daemons import Daemon, Start, drawn, encoded
+from tests.system.edge.conftest import PICTURES
 from tests.system.gateway.gateways import Gateway, launch
 from tests.waiting import until
-
-PICTURES = [encoded(drawn(seed)) for seed in range(6)]
 
 
 @pytest.fixture
@@ -27,10 +27,10 @@ def gateway(shared_daemon: Daemon) -> Iterator[Gateway]:
     opened.process.communicate()
 
 
-def settings(url: str, *lines: str) -> str:
+def settings(url: str | list[str], *lines: str) -> str:
     more = "\n".join(lines)
     there = "\n".join(f'[edge.models.{name}]\nremote = "starter.{name}"' for name in ("m", "l", "xl"))
-    return f'[models]\nonly = ["xs", "s"]\n[edge]\nurl = "{url}"\n{more}\n{there}\n'
+    return f'[models]\nonly = ["xs", "s"]\n[edge]\nurl = {json.dumps(url)}\n{more}\n{there}\n'
 
 
 def test_a_model_of_the_edge_answers_as_it_does_there_for_files_and_for_frames(

@@ -7,41 +7,20 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 import jetsel
-from jetsel.edge.messages import Remote, Start
 from jetsel.edge.runner import Edge, Photograph, Told
 from jetsel.errors import BusyError, EngineDiedError, JetselError
 from jetsel.gateway import tensors
-from jetsel.zoo import STARTER, scan
-from tests.system.daemons import Daemon, drawn, encoded
+from tests.system.daemons import Daemon
 from tests.system.daemons import Start as StartDaemon
+from tests.system.edge.conftest import PICTURES, WNIDS, Open
 from tests.system.gateway.gateways import launch
 from tests.waiting import until
-
-PICTURES = [encoded(drawn(seed)) for seed in range(6)]
-(FAMILY,) = scan([STARTER]).families.values()
-WNIDS = list(FAMILY.labels.wnids)
-Open = Callable[..., Edge]
-
-
-@pytest.fixture
-def open_edge() -> Iterator[Open]:
-    opened: list[Edge] = []
-
-    def begin(url: str, name: str = "starter.l", token: str | None = None, refresh_s: float = 20.0) -> Edge:
-        remote = Remote(name, "encoded", "ranked", None, None, WNIDS, None, PICTURES[0], PICTURES[1])
-        opened.append(Edge(Start(url, token, {"l": remote}, refresh_s)))
-        return opened[-1]
-
-    yield begin
-    for edge in opened:
-        edge.close()
 
 
 def ask(edge: Edge, picture: bytes = PICTURES[0], patience_ms: float = 60_000.0) -> Told | JetselError:
@@ -66,7 +45,7 @@ def test_it_answers_as_the_daemon_behind_it_and_learns_what_the_path_costs(
                 assert told.values.max() == pytest.approx(expected.probability, abs=1e-4)
                 assert told.result.server_ms is not None
                 assert told.result.sent_bytes > len(picture)
-        assert edge.link.estimate(50_000) is not None
+        assert edge.server("l").link.estimate(50_000) is not None
     finally:
         gateway.process.kill()
         gateway.process.communicate()
@@ -177,14 +156,14 @@ def test_an_edge_that_lies_costs_its_answer_and_nothing_else(open_edge: Open, an
         told = ask(edge)
         assert isinstance(told, EngineDiedError)
         assert words in str(told)
-        assert edge.times["l"].at(0.0) is None, "what it took is not believed"
+        assert edge.server("l").times["l"].at(0.0) is None, "what it took is not believed"
 
 
 def test_a_model_that_slowed_down_is_seen_to_be_fast_again_though_nobody_asks_it(open_edge: Open) -> None:
     answer = json.dumps({"outputs": [ENTRIES | {"data": [f"0.9:{WNIDS[0]}:a"]}]}).encode()
 
     def mean_ms() -> float:
-        known = edge.times["l"].at(time.monotonic())
+        known = edge.server("l").times["l"].at(time.monotonic())
         assert known is not None
         return known[0]
 

@@ -23,6 +23,8 @@ def install(*options: str) -> subprocess.CompletedProcess[str]:
 def test_every_file_of_the_service_is_filled_in_and_has_a_place() -> None:
     files = {str(path): text for path, text in system_files(EXECUTABLE).items()}
     assert set(files) == {
+        "/etc/systemd/system/jetsel-agent.service",
+        "/etc/systemd/system/jetsel-agent.timer",
         "/etc/systemd/system/jetsel-calibrate@.service",
         "/etc/systemd/system/jetsel-calibrate@.timer",
         "/etc/systemd/system/jetsel-gateway.service",
@@ -75,7 +77,7 @@ def test_an_installation_in_a_home_directory_is_named_with_the_repair() -> None:
 
 def test_an_image_gets_the_files_and_is_told_the_commands(tmp_path: Path) -> None:
     dry = install("--dry-run", "--prefix", str(tmp_path))
-    assert (dry.returncode, dry.stdout.count("write ")) == (0, 10)
+    assert (dry.returncode, dry.stdout.count("write ")) == (0, 12)
     assert list(tmp_path.iterdir()) == []
     done = install("--prefix", str(tmp_path))
     assert done.returncode == 0, done.stderr
@@ -84,7 +86,7 @@ def test_an_image_gets_the_files_and_is_told_the_commands(tmp_path: Path) -> Non
     assert unit.stat().st_mode & 0o777 == 0o644
     assert "to run systemctl restart jetsel.service" in done.stdout
     again = install("--prefix", str(tmp_path))
-    assert (again.stdout.count("keep "), again.stdout.count("write ")) == (10, 0)
+    assert (again.stdout.count("keep "), again.stdout.count("write ")) == (12, 0)
     unit.unlink()
     unit.symlink_to("/dev/null")
     masked = install("--prefix", str(tmp_path))

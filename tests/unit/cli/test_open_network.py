@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,9 @@ from jetsel.cli.edge.open_network import DROP_IN, addresses
 from jetsel.errors import ConfigError
 
 
-def run(tmp_path: Path, *options: str, url: str = "http://192.0.2.7:8000") -> str:
+def run(tmp_path: Path, *options: str, url: str | list[str] = "http://192.0.2.7:8000") -> str:
     config = tmp_path / "jetsel.toml"
-    config.write_text(f'[edge]\nurl = "{url}"\n')
+    config.write_text(f"[edge]\nurl = {json.dumps(url)}\n")
     prefix = ("--prefix", str(tmp_path), "--config", str(config))
     ended = CliRunner().invoke(app, ["edge", "open-network", *prefix, *options])
     assert ended.exit_code == 0, ended.output
@@ -30,6 +31,12 @@ def test_the_way_to_the_edge_alone_is_opened_and_closed_again(tmp_path: Path) ->
     assert settings == ["[Service]", "RestrictAddressFamilies=AF_INET AF_INET6", "IPAddressAllow=192.0.2.7"]
     run(tmp_path, "--remove")
     assert not path.exists()
+
+
+def test_the_way_to_each_of_several_is_opened(tmp_path: Path) -> None:
+    run(tmp_path, url=["http://192.0.2.7:8000", "https://[2001:db8::1]", "http://192.0.2.7:8001"])
+    text = (tmp_path / DROP_IN.relative_to("/")).read_text()
+    assert text.splitlines()[-1] == "IPAddressAllow=192.0.2.7 2001:db8::1"
 
 
 def test_a_name_is_looked_up_and_one_that_means_nothing_is_refused() -> None:

@@ -44,12 +44,20 @@ def labels(family: str, classes: int = CLASSES) -> str:
 
 
 def put_family(
-    folder: Path, family: str, *models: str, classes: int = CLASSES, sides_px: Sequence[int] | None = None
+    folder: Path,
+    family: str,
+    *models: str,
+    classes: int = CLASSES,
+    sides_px: Sequence[int] | None = None,
+    matrices: Sequence[NDArray[np.float64]] = (),
 ) -> Path:
-    """Write these models, cheapest first; `classes` is what they answer, whatever the labels say. Return the folder."""
+    """Write these models, cheapest first; `classes` is what they answer, whatever the labels say. Return the folder.
+
+    matrices: of each model, (3 * side * side, classes); left out: drawn, so that no class is certain.
+    """
     for place, (name, side_px) in enumerate(zip(models, sides_px or [SIDE_PX] * len(models), strict=True)):
         draw = np.random.default_rng([place, len(family)])
-        matrix = draw.normal(size=(3 * side_px**2, classes)) / side_px  # small enough that no class is certain
+        matrix = matrices[place] if matrices else draw.normal(size=(3 * side_px**2, classes)) / side_px
         weights = matrix_model(matrix.astype(np.float32), side_px=side_px)
         put_model(
             folder,

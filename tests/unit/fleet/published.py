@@ -54,6 +54,7 @@ class Server(ThreadingHTTPServer):
     cuts_after: int | None = None
     knows_ranges = True
     ranges: list[str]
+    asked: list[str]
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -63,6 +64,7 @@ class Handler(SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = Path(self.translate_path(self.path))
+        self.server.asked.append(self.path)
         if not path.is_file():
             self.send_error(404)
             return
@@ -86,7 +88,7 @@ class Handler(SimpleHTTPRequestHandler):
 def served(folder: Path) -> Iterator[tuple[Server, str]]:
     """Serve a folder for as long as a `with` lasts; give the server and its address."""
     server = Server(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
-    server.ranges = []
+    server.ranges, server.asked = [], []
     thread = Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:

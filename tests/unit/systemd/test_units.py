@@ -106,8 +106,13 @@ def test_every_filter_goes_by_groups_that_237_knows() -> None:
     assert named <= GROUPS_OF_237
 
 
-def test_calibrations_are_sandboxed_as_the_daemon_is() -> None:
-    assert sandbox(TEMPLATES / "jetsel-calibrate@.service") == sandbox(TEMPLATES / "jetsel.service")
+def test_calibrations_are_sandboxed_as_the_daemon_is_and_the_agent_but_for_the_network() -> None:
+    daemon = sandbox(TEMPLATES / "jetsel.service")
+    assert sandbox(TEMPLATES / "jetsel-calibrate@.service") == daemon
+    network = {("RestrictAddressFamilies", "AF_UNIX"), ("IPAddressDeny", "any")}
+    agent = sandbox(TEMPLATES / "jetsel-agent.service")
+    assert {*daemon} - {*agent} == network
+    assert {*agent} - {*daemon} == {("RestrictAddressFamilies", "AF_UNIX AF_INET AF_INET6")}
 
 
 @pytest.mark.parametrize("unit", ["jetsel.service", "user/jetsel.service"])

@@ -1,0 +1,62 @@
+"""`jetsel agent`: one device's side of a repository of models, run by a timer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jetsel.cli.options import ConfigFile, Json, print_json
+
+if TYPE_CHECKING:
+    from jetsel.fleet.agent.round import Done
+
+agent = typer.Typer(no_args_is_help=True, help="This device's side of a repository of models. See docs/fleet.md.")
+
+
+@agent.command()
+def run(config: ConfigFile = None, json: Json = False) -> None:
+    """Do one round: take the plan, install and try out what it says, tell how the device fares.
+
+    What cannot be done now is done in a later round; jetsel-agent.timer runs one every quarter of an hour.
+    """
+    from jetsel.cli import settings
+    from jetsel.fleet.agent.round import run_round
+
+    file = settings.locate(config)
+    done = run_round(settings.read(file), file)
+    if json:
+        print_json({"usage": done.line, "sent": done.sent, "unsent": done.unsent})
+        return
+    for line in _lines(done):
+        typer.echo(line)
+
+
+@agent.command()
+def prove(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="With a folder of models for each family.")],
+    config: ConfigFile = None,
+) -> None:
+    """Run each model of a folder once, and fit what was published as its calibration to the times here.
+
+    `run` does this with a new version, in a process of its own. Prints the MB of memory that each model takes, as JSON.
+    """
+    from jetsel.cli import settings
+    from jetsel.fleet.agent.proving import prove as run_each
+
+    print_json(run_each(folder, settings.read(settings.locate(config))))
+
+
+def _lines(done: Done) -> list[str]:
+    """Say what a round did."""
+    line, trial = done.line, done.line.trial
+    said = [f"{line.device}: plan {line.plan or 'none'} in use"]
+    if trial is not None:
+        reason = "" if trial.reason is None else f": {trial.reason}"
+        said.append(f"plan {trial.serial or 'none'}: {trial.outcome}{reason}")
+    if line.daemon is not None:
+        said.append(f"the daemon does not answer: {line.daemon}")
+    waits = "" if done.unsent is None else f"; the rest waits: {done.unsent}"
+    said.append(f"{done.sent} lines of usage sent{waits}")
+    return said

@@ -1,0 +1,94 @@
+"""A recorded set of photographs, asked of the daemon before and after a plan: whether that has made it worse."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+
+from jetsel.calibrate.record.photographs import Labelled, find
+from jetsel.client import Client
+from jetsel.errors import CalibrationError, JetselError
+from jetsel.fleet.documents import PlannedFamily
+from jetsel.fleet.usage import CanaryResult
+from jetsel.zoo import Labels
+
+MOST_PHOTOGRAPHS = 200
+SURE = 2.33  # standard deviations: a share that has not changed falls further once in a hundred times
+SLOWER = 2.0  # times the mean time that was before, or that the plan expects
+
+
+@dataclass(frozen=True)
+class Canary:
+    """folder: with a folder for each family, and in it one for each class, as `jetsel calibrate` reads them."""
+
+    folder: Path
+    most_memory_mb: float | None
+
+    def photographs(self, family: str, labels: Labels) -> list[Labelled]:
+        """Return those of one family, evenly drawn; none where there are none. Without labels they count for time."""
+        folder = self.folder / family
+        if not folder.is_dir():
+            return []
+        try:
+            found = find(folder, labels, None, need_labels=True).photographs
+        except CalibrationError:
+            try:
+                found = find(folder, labels, None, need_labels=False).photographs
+            except CalibrationError:
+                return []
+        step = max(1, math.ceil(len(found) / MOST_PHOTOGRAPHS))
+        return list(found[::step])
+
+    def replay(self, client: Client, family: str, labels: Labels) -> CanaryResult | None:
+        """Ask for each photograph; None where there is none. Raises NoDaemonError and the like where nobody answers."""
+        shown = self.photographs(family, labels)
+        if not shown:
+            return None
+        times_ms, right, failed = [], 0, 0
+        for one in shown:
+            try:
+                answer = client.classify(one.path, family=family)
+            except JetselError as fault:
+                if fault.retry:
+                    raise
+                failed += 1
+                continue
+            times_ms.append(answer.stages_ms.total)
+            right += one.class_number is not None and answer.wnid == labels.wnids[one.class_number]
+        labelled = any(one.class_number is not None for one in shown)
+        return CanaryResult(
+            photographs=len(shown),
+            failed=failed,
+            accuracy=right / len(shown) if labelled else None,
+            mean_ms=statistics.fmean(times_ms) if times_ms else None,
+            memory_mb=client.status().resident_mb,
+        )
+
+    def worse(self, planned: PlannedFamily, before: CanaryResult | None, after: CanaryResult) -> str | None:
+        """Say in which way it has become worse, None where it has not.
+
+        Accuracy: less than before, or than the plan expects where that is less, by more than chance explains (the
+        normal approximation of the binomial, at the share halfway between). Time: beyond SLOWER. Memory: beyond what
+        [fleet] memory_mb allows.
+        """
+        if after.failed > (before.failed if before else 0):
+            return f"{after.failed} of {after.photographs} photographs get no answer"
+        accuracies, times_ms = [planned.accuracy], [planned.mean_ms]
+        if before is not None:
+            accuracies.append(before.accuracy)
+            times_ms.append(before.mean_ms)
+        known = [share for share in accuracies if share is not None]
+        if known and after.accuracy is not None:
+            bar = min(known)
+            between = (bar + after.accuracy) / 2
+            chance = SURE * math.sqrt(between * (1 - between) / after.photographs)
+            if after.accuracy < bar - chance:
+                return f"{after.accuracy:.1%} of {after.photographs} photographs are right, {bar:.1%} were expected"
+        expected_ms = [ms for ms in times_ms if ms is not None]
+        if expected_ms and after.mean_ms is not None and after.mean_ms > SLOWER * max(expected_ms):
+            return f"an answer takes {after.mean_ms:.1f} ms, {max(expected_ms):.1f} were expected"
+        if self.most_memory_mb is not None and after.memory_mb is not None and after.memory_mb > self.most_memory_mb:
+            return f"the daemon holds {after.memory_mb:.0f} MB, fleet.memory_mb is {self.most_memory_mb:g}"
+        return None

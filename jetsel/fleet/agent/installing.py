@@ -1,0 +1,194 @@
+"""From a plan to a version on this disk: models, calibration and plan in one directory, used all at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import tomli_w
+
+from jetsel.config import Config, effective, engines_folder
+from jetsel.errors import JetselError, RepositoryError
+from jetsel.fleet.agent.proving import CALIBRATION, SHIPPED
+from jetsel.fleet.documents import Bundle, Plan
+from jetsel.fleet.reading import fetch, read_bundle
+from jetsel.fleet.sources import Source
+from jetsel.store import Versions, flush, sha256_of, write
+from jetsel.zoo.folders import planned_name
+
+PLAN = "plan.json"
+PROVE_S = 1800.0  # timing and fitting on a board; building engines has the limit of `jetsel models build`
+
+Memory = dict[str, dict[str, float | None]]
+
+
+class ModelsRefusedError(JetselError):
+    """Models that were fetched and verified do not run here; another plan is needed."""
+
+
+@dataclass(frozen=True)
+class Installer:
+    """folder: the agent's; config, config_file: the daemon's, by which models are run and timed."""
+
+    folder: Path
+    config: Config
+    config_file: Path | None
+
+    @property
+    def versions(self) -> Versions:
+        """The versions of the whole, of which the one before stays to go back to."""
+        return Versions(self.folder / "installed", RepositoryError, kept=2)
+
+    def fetch(self, source: Source, plan: Plan, trusted: Sequence[str]) -> list[Path]:
+        """Return a folder with the verified files of each planned family; raises RepositoryError.
+
+        Nothing is downloaded that would take more disk than [fleet] storage_mb, or leave less than reserve_mb.
+        """
+        bundles = [read_bundle(source, one.bundle, trusted)[0] for one in plan.families]
+        for bundle, one in zip(bundles, plan.families, strict=True):
+            if lost := set(one.models) - {model.name for model in bundle.models}:
+                raise RepositoryError(f"the plan names {', '.join(sorted(lost))}, not in its bundle: plan again")
+        self._downloads.mkdir(parents=True, exist_ok=True)
+        here = self._here()
+        self._check_space(bundles, plan, here)
+        return [
+            fetch(source, bundle, self._downloads, one.models, here)
+            for bundle, one in zip(bundles, plan.families, strict=True)
+        ]
+
+    def install(self, plan: Plan, fetched: Iterable[Path]) -> Memory:
+        """Put a version together, run and time its models, and have it used; return the memory that each model takes.
+
+        Raises ModelsRefusedError, and RepositoryError where the disk does not do; then nothing has changed.
+        """
+        memory: Memory = {}
+
+        def make(folder: Path) -> None:
+            for place, (one, files) in enumerate(zip(plan.families, fetched, strict=True)):
+                _link(files, folder / planned_name(place, one.bundle.family))
+            write(folder / PLAN, msgspec.json.encode(plan))
+            self._build_engines(folder)
+            memory.update(self._prove(folder))
+
+        self.versions.install_made(make)
+        return memory
+
+    def forget_downloads(self) -> None:
+        """Remove what was fetched, once it is installed."""
+        shutil.rmtree(self._downloads, ignore_errors=True)
+
+    def installed(self) -> Plan | None:
+        """Return the plan of the version in use, None where there is none; raises RepositoryError."""
+        versions = self.versions
+        path = versions.path(versions.current()) / PLAN
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Plan)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError) as fault:
+            raise RepositoryError(f"{path}: cannot be read ({fault}): remove {self.versions.folder}") from fault
+
+    def used_bytes(self) -> int:
+        """Return the bytes of all versions that are kept; what they share is counted once."""
+        found = {}
+        for path in self.versions.folder.rglob("*"):
+            about = path.lstat()
+            found[about.st_ino] = about.st_size
+        return sum(found.values())
+
+    @property
+    def _downloads(self) -> Path:
+        return self.folder / "downloads"
+
+    def _here(self) -> dict[str, Path]:
+        """Return the files of all versions by their SHA-256."""
+        versions = self.versions
+        folders = [versions.path(number) for number in versions.numbers()]
+        return {sha256_of(path): path for folder in folders for path in folder.rglob("*") if path.is_file()}
+
+    def _check_space(self, bundles: Sequence[Bundle], plan: Plan, here: Mapping[str, Path]) -> None:
+        pairs = zip(bundles, plan.families, strict=True)
+        files = {file.sha256: file for bundle, one in pairs for file in bundle.files_for(one.models)}
+        total_mb = sum(file.bytes for file in files.values()) / 1e6
+        limits = self.config.fleet
+        if total_mb > limits.storage_mb:
+            raise RepositoryError(
+                f"the plan takes {total_mb:.1f} MB, and fleet.storage_mb is {limits.storage_mb:g}: plan less, or raise "
+                "that"
+            )
+        missing = [file for sha256, file in files.items() if sha256 not in here]
+        needed_mb = sum(file.bytes + file.compressed_bytes for file in missing) / 1e6
+        free_mb = shutil.disk_usage(self.folder).free / 1e6
+        if needed_mb > free_mb - limits.reserve_mb:
+            raise RepositoryError(
+                f"the plan needs {needed_mb:.1f} MB of disk, and {free_mb:.1f} MB are free, of which fleet.reserve_mb "
+                f"keeps {limits.reserve_mb:g}: free some space"
+            )
+
+    def _build_engines(self, folder: Path) -> None:
+        """Have TensorRT's engines built where models run on it; they lie beside all others, by content."""
+        models = self.config.models
+        if "tensorrt" not in (models.backend, *models.backends.values()):
+            return
+        families = [str(path) for path in folder.iterdir() if path.is_dir()]
+        engines = str(engines_folder(self.config.host))
+        config = msgspec.structs.replace(
+            self.config,
+            models=msgspec.structs.replace(models, paths=families, starter=False, only=[]),
+            host=msgspec.structs.replace(self.config.host, engines=engines),
+        )
+        with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
+            file = Path(scratch, "jetsel.toml")
+            file.write_text(tomli_w.dumps(effective(config)), encoding="utf-8")
+            _jetsel("models", "build", "--config", file, state=Path(scratch), limit_s=None)
+
+    def _prove(self, folder: Path) -> Memory:
+        config = () if self.config_file is None else ("--config", self.config_file)
+        said = _jetsel("agent", "prove", folder, *config, state=self.folder.parent, limit_s=PROVE_S)
+        return msgspec.json.decode(said, type=Memory)
+
+
+def _jetsel(*words: object, state: Path, limit_s: float | None) -> str:
+    """Run a command of jetsel, beside the requests, and return what it prints; raises ModelsRefusedError.
+
+    state: the folder where it finds what the daemon keeps.
+    """
+    command = ["nice", sys.executable, "-m", "jetsel", *map(str, words)]
+    environment = {**os.environ, "STATE_DIRECTORY": str(state)}
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            env=environment,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ModelsRefusedError(f"the models were not run and timed within {limit_s:g} s") from None
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+        raise ModelsRefusedError(said[-1])
+    return done.stdout
+
+
+def _link(files: Path, folder: Path) -> None:
+    """Have a family's folder with the files that were fetched; what was published as its calibration stands apart."""
+    folder.mkdir()
+    for path in files.iterdir():
+        if path.is_file():
+            (folder / path.name).hardlink_to(path)
+    if (files / CALIBRATION).is_dir():
+        (folder / SHIPPED).mkdir()
+        for path in (files / CALIBRATION).iterdir():
+            (folder / SHIPPED / path.name).hardlink_to(path)
+        flush(folder / SHIPPED)
+    flush(folder)

@@ -1,0 +1,79 @@
+"""What the agent knows from one round to the next: one JSON file, replaced whole."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from jetsel.errors import RepositoryError
+from jetsel.fleet.usage import CanaryResult, Trial
+from jetsel.store import read_bounded, repair_of, replace
+
+log = logging.getLogger("jetsel.fleet")
+
+_MAX_BYTES = 2**20
+
+
+class Counts(Struct, frozen=True, kw_only=True):
+    """The daemon's counters since its start, as `status` had them last. started_s: seconds since the machine's boot."""
+
+    pid: int = 0
+    started_s: float = 0.0
+    requests: dict[str, int] = {}
+    late: int = 0
+    answers: dict[str, int] = {}
+    escalated: dict[str, int] = {}
+    by_model: dict[str, dict[str, int]] = {}
+    by_policy: dict[str, dict[str, int]] = {}
+    runs: dict[str, dict[str, int]] = {}
+    classes: dict[str, dict[str, int]] = {}
+    energy_j: float | None = None
+
+
+class OnTrial(Struct, frozen=True, kw_only=True):
+    """A plan that is being installed or tried out. before: the version to go back to; canary: what that one gave."""
+
+    serial: int
+    before: int
+    canary: dict[str, CanaryResult]
+
+
+class Remembered(Struct, frozen=True, kw_only=True):
+    """series, sequence: of the last line of usage. seen: the highest serial of a plan that was read.
+
+    judged: the highest that was installed, refused or rolled back; it is not tried again. memory_mb: by family and
+    model, what each took when it was tried.
+    """
+
+    series: str
+    sequence: int = 0
+    seen: int = 0
+    judged: int = 0
+    trial: Trial | None = None
+    on_trial: OnTrial | None = None
+    memory_mb: dict[str, dict[str, float | None]] = {}
+    counts: Counts = Counts()
+    dropped: int = 0
+
+
+def read(path: Path) -> Remembered:
+    """Return what was remembered; where there is nothing, or it is damaged, a new series begins."""
+    try:
+        return msgspec.json.decode(read_bounded(path, _MAX_BYTES), type=Remembered)
+    except FileNotFoundError:
+        pass
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as fault:
+        log.error("%s: cannot be read (%s): all plans are taken for new", path, fault)
+    return Remembered(series=secrets.token_hex(4))
+
+
+def write(path: Path, remembered: Remembered) -> None:
+    """Have the file say this; raises RepositoryError."""
+    try:
+        replace(path, msgspec.json.encode(remembered))
+    except OSError as fault:
+        raise RepositoryError(f"{path}: not written ({fault.strerror}): {repair_of(fault)}") from fault

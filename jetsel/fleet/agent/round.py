@@ -1,0 +1,119 @@
+"""One round of the agent, from the plan to what is told: the agent on one page, top to bottom."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec import structs
+
+from jetsel.client import Client
+from jetsel.config import Config, fleet_folder
+from jetsel.endpoint import VARIABLE
+from jetsel.errors import ConfigError, JetselError, RepositoryError
+from jetsel.fleet.agent import remembered
+from jetsel.fleet.agent.canary import Canary
+from jetsel.fleet.agent.following import Follower
+from jetsel.fleet.agent.installing import Installer
+from jetsel.fleet.agent.spool import Spool
+from jetsel.fleet.agent.telling import counts_of, tell
+from jetsel.fleet.signing import read_key
+from jetsel.fleet.sinks import sink_of
+from jetsel.fleet.sources import source_of
+from jetsel.fleet.usage import Usage
+from jetsel.store import locked, read_bounded, repair_of
+from jetsel.wire.status import StatusReply
+
+MOST_TOKEN_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a round did: the line that it told, how many lines were sent, and why no more were, None where all were."""
+
+    line: Usage
+    sent: int
+    unsent: str | None
+
+
+def run_round(config: Config, config_file: Path | None) -> Done:
+    """Follow the plan, tell how the device fares, and send what waits. One at a time; another one waits for this.
+
+    Raises ConfigError, and RepositoryError where the agent's own folder cannot be read or written.
+    """
+    fleet = config.fleet
+    if fleet.url is None:
+        raise ConfigError('fleet.url: name the repository, as in [fleet] then url = "https://models.example/fleet"')
+    if not fleet.keys:
+        raise ConfigError('fleet.keys: name who may sign, as in keys = ["/etc/jetsel/fleet.key.pub"]')
+    device, token = fleet.device or device_name(), _token(fleet.token_file)
+    folder = fleet_folder()
+    follower = Follower(
+        device,
+        source_of(fleet.url, token),
+        [read_key(Path(key)) for key in fleet.keys],
+        Installer(folder, config, config_file),
+        None if fleet.canary is None else Canary(Path(fleet.canary), fleet.memory_mb),
+        lambda: Client(_endpoint(config)),
+        folder / "remembered.json",
+    )
+    sink = sink_of(fleet.upload or fleet.url, token)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder):
+            line = _round(follower)
+            spool = Spool(folder / "usage.jsonl", int(fleet.spool_mb * 1e6))
+            _add(follower.memory, spool, line)
+            try:
+                return Done(line, spool.send(sink), None)
+            except RepositoryError as fault:
+                return Done(line, 0, str(fault))
+    except OSError as fault:
+        raise RepositoryError(f"{folder}: cannot be used ({fault.strerror}): {repair_of(fault)}") from fault
+
+
+def _round(follower: Follower) -> Usage:
+    """Follow the plan, and return the line that tells of it; what is remembered is on the disk."""
+    known = follower.follow(remembered.read(follower.memory))
+    status, why = _status(follower)
+    line = tell(follower.device, follower.installer, known, status, why)
+    counts = known.counts if status is None else counts_of(status)
+    remembered.write(follower.memory, structs.replace(known, sequence=line.sequence, counts=counts))
+    return line
+
+
+def _add(memory: Path, spool: Spool, line: Usage) -> None:
+    if dropped := spool.add(line):
+        known = remembered.read(memory)
+        remembered.write(memory, structs.replace(known, dropped=known.dropped + dropped))
+
+
+def _status(follower: Follower) -> tuple[StatusReply | None, str | None]:
+    try:
+        with follower.client() as client:
+            return client.status(), None
+    except JetselError as fault:
+        return None, str(fault)
+
+
+def device_name() -> str:
+    """Return the host's name as a device is called; raises ConfigError where it is no such name."""
+    name = socket.gethostname().lower()
+    if not name or not name[0].isalnum() or not all(letter.isalnum() or letter in "_.-" for letter in name):
+        raise ConfigError(f'fleet.device: the host is called {name!r}: name the device, as in device = "line-3"')
+    return name
+
+
+def _endpoint(config: Config) -> str | None:
+    return None if os.environ.get(VARIABLE) else config.server.endpoint
+
+
+def _token(file: str | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        return read_bounded(Path(file), MOST_TOKEN_BYTES).decode().strip()
+    except (OSError, ValueError) as fault:
+        raise ConfigError(f"fleet.token_file: {file} cannot be read: {fault}") from None

@@ -1,0 +1,31 @@
+"""Edges that are asked without a daemon, and end with the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from jetsel.edge.messages import Remote, Start
+from jetsel.edge.runner import Edge
+from jetsel.zoo import STARTER, scan
+from tests.system.daemons import drawn, encoded
+
+PICTURES = [encoded(drawn(seed)) for seed in range(6)]
+(FAMILY,) = scan([STARTER]).families.values()
+WNIDS = list(FAMILY.labels.wnids)
+Open = Callable[..., Edge]
+
+
+@pytest.fixture
+def open_edge() -> Iterator[Open]:
+    opened: list[Edge] = []
+
+    def begin(*urls: str, name: str = "starter.l", token: str | None = None, refresh_s: float = 20.0) -> Edge:
+        remote = Remote(name, "encoded", "ranked", None, None, WNIDS, None, PICTURES[0], PICTURES[1])
+        opened.append(Edge(Start(list(urls), token, {"l": remote}, refresh_s)))
+        return opened[-1]
+
+    yield begin
+    for edge in opened:
+        edge.close()

@@ -1,0 +1,50 @@
+"""docs/edge.md: a site's edges and their device, configured as it says but for names, ports and paths."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+from pathlib import Path
+
+import jetsel
+from jetsel.wire.status import EdgeStatus
+from tests.system.daemons import Start
+from tests.system.edge.conftest import PICTURES
+from tests.system.gateway.gateways import launch, token_file
+from tests.waiting import until
+
+TEXT = (Path(__file__).parents[3] / "docs" / "edge.md").read_text("utf-8")
+SECRET = "a-token-of-the-site"
+
+
+def test_a_device_asks_the_larger_models_of_its_sites_edges(start: Start, tmp_path: Path) -> None:
+    section = TEXT.split("\n## A site's edge\n")[1].split("\n## ")[0]
+    site, options, device = re.findall(r"^```\w+\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    token = str(token_file(tmp_path, SECRET))
+    options = options.split("JETSEL_GATEWAY_OPTIONS=")[1].replace("/etc/jetsel/gateway.token", token)
+    listen = shlex.split(options.replace("0.0.0.0:8000", "127.0.0.1:0"))
+    with contextlib.ExitStack() as stack:
+        sites = [start(site, name=name) for name in ("edge-1", "edge-2")]
+        gateways = [launch(one.endpoint, *listen) for one in sites]
+        for name, gateway in zip(("edge-1", "edge-2"), gateways, strict=True):
+            stack.enter_context(gateway.process)
+            stack.callback(gateway.process.kill)
+            device = device.replace(f"http://{name}.site:8000", gateway.url)
+        daemon = start(device.replace("/etc/jetsel/edge.token", token), name="device")
+        here, there = (stack.enter_context(jetsel.Client(one.endpoint, retry=False)) for one in (daemon, sites[0]))
+        until(lambda: all(one.reason is None for one in _edge(here).servers))
+        assert [model.name for model in here.status().families[0].models] == ["xs", "s"]
+        for model in ("l", "xl"):
+            expected = [there.classify(picture, model=model).label for picture in PICTURES]
+            assert [here.classify(picture, model=f"edge:{model}").label for picture in PICTURES] == expected
+        used, (other,) = _edge(here).url, [one.url for one in _edge(here).servers if one.url != _edge(here).url]
+        next(gateway for gateway in gateways if gateway.url == used).process.kill()
+        assert here.classify(PICTURES[0], model="edge:xl").model == "edge:xl", "the next one answers"
+        until(lambda: _edge(here).url == other)
+
+
+def _edge(client: jetsel.Client) -> EdgeStatus:
+    told = client.status().edge
+    assert told is not None
+    return told

@@ -1,0 +1,57 @@
+"""`jetsel agent run` beside a real daemon: plans are followed, tried out, and taken back where they are worse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jetsel.fleet import publishing
+from tests.system.daemons import Connect, Start
+from tests.system.fleet.site import Site, fleet_config, put_canary, put_pets, run_agent, state
+from tests.unit.fleet.published import pair
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """A repository of one good family."""
+    key = pair(tmp_path, "key")
+    made = Site(tmp_path / "repository", key, tmp_path / "key.pub")
+    publishing.init(made.storage, [key.private])
+    made.publish(put_pets(tmp_path / "good", "small", "large"))
+    return made
+
+
+@pytest.fixture
+def canary(tmp_path: Path, site: Site) -> Path:
+    return put_canary(tmp_path / "canary", tmp_path / "good")
+
+
+def test_a_plan_is_followed_and_a_bad_model_taken_back(
+    start: Start, connect: Connect, site: Site, canary: Path, tmp_path: Path
+) -> None:
+    daemon = start(fleet_config(site, "one", canary), env=state(tmp_path))
+    peer = connect(daemon)
+
+    def served() -> dict[str, list[str]]:
+        return {family["name"]: [model["name"] for model in family["models"]] for family in peer.status()["families"]}
+
+    assert list(served()) == ["starter"]
+    said = run_agent(daemon.config, tmp_path, daemon.endpoint)["usage"]
+    assert (said["plan"], said["trial"]["outcome"]) == (0, "waiting")
+    site.plan("one", 1, "small")
+    said = run_agent(daemon.config, tmp_path, daemon.endpoint)["usage"]
+    assert (said["plan"], said["trial"]["outcome"]) == (1, "installed"), said
+    assert served() == {"pets": ["small"]}
+    site.plan("one", 2, "small", "large")
+    said = run_agent(daemon.config, tmp_path, daemon.endpoint)["usage"]
+    assert (said["plan"], said["trial"]["outcome"]) == (2, "installed"), said
+    assert said["trial"]["before"]["pets"]["accuracy"] > 0.5
+    assert served() == {"pets": ["small", "large"]}
+    site.publish(put_pets(tmp_path / "bad", "small", "large", turned=("small", "large")))
+    site.plan("one", 3, "small", "large")
+    said = run_agent(daemon.config, tmp_path, daemon.endpoint)["usage"]
+    assert (said["plan"], said["trial"]["outcome"]) == (2, "rolled-back"), said
+    assert said["trial"]["served_s"] > 0
+    assert served() == {"pets": ["small", "large"]}
+    assert [line.plan for line in site.usage("one")] == [0, 1, 2, 2]

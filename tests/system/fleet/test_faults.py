@@ -1,0 +1,142 @@
+"""The agent against a hostile repository, a broken way to it, and its own death: a device keeps what works."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jetsel.fleet import publishing
+from tests.system.command import COMMAND
+from tests.system.daemons import Daemon, Start
+from tests.system.fleet.site import Site, fleet_config, put_canary, put_pets, run_agent, state
+from tests.unit.fleet.published import pair, served
+from tests.waiting import until
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    key = pair(tmp_path, "key")
+    made = Site(tmp_path / "repository", key, tmp_path / "key.pub")
+    publishing.init(made.storage, [key.private])
+    made.publish(put_pets(tmp_path / "good", "small", "large"))
+    return made
+
+
+@pytest.fixture
+def device(start: Start, site: Site, tmp_path: Path) -> Daemon:
+    """A daemon whose device holds plan 1, the small model."""
+    canary = put_canary(tmp_path / "canary", tmp_path / "good")
+    daemon = start(fleet_config(site, "one", canary), env=state(tmp_path))
+    site.plan("one", 1, "small")
+    assert outcome(daemon, tmp_path) == (1, "installed")
+    return daemon
+
+
+def outcome(daemon: Daemon, folder: Path) -> tuple[int, str]:
+    said = run_agent(daemon.config, folder, daemon.endpoint)["usage"]
+    return said["plan"], said["trial"]["outcome"]
+
+
+def test_a_file_that_was_altered_is_never_installed_and_the_repaired_one_is(
+    device: Daemon, site: Site, tmp_path: Path
+) -> None:
+    plan = site.plan("one", 2, "small", "large")
+    before = {path: path.read_bytes() for path in (site.url / "blobs").iterdir()}
+    for path, content in before.items():
+        path.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
+    assert outcome(device, tmp_path) == (1, "waiting")
+    for path, content in before.items():
+        path.write_bytes(content)
+    publishing.write_plan(site.storage, plan, [pair(tmp_path, "revoked").private])
+    assert outcome(device, tmp_path) == (1, "waiting")
+    publishing.write_plan(site.storage, plan, [site.key.private])
+    assert outcome(device, tmp_path) == (2, "installed")
+    old = site.plan("one", 1, "small")
+    assert outcome(device, tmp_path) == (2, "waiting"), old
+
+
+def test_a_model_that_does_not_run_is_refused_and_never_served(device: Daemon, site: Site, tmp_path: Path) -> None:
+    put_pets(tmp_path / "odd", "small", "large")
+    manifest = tmp_path / "odd" / "small.json"
+    manifest.write_text(manifest.read_text().replace('"width_px": 4', '"width_px": 5'))
+    shutil.rmtree(tmp_path / "odd" / "calibration")
+    site.publish(tmp_path / "odd")
+    site.plan("one", 2, "small")
+    assert outcome(device, tmp_path) == (1, "refused")
+    assert outcome(device, tmp_path) == (1, "refused")
+    assert (tmp_path / "state/fleet/installed/current").readlink() == Path("1")
+    assert site.usage("one")[-1].trial is not None
+
+
+def test_without_a_repository_it_serves_on_and_tells_everything_once_it_is_back(
+    device: Daemon, site: Site, tmp_path: Path
+) -> None:
+    site.url.rename(tmp_path / "away")
+    for _ in range(3):
+        assert outcome(device, tmp_path) == (1, "waiting")
+    (tmp_path / "away").rename(site.url)
+    assert outcome(device, tmp_path)[0] == 1
+    assert [line.sequence for line in site.usage("one")] == [1, 2, 3, 4, 5]
+
+
+def test_without_room_it_waits_and_what_is_installed_stays(device: Daemon, site: Site, tmp_path: Path) -> None:
+    config = device.config.read_text()
+    site.plan("one", 2, "small", "large")
+    for line in ("reserve_mb = 1000000", "reserve_mb = 1\nstorage_mb = 0.001"):
+        device.config.write_text(config.replace("reserve_mb = 1", line))
+        assert outcome(device, tmp_path) == (1, "waiting")
+    device.config.write_text(config)
+    assert outcome(device, tmp_path) == (2, "installed")
+
+
+def test_killed_at_any_step_the_next_round_ends_what_was_begun(device: Daemon, site: Site, tmp_path: Path) -> None:
+    folder = tmp_path / "state/fleet"
+    site.plan("one", 2, "small", "large")
+    command = [*COMMAND, "agent", "run", "--config", str(device.config)]
+    environment = {**os.environ, **state(tmp_path), "JETSEL_ENDPOINT": device.endpoint}
+
+    def downloaded() -> bool:
+        return any((folder / "downloads").glob("pets-*"))
+
+    def proving() -> bool:
+        return any((folder / "installed").glob(".jetsel-new/000-pets/small.onnx"))
+
+    def switched() -> bool:
+        return (folder / "installed/current").readlink() == Path("2")
+
+    for reached in (downloaded, proving, switched):
+        agent = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
+        until(lambda reached=reached, agent=agent: reached() or agent.poll() is not None)
+        os.killpg(agent.pid, signal.SIGKILL)
+        agent.wait(10)
+    assert outcome(device, tmp_path) == (2, "installed")
+    assert not (folder / "downloads").exists()
+
+
+def test_without_a_daemon_it_waits_and_tries_out_what_it_installed_when_one_is_there(
+    start: Start, device: Daemon, site: Site, tmp_path: Path
+) -> None:
+    device.stop()
+    site.plan("one", 2, "small", "large")
+    assert outcome(device, tmp_path) == (2, "waiting")
+    again = start(fleet_config(site, "one", tmp_path / "canary"), env=state(tmp_path))
+    assert outcome(again, tmp_path) == (2, "installed")
+
+
+def test_over_http_a_file_that_is_here_already_is_not_moved_again(start: Start, site: Site, tmp_path: Path) -> None:
+    with served(site.url) as (server, url):
+        server.cuts_after = 400
+        daemon = start(fleet_config(site, "two", None, f'upload = "{site.url}"', url), env=state(tmp_path))
+        site.plan("two", 1, "small")
+        assert outcome(daemon, tmp_path) == (1, "installed")
+        assert server.ranges, "a transfer that was cut went on"
+        site.plan("two", 2, "small", "large")
+        asked = len(server.asked)
+        assert outcome(daemon, tmp_path) == (2, "installed")
+        blobs = [path for path in server.asked[asked:] if "/blobs/" in path]
+        assert set(blobs).isdisjoint(server.asked[:asked])
