@@ -77,6 +77,7 @@ class Power(Struct, frozen=True, forbid_unknown_fields=True):
     jtop: bool = False  # ask the service of jetson-stats for the board's state, where it is installed
     calibration: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # None: see power_folder
     budget_w: Annotated[float, Meta(gt=0, le=10_000)] | None = None  # mean total power that policies are kept under
+    battery_reserve_percent: Annotated[float, Meta(gt=0, le=100)] | None = None  # below it energy is saved; None: never
 
 
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
@@ -199,6 +200,7 @@ EXAMPLES = {
     "power.rate_hz": "rate_hz = 20 (from 1 to 100: energies are of seconds, and need no more)",
     "power.calibration": 'calibration = "/var/lib/jetsel/power"',
     "power.budget_w": "budget_w = 7.5",
+    "power.battery_reserve_percent": "battery_reserve_percent = 20",
     "policy.default": 'default = "cascade"',
     "policy.on_doubt": 'on_doubt = "use" (or "refuse")',
     "policy.fallback": 'fallback = "xl"',

@@ -111,6 +111,12 @@ class InDoubtError(JetselError):
     code = "in-doubt"
 
 
+class RequirementsError(JetselError):
+    """No path, here or at the edge, has the accuracy, energy and time that the request asked for."""
+
+    code = "unmet-requirements"
+
+
 class ModelUnavailableError(JetselError):
     """The model that the request needs failed to load or failed while running."""
 

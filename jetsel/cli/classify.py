@@ -71,6 +71,12 @@ def classify(
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Tell how each choice was made.")] = False,
     on_device: Annotated[bool, typer.Option("--on-device", help="Send no photograph to an edge.")] = False,
+    least_accuracy: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Answer by a path with this accuracy by calibration, or say so.")
+    ] = None,
+    most_energy_mj: Annotated[
+        float | None, typer.Option(min=0, help="Answer by a path that takes this much in the mean at most, or say so.")
+    ] = None,
     endpoint: Endpoint = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=1000, help="Images under way at once.")] = 16,
     timeout_ms: TimeoutMs = 30_000,
@@ -88,6 +94,7 @@ def classify(
     settings: dict[str, Any] = {"family": family, "model": model, "policy": policy, "top_k": top_k}
     settings |= {"deadline_ms": deadline_ms, "criterion": criterion.value, "explain": explain}
     settings |= {"on_doubt": on_doubt.value if on_doubt else None, "on_device": on_device}
+    settings |= {"least_accuracy": least_accuracy, "most_energy_mj": most_energy_mj}
     images = _files(images)
     rows: list[Outcome] = []
     show = rows.append  # many are gathered into a table

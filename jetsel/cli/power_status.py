@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jetsel.wire.power import EstimatesJudged, PowerStatus
+    from jetsel.wire.power import BatteryStatus, EstimatesJudged, PowerStatus
 
 
 def power_lines(power: PowerStatus) -> list[str]:
@@ -19,6 +19,8 @@ def power_lines(power: PowerStatus) -> list[str]:
         lines.append(f"  energy above idle is not measured: {power.idle_reason}")
     if power.budget is not None:
         lines.append(f"power budget: {power.budget.budget_w:g} W; level {power.budget.level}, {power.budget.state}")
+    if power.battery is not None and (power.battery.percent is not None or power.battery.reserve_percent is not None):
+        lines.append(_battery(power.battery))
     lines += [f"out of its conditions: {reason}" for reason in power.out_of_conditions]
     if power.chooser_j is not None:
         share = "" if power.chooser_share is None else f", {power.chooser_share:.0%} of what choosing and models took"
@@ -86,6 +88,15 @@ def _judged(judged: EstimatesJudged) -> list[str]:
         f"above idle since the start: {measured} measured, {joules(judged.estimated_j)} estimated for {known} of "
         f"{judged.answers} answers{ratio}"
     ]
+
+
+def _battery(battery: BatteryStatus) -> str:
+    """The battery and its reserve, where there is either."""
+    does = {True: "discharging", False: "not discharging", None: str(battery.reason)}[battery.discharging]
+    now = does if battery.percent is None else f"{battery.percent:.0f} %, {does}"
+    return f"battery: {now}" + (
+        "" if battery.reserve_percent is None else f"; reserve {battery.reserve_percent:g} %: {battery.state}"
+    )
 
 
 def _state(power: PowerStatus) -> list[str]:

@@ -64,6 +64,8 @@ class AsyncClient(Settings):
         on_doubt: Literal["use", "refuse"] | None = None,
         explain: bool = False,
         on_device: bool = False,
+        least_accuracy: float | None = None,
+        most_energy_mj: float | None = None,
         channels: Channels = "bgr",
         timeout_ms: float | None = None,
     ) -> Answer:
@@ -91,6 +93,8 @@ class AsyncClient(Settings):
             explain,
             pixels,
             on_device,
+            least_accuracy,
+            most_energy_mj,
         )
         return await self._ask(request, data, timeout_ms, Answer)
 

@@ -66,6 +66,8 @@ class Client(Settings):
         on_doubt: Literal["use", "refuse"] | None = None,
         explain: bool = False,
         on_device: bool = False,
+        least_accuracy: float | None = None,
+        most_energy_mj: float | None = None,
         channels: Channels = "bgr",
         timeout_ms: float | None = None,
     ) -> Answer:
@@ -90,6 +92,8 @@ class Client(Settings):
             explain,
             pixels,
             on_device,
+            least_accuracy,
+            most_energy_mj,
         )
         return self._ask(request, data, timeout_ms, Answer)
 

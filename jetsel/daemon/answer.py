@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
+from jetsel.daemon.deciding import why
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering.metering import Metering
 from jetsel.policies import Decision
@@ -87,7 +88,7 @@ def _explanation(
         steps=[*steps, decision.because],
         decoded_width_px=width,
         decoded_height_px=height,
-        policy_because=job.family.why(job.request),
+        policy_because=why(job.family, job.request, job.policy),
         objective=job.family.objective,
         budget=metering.budget.status,
     )

@@ -13,30 +13,22 @@ from jetsel.config import Config
 from jetsel.daemon.calibration import InUse, choose, default_of, operating_points
 from jetsel.daemon.drift import Drift
 from jetsel.daemon.edge import runners
-from jetsel.daemon.outlook import deadline_policies, edge_policy, seed
+from jetsel.daemon.outlook import deadline_policies, edge_policy, requirements_policy, seed
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, Engine, OnDemandEngine, warm_up
-from jetsel.errors import (
-    BadRequestError,
-    ConfigError,
-    JetselError,
-    ManifestError,
-    UnknownModelError,
-    UnknownPolicyError,
-    did_you_mean,
-)
+from jetsel.errors import ConfigError, JetselError, ManifestError
 from jetsel.events import event
 from jetsel.features import WORKING_PX
 from jetsel.image import InputSpec
 from jetsel.policies import Policy
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import CRITERIA
-from jetsel.policies.deadline import NAME as TIMED
 from jetsel.policies.registry import no_such
+from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver, Events, ModelQueue
 from jetsel.weights import Weights
-from jetsel.wire import Classify, Criterion
+from jetsel.wire import Criterion
 from jetsel.wire.status import FamilyStatus, ModelStatus
 from jetsel.zoo import Family, Labels, Model, verify
 
@@ -56,6 +48,7 @@ class ServedFamily:
     decode_px: int
     driver: Driver
     policies: dict[Criterion, dict[str, Policy]]
+    requirements: dict[Criterion, Requirements]  # the policy of requests that say what their answer must have
     default_policy: dict[Criterion, str]
     because: str
     fallback: str  # the model used in doubt
@@ -162,46 +155,6 @@ class ServedFamily:
         self.instead.append(words)
         log.warning("%s", words, extra=event("stands-in", family=self.name, reason=words))
 
-    def policy_for(self, request: Classify) -> Policy:
-        """The policy that this request asks for, or the default.
-
-        Raises UnknownModelError, UnknownPolicyError, and BadRequestError where it names a model of the edge for a
-        photograph that is to stay here.
-        """
-        policy, queues = self._asked_for(request), self.driver.queues
-        away = [model for model in policy.models if model in queues and queues[model].runner is not None]
-        if request.on_device and away:
-            raise BadRequestError(
-                f'"on_device" keeps the photograph here, and {away[0]} runs at the edge: send only one of the two'
-            )
-        return policy
-
-    def _asked_for(self, request: Classify) -> Policy:
-        offered = self.policies[request.criterion]
-        if request.model is not None:
-            if request.policy is not None:
-                raise UnknownPolicyError('"model" pins one model and "policy" chooses among several: send one of them')
-            queue = self.driver.queues.get(request.model)
-            if queue is None or queue.chooses:
-                names = [name for name, one in self.driver.queues.items() if not one.chooses]
-                near = did_you_mean(request.model, names)
-                raise UnknownModelError(f"family {self.name} has no model {request.model!r}{near}: {', '.join(names)}")
-            return offered[f"single:{request.model}"]
-        name = request.policy or self.default_policy[request.criterion]
-        if request.policy is None and request.deadline_ms is not None and TIMED in offered:
-            name = TIMED
-        if name not in offered:
-            raise UnknownPolicyError(f"family {self.name} has {no_such(name, offered)}")
-        return offered[name]
-
-    def why(self, request: Classify) -> str:
-        """Why the policy of this request decides, in words."""
-        if request.model is not None or request.policy is not None:
-            return f"the request names the {'model' if request.model is not None else 'policy'}"
-        if request.deadline_ms is not None and TIMED in self.policies[request.criterion]:
-            return "the request has a deadline"
-        return self.because
-
     @property
     def objective(self) -> str | None:
         """What the calibration in use was to save, None where there is none."""
@@ -300,6 +253,10 @@ def serve_family(
         decode_px=family.decode_px,
         driver=Driver(queues, config.models.max_batch, events=events),
         policies={criterion: _offered(criterion, in_use, queues, config) for criterion in in_use.policies},
+        requirements={
+            criterion: requirements_policy(criterion, offered, in_use.calibration, *_places(queues), config.edge)
+            for criterion, offered in in_use.policies.items()
+        },
         default_policy=defaults,
         because=because,
         fallback=fallback,
@@ -316,13 +273,18 @@ def _offered(
     """What the calibration offers, each model of the edge, and what goes by time or asks the edge, where it can."""
     found = dict(in_use.policies[criterion])
     if in_use.calibration is not None:
-        here = [name for name, queue in queues.items() if queue.runner is None and not queue.chooses]
-        elsewhere = [name for name, queue in queues.items() if queue.runner is not None]
+        here, elsewhere = _places(queues)
         timed = deadline_policies(criterion, found, in_use.calibration, here, elsewhere, config.edge)
         found |= {policy.name: policy for policy in timed}
         by_multiplexer = edge_policy(criterion, in_use.calibration, here, elsewhere, config.edge)
         found |= {} if by_multiplexer is None else {by_multiplexer.name: by_multiplexer}
     return found | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
+
+
+def _places(queues: Mapping[str, ModelQueue]) -> tuple[list[str], list[str]]:
+    """Return the models that answer here, cheapest first, and those of the edge."""
+    here = [name for name, queue in queues.items() if queue.runner is None and not queue.chooses]
+    return here, [name for name, queue in queues.items() if queue.runner is not None]
 
 
 def drift_of(calibration: Calibration | None) -> Drift | None:

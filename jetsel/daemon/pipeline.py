@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +14,7 @@ from jetsel import image
 from jetsel.daemon.admission import Admission, Load
 from jetsel.daemon.answer import answer
 from jetsel.daemon.current import Current
+from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.job import Job
 from jetsel.daemon.message import Message, Route
 from jetsel.daemon.metering.metering import Metering
@@ -24,6 +26,7 @@ from jetsel.events import run_about
 from jetsel.features import extract
 from jetsel.policies import Decision, Evidence
 from jetsel.policies.deadline import Deadline
+from jetsel.policies.requirements import Requirements
 from jetsel.runtime import Driver, RequestRun
 from jetsel.wire import (
     MAX_JSON_BYTES,
@@ -99,7 +102,8 @@ class Pipeline:
         snapshot = current.enter()
         try:
             family = snapshot.family(request.family)
-            policy = self._metering.within_budget(family, family.policy_for(request), request)
+            asked = policy_for(family, request, self._metering.low_battery)
+            policy = self._metering.within_budget(family, asked, request)
             floor_ms, loading_ms = (0.0, 0.0) if request.deadline_ms is None else family.driver.floor_ms(policy)
             client, data = message.sender.name, message.frames[1]
             self._admission.check(Load(client, data.nbytes, 0))  # who is at a limit costs no look at an image
@@ -172,12 +176,13 @@ class Pipeline:
             return inputs[spec]
 
         ahead = None
-        if job.deadline_s is not None:
+        if job.deadline_s is not None or isinstance(job.policy, Requirements):
+            deadline_s = math.inf if job.deadline_s is None else job.deadline_s
             queues, size_px = family.driver.queues, (photograph.width_px, photograph.height_px)
             sent = len(job.data) if request.pixels is None else None
-            share_ms = (job.deadline_s - job.received_s) * 1e3 / max(1.0, in_queue / job.snapshot.workers)
+            share_ms = (deadline_s - job.received_s) * 1e3 / max(1.0, in_queue / job.snapshot.workers)
             now_s = time.monotonic()
-            ahead = outlook(queues, job.deadline_s, now_s, share_ms, size_px, sent, on_device=request.on_device)
+            ahead = outlook(queues, deadline_s, now_s, share_ms, size_px, sent, on_device=request.on_device)
             load_for_the_next(queues, job.policy.models, ahead)
         evidence = Evidence(features, job.fallback, ahead, request.on_device)
         is_counted = job.route is not None

@@ -23,6 +23,9 @@ from jetsel.power.finding import check as check_power
 
 log = logging.getLogger("jetsel.daemon")
 
+AT_ONCE = ("budget_w", "battery_reserve_percent")
+"""Of [power]: the rest of it waits for the next start."""
+
 SWITCH_S = 0.0005
 """A request waits no longer for the interpreter while a reload works; CPython's own is 5 ms, which costs less."""
 
@@ -88,8 +91,7 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
     """Name what a reload made different, then what is out of service since."""
     was, now = before.config, following.config
     changed = [f"[{key}]" for key in ("models", "policy", "log", "observe") if getattr(was, key) != getattr(now, key)]
-    if was.power.budget_w != now.power.budget_w:  # the rest of [power] waits for the next start
-        changed.append("[power] budget_w")
+    changed += [f"[power] {key}" for key in AT_ONCE if getattr(was.power, key) != getattr(now.power, key)]
     for name, family in following.families.items():
         was_served = before.families.get(name)
         changed += [f"family {name} added"] if was_served is None else _of_family(was_served, family)
@@ -126,7 +128,7 @@ def _out_of_service(snapshot: Snapshot) -> list[str]:
 
 
 def for_next_start(started: Config, now: Config) -> list[str]:
-    """Name the sections that differ from those the daemon was started with; of [power] the budget does not wait."""
-    power = structs.replace(now.power, budget_w=started.power.budget_w)
+    """Name the sections that differ from those the daemon was started with; AT_ONCE does not wait."""
+    power = structs.replace(now.power, **{key: getattr(started.power, key) for key in AT_ONCE})
     pairs = {"server": (started.server, now.server), "host": (started.host, now.host), "power": (started.power, power)}
     return [section for section, (was, is_now) in pairs.items() if was != is_now]

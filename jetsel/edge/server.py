@@ -24,6 +24,7 @@ class Server:
         self.url = url
         self.link = Link()
         self.times = {model: Estimate() for model in models}  # of the server's own work
+        self.answers_bytes: dict[str, int] = {}  # by model, of its last answer
         self.refused: dict[str, str] = {}
         self.reason: str | None = f"{url} is being connected to"
         self.compared = Estimate()
@@ -60,6 +61,7 @@ class Server:
 
     def learn(self, model: str, result: Result) -> None:
         """Take in what one answer took; where the server does not say its part, the path's usual time is taken off."""
+        self.answers_bytes[model] = result.received_bytes
         server_ms = result.server_ms
         if server_ms is None:
             known = self.link.estimate(0)

@@ -32,6 +32,8 @@ class Query(Struct, frozen=True, forbid_unknown_fields=True):
     on_doubt: Literal["use", "refuse"] | None = None
     explain: bool = False
     on_device: bool = False
+    least_accuracy: float | None = None
+    most_energy_mj: float | None = None
 
 
 class ClassifyApi:

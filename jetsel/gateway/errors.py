@@ -18,6 +18,7 @@ STATUS = {
     "unknown-policy": 404,
     "image-too-large": 413,
     "in-doubt": 422,
+    "unmet-requirements": 422,
     "over-limit": 429,
     "busy": 429,
     "loading": 503,

@@ -112,6 +112,8 @@ class InferenceApi:
                 criterion=options.criterion,
                 on_doubt=options.on_doubt,
                 on_device=options.on_device,
+                least_accuracy=options.least_accuracy,
+                most_energy_mj=options.most_energy_mj,
             )
             await self._thumbnails.keep(answer.id, image)
             return answer

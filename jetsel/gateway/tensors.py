@@ -50,6 +50,8 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     criterion: Literal["top1", "top5"] = "top1"
     on_doubt: Literal["use", "refuse"] | None = None
     on_device: bool = False
+    least_accuracy: float | None = None
+    most_energy_mj: float | None = None
     channels: Literal["rgb", "bgr"] = "rgb"
     binary_data_output: bool = False
 

@@ -48,23 +48,27 @@ def best(predictions: list[Prediction]) -> Prediction:
 
 
 class Outlook(Struct, frozen=True):
-    """What a request that has a deadline may know of time. All in ms, as it was of late; the chance is given, too.
+    """What a request may know of time and of the edge. All in ms, as it was of late; the chance is given, too.
 
-    budget: until the deadline. models: mean and standard deviation of one run of each model that can run now, and that
-    those who wait leave time for; of the edge's, its own work there. network: mean and deviation of the way there and
-    back, None where the photograph stays here. draw: uniform in [0, 1).
+    budget: until the deadline, infinite where there is none. models: mean and standard deviation of one run of each
+    model that can run now, and that those who wait leave time for; of the edge's, its own work there. network: mean and
+    deviation of the way there and back, None where the photograph stays here. draw: uniform in [0, 1). unavailable: the
+    models that cannot run now, and why. traffic_kb: what goes to a model of the edge and comes back, in 1,000 bytes.
     """
 
     budget_ms: float
     models_ms: Mapping[str, tuple[float, float]]
     network_ms: tuple[float, float] | None
     draw: float
+    unavailable: Mapping[str, str] = {}
+    traffic_kb: Mapping[str, float] = {}
 
 
 class Evidence(Struct, frozen=True, eq=False):
     """What a policy may know of a photograph before any model ran.
 
-    outlook: None where there is no deadline. on_device: whether the photograph may not leave the device.
+    outlook: None where there is no deadline, unless the policy is that of requirements. on_device: whether the
+    photograph may not leave the device.
     """
 
     features: (

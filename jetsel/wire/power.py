@@ -20,6 +20,19 @@ class BudgetStatus(Struct, frozen=True):
     state: str
 
 
+class BatteryStatus(Struct, frozen=True):
+    """The battery: what is left, of several the mean, and whether it is being emptied; `reason` says why that is null.
+
+    `state` says what its reserve, `[power] battery_reserve_percent`, does now; null where none is configured.
+    """
+
+    percent: float | None
+    discharging: bool | None
+    reason: str | None
+    reserve_percent: float | None
+    state: str | None
+
+
 class ModelEnergy(Struct, frozen=True):
     """What one model took above idle power since the start, by the energy that was calibrated of one run."""
 
@@ -64,8 +77,8 @@ class EstimatesJudged(Struct, frozen=True):
 class PowerStatus(Struct, frozen=True):
     """What is known of the board's power. `reason` says why nothing is measured, null where it is.
 
-    `rails_w` is what each rail said last, by its name: some may be parts of others. `rate_hz`, `judged` and it are null
-    from an older daemon.
+    `rails_w` is what each rail said last, by its name: some may be parts of others. `rate_hz`, `judged`, `battery`
+    and it are null from an older daemon.
     """
 
     reason: str | None
@@ -88,3 +101,4 @@ class PowerStatus(Struct, frozen=True):
     rate_hz: float | None = None
     judged: EstimatesJudged | None = None
     rails_w: dict[str, float] | None = None
+    battery: BatteryStatus | None = None

@@ -38,6 +38,8 @@ class Classify(Struct, tag="classify", tag_field="type", frozen=True, forbid_unk
     explain: bool = False
     pixels: Pixels | None = None
     on_device: bool = False
+    least_accuracy: Annotated[float, Meta(ge=0, le=1)] | None = None
+    most_energy_mj: Annotated[float, Meta(gt=0)] | None = None
 
 
 class Status(Struct, tag="status", tag_field="type", frozen=True, forbid_unknown_fields=True):

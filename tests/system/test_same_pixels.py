@@ -19,6 +19,7 @@ from jetsel.calibrate.record.photographs import Labelled
 from jetsel.calibrate.recording import Recording
 from jetsel.config import Config, Models
 from jetsel.daemon.admission import Load
+from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.job import Job
 from jetsel.daemon.pipeline import Pipeline
 from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
@@ -90,7 +91,7 @@ def prepared(snapshot: Snapshot, file: bytes, **fields: Any) -> Job:
         load=Load("uid 0", len(file), 0),
         snapshot=snapshot,
         family=family,
-        policy=family.policy_for(request),
+        policy=policy_for(family, request),
         fallback=family.fallback,
         received_s=time.monotonic(),
         deadline_s=None,

@@ -30,6 +30,7 @@ RETRY = {
     "over-limit": True,
     "deadline": False,
     "in-doubt": False,
+    "unmet-requirements": False,
     "model-unavailable": False,
     "engine-died": True,
     "not-allowed": False,

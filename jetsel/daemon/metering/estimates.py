@@ -22,11 +22,8 @@ def estimated_mj(
     chose: whether features were read, whose energy is added. mj_per_kb: what sending and receiving 1,000 bytes takes;
     what the edge itself takes is not the device's.
     """
-    if calibration is None:
-        return None, NO_CALIBRATION
-    if not calibration.energies_mj:
-        why = f" ({calibration.energy_reason})" if calibration.energy_reason else ""
-        return None, f"the calibration was made without energies{why}: calibrate again where power is measured"
+    if calibration is None or not calibration.energies_mj:
+        return None, no_energies(calibration)
     here = [run.model for run in ran if run.sent_bytes is None]
     runs_mj = calibration.runs_mj
     unknown = [model for model in here if model not in runs_mj]
@@ -40,6 +37,16 @@ def estimated_mj(
         )
     models_mj = sum(runs_mj[model] for model in here)
     return models_mj + sent_kb * (mj_per_kb or 0.0) + (calibration.chooser_energy_mj or 0.0 if chose else 0.0), None
+
+
+def no_energies(calibration: Calibration | None) -> str | None:
+    """Why this calibration tells no energies, None where it does."""
+    if calibration is None:
+        return NO_CALIBRATION
+    if calibration.energies_mj:
+        return None
+    why = f" ({calibration.energy_reason})" if calibration.energy_reason else ""
+    return f"the calibration was made without energies{why}: calibrate again where power is measured"
 
 
 @dataclass

@@ -6,9 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 from jetsel.config import Config, Power, power_folder
 from jetsel.daemon.family import ServedFamily
+from jetsel.daemon.metering import reserve
 from jetsel.daemon.metering.budget import Budget
 from jetsel.daemon.metering.conditions import Conditions
 from jetsel.daemon.metering.estimates import Estimates, best_mj, estimated_mj
@@ -16,12 +18,14 @@ from jetsel.errors import CalibrationError
 from jetsel.events import event
 from jetsel.policies import Policy
 from jetsel.policies.capped import capped
+from jetsel.policies.requirements import Requirements
 from jetsel.power.idle import Idle, load
 from jetsel.power.integration import Sum
 from jetsel.power.machine import Facts, Machine, restored
 from jetsel.power.sampler import Sampler
 from jetsel.runtime import RequestRun
 from jetsel.wire import Answer, Classify
+from jetsel.wire.power import BatteryStatus
 
 log = logging.getLogger("jetsel.power")
 
@@ -29,10 +33,11 @@ LOOK_S = 1.0  # between two looks at the board
 RAILS_EVERY_S = 1.0  # each rail, for `status` alone
 JTOP_WAIT_S = 2.0  # at the start, for the first answer of jetson-stats
 IDLE = "idle power"
+NOT_AS_CALIBRATED = "the board is not as it was calibrated"
 
 
 class Metering:
-    """Owned by the daemon for its life; a reload changes the budget.
+    """Owned by the daemon for its life; a reload changes the budget and the battery's reserve.
 
     idle: what is deducted, None where it is not known for this board in its power mode of now, and then idle_reason
     says why. above_idle: what was measured above idle power since the start, as long as that was known and the board
@@ -50,6 +55,7 @@ class Metering:
         self.idle_reason: str | None = "the sensors are being looked for"
         self.above_idle = Sum()
         self._power = power
+        self._reserve_percent = power.battery_reserve_percent
         self._mj_per_kb: float | None = None
         self.sampler = None if power.sensor == "none" and power.replay is None else Sampler(power, RAILS_EVERY_S)
         self._made_under: dict[str, Facts] = {}  # of the calibrations that tell, by how conditions name them
@@ -74,6 +80,7 @@ class Metering:
     def serve(self, families: Mapping[str, ServedFamily], config: Config) -> None:
         """Tell of these families from now on, under this configuration's budget and energy of sending."""
         self._mj_per_kb = config.edge.mj_per_kb
+        self._reserve_percent = config.power.battery_reserve_percent
         self.budget.set(config.power.budget_w, max(len(family.models) for family in families.values()) - 1)
         calibrated = {name: family.in_use.calibration for name, family in families.items()}
         made_under = {name: restored(made.machine) for name, made in calibrated.items() if made is not None}
@@ -95,7 +102,7 @@ class Metering:
         differing: what `out_of_conditions` says of the family.
         """
         if differing:
-            return None, f"the board is not as it was calibrated: {'; '.join(differing)}"
+            return None, f"{NOT_AS_CALIBRATED}: {'; '.join(differing)}"
         return estimated_mj(run.ran, bool(policy.features), family.in_use.calibration, self._mj_per_kb)
 
     def answered(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:
@@ -114,13 +121,30 @@ class Metering:
         """Return how the board differs from what a family's energies and choices were measured under."""
         return self.conditions.of(_calibration_of(family)) if self.conditions.reasons else []
 
+    @property
+    def low_battery(self) -> str | None:
+        """What is told while the battery is being emptied below its reserve, None while it is not known to be."""
+        return reserve.low(self.facts.battery, self._reserve_percent)
+
+    @property
+    def battery(self) -> BatteryStatus:
+        """The battery as it was last looked at, and what its reserve does."""
+        return reserve.status(self.facts.battery, self._reserve_percent)
+
     def within_budget(self, family: ServedFamily, policy: Policy, request: Classify) -> Policy:
-        """Return the policy without what the budget leaves out; one that the request names is honoured as it is."""
+        """Return the policy without what the budget leaves out; one that the request names is honoured as it is.
+
+        That of requirements counts on no energy while the board is not as it was calibrated.
+        """
+        if isinstance(policy, Requirements) and (differing := self.out_of_conditions(family.name)):
+            policy = policy.without_energies(f"{NOT_AS_CALIBRATED}: {'; '.join(differing)}")
         level, limit_w = self.budget.level, self.budget.limit_w
         if not level or limit_w is None or request.model is not None or request.policy is not None:
             return policy
-        why, mux = f"to keep the power budget of {limit_w:g} W", family.multiplexer
-        return capped(policy, list(family.models), level, why, None if mux is None else mux.manifest.name)
+        why, mux, models = f"to keep the power budget of {limit_w:g} W", family.multiplexer, list(family.models)
+        if isinstance(policy, Requirements):
+            return replace(policy, left_out=dict.fromkeys(models[max(1, len(models) - level) :], f"left out {why}"))
+        return capped(policy, models, level, why, None if mux is None else mux.manifest.name)
 
     # What is done beside the requests.
 
@@ -131,7 +155,11 @@ class Metering:
 
     def look(self, now_s: float) -> None:
         """Take in what the board and its sensors say now; once a second, by one thread."""
+        was_low = self.low_battery is not None
         self.facts = self.machine.facts()
+        if (is_low := self.low_battery is not None) != was_low:
+            told = event("battery-reserve", is_low=is_low)
+            log.warning("battery reserve: %s", self.low_battery or "no longer below it", extra=told)
         if self.sampler is not None:
             self._read_idle(self.sampler)
         measured = {} if self.idle is None or self.idle.facts is None else {IDLE: self.idle.facts}

@@ -6,13 +6,16 @@ import math
 import statistics
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jetsel.calibrate.record.photographs import Labelled, find
 from jetsel.client import Client
 from jetsel.errors import CalibrationError, JetselError
 from jetsel.fleet.documents import PlannedFamily
 from jetsel.fleet.usage import CanaryResult
 from jetsel.zoo import Labels
+
+if TYPE_CHECKING:
+    from jetsel.calibrate.record.photographs import Labelled
 
 MOST_PHOTOGRAPHS = 200
 SURE = 2.33  # standard deviations: a share that has not changed falls further once in a hundred times
@@ -28,6 +31,8 @@ class Canary:
 
     def photographs(self, family: str, labels: Labels) -> list[Labelled]:
         """Return those of one family, evenly drawn; none where there are none. Without labels they count for time."""
+        from jetsel.calibrate.record.photographs import find  # most rounds do without what it brings along
+
         folder = self.folder / family
         if not folder.is_dir():
             return []

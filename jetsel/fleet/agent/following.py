@@ -123,7 +123,9 @@ class Follower:
                     if one.bundle.family in served:
                         self._replay(client, one.bundle.family, found)
         except JetselError as fault:
-            log.warning("the canary was not asked before plan %d: %s", plan.serial, fault)
+            log.warning(
+                "the canary was not asked before plan %d: %s", plan.serial, fault, extra=event("canary-unasked")
+            )
         return found
 
     def _judge(self, client: Client, plan: Plan, on_trial: OnTrial, after: dict[str, CanaryResult]) -> str | None:

@@ -16,7 +16,6 @@ import tomli_w
 
 from jetsel.config import Config, effective, engines_folder
 from jetsel.errors import JetselError, RepositoryError
-from jetsel.fleet.agent.proving import CALIBRATION, SHIPPED
 from jetsel.fleet.documents import Bundle, Plan
 from jetsel.fleet.reading import fetch, read_bundle
 from jetsel.fleet.sources import Source
@@ -24,6 +23,7 @@ from jetsel.store import Versions, flush, sha256_of, write
 from jetsel.zoo.folders import planned_name
 
 PLAN = "plan.json"
+CALIBRATION, SHIPPED = "calibration", "shipped"  # folders beside models: the one for this device, and as published
 PROVE_S = 1800.0  # timing and fitting on a board; building engines has the limit of `jetsel models build`
 
 Memory = dict[str, dict[str, float | None]]

@@ -12,14 +12,10 @@ from jetsel.daemon.memory import resident_mb
 from jetsel.daemon.snapshot import limits_of
 from jetsel.engines import Backends, warm_up
 from jetsel.errors import RepositoryError
+from jetsel.fleet.agent.installing import CALIBRATION, SHIPPED
 from jetsel.policies import installed
 from jetsel.policies.coding import ARRAYS, MANIFEST, save
 from jetsel.zoo import Family, scan, verify
-
-SHIPPED = "shipped"
-"""The folder beside a family's models with the calibration as it was published."""
-
-CALIBRATION = "calibration"
 
 
 def prove(folder: Path, config: Config) -> dict[str, dict[str, float | None]]:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from jetsel.errors import RepositoryError
+from jetsel.events import event
 from jetsel.fleet.usage import CanaryResult, Trial
 from jetsel.store import read_bounded, repair_of, replace
 
@@ -67,7 +68,12 @@ def read(path: Path) -> Remembered:
     except FileNotFoundError:
         pass
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as fault:
-        log.error("%s: cannot be read (%s): all plans are taken for new", path, fault)
+        log.error(
+            "%s: cannot be read (%s): all plans are taken for new",
+            path,
+            fault,
+            extra=event("fleet-forgotten", path=path),
+        )
     return Remembered(series=secrets.token_hex(4))
 
 

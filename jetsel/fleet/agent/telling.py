@@ -54,6 +54,7 @@ def tell(device: str, installer: Installer, known: Remembered, status: StatusRep
         energy_j=None if now.energy_j is None else round(now.energy_j - (was.energy_j or 0.0), 3),
         watts=None if power is None else power.watts,
         power_mode=None if power is None else power.power_mode,
+        battery_percent=None if power is None or power.battery is None else power.battery.percent,
         memory_mb=status.resident_mb,
     )
 

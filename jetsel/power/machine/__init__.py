@@ -1,10 +1,11 @@
 """What a board can say of itself beside its power: its name, mode, clocks, load, heat, and whether it is throttled."""
 
 from jetsel.power.machine.changes import differences, throttled
-from jetsel.power.machine.facts import Clock, Fact, Facts, Known, kept, restored
+from jetsel.power.machine.facts import Battery, Clock, Fact, Facts, Known, kept, restored
 from jetsel.power.machine.machine import Machine, look
 
 __all__ = [
+    "Battery",
     "Clock",
     "Fact",
     "Facts",

@@ -43,6 +43,16 @@ class Clock(Struct, frozen=True, kw_only=True):
         return self.now_mhz / self.highest_mhz
 
 
+class Battery(Struct, frozen=True):
+    """What the board runs from. percent: that is left, of several batteries the mean.
+
+    is_discharging: whether any is being emptied, None where that is not told.
+    """
+
+    percent: float
+    is_discharging: bool | None
+
+
 NOT_KEPT = "not kept with what was measured"
 
 
@@ -68,6 +78,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     slowed: list[str] = []
     alarms: dict[str, int] = {}
     jtop: Fact = Fact(None, NOT_KEPT)
+    battery: Known[Battery] = Known(None, NOT_KEPT)
 
 
 def kept(facts: Facts) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 
 import jetsel
 from jetsel.cli.status_text import edge_lines
-from jetsel.errors import BadRequestError, JetselError, ModelUnavailableError
+from jetsel.errors import BadRequestError, JetselError, ModelUnavailableError, RequirementsError
 from jetsel.gateway.metrics import metrics
 from tests.system.daemons import Daemon, Start, drawn, encoded
 from tests.system.edge.conftest import PICTURES
@@ -103,6 +103,27 @@ def test_a_deadline_is_kept_with_the_best_that_comes_and_no_photograph_leaves_th
         late = [here.classify(picture, deadline_ms=400) for picture in PICTURES]
         gateway.process.send_signal(signal.SIGCONT)
         assert all(one.model in ("xs", "s") for one in late), "what is here answers"
+
+
+def test_what_nothing_here_is_accurate_enough_for_goes_to_the_edge(
+    gateway: Gateway, shared_daemon: Daemon, start: Start
+) -> None:
+    daemon = start(settings(gateway.url, "mj_per_kb = 0.5"))  # the best here has 0.565, of the edge's 0.611 to 0.658
+    with jetsel.Client(daemon.endpoint) as client:
+        until(lambda: _answers(client))
+        assert client.classify(PICTURES[0], least_accuracy=0.5).model == "s"
+        asked = client.classify(PICTURES[0], least_accuracy=0.655)
+        assert (asked.policy, asked.model) == ("requirements", "edge:xl")
+        with pytest.raises(RequirementsError, match="may not leave") as refused:
+            client.classify(PICTURES[0], least_accuracy=0.655, on_device=True)
+        assert "single:s comes nearest with 0.565" in str(refused.value)
+        assert client.classify(PICTURES[0], least_accuracy=0.655, most_energy_mj=100.0).model == "edge:xl"
+        with pytest.raises(RequirementsError, match=r"0\.5 mJ: edge:"):
+            client.classify(PICTURES[0], least_accuracy=0.655, most_energy_mj=0.5)  # of 1 kB
+        gateway.process.kill()
+        until(lambda: _is_away(client))
+        with pytest.raises(RequirementsError, match="edge:m and edge:l and edge:xl cannot be asked"):
+            client.classify(PICTURES[0], least_accuracy=0.655)
 
 
 def test_what_went_to_the_edge_is_told(gateway: Gateway, start: Start) -> None:

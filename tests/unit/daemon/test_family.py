@@ -1,4 +1,4 @@
-"""One family as it is served: its calibration where it belongs to the models, and the policy that a request gets."""
+"""One family as it is served: its calibration where it belongs to the models, and what decides by default."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import pytest
 
 from jetsel.config import Config, Models, Policy
 from jetsel.daemon.family import ServedFamily, serve_family
-from jetsel.errors import UnknownModelError, UnknownPolicyError
 from jetsel.runtime import Events
-from jetsel.wire import Classify
 from jetsel.zoo import scan
 from tests.unit.daemon.families import calibrate, put_family, put_multiplexer
 
@@ -26,10 +24,6 @@ def folder(tmp_path: Path) -> Path:
 
 def served(folder: Path, **sections: Any) -> ServedFamily:
     return serve_family(scan([folder]).families["cats"], Config(**sections), Events(), is_default=True)
-
-
-def asked(**fields: Any) -> Classify:
-    return Classify(1, "a", **fields)
 
 
 def test_without_a_calibration_the_most_expensive_model_answers(folder: Path) -> None:
@@ -62,23 +56,6 @@ def test_the_configuration_s_choice_stands_above_the_calibration_s(folder: Path)
     assert family.status(0, 0).fallback is None, "in doubt it refuses"
 
 
-def test_a_request_gets_what_it_names(folder: Path) -> None:
-    calibrate(folder, "cats")
-    family = served(folder)
-    assert family.policy_for(asked(policy="chain")).name == "chain"
-    assert family.policy_for(asked(model="m")).name == "single:m"
-
-
-def test_a_request_for_what_is_not_there_is_told_what_is(folder: Path) -> None:
-    family = served(folder)
-    with pytest.raises(UnknownModelError, match=r"family cats has no model 'xl' \(did you mean l\?\): s, m, l"):
-        family.policy_for(asked(model="xl"))
-    with pytest.raises(UnknownPolicyError, match="no policy 'cascade'; it has single:s, single:m, single:l"):
-        family.policy_for(asked(policy="cascade"))
-    with pytest.raises(UnknownPolicyError, match="send one of them"):
-        family.policy_for(asked(policy="single:s", model="s"))
-
-
 @pytest.fixture
 def multiplexed(folder: Path) -> Path:
     put_multiplexer(folder, "cats", np.zeros((48, 3), np.float32))
@@ -96,8 +73,6 @@ def test_a_multiplexer_is_served_beside_the_models_and_answers_nothing(multiplex
     status = family.status(0, 0)
     assert status.multiplexer is not None
     assert [model.name for model in status.networks] == ["s", "m", "l", "mux"]
-    with pytest.raises(UnknownModelError, match="family cats has no model 'mux': s, m, l"):
-        family.policy_for(asked(model="mux"))
 
 
 def test_a_multiplexer_that_models_only_does_not_name_is_not_served(multiplexed: Path) -> None:

@@ -11,7 +11,13 @@ import pytest
 from msgspec.structs import replace
 
 from jetsel.config import Edge, EdgeModel
-from jetsel.daemon.outlook import deadline_policies, edge_policy, load_for_the_next, outlook
+from jetsel.daemon.outlook import (
+    deadline_policies,
+    edge_policy,
+    load_for_the_next,
+    outlook,
+    requirements_policy,
+)
 from jetsel.engines import OnDemandEngine
 from jetsel.policies import Policy, catalogue
 from jetsel.policies.calibration import Calibration, MultiplexerFacts
@@ -32,7 +38,10 @@ ACCURACIES = {"single:s": 0.5, "single:m": 0.6, "single:l": 0.9, "multiplexer": 
 def calibration(tmp_path: Path) -> Calibration:
     mux = MultiplexerFacts(name="mux", identity="9" * 64, models=("s", "m", "l"), loss="right", cost_ms=1.0)
     chances = np.tile(np.array([0.6, 0.5, 0.9], np.float32), (6, 1))
-    figures = {criterion: {name: {criterion: one} for name, one in ACCURACIES.items()} for criterion in CRITERIA}
+    figures = {
+        criterion: {name: {criterion: one, "mean_ms": 2.0, "mean_mj": 7.0} for name, one in ACCURACIES.items()}
+        for criterion in CRITERIA
+    }
     folder = put_family(tmp_path / "cats", "cats", "s", "m", "l")
     made = calibration_of(folder, "cats", multiplexer=mux, figures=figures)
     parts = {
@@ -58,6 +67,9 @@ def test_a_load_is_in_a_model_s_time_and_begins_where_it_alone_keeps_it_from_the
     load_for_the_next(queues, ["s", "m", "l"], ahead)
     until(lambda: engines["m"].is_loaded)
     assert not engines["l"].is_loaded, "it is too slow in any case"
+    engines["l"]._failure = "its file is damaged"  # until a moment ago
+    load_for_the_next(queues, ["s", "m", "l"], ahead)
+    until(lambda: engines["l"].is_loaded)
 
 
 def test_what_a_multiplexer_takes_is_in_no_path_s_time_and_so_it_is_none(calibration: Calibration) -> None:
@@ -77,3 +89,27 @@ def test_the_most_accurate_model_of_the_edge_is_asked_whole(calibration: Calibra
 def test_without_an_edge_or_a_multiplexer_there_is_nothing_to_decide(calibration: Calibration) -> None:
     assert edge_policy("top1", calibration, ["s", "m"], [], EDGE) is None
     assert edge_policy("top1", replace(calibration, parts={}), ["s", "m"], THERE, EDGE) is None
+
+
+def test_requirements_are_met_by_what_the_calibration_has_figures_of_and_by_the_edge(calibration: Calibration) -> None:
+    offered: dict[str, Policy] = catalogue(["s", "m", "l"], calibration)["top1"]
+    made = requirements_policy("top1", offered, calibration, ["s", "m"], THERE[:2], EDGE)
+    assert {path.policy.name: (path.accuracy, path.mean_ms, path.energy_mj) for path in made.paths} == {
+        "single:s": (0.5, 2.0, 7.0),
+        "single:m": (0.6, 2.0, 7.0),
+        "edge:l": (0.9, None, 0.0),
+        "edge:m": (0.6, None, 0.0),
+    }, "the cascade and the chain need l, which is not here"
+    first = requirements_policy("top1", offered, calibration, ["s"], THERE[:1], replace(EDGE, allow="low-confidence"))
+    assert [(path.policy.models, path.energy_mj) for path in first.paths] == [(("s",), 7.0), (("s", "edge:l"), 7.0)]
+
+
+def test_without_a_calibration_the_single_models_are_there_and_nothing_is_known_of_them() -> None:
+    made = requirements_policy("top1", {}, None, ["s", "m"], ["edge:l"], EDGE)
+    assert [(path.policy.name, path.accuracy) for path in made.paths] == [
+        ("single:s", None),
+        ("single:m", None),
+        ("edge:l", None),
+    ]
+    assert "jetsel calibrate" in str(made.no_accuracy)
+    assert "jetsel calibrate" in str(made.no_energy)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.power.machine import Clock, Fact, Known, Machine
+from jetsel.power.machine import Battery, Clock, Fact, Known, Machine
 from jetsel.power.machine.machine import NOT_ASKED
 from tests.unit.power.machines import CPUS, GPU, put, tx2
 
@@ -37,7 +37,7 @@ def test_a_machine_that_tells_nothing_gives_a_reason_for_each(tmp_path: Path) ->
     found = Machine(tmp_path / "sys").facts()
     for known in (found.board, found.l4t, found.jetpack, found.power_mode, found.jetson_clocks, found.cores):
         assert (known.value, bool(known.reason)) == (None, True)
-    for known in (found.cpu_clocks, found.gpu_clocks, found.gpu_load):
+    for known in (found.cpu_clocks, found.gpu_clocks, found.gpu_load, found.battery):
         assert (known.value, bool(known.reason)) == (None, True)
     assert (found.zones_c, found.slowed, found.alarms) == ({}, [], {})
 
@@ -48,6 +48,40 @@ def test_a_machine_that_tells_nothing_gives_a_reason_for_each(tmp_path: Path) ->
 def test_the_release_file_names_l4t(tmp_path: Path, text: str, l4t: str | None) -> None:
     found = Machine(put(tmp_path, {"etc/nv_tegra_release": text}) / "sys").facts().l4t
     assert (found.value, found.reason is None) == (l4t, l4t is not None)
+
+
+# The battery.
+
+SUPPLY = "sys/class/power_supply"
+FULL = {f"{SUPPLY}/BAT0/type": "Battery\n", f"{SUPPLY}/BAT0/capacity": "100\n", f"{SUPPLY}/BAT0/status": "Full\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, Battery(100.0, False)),
+        ({f"{SUPPLY}/BAT0/status": "Discharging\n", f"{SUPPLY}/BAT0/capacity": "42\n"}, Battery(42.0, True)),
+        ({f"{SUPPLY}/BAT0/status": "Unknown\n"}, Battery(100.0, None)),
+        ({f"{SUPPLY}/AC/type": "Mains\n", f"{SUPPLY}/AC/online": "1\n"}, Battery(100.0, False)),
+        (
+            {f"{SUPPLY}/mouse/{name}": text for name, text in (("type", "Battery"), ("scope", "Device"))},
+            Battery(100.0, False),
+        ),
+        (
+            {
+                f"{SUPPLY}/BAT1/{name}": text
+                for name, text in (("type", "Battery"), ("capacity", "20"), ("status", "Discharging"))
+            },
+            Battery(60.0, True),
+        ),
+        ({f"{SUPPLY}/BAT0/capacity": "\n"}, None),
+        ({f"{SUPPLY}/BAT0/present": "0\n"}, None),
+    ],
+    ids=["full", "discharging", "unknown", "mains", "mouse", "two", "no-capacity", "absent"],
+)
+def test_what_the_board_s_batteries_say(tmp_path: Path, files: dict[str, str], expected: Battery | None) -> None:
+    found = Machine(put(tmp_path, FULL | files) / "sys").facts().battery
+    assert (found.value, bool(found.reason)) == (expected, expected is None)
 
 
 # jetson_clocks.

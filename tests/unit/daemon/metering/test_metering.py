@@ -6,9 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.config import Power
+from jetsel.config import Config, Power
+from jetsel.daemon.deciding import policy_for
+from jetsel.daemon.family import serve_family
 from jetsel.daemon.metering.metering import Metering
+from jetsel.policies.requirements import Requirements
+from jetsel.power.machine import kept
+from jetsel.runtime import Events
+from jetsel.wire import Classify
+from jetsel.zoo import scan
 from tests.system.boards import IDLE_W, Board
+from tests.unit.daemon.families import calibrate, put_family
 from tests.waiting import until
 
 
@@ -38,5 +46,35 @@ def test_only_while_idle_power_holds_is_anything_measured_above_it(tmp_path: Pat
         assert look(4) == look(5) == known_s
         board.mode(0)
         assert look(6) > known_s
+    finally:
+        metering.stop()
+
+
+def test_requirements_count_on_no_model_that_the_budget_leaves_out_and_on_no_energy_that_does_not_hold(
+    tmp_path: Path,
+) -> None:
+    board = Board(tmp_path)
+    folder = put_family(tmp_path / "cats", "cats", "s", "m", "l")
+    calibrate(folder, "cats", machine=kept(board.facts()), energies_mj={"s": 1.0, "m": 2.0, "l": 3.0})
+    family, request = (
+        serve_family(scan([folder]).families["cats"], Config(), Events(), is_default=True),
+        Classify(1, "a", most_energy_mj=2.0),
+    )
+    metering = Metering(Power(sysfs=str(board.sysfs), sensor="none"))
+
+    def deciding() -> Requirements:
+        metering.look(1.0)
+        policy = metering.within_budget(family, policy_for(family, request), request)
+        assert isinstance(policy, Requirements)
+        return policy
+
+    try:
+        metering.serve({"cats": family}, Config(power=Power(budget_w=5.0)))
+        assert (deciding().left_out, deciding().no_energy) == (None, None)
+        metering.budget.level = 1
+        assert list(deciding().left_out or {}) == ["l"]
+        board.mode(1)
+        assert "power mode changed" in (deciding().no_energy or "")
+        assert all(path.energy_mj is None for path in deciding().paths)
     finally:
         metering.stop()

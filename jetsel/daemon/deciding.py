@@ -1,0 +1,68 @@
+"""Which of a family's policies decides about a request, and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from jetsel.daemon.family import ServedFamily
+from jetsel.errors import BadRequestError, UnknownModelError, UnknownPolicyError, did_you_mean
+from jetsel.policies import Policy
+from jetsel.policies.deadline import NAME as TIMED
+from jetsel.policies.registry import no_such
+from jetsel.policies.requirements import Requirements
+from jetsel.wire import Classify
+
+
+def policy_for(family: ServedFamily, request: Classify, low_battery: str | None = None) -> Policy:
+    """The policy that this request asks for, or the default.
+
+    low_battery: what is told where the battery runs low, None where it does not. Raises UnknownModelError,
+    UnknownPolicyError, and BadRequestError where what is named has nothing to choose, or is a model of the edge for a
+    photograph that is to stay here.
+    """
+    least_accuracy, most_energy_mj = request.least_accuracy, request.most_energy_mj
+    requires, names = (least_accuracy, most_energy_mj) != (None, None), (request.model, request.policy) != (None, None)
+    if requires and names:
+        raise BadRequestError(
+            '"least_accuracy" and "most_energy_mj" choose how to answer: send them without "model" and "policy"'
+        )
+    if requires or (low_battery is not None and not names):
+        deciding = family.requirements[request.criterion]
+        return replace(deciding, least_accuracy=least_accuracy, most_energy_mj=most_energy_mj, reserve=low_battery)
+    policy, queues = _asked_for(family, request), family.driver.queues
+    away = [model for model in policy.models if model in queues and queues[model].runner is not None]
+    if request.on_device and away:
+        raise BadRequestError(
+            f'"on_device" keeps the photograph here, and {away[0]} runs at the edge: send only one of the two'
+        )
+    return policy
+
+
+def _asked_for(family: ServedFamily, request: Classify) -> Policy:
+    offered = family.policies[request.criterion]
+    if request.model is not None:
+        if request.policy is not None:
+            raise UnknownPolicyError('"model" pins one model and "policy" chooses among several: send one of them')
+        queue = family.driver.queues.get(request.model)
+        if queue is None or queue.chooses:
+            names = [name for name, one in family.driver.queues.items() if not one.chooses]
+            near = did_you_mean(request.model, names)
+            raise UnknownModelError(f"family {family.name} has no model {request.model!r}{near}: {', '.join(names)}")
+        return offered[f"single:{request.model}"]
+    name = request.policy or family.default_policy[request.criterion]
+    if request.policy is None and request.deadline_ms is not None and TIMED in offered:
+        name = TIMED
+    if name not in offered:
+        raise UnknownPolicyError(f"family {family.name} has {no_such(name, offered)}")
+    return offered[name]
+
+
+def why(family: ServedFamily, request: Classify, policy: Policy) -> str:
+    """Why this policy decides about the request, in words."""
+    if isinstance(policy, Requirements):
+        return policy.because
+    if request.model is not None or request.policy is not None:
+        return f"the request names the {'model' if request.model is not None else 'policy'}"
+    if request.deadline_ms is not None and TIMED in family.policies[request.criterion]:
+        return "the request has a deadline"
+    return family.because

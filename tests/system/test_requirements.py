@@ -1,0 +1,89 @@
+"""A real daemon whose requests say what their answer must have, and one whose battery runs low."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.system.boards import Board, power_of
+from tests.system.command import jetsel
+from tests.system.daemons import Connect, Start
+from tests.unit.daemon.families import calibrate, put_family
+from tests.waiting import until
+
+FIGURES = {
+    "single:cat-s": {"top1": 0.5, "top5": 0.8, "mean_ms": 1.0, "mean_mj": 1000.0},
+    "single:cat-l": {"top1": 0.9, "top5": 1.0, "mean_ms": 2.0, "mean_mj": 4000.0},
+}
+
+
+def models(folder: Path) -> tuple[str, str, str]:
+    """Write two models, with figures that are not what they are; return the lines that have them served."""
+    put_family(folder, "cats", "cat-s", "cat-l")
+    energies = {"energies_mj": {"cat-s": 1000.0, "cat-l": 4000.0}, "energies_half_mj": {"cat-s": 1.0, "cat-l": 2.0}}
+    default = dict.fromkeys(("top1", "top5"), "single:cat-l")
+    calibrate(folder, "cats", figures=dict.fromkeys(("top1", "top5"), FIGURES), default_policy=default, **energies)
+    return "[models]", "starter = false", f'paths = ["{folder}"]'
+
+
+def test_the_cheapest_path_that_has_what_was_asked_for_answers_or_it_is_said_what_came_nearest(
+    start: Start, connect: Connect, tmp_path: Path, jpeg: bytes
+) -> None:
+    daemon = start("\n".join(models(tmp_path / "cats")) + "\n")
+    peer = connect(daemon)
+
+    def asked(**fields: Any) -> tuple[str, str]:
+        answer = peer.classify(jpeg, **fields)
+        return answer.get("policy", "failure"), answer.get("model") or answer["code"]
+
+    assert asked(least_accuracy=0.4) == ("requirements", "cat-s")
+    assert asked(least_accuracy=0.6, deadline_ms=60_000) == ("requirements", "cat-l")
+    assert asked(least_accuracy=0.9, criterion="top5") == ("requirements", "cat-l")
+    assert asked(least_accuracy=0.7, criterion="top5", most_energy_mj=1000) == ("requirements", "cat-s")
+    assert asked(least_accuracy=0.6, most_energy_mj=1000) == ("failure", "unmet-requirements")
+    assert asked(least_accuracy=0.6, model="cat-l") == ("failure", "bad-request")
+    answer = peer.classify(jpeg, least_accuracy=0.6, explain=True)
+    assert "single:cat-l takes least time" in answer["because"]
+    assert "must have" in answer["explanation"]["policy_because"]
+    photograph = tmp_path / "cat.jpg"
+    photograph.write_bytes(jpeg)
+    options = ("--least-accuracy", "0.95", "--most-energy-mj", "500", "--endpoint", daemon.endpoint)
+    refused = jetsel("classify", *options, photograph)
+    assert refused.returncode == 1
+    for said in ("0.95: single:cat-l comes nearest with 0.9", "500 mJ: single:cat-s comes nearest", "edge.url"):
+        assert said in refused.stderr
+
+
+def test_while_the_battery_runs_low_what_takes_least_energy_answers(
+    board: Board, start: Start, connect: Connect, tmp_path: Path, jpeg: bytes
+) -> None:
+    battery = board.sysfs / "class/power_supply/battery"
+    battery.mkdir(parents=True)
+
+    def put(**files: str) -> None:
+        for name, text in files.items():
+            (battery / name).write_text(f"{text}\n")
+
+    put(type="Battery", capacity="55", status="Discharging")
+    daemon = start(board.config("battery_reserve_percent = 20", *models(tmp_path / "cats")))
+    peer = connect(daemon)
+    assert power_of(peer)["battery"]["percent"] == 55
+    assert peer.classify(jpeg)["model"] == "cat-l", "the default"
+    put(capacity="12")
+    until(lambda: power_of(peer)["battery"]["percent"] == 12)
+    answer = peer.classify(jpeg, explain=True)
+    assert (answer["policy"], answer["model"]) == ("requirements", "cat-s")
+    assert "least energy" in answer["because"]
+    assert "at 12 %" in answer["because"]
+    assert "at 12 %" in answer["explanation"]["policy_because"]
+    assert peer.classify(jpeg, least_accuracy=0.6)["model"] == "cat-l"
+    assert peer.classify(jpeg, model="cat-l")["policy"] == "single:cat-l"
+    daemon.config.write_text(daemon.config.read_text().replace("_percent = 20", "_percent = 10"))
+    assert peer.ask({"type": "reload"})["changed"] == ["[power] battery_reserve_percent"]
+    assert peer.classify(jpeg)["model"] == "cat-l"
+    put(capacity="9")
+    until(lambda: "least energy" in power_of(peer)["battery"]["state"])
+    assert "battery: 9 %, discharging; reserve 10 %" in jetsel("status", "--endpoint", daemon.endpoint).stdout
+    put(status="Charging")
+    until(lambda: power_of(peer)["battery"]["discharging"] is False)
+    assert peer.classify(jpeg)["model"] == "cat-l"

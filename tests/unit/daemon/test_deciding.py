@@ -1,0 +1,77 @@
+"""Which policy decides about a request: the one that it names, or what its family has by default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jetsel.config import Config
+from jetsel.daemon.deciding import policy_for, why
+from jetsel.daemon.family import ServedFamily, serve_family
+from jetsel.errors import BadRequestError, UnknownModelError, UnknownPolicyError
+from jetsel.policies.requirements import Requirements
+from jetsel.runtime import Events
+from jetsel.wire import Classify
+from jetsel.zoo import scan
+from tests.unit.daemon.families import calibrate, put_family, put_multiplexer
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return put_family(tmp_path / "cats", "cats", "s", "m", "l", sides_px=(4, 8, 6))
+
+
+def served(folder: Path, **sections: Any) -> ServedFamily:
+    return serve_family(scan([folder]).families["cats"], Config(**sections), Events(), is_default=True)
+
+
+def asked(**fields: Any) -> Classify:
+    return Classify(1, "a", **fields)
+
+
+def test_a_request_gets_what_it_names(folder: Path) -> None:
+    calibrate(folder, "cats")
+    family = served(folder)
+    assert policy_for(family, asked(policy="chain")).name == "chain"
+    assert policy_for(family, asked(model="m")).name == "single:m"
+
+
+def test_a_request_for_what_is_not_there_is_told_what_is(folder: Path) -> None:
+    family = served(folder)
+    with pytest.raises(UnknownModelError, match=r"family cats has no model 'xl' \(did you mean l\?\): s, m, l"):
+        policy_for(family, asked(model="xl"))
+    with pytest.raises(UnknownPolicyError, match="no policy 'cascade'; it has single:s, single:m, single:l"):
+        policy_for(family, asked(policy="cascade"))
+    with pytest.raises(UnknownPolicyError, match="send one of them"):
+        policy_for(family, asked(policy="single:s", model="s"))
+
+
+def test_a_multiplexer_answers_no_request(folder: Path) -> None:
+    put_multiplexer(folder, "cats", np.zeros((48, 3), np.float32))
+    with pytest.raises(UnknownModelError, match="family cats has no model 'mux': s, m, l"):
+        policy_for(served(folder), asked(model="mux"))
+
+
+def test_what_a_request_requires_goes_with_it_and_with_nothing_that_it_names(folder: Path) -> None:
+    calibrate(folder, "cats")
+    family = served(folder)
+    request = asked(least_accuracy=0.7, deadline_ms=50.0)
+    policy = policy_for(family, request)
+    assert isinstance(policy, Requirements)
+    assert (policy.least_accuracy, policy.most_energy_mj, policy.reserve) == (0.7, None, None)
+    assert "must have" in why(family, request, policy)
+    for named in ({"model": "m"}, {"policy": "cascade"}):
+        with pytest.raises(BadRequestError, match="without"):
+            policy_for(family, asked(most_energy_mj=5.0, **named))
+
+
+def test_a_battery_that_runs_low_decides_unless_the_request_names_who(folder: Path) -> None:
+    family, low = served(folder), "the battery is at 5 %"
+    policy = policy_for(family, asked(), low)
+    assert isinstance(policy, Requirements)
+    assert why(family, asked(), policy) == low
+    assert policy_for(family, asked(model="m"), low).name == "single:m"
+    assert policy_for(family, asked(policy="single:l"), low).name == "single:l"
