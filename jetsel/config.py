@@ -49,6 +49,7 @@ class Models(Struct, frozen=True, forbid_unknown_fields=True):
     backends: dict[str, str] = {}  # by model
     threads: Annotated[int, Meta(ge=1, le=64)] = 1  # of one inference
     max_batch: Annotated[int, Meta(ge=1, le=256)] = 8
+    idle_unload_s: Annotated[float, Meta(ge=0.1, le=31_536_000)] | None = None  # without a run; None: never unloaded
     calibrations: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # None: see calibrations_folder
 
 
@@ -99,6 +100,7 @@ class Observe(Struct, frozen=True, forbid_unknown_fields=True):
 
     recent_answers: Annotated[int, Meta(ge=0, le=1000)] = 50  # the last ones, labels and times; 0: none is kept
     drift_every: Annotated[int, Meta(ge=0, le=1_000_000)] = 50  # features of each so manyth photograph; 0: of none
+    class_counts: bool = False  # how many answers had each label: what was seen may be nobody's business
 
 
 Pixels = Annotated[str, Meta(pattern=r"^[1-9][0-9]{1,3}\Z")]  # keys of TOML are text
@@ -185,6 +187,7 @@ EXAMPLES = {
     "models.default_family": 'default_family = "starter"',
     "models.only": 'only = ["xs", "xl"]',
     "models.backends": 'backends = { xl = "tensorrt" }',
+    "models.idle_unload_s": "idle_unload_s = 600",
     "models.calibrations": 'calibrations = "/var/lib/jetsel/calibrations"',
     "host.interpreter": 'interpreter = "/usr/bin/python3.6"',
     "host.engines": 'engines = "/var/lib/jetsel/engines"',

@@ -140,14 +140,17 @@ def models_table(family: FamilyStatus) -> Table:
 
     from jetsel.cli.terminal import milliseconds, table
 
-    shown = table("model", "version", "runs on", "state", ">runs", ">escalated", ">p50", ">p95", ">p99")
-    shown.title = f"family {escape(family.name)}: {family.classes} classes; times of recent runs in ms"
+    shown = table("model", "version", "runs on", "state", ">load", ">runs", ">escalated", ">p50", ">p95", ">p99")
+    shown.title = (
+        f"family {escape(family.name)}: {family.classes} classes; times of the last load and of recent runs in ms"
+    )
     for model in family.networks:
         name = f"{model.name} (chooses)" if model is family.multiplexer else model.name
         state = model.state if model.reason is None else f"{model.state}: {model.reason}"
         times = (milliseconds(ms) for ms in (model.p50_ms, model.p95_ms, model.p99_ms))
         what = (escape(name), escape(model.version), escape(model.backend), escape(state))
-        shown.add_row(*what, f"{model.runs:,}", share(model.escalations, model.runs), *times)
+        load = milliseconds(model.load_ms)
+        shown.add_row(*what, load, f"{model.runs:,}", share(model.escalations, model.runs), *times)
     return shown
 
 

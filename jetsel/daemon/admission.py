@@ -59,30 +59,41 @@ class Admission:
                 "server.queue_mb or server.queue_megapixels"
             )
 
-    def admit(self, load: Load, deadline_ms: float | None, floor_ms: float, *, adapts: bool = False) -> None:
+    def admit(
+        self,
+        load: Load,
+        deadline_ms: float | None,
+        floor_ms: float,
+        loading_ms: float = 0.0,
+        *,
+        adapts: bool = False,
+    ) -> None:
         """Count a request in; `release` its load when it is answered.
 
-        floor_ms: the least inference time of any path that the request's policy may take. adapts: whether it takes less
-        where many wait, so that those ahead are taken to have the least, too.
+        floor_ms: the least inference time of any path that the request's policy may take; loading_ms: of loading its
+        model meanwhile. adapts: whether it takes less where many wait, so that those ahead are taken to have the
+        least, too.
         Raises OverLimitError where its client has as much under way as it may, BusyError where the queue is full,
         DeadlineError where no path can be in time.
         """
         with self._lock:
             self.check(load)
             if deadline_ms is not None:
-                self._check_time(deadline_ms, floor_ms, min(self._work_ms, floor_ms) if adapts else self._work_ms)
+                work_ms = min(self._work_ms, floor_ms) if adapts else self._work_ms
+                self._check_time(deadline_ms, floor_ms, loading_ms, work_ms)
             self._of_client[load.client] += 1
             self.in_queue += 1
             self.queued_bytes += load.size_bytes
             self.queued_pixels += load.pixels
 
-    def _check_time(self, deadline_ms: float, floor_ms: float, work_ms: float) -> None:
-        # What is queued before it is spread over the workers; its own work comes after.
+    def _check_time(self, deadline_ms: float, floor_ms: float, loading_ms: float, work_ms: float) -> None:
+        # What is queued before it is spread over the workers, and a load goes on beside; its own work comes after.
         wait_ms = work_ms * (self.in_queue // self._workers)
-        if wait_ms + floor_ms > deadline_ms:
+        if max(wait_ms, loading_ms) + floor_ms > deadline_ms:
+            loading = f"; its model was unloaded, and is loaded now in {loading_ms:.1f} ms" if loading_ms else ""
             raise DeadlineError(
                 f"no path can answer within {deadline_ms:g} ms: {wait_ms:.1f} ms of waiting and at least "
-                f"{floor_ms:.1f} ms of inference are ahead"
+                f"{floor_ms:.1f} ms of inference are ahead{loading}"
             )
 
     def busiest(self, most: int) -> list[tuple[str, int]]:

@@ -10,6 +10,7 @@ from jetsel.config import Config
 from jetsel.daemon.admission import Admission
 from jetsel.daemon.current import Current
 from jetsel.daemon.identity import check_admin, group_number
+from jetsel.daemon.idle import unload_idle
 from jetsel.daemon.job import Job
 from jetsel.daemon.message import Message
 from jetsel.daemon.metering.metering import Metering
@@ -98,6 +99,7 @@ class Dispatcher:
         """Admit requests and feed the watchdog from now on: every model is loaded."""
         self.current.is_ready, self.current.progress = True, None
         self._watchdog.start()
+        threading.Thread(target=unload_idle, args=(self.current, self._stopping), name="idle", daemon=True).start()
 
     def reload(self) -> None:
         """Have everything read again, and served from the next request on; for a signal, which nobody answers."""

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from jetsel.config import Config
@@ -14,7 +15,7 @@ from jetsel.daemon.drift import Drift
 from jetsel.daemon.edge import runners
 from jetsel.daemon.outlook import deadline_policies, edge_policy, requirements_policy, seed
 from jetsel.edge.runner import Edge
-from jetsel.engines import Backends, warm_up
+from jetsel.engines import Backends, Engine, OnDemandEngine, warm_up
 from jetsel.errors import ConfigError, JetselError, ManifestError
 from jetsel.events import event
 from jetsel.features import WORKING_PX
@@ -63,7 +64,7 @@ class ServedFamily:
         """Go on with the engines, times and records of those models that are the same on the same backend.
 
         before: the family of this name in the snapshot that a reload replaces. Where the file of such a model is not
-        what its manifest says any more, the model runs on, and `damaged` says so.
+        what its manifest says any more, the model runs on while it is loaded, and `damaged` says so.
         """
         if before.in_use.identity == self.in_use.identity:
             self.drift = before.drift
@@ -82,7 +83,8 @@ class ServedFamily:
         except ManifestError as error:
             self.damaged[name] = str(error)
             told = event("weights-damaged", model=name, family=self.name, path=self.networks[name].path)
-            log.error("model %s of family %s runs on, and its file is damaged: %s", name, self.name, error, extra=told)
+            words = "model %s of family %s cannot be loaded again, and runs on while it is loaded: %s"
+            log.error(words, name, self.name, error, extra=told)
 
     @property
     def networks(self) -> dict[str, Model]:
@@ -110,11 +112,12 @@ class ServedFamily:
             queue = self.driver.queues[name]
             if queue.engine is not None:
                 continue  # taken over from before a reload: the same bytes
-            engine = None
+            engine: Engine | None = None
             try:
-                verify(model)
                 weights = self.weights(name)
-                engine = backends.open(self.backends[name], weights, concurrency=workers, threads=config.models.threads)
+                backends.get(self.backends[name])  # what it imports is no part of a model's load
+                opened = partial(_open, model, weights, backends, self.backends[name], workers, config.models.threads)
+                engine = OnDemandEngine(opened, backends.changed)
                 warm_up(engine, weights)
             except JetselError as error:
                 if engine is not None:
@@ -188,6 +191,7 @@ class ServedFamily:
             version=self.networks[name].manifest.version,
             state=queue.state,
             reason=None if queue.state == "loading" else queue.reason,
+            load_ms=None if queue.load_ms is None else round(queue.load_ms, 3),
             runs=runs,
             p50_ms=p50_ms,
             p95_ms=p95_ms,
@@ -195,6 +199,12 @@ class ServedFamily:
             p99_ms=p99_ms,
             escalations=escalations,
         )
+
+
+def _open(model: Model, weights: Weights, backends: Backends, backend: str, workers: int, threads: int) -> Engine:
+    """Load a model from the file that its manifest means. It holds nothing of a family: reloads keep what it loaded."""
+    verify(model)
+    return backends.open(backend, weights, concurrency=workers, threads=threads)
 
 
 def serve_family(

@@ -35,9 +35,13 @@ def settle() -> None:
 
     What a reload replaces is freed by counting its references, and a look at all there is would hold up the requests
     that are under way: so what was left out stays out. Freed memory was a fifth of the daemon, which malloc would keep.
-    malloc_trim(3) is glibc's; another C library goes without.
     """
     gc.collect()
     gc.freeze()
+    trim()
+
+
+def trim() -> None:
+    """Give what was freed back to the system: malloc_trim(3) is glibc's; another C library goes without."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -28,7 +28,7 @@ from jetsel.wire import Criterion
 AROUND_BYTES = 300  # of a request to the edge, around the photograph
 STAYS = "the photograph may not leave the device"
 SPARE = 0.7  # of its share may a model take: decoding and the reply take time, too, and times vary
-SEEDED = 0.1  # of its mean, the deviation of a model that has not run yet
+SEEDED = 0.1  # of its mean, the deviation of a model that has not run yet, and of a load by the last one
 
 
 def outlook(
@@ -80,13 +80,32 @@ def outlook(
     return Outlook((deadline_s - now_s) * 1e3, models_ms, network_ms, random.random(), unavailable, traffic_kb)
 
 
+def load_for_the_next(queues: Mapping[str, ModelQueue], models: Sequence[str], ahead: Outlook) -> None:
+    """Begin to load the most expensive of a policy's models that only its load keeps from this deadline.
+
+    What could not be loaded is tried again, too. Else requests that all have deadlines would go another way for ever.
+    """
+    for name in models:
+        if name in queues and queues[name].reason is not None:
+            queues[name].want()
+    late_ms = {name: sum(ahead.models_ms[name]) - ahead.budget_ms for name in models if name in ahead.models_ms}
+    barred = [name for name in queues if 0 < late_ms.get(name, 0.0) <= queues[name].load_due_ms]
+    if barred:
+        queues[barred[-1]].want()
+
+
 def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:
-    """Mean and deviation of one run here; the deviation reaches up to the 95th percentile where that is further."""
+    """Mean and deviation of one run here, and of its load before it where one is due, by the last.
+
+    The deviation reaches up to the 95th percentile where that is further.
+    """
     known = queue.estimate.at(now_s)
     slow_ms = queue.expected_ms(0.95, now_s)
-    if known is None or slow_ms is None:
-        return known
-    return known[0], max(known[1], slow_ms - known[0])
+    if known is None:
+        return None
+    tail_ms = known[1] if slow_ms is None else max(known[1], slow_ms - known[0])
+    load_ms = queue.load_due_ms
+    return known[0] + load_ms, math.hypot(tail_ms, SEEDED * load_ms)
 
 
 def deadline_policies(

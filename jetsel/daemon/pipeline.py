@@ -18,7 +18,7 @@ from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.job import Job
 from jetsel.daemon.message import Message, Route
 from jetsel.daemon.metering.metering import Metering
-from jetsel.daemon.outlook import outlook
+from jetsel.daemon.outlook import load_for_the_next, outlook
 from jetsel.daemon.request_log import log_refusal, log_reply, unexpected, warn_of_limit
 from jetsel.daemon.tally import Tally
 from jetsel.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
@@ -104,7 +104,7 @@ class Pipeline:
             family = snapshot.family(request.family)
             asked = policy_for(family, request, self._metering.low_battery)
             policy = self._metering.within_budget(family, asked, request)
-            floor_ms = family.driver.floor_ms(policy) if request.deadline_ms is not None else 0.0
+            floor_ms, loading_ms = (0.0, 0.0) if request.deadline_ms is None else family.driver.floor_ms(policy)
             client, data = message.sender.name, message.frames[1]
             self._admission.check(Load(client, data.nbytes, 0))  # who is at a limit costs no look at an image
             measured = image.measure(data, request.pixels, snapshot.limits, family.decode_px)
@@ -114,7 +114,7 @@ class Pipeline:
             job = Job(
                 message.route, request, data, load, snapshot, family, policy, fallback, received_s, deadline_s, measured
             )
-            self._admission.admit(load, request.deadline_ms, floor_ms, adapts=isinstance(policy, Deadline))
+            self._admission.admit(load, request.deadline_ms, floor_ms, loading_ms, adapts=isinstance(policy, Deadline))
         except BaseException:
             current.leave(snapshot)
             raise
@@ -183,6 +183,7 @@ class Pipeline:
             share_ms = (deadline_s - job.received_s) * 1e3 / max(1.0, in_queue / job.snapshot.workers)
             now_s = time.monotonic()
             ahead = outlook(queues, deadline_s, now_s, share_ms, size_px, sent, on_device=request.on_device)
+            load_for_the_next(queues, job.policy.models, ahead)
         evidence = Evidence(features, job.fallback, ahead, request.on_device)
         is_counted = job.route is not None
         run = RequestRun(
@@ -218,7 +219,8 @@ class Pipeline:
         if job.route is None:
             self._probe_ended("ok" if isinstance(reply, Answer) else reply.code)
             return
-        self._tally.ended(reply, job.request.deadline_ms)
+        observe = self._current.snapshot.config.observe
+        self._tally.ended(reply, job.request.deadline_ms, class_counts=observe.class_counts)
         if isinstance(reply, Answer):
             self._admission.release(job.load, _busy_ms(reply))
             self._metering.answered(reply, job.family, job.policy)

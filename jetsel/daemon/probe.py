@@ -40,7 +40,8 @@ class Probe:
         """Have it made, unless it is under way; return why there is no answer yet, None once there is one.
 
         None, too, where it waits for an engine host, which its supervisor ends and starts again where that must be. A
-        model that is unavailable was asked as far as it can be; a defect is no answer, and it is made again.
+        model that is unavailable was asked as far as it can be; a defect is no answer, and it is made again. None,
+        too, while every model is unloaded: to ask would load one.
         """
         job, outcome = self._job, self._outcome
         if job is not None and outcome is None:
@@ -51,6 +52,8 @@ class Probe:
         if outcome is not None and outcome != InternalError.code:
             return None
         self._job = self._made()
+        if self._job is None:
+            return None
         self._begin(self._job)
         return "the daemon's own request has only begun" if outcome is None else "a defect ends its own request"
 
@@ -58,11 +61,15 @@ class Probe:
         """It has ended, with "ok" or an error's code."""
         self._outcome = outcome
 
-    def _made(self) -> Job:
-        """Return the request, of the default family's cheapest model that can run."""
+    def _made(self) -> Job | None:
+        """Return the request, of the default family's cheapest model that can run; None where all are unloaded."""
         snapshot = self._current.enter()
         family = snapshot.families[snapshot.default_family]
-        able = [model for model in family.models if family.driver.queues[model].reason is None]
+        states = {model: family.driver.queues[model].state for model in family.models}
+        model = min(states, key=lambda name: ["ready", "unavailable", "loading", "unloaded"].index(states[name]))
+        if states[model] == "unloaded":
+            self._current.leave(snapshot)
+            return None
         reads = family.policies["top1"][family.default_policy["top1"]].features
         return Job(
             route=None,
@@ -71,7 +78,7 @@ class Probe:
             load=Load("probe", 0, 0),
             snapshot=snapshot,
             family=family,
-            policy=Single((able or list(family.models))[0], reads),
+            policy=Single(model, reads),
             fallback=None,
             received_s=time.monotonic(),
             deadline_s=None,

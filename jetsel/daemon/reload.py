@@ -99,7 +99,10 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
     known = _out_of_service(before)
     changed += [line for line in _out_of_service(following) if line not in known]
     for family in following.families.values():  # told by each reload
-        changed += [f"weights of {name} are damaged, and it runs on: {why}" for name, why in family.damaged.items()]
+        changed += [
+            f"weights of {name} are damaged, and it runs on while it is loaded: {why}"
+            for name, why in family.damaged.items()
+        ]
     return changed
 
 

@@ -59,7 +59,7 @@ def status(
         reloads=tally.reloads(),
         last_reload=tally.last_reload(),
         config=None if config is None else str(config),
-        answers=tally.answers(),
+        answers=tally.answers(class_counts=snapshot.config.observe.class_counts),
         recent=tally.recent(snapshot.config.observe.recent_answers),
         edge=None if snapshot.edge is None else snapshot.edge.status(),
     )

@@ -33,6 +33,7 @@ class Tally:
         self._answers: Counter[str] = Counter()  # by family
         self._by_model: Counter[tuple[str, str]] = Counter()  # family and model
         self._by_policy: Counter[tuple[str, str]] = Counter()
+        self._by_label: Counter[tuple[str, str]] = Counter()  # of the answers whose labels may be counted
         self._events: Counter[str] = Counter()  # in_doubt, cut_short, on_time, late
         self._stages = [_Histogram() for _ in STAGES]
         self._runs: defaultdict[tuple[str, str], _Histogram] = defaultdict(_Histogram)  # family and model
@@ -48,8 +49,11 @@ class Tally:
         with self._lock:
             self._outcomes[outcome] += 1
 
-    def ended(self, reply: Answer | Failure, deadline_ms: float | None = None) -> None:
-        """Count an admitted request by its reply, and note where an answer's time went."""
+    def ended(self, reply: Answer | Failure, deadline_ms: float | None = None, *, class_counts: bool = False) -> None:
+        """Count an admitted request by its reply, and note where an answer's time went.
+
+        class_counts: whether its label may be counted.
+        """
         if isinstance(reply, Failure):
             self.count(reply.code)
             return
@@ -65,6 +69,8 @@ class Tally:
             self._stages_ms.add(now_s, *stages_ms)
             self._by_model[family, reply.model] += 1
             self._by_policy[family, reply.policy] += 1
+            if class_counts:
+                self._by_label[family, reply.label] += 1
             self._events["in_doubt"] += reply.in_doubt
             self._events["cut_short"] += reply.cut_short
             if deadline_ms is not None:
@@ -93,8 +99,8 @@ class Tally:
         with self._lock:
             return self._answers[family], self._escalated[family]
 
-    def answers(self) -> AnswerCounts:
-        """All answers since the start."""
+    def answers(self, *, class_counts: bool) -> AnswerCounts:
+        """All answers since the start. class_counts: whether labels may be told."""
         with self._lock:
             return AnswerCounts(
                 by_model=_nested(self._by_model),
@@ -106,6 +112,7 @@ class Tally:
                 bounds_ms=list(BOUNDS_MS),
                 stages={name: one.copy() for name, one in zip(STAGES, self._stages, strict=True)},
                 runs=_nested({key: one.copy() for key, one in self._runs.items()}),
+                by_label=_nested(self._by_label) if class_counts else None,
             )
 
     def recent(self, most: int) -> list[RecentAnswer]:

@@ -6,6 +6,7 @@ import os
 
 from jetsel.engines.backends import BACKENDS, Backends
 from jetsel.engines.base import Backend, Engine, EngineFailedError, HostReport, Output, Place, warm_up
+from jetsel.engines.on_demand import OnDemandEngine
 
 # From 1.31 on ONNX Runtime reports to its maker over the network, unless this stands before it is imported.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -17,6 +18,7 @@ __all__ = [
     "Engine",
     "EngineFailedError",
     "HostReport",
+    "OnDemandEngine",
     "Output",
     "Place",
     "warm_up",

@@ -50,7 +50,7 @@ class Backends:
             if backend not in self._made:
                 module, _, attribute = BACKENDS[backend].partition(":")
                 factory = cast(Factory, getattr(importlib.import_module(module), attribute))
-                self._made[backend] = factory(self._settings, self._changed)
+                self._made[backend] = factory(self._settings, self.changed)
             return self._made[backend]
 
     def asking(self) -> frozenset[int]:
@@ -69,6 +69,7 @@ class Backends:
         for backend in made:
             backend.close()
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
+        """Tell the listener, if there is one."""
         if self._listener is not None:
             self._listener()

@@ -52,9 +52,18 @@ class Engine(Protocol):
     """One loaded model."""
 
     name: str
-    concurrency: int  # how many callers it serves at a time, together with the others at its place
-    place: Place | None  # None: any number at a time
-    max_batch: int | None  # images of one run; None: as many as memory holds
+
+    @property
+    def concurrency(self) -> int:
+        """How many callers it serves at a time, together with the others at its place."""
+
+    @property
+    def place(self) -> Place | None:
+        """Where its callers are counted; None: any number at a time."""
+
+    @property
+    def max_batch(self) -> int | None:
+        """Images of one run; None: as many as memory holds."""
 
     @property
     def unavailable(self) -> str | None:

@@ -30,7 +30,7 @@ class Served:
     def is_ready(self) -> bool:
         """Whether it can answer now."""
         models = self.family.models if self.model is None else [self.model]
-        return any(model.state == "ready" for model in models)
+        return any(model.serves for model in models)
 
 
 class Catalogue:

@@ -98,8 +98,12 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
     yield _counter("jetsel_model_runs", "Photographs that a model ran for.", ("family", "model"), runs)
     escalations = [(key, model.escalations) for key, model in models]
     yield _counter("jetsel_model_escalations", "Runs that asked another model.", ("family", "model"), escalations)
-    ready = [(key, model.state == "ready") for key, model in models]
+    ready = [(key, model.serves) for key, model in models]
     yield _gauge("jetsel_model_ready", "Whether a model can run.", ("family", "model"), ready)
+    loaded = [(key, model.state == "ready") for key, model in models]
+    yield _gauge("jetsel_model_loaded", "Whether a model is loaded.", ("family", "model"), loaded)
+    loads_s = [(key, model.load_ms / 1e3) for key, model in models if model.load_ms is not None]
+    yield _gauge("jetsel_model_load_seconds", "What the last load took.", ("family", "model"), loads_s)
     escalated = [((family.name,), family.escalated) for family in families]
     yield _counter("jetsel_escalated_answers", "Answers that took several models.", ("family",), escalated)
     identity = [(family.name, family.calibration_identity) for family in families]

@@ -51,13 +51,21 @@ class Driver:
         self._lock = threading.Lock()  # of the runs that are shared
         self._returned: deque[RequestRun] = deque()  # runs that went on outside `carry`
 
-    def floor_ms(self, policy: Policy) -> float:
-        """The least time that any path of the policy needs, by the median of recent runs; 0 where none was measured."""
+    def floor_ms(self, policy: Policy) -> tuple[float, float]:
+        """The least time that any path of the policy needs: to run, and before that to load what is unloaded.
+
+        By the median of recent runs and the last load; 0 where none was measured. The load begins now, so that requests
+        that cannot wait for it are not refused for ever.
+        """
         now_s = self._now()
-        known = [
-            self.queues[model].expected_ms(0.5, now_s) for model in policy.first if self.queues[model].reason is None
-        ]
-        return min((ms for ms in known if ms is not None), default=0.0)
+        able = [queue for model in policy.first if (queue := self.queues[model]).reason is None]
+        times_ms = [(queue.expected_ms(0.5, now_s) or 0.0, queue.load_due_ms, queue) for queue in able]
+        known = [times for times in times_ms if times[0] or times[1]]
+        if not known:
+            return 0.0, 0.0
+        run_ms, load_ms, queue = min(known, key=lambda times: times[0] + times[1])
+        queue.want()
+        return run_ms, load_ms
 
     @property
     def has_work(self) -> bool:

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal
 
-from jetsel.engines import Engine
+from jetsel.engines import Engine, OnDemandEngine
 from jetsel.errors import EngineDiedError, ModelUnavailableError
 from jetsel.estimate import Estimate
 from jetsel.runtime.record import Record
@@ -53,11 +53,28 @@ class ModelQueue:
         return self.engine is not None and (self.engine.unavailable is None or self.engine.is_returning)
 
     @property
-    def state(self) -> Literal["loading", "ready", "unavailable"]:
+    def state(self) -> Literal["loading", "ready", "unloaded", "unavailable"]:
         """How the model stands, in one word."""
         if self.engine is None and self.runner is None and self.unavailable is None:
             return "loading"
-        return "ready" if self.reason is None else "unavailable"
+        if self.reason is not None:
+            return "unavailable"
+        return "unloaded" if isinstance(self.engine, OnDemandEngine) and not self.engine.is_loaded else "ready"
+
+    @property
+    def load_ms(self) -> float | None:
+        """What its last load took, None where it has no engine that is unloaded and loaded."""
+        return self.engine.load_ms if isinstance(self.engine, OnDemandEngine) else None
+
+    @property
+    def load_due_ms(self) -> float:
+        """How long it takes before a run can begin: what is left of the load of a model that is unloaded."""
+        return self.engine.load_due_ms if isinstance(self.engine, OnDemandEngine) else 0.0
+
+    def want(self) -> None:
+        """Have a model that is unloaded loaded: someone asks for it, whether or not they can wait for that."""
+        if isinstance(self.engine, OnDemandEngine):
+            self.engine.want()
 
     def refusal(self) -> ModelUnavailableError:
         """The error for who asks for a run of a model that is away."""

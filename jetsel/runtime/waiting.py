@@ -81,8 +81,9 @@ class Waiting:
             due.sort(key=lambda queue: queue.waiting[0].asked_s)  # no queue starves behind a cheaper model's
             for queue in due:
                 engine = queue.engine
-                if engine is not None and (engine.place is None or engine.place.enter(engine.concurrency)):
-                    return Batch(queue, self._gather(queue), engine.place)
+                place = None if engine is None else engine.place  # read once: a model may be loaded meanwhile
+                if engine is not None and (place is None or place.enter(engine.concurrency)):
+                    return Batch(queue, self._gather(queue), place)
             return self._abandon()
 
     def _gather(self, queue: ModelQueue) -> list[RequestRun]:

@@ -93,9 +93,10 @@ class CalibrationIdentity(Struct, frozen=True):
 
 
 class ModelStatus(Struct, frozen=True):
-    """One model as the daemon sees it: `state` is loading, ready or unavailable, the latter with its reason.
+    """One model as the daemon sees it: `state` is loading, ready, unloaded or unavailable, the latter with its reason.
 
-    Times are those of StageTimes, for one photograph. `escalations`: runs after which another model was asked.
+    One that is unloaded is loaded by the next request that needs it. Times are those of StageTimes, for one photograph;
+    `load_ms` is what the last load took. `escalations`: runs after which another model was asked.
     """
 
     name: str
@@ -108,6 +109,12 @@ class ModelStatus(Struct, frozen=True):
     backend: str
     p99_ms: float | None = None
     escalations: int = 0
+    load_ms: float | None = None
+
+    @property
+    def serves(self) -> bool:
+        """Whether a request for it is answered."""
+        return self.state in ("ready", "unloaded")
 
 
 class ConfidenceShift(Struct, frozen=True):
@@ -184,7 +191,8 @@ class Histogram(Struct, frozen=True):
 class AnswerCounts(Struct, frozen=True):
     """All answers since the start, by family and what answered; the stages of StageTimes, and each model's runs.
 
-    `on_time` and `late` are of the answers that had a deadline.
+    `on_time` and `late` are of the answers that had a deadline. `by_label` counts what they said, by family; null where
+    [observe] class_counts does not ask for it.
     """
 
     by_model: dict[str, dict[str, int]]
@@ -196,6 +204,7 @@ class AnswerCounts(Struct, frozen=True):
     bounds_ms: list[float]
     stages: dict[str, Histogram]
     runs: dict[str, dict[str, Histogram]]
+    by_label: dict[str, dict[str, int]] | None = None
 
 
 class RecentAnswer(Struct, frozen=True):

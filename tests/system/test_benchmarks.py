@@ -51,6 +51,7 @@ def test_one_command_measures_every_side() -> None:
     ("command", "told"),
     [
         ("start --starts 1 --requests 2 --photos {photos}", "resident when ready and idle"),
+        ("loading --rounds 1 --photos {photos}", "| load ms | run ms |"),
         ("hops --requests 2", "| locks taken |"),
         ("flood --peers 4 --seconds 0.5 --photos {photos}", "polite client in the flood: answered"),
         ("agreement {photos}", "\n4 files, 0 different: 0.00%"),

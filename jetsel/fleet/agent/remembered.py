@@ -31,7 +31,7 @@ class Counts(Struct, frozen=True, kw_only=True):
     by_model: dict[str, dict[str, int]] = {}
     by_policy: dict[str, dict[str, int]] = {}
     runs: dict[str, dict[str, int]] = {}
-    classes: dict[str, dict[str, int]] = {}
+    classes: dict[str, dict[str, int]] | None = None
     energy_j: float | None = None
 
 

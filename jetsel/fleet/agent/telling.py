@@ -72,6 +72,7 @@ def counts_of(status: StatusReply) -> Counts:
         by_model={} if answers is None else answers.by_model,
         by_policy={} if answers is None else answers.by_policy,
         runs={family.name: {model.name: model.runs for model in family.models} for family in status.families},
+        classes=None if answers is None else answers.by_label,
         energy_j=None if judged is None else judged.measured_j,
     )
 
@@ -104,7 +105,7 @@ def _family(installer: Installer, known: Remembered, family: FamilyStatus, was: 
         ),
         drift=None if family.drift is None else family.drift.median_index,
         drift_reason="the calibration expects nothing" if family.drift is None else family.drift.reason,
-        classes=None,
+        classes=None if now.classes is None else _since((was.classes or {}).get(name, {}), now.classes.get(name, {})),
     )
 
 

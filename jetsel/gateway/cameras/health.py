@@ -74,6 +74,6 @@ def why_silent(status: StatusReply, family: str | None) -> str | None:
         return f"it is {status.state}"
     asked = [one for one in status.families if one.name == (family or status.default_family)]
     models = [model for one in asked for model in one.models]
-    if models and not any(model.state == "ready" for model in models):
+    if models and not any(model.serves for model in models):
         return f"no model of family {asked[0].name} runs: {models[0].name}: {models[0].reason or models[0].state}"
     return None

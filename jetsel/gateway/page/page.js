@@ -224,7 +224,7 @@ function showChoices(status) {
 
 function showState(status) {
   const models = status.families.flatMap((family) => family.models);
-  const ready = models.filter((model) => model.state === "ready").length;
+  const ready = models.filter((model) => model.state === "ready" || model.state === "unloaded").length;
   at("state").textContent = `${status.state}${status.progress ? `, ${status.progress}` : ""}: ${ready} of ${models.length} models in ` +
     `${status.families.length} famil${status.families.length === 1 ? "y" : "ies"}, jetsel ${status.version}, up ${Math.round(status.uptime_s)} s`;
 }

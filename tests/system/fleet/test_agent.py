@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.fleet import publishing
-from tests.system.daemons import Connect, Start
+from tests.system.daemons import Connect, Start, drawn, encoded
 from tests.system.fleet.site import Site, fleet_config, put_canary, put_pets, run_agent, state
 from tests.unit.fleet.published import pair
 
@@ -55,3 +55,24 @@ def test_a_plan_is_followed_and_a_bad_model_taken_back(
     assert said["trial"]["served_s"] > 0
     assert served() == {"pets": ["small", "large"]}
     assert [line.plan for line in site.usage("one")] == [0, 1, 2, 2]
+
+
+def test_what_is_told_is_what_has_been_answered_since_and_labels_only_where_the_owner_says_so(
+    start: Start, connect: Connect, site: Site, tmp_path: Path
+) -> None:
+    daemon = start(fleet_config(site, "one", None, "[observe]\nclass_counts = true"), env=state(tmp_path))
+    site.plan("one", 1, "small")
+    run_agent(daemon.config, tmp_path, daemon.endpoint)
+    peer = connect(daemon)
+    for _ in range(3):
+        label = peer.classify(encoded(drawn(1), ".png"))["label"]
+    assert peer.classify(b"no photograph")["code"] == "bad-image"
+    (family,) = run_agent(daemon.config, tmp_path, daemon.endpoint)["usage"]["families"]
+    assert (family["answers"], family["by_model"], family["classes"]) == (3, {"small": 3}, {label: 3})
+    assert family["models"][0]["cost_ms"] > 0
+    assert site.usage("one")[-1].requests == {"ok": 3, "bad-image": 1}
+    assert daemon.stop() == 0
+    again = start(fleet_config(site, "one", None), env=state(tmp_path))
+    connect(again).classify(encoded(drawn(1), ".png"))
+    (family,) = run_agent(again.config, tmp_path, again.endpoint)["usage"]["families"]
+    assert (family["answers"], family["classes"]) == (1, None)

@@ -24,7 +24,7 @@ def samples(gateway: Gateway) -> dict[tuple[str, frozenset[tuple[str, str]]], fl
 def test_counters_equal_status_after_a_thousand_requests_some_of_which_fail(
     start: Start, connect: Connect, open_gateway: Open
 ) -> None:
-    daemon = start("[observe]\ndrift_every = 1\n")
+    daemon = start("[observe]\ndrift_every = 1\nclass_counts = true\n")
     gateway, peer = open_gateway(daemon.endpoint), connect(daemon)
     for number in range(1000):
         kinds: list[dict[str, Any]] = [{}, {"model": "xs"}, {"policy": "chain"}, {"deadline_ms": 60_000}]
@@ -48,10 +48,13 @@ def test_counters_equal_status_after_a_thousand_requests_some_of_which_fail(
         assert value("jetsel_answers_total", family="starter", model=model) == count
     for policy, count in status.answers.by_policy["starter"].items():
         assert value("jetsel_policy_answers_total", family="starter", policy=policy) == count
+    assert status.answers.by_label is not None
+    assert sum(status.answers.by_label["starter"].values()) == 980
     (family,) = status.families
     for model in family.models:
         assert value("jetsel_model_runs_total", family="starter", model=model.name) == model.runs
         assert value("jetsel_model_escalations_total", family="starter", model=model.name) == model.escalations
+        assert value("jetsel_model_loaded", family="starter", model=model.name) == 1
         if model.runs:
             assert value("jetsel_run_seconds_count", family="starter", model=model.name) == model.runs
     assert value("jetsel_reloads_total", outcome="ok") == 1

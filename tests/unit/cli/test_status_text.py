@@ -69,8 +69,8 @@ def test_the_table_has_a_row_for_each_model_and_the_reason_of_one_that_failed() 
         console.print(models_table(REPLY.families[0]))
     lines = captured.get().splitlines()
     assert lines[0].startswith("family f: 2 classes; ")
-    assert lines[-3].split() == ["m", "1.0.0", "onnxruntime", "ready", "7", "43%", "1.50", "12.2", "15.0"]
-    big = ["big", "1.0.0", "tensorrt", "unavailable:", "out", "of", "memory", "0", "-", "-", "-", "-"]
+    assert lines[-3].split() == ["m", "1.0.0", "onnxruntime", "ready", "53.1", "7", "43%", "1.50", "12.2", "15.0"]
+    big = ["big", "1.0.0", "tensorrt", "unavailable:", "out", "of", "memory", "-", "0", "-", "-", "-", "-"]
     assert lines[-2].split() == big
 
 

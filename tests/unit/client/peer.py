@@ -93,7 +93,7 @@ def answer(seen: Seen, label: str = "tabby") -> wire.Answer:
 def status(seen: Seen) -> wire.StatusReply:
     """The status of a daemon with one family of two models, of which one failed to load."""
     models = [
-        ModelStatus("m", "1.0.0", "ready", None, 7, 1.5, 12.25, "onnxruntime", 15.0, 3),
+        ModelStatus("m", "1.0.0", "ready", None, 7, 1.5, 12.25, "onnxruntime", 15.0, 3, 53.125),
         ModelStatus("big", "1.0.0", "unavailable", "out of memory", 0, None, None, "tensorrt"),
     ]
     family = FamilyStatus(

@@ -12,7 +12,7 @@ from jetsel.daemon.current import Current
 from jetsel.daemon.job import Job
 from jetsel.daemon.probe import Probe
 from jetsel.daemon.snapshot import load, read_snapshot
-from jetsel.engines import Backends
+from jetsel.engines import Backends, OnDemandEngine
 from jetsel.errors import InternalError, ModelUnavailableError
 from tests.unit.daemon.families import put_family
 
@@ -44,6 +44,21 @@ def test_an_answer_or_a_model_that_cannot_run_shows_that_the_daemon_works(probe:
     probe.over(outcome)
     assert probe.ask() is None
     assert probe.ask() is not None, "the next time it is asked anew"
+
+
+def test_it_asks_no_model_that_is_unloaded(probe: Probe, begun: list[Job]) -> None:
+    snapshot = probe._current.snapshot
+    (engine,) = snapshot.engines
+    assert isinstance(engine, OnDemandEngine)
+    assert engine.unload()
+    probe.ask()
+    assert [job.policy.name for job in begun] == ["single:cat-s"], "unavailable: that is soon answered"
+    del snapshot.families["cats"].models["cat-s"]
+    probe.over(ModelUnavailableError.code)
+    assert probe.ask() is None
+    assert probe.ask() is None, "none is left to ask"
+    assert len(begun) == 1
+    assert not engine.is_loaded
 
 
 def test_a_defect_is_no_answer_and_it_is_asked_again(probe: Probe, begun: list[Job]) -> None:

@@ -14,10 +14,11 @@ from jetsel.daemon.current import Current
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.reload import Reload
 from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
-from jetsel.engines import Backends, Engine
+from jetsel.engines import Backends, Engine, OnDemandEngine
 from jetsel.errors import JetselError, ReloadFailedError, ShuttingDownError
 from tests.unit.daemon.families import put_family
 from tests.unit.daemon.test_snapshot import BATCH
+from tests.waiting import until
 
 
 class Rig:
@@ -122,10 +123,31 @@ def test_damaged_weights_of_a_model_that_runs_on_are_told_by_each_reload(rig: Ri
     weights.write_bytes(whole[:100])
     for _ in range(2):
         (told,) = rig.reload()
-        assert told.startswith(f"weights of cat-l are damaged, and it runs on: {weights}: sha256 is ")
+        assert told.startswith(
+            f"weights of cat-l are damaged, and it runs on while it is loaded: {weights}: sha256 is "
+        )
         assert not any(map(is_freed, rig.current.snapshot.engines))
     weights.write_bytes(whole)
     assert rig.reload() == []
+
+
+def test_what_is_unloaded_stays_so_and_is_loaded_anew_where_that_had_failed(rig: Rig) -> None:
+    before = rig.current.snapshot.families["cats"].driver.queues
+    for queue in before.values():
+        assert isinstance(queue.engine, OnDemandEngine)
+        assert queue.engine.unload()
+    weights = rig.folder / "cat-l.onnx"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:100])
+    before["cat-l"].want()
+    until(lambda: before["cat-l"].state == "unavailable")
+    assert "sha256" in str(before["cat-l"].reason)
+    assert any(line.startswith("model cat-l of cats is unavailable: ") for line in rig.reload()), "and it is no refusal"
+    weights.write_bytes(whole)
+    rig.reload()
+    after = rig.current.snapshot.families["cats"].driver.queues
+    assert [queue.state for queue in after.values()] == ["unloaded", "ready"]
+    assert after["cat-s"].engine is before["cat-s"].engine
 
 
 def test_a_new_model_that_does_not_load_is_told_once_and_never_the_default(rig: Rig) -> None:

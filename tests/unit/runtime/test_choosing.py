@@ -59,7 +59,7 @@ def test_where_the_model_that_it_names_has_died_that_is_the_outcome(
 def test_it_is_not_counted_in_the_least_time_of_a_policy(choosing: Driver) -> None:
     choosing.queues["mux"].times_ms.extend([0.5])
     choosing.queues["s"].times_ms.extend([2.0])
-    assert choosing.floor_ms(POLICY) == 2.0
+    assert choosing.floor_ms(POLICY) == (2.0, 0.0)
 
 
 def test_where_it_is_away_the_policy_hears_of_it(choosing: Driver) -> None:

@@ -134,8 +134,8 @@ def test_a_run_is_refused_by_how_slow_the_model_sometimes_is(driver: Driver, clo
 
 def test_the_floor_is_the_cheapest_first_step(driver: Driver) -> None:
     driver.queues["s"].times_ms.extend([1.0, 2.0, 3.0])
-    assert driver.floor_ms(CASCADE) == 2.0
-    assert driver.floor_ms(Single("l")) == 0.0, "nothing measured yet"
+    assert driver.floor_ms(CASCADE) == (2.0, 0.0)
+    assert driver.floor_ms(Single("l")) == (0.0, 0.0), "nothing measured yet"
 
 
 class Duel:

@@ -1,0 +1,182 @@
+"""A model that is unloaded while nobody needs it: whoever asks for it has it loaded again, beside the requests."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.engines.base import Engine, EngineFailedError, Output, Place
+from jetsel.errors import EngineDiedError, JetselError
+from jetsel.events import event
+
+log = logging.getLogger("jetsel.engines")
+
+RETRY_S, LONGEST_RETRY_S = 5.0, 600.0  # after a load that failed; twice as long after each: it may have cost a host
+
+
+class OnDemandEngine:
+    """Stands for an engine that comes and goes. Any thread may call.
+
+    Its load is the larger part of a run that comes alone (Ogden and Guo, MODI, section 4.1), so `load_due_ms` tells it.
+    No caller waits inside: while it is unloaded no run enters its place, and each that tries has it loaded.
+    """
+
+    def __init__(
+        self, load: Callable[[], Engine], changed: Callable[[], None], now: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Load it. load: returns the engine, or raises. changed: is told, by a thread of ours, that a later load ended.
+
+        Raises what `load` raises.
+        """
+        self._load, self._changed, self._now = load, changed, now
+        self._lock = threading.Lock()
+        self._place = _Closed(self.want)
+        self._callers = 0
+        self._begun_s: float | None = None  # of the load that is under way
+        self._failure: str | None = None  # of the last load
+        self._retry_s = 0.0  # when the next load is tried after one that failed
+        self._pause_s = RETRY_S  # after the next one that fails
+        self._is_closed = False
+        begun_s = now()
+        self._engine = load()
+        self.name = self._engine.name
+        self.is_loaded = True
+        self.loaded_s = now()
+        self.load_ms = (self.loaded_s - begun_s) * 1e3  # of the last load
+
+    # What every engine has.
+
+    @property
+    def concurrency(self) -> int:
+        """See Engine."""
+        return self._engine.concurrency
+
+    @property
+    def place(self) -> Place | None:
+        """See Engine."""
+        return self._engine.place if self.is_loaded else self._place
+
+    @property
+    def max_batch(self) -> int | None:
+        """See Engine."""
+        return self._engine.max_batch
+
+    @property
+    def unavailable(self) -> str | None:
+        """See Engine: None while it is unloaded, unless it could not be loaded again."""
+        return self._engine.unavailable if self.is_loaded else self._failure
+
+    @property
+    def is_returning(self) -> bool:
+        """See Engine."""
+        return self.is_loaded and self._engine.is_returning
+
+    @property
+    def is_stale(self) -> bool:
+        """See Engine: what is unloaded will be read as it is then."""
+        return self.is_loaded and self._engine.is_stale
+
+    @property
+    def returns_within_s(self) -> float:
+        """See Engine."""
+        return self._engine.returns_within_s if self.is_loaded else self.load_due_ms / 1e3
+
+    def infer(self, *parts: NDArray[np.float32]) -> Output:
+        """See Engine.infer. Where it has just been unloaded, EngineDiedError has the run go back in front."""
+        with self._lock:
+            if not self.is_loaded:
+                raise (EngineDiedError if self._failure is None else EngineFailedError)(self._failure or "unloaded")
+            engine = self._engine
+            self._callers += 1
+        try:
+            return engine.infer(*parts)
+        finally:
+            with self._lock:
+                self._callers -= 1
+
+    def close(self) -> None:
+        """See Engine.close."""
+        with self._lock:
+            engine = self._engine if self.is_loaded else None
+            self.is_loaded, self._is_closed, self._failure = False, True, f"{self.name}: it was closed"
+        if engine is not None:
+            engine.close()
+
+    # How it comes and goes.
+
+    @property
+    def load_due_ms(self) -> float:
+        """What is left of its load before it can run, by the last one; 0 where it is loaded."""
+        begun_s = self._begun_s
+        if self.is_loaded:
+            return 0.0
+        return self.load_ms if begun_s is None else max(0.0, self.load_ms - (self._now() - begun_s) * 1e3)
+
+    def unload(self) -> bool:
+        """Free what it holds, unless a run is under way or its host is away; return whether that was done."""
+        with self._lock:
+            engine = self._engine
+            if self._callers or not self.is_loaded or engine.unavailable is not None:
+                return False
+            self.is_loaded = False
+        engine.close()
+        return True
+
+    def want(self) -> None:
+        """Have it loaded by a thread of its own, unless it is, that has begun, or it failed a moment ago."""
+        if self.is_loaded:
+            return
+        with self._lock:
+            is_due = self._begun_s is None and self._now() >= self._retry_s
+            if is_due and not (self.is_loaded or self._is_closed):
+                threading.Thread(target=self._load_again, name=f"loading-{self.name}", daemon=True).start()
+                self._begun_s = self._now()
+
+    def _load_again(self) -> None:
+        begun_s, engine, failure = self._now(), None, "a defect ended its load: see the log"
+        try:
+            engine = self._load()
+        except JetselError as error:
+            failure = str(error)
+        except MemoryError:
+            failure = "no memory is left to load it"
+        finally:
+            self._ended(engine, begun_s, failure)
+        self._changed()
+
+    def _ended(self, engine: Engine | None, begun_s: float, failure: str) -> None:
+        """Take note of how a load ended. engine: None where it failed, and `failure` says why."""
+        with self._lock:
+            ended_s, self._begun_s, is_wanted = self._now(), None, not self._is_closed
+            if engine is not None and is_wanted:
+                self._engine, self._failure, self._pause_s = engine, None, RETRY_S
+                self.loaded_s, self.load_ms, self.is_loaded = ended_s, (ended_s - begun_s) * 1e3, True
+            elif is_wanted:
+                self._failure, self._retry_s = failure, ended_s + self._pause_s
+                self._pause_s = min(2 * self._pause_s, LONGEST_RETRY_S)
+        if engine is None:
+            told = event("model-unavailable", model=self.name)
+            log.error("model %s cannot be loaded again: %s", self.name, failure, extra=told)
+        elif is_wanted:
+            told = event("model-loaded", model=self.name, took_s=self.load_ms / 1e3)
+            log.info("model %s is loaded again, in %.0f ms", self.name, self.load_ms, extra=told)
+        else:
+            engine.close()
+
+
+class _Closed(Place):
+    """The place of an engine that is unloaded: nobody is let in, and whoever tries has it loaded."""
+
+    def __init__(self, want: Callable[[], None]) -> None:
+        super().__init__()
+        self._want = want
+
+    def enter(self, _most: int) -> bool:
+        """Let nobody in."""
+        self._want()
+        return False

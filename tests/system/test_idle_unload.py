@@ -1,0 +1,122 @@
+"""The real daemon, and models that are unloaded while nobody asks for them: memory, loads, deadlines, damage."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jetsel.zoo import STARTER
+from tests.system.daemons import Connect, Daemon, Peer, Start
+from tests.system.manager import Manager
+from tests.waiting import until
+
+IDLE = "[models]\nidle_unload_s = 0.2\n"
+
+
+def models(peer: Peer) -> dict[str, dict[str, Any]]:
+    """What the status tells of each model."""
+    return {model["name"]: model for model in peer.status()["families"][0]["models"]}
+
+
+def all_unloaded(peer: Peer) -> bool:
+    return {model["state"] for model in models(peer).values()} == {"unloaded"}
+
+
+def between_loads_ms(peer: Peer) -> float:
+    """A deadline in which xs can be loaded, and xl cannot."""
+    told = models(peer)
+    return float(told["xs"]["load_ms"] + told["xl"]["load_ms"]) / 2
+
+
+def loads(daemon: Daemon, model: str) -> int:
+    """How often a model was loaded again."""
+    return daemon.log.read_text().count(f"event=model-loaded model={model} ")
+
+
+def test_idle_models_free_their_memory_and_requests_that_come_together_load_one_once(
+    start: Start, connect: Connect, jpeg: bytes
+) -> None:
+    daemon = start()
+    peer = connect(daemon)
+    loaded_mb = peer.status()["resident_mb"]
+    assert {model["state"] for model in models(peer).values()} == {"ready"}, "unless it is asked for, none is unloaded"
+    daemon.config.write_text(daemon.config.read_text() + IDLE)
+    assert peer.ask({"type": "reload"})["changed"] == ["[models]"]
+    until(lambda: all_unloaded(peer))
+    assert peer.status()["resident_mb"] < loaded_mb - 10, "the weights alone are 19 MB"
+    for number in range(6):
+        peer.send({"type": "classify", "id": str(number), "model": "xl"}, jpeg)
+    replies = [peer.receive() for _ in range(6)]
+    assert {(reply["type"], reply["model"]) for reply in replies} == {("answer", "xl")}
+    assert loads(daemon, "xl") == 1
+    assert models(peer)["xl"]["load_ms"] > 0
+    assert loads(daemon, "xs") == 0
+
+
+def test_a_deadline_that_a_load_would_break_is_refused_or_answered_by_another_model(
+    start: Start, connect: Connect, jpeg: bytes
+) -> None:
+    daemon = start(IDLE)
+    peer = connect(daemon)
+    until(lambda: all_unloaded(peer))
+    refused = peer.classify(jpeg, model="xl", deadline_ms=between_loads_ms(peer))
+    assert refused["code"] == "deadline"
+    assert "unloaded" in refused["message"]
+    until(lambda: loads(daemon, "xl") == 1)
+
+    def answered() -> dict[str, Any] | None:
+        """A machine that is busy may refuse this, too: it is asked again."""
+        until(lambda: all_unloaded(peer))
+        reply = peer.classify(jpeg, deadline_ms=between_loads_ms(peer))
+        return reply if reply["type"] == "answer" else None
+
+    answer = until(answered)
+    assert answer["policy"] == "deadline"
+    assert answer["model"] != "xl"
+
+
+@pytest.mark.slow
+def test_a_damaged_file_is_told_once_it_is_needed_and_the_model_is_back_with_it(
+    start: Start, connect: Connect, jpeg: bytes, tmp_path: Path
+) -> None:
+    folder = tmp_path / "models"
+    shutil.copytree(STARTER, folder)
+    daemon = start(f'{IDLE}starter = false\npaths = ["{folder}"]\n')
+    peer = connect(daemon)
+    until(lambda: all_unloaded(peer))
+    (weights,) = folder.glob("xs*.onnx")
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:1000])
+    failed = peer.classify(jpeg, model="xs")
+    assert failed["code"] == "model-unavailable"
+    assert "sha256" in failed["message"]
+    told = models(peer)["xs"]
+    assert told["state"] == "unavailable"
+    assert "sha256" in told["reason"]
+    assert peer.classify(jpeg, model="s")["type"] == "answer"
+    weights.write_bytes(whole)
+    until(lambda: peer.classify(jpeg, model="xs")["type"] == "answer")
+
+
+@pytest.mark.slow
+def test_models_of_an_engine_host_come_and_go_as_well(start: Start, connect: Connect, jpeg: bytes) -> None:
+    daemon = start(f'{IDLE}backend = "onnxruntime-hosted"\nonly = ["xs", "s"]\n')
+    peer = connect(daemon)
+    for _ in range(2):
+        until(lambda: all_unloaded(peer))
+        assert peer.classify(jpeg, model="xs")["model"] == "xs"
+    assert loads(daemon, "xs") == 2
+    assert peer.status()["hosts"][0]["restarts"] == 0
+
+
+@pytest.mark.slow
+def test_the_watchdog_is_fed_and_loads_nothing(start: Start, connect: Connect, manager: Manager) -> None:
+    daemon = start(IDLE, env={**manager.environment, "WATCHDOG_USEC": "1000000"})
+    peer = connect(daemon)
+    until(lambda: all_unloaded(peer))
+    manager.wait_for_feedings(3)
+    assert all_unloaded(peer)
+    assert "event=model-loaded" not in daemon.log.read_text()
