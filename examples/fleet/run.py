@@ -1,0 +1,228 @@
+"""A fleet of three devices on one machine, from the first key to a bad model taken back: `python examples/fleet/run.py`.
+
+Each device is a daemon and its agent; the repository is a folder. README.md beside this file says what is to be seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+
+from jetsel import Client
+from jetsel.cli.demo import HOW_TO_GET_PHOTOGRAPHS, photographs
+from jetsel.errors import NoDaemonError
+
+PIECES = 8  # along each side of a photograph of the demo
+FEW, MANY = 10, 100  # requests between two plans
+LIMITS = {"small": "storage_mb = 1.5", "middle": "storage_mb = 7", "large": "storage_mb = 100"}
+
+
+@dataclass(frozen=True)
+class Device:
+    """A daemon that runs, and the folder with its configuration and all that it keeps."""
+
+    name: str
+    folder: Path
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "jetsel.toml"
+
+    @property
+    def client(self) -> Client:
+        return Client(f"ipc://{self.folder}/jetsel.sock")
+
+    def asked(self, photos: Path, count: int, family: str) -> None:
+        """Have so many photographs classified."""
+        paths = sorted(photos.glob("*/*"))
+        with self.client as client:
+            for number in range(count):
+                client.classify(paths[number % len(paths)], family=family)
+
+    def round(self) -> None:
+        """What its timer does every quarter of an hour."""
+        jetsel("agent", "run", "--config", self.config, state=self.folder / "state")
+
+
+def main() -> None:
+    """Publish, plan, roll out; then other traffic, and a model that was trained on the wrong labels."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--report", type=Path, default=Path("fleet.html"), help="the page to write (%(default)s)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="jetsel-") as name, contextlib.ExitStack() as stack:
+        work = Path(name)
+        url, key, public = work / "repository", work / "fleet.key", work / "fleet.key.pub"
+        fleet = ("--trust", public)
+        say("Two tasks: which photograph a piece is of, and whether it is upside down")
+        kinds, turned = pieces(work / "kinds"), upside_down(work / "turned")
+        workshop = work / "workshop"
+        for family, photos in (("kinds", kinds), ("turned", turned)):
+            make(family, photos / "train", photos / "other", workshop)
+        say("Publish both families, signed")
+        jetsel("repo", "key", key)
+        jetsel("repo", "init", url, "--sign", key)
+        for family in ("kinds", "turned"):
+            jetsel("repo", "publish", url, "--family", family, "--sign", key, state=workshop)
+        canary = made(work / "canary")
+        (canary / "kinds").symlink_to(kinds / "other")
+        (canary / "turned").symlink_to(turned / "other")
+        say("Three devices with different limits; until a plan comes they serve the starter family")
+        devices = [
+            stack.enter_context(device(work / one, one, limit, url, public, canary)) for one, limit in LIMITS.items()
+        ]
+        for one in devices:
+            one.round()
+
+        say("A plan for each, by its limits")
+        planned = ("--family", "kinds", "--family", "turned")
+        jetsel("fleet", "plan", url, *fleet, *planned, "--write", work / "plans.json")
+        roll_out(url, key, work / "plans.json", devices, "100%")
+
+        say("Traffic: many pieces are asked about by kind, few by direction; then the other way round")
+        for many, few in (("kinds", "turned"), ("turned", "kinds")):
+            for one in devices:
+                one.asked(kinds / "other", MANY if many == "kinds" else FEW, "kinds")
+                one.asked(turned / "other", MANY if many == "turned" else FEW, "turned")
+                one.round()
+            say(f"The plan follows where most ask for {many} and few for {few}")
+            jetsel("fleet", "plan", url, *fleet, "--days", 0.01, "--write", work / "plans.json")
+            jetsel("fleet", "plan", url, *fleet, "--days", 0.01, "--diff")
+            roll_out(url, key, work / "plans.json", devices, "100%")
+
+        say("A model that was trained on swapped labels is published; one device tries it first")
+        swapped, mistaken = work / "swapped", work / "mistaken"
+        swap(kinds, swapped)
+        make("kinds", swapped / "train", swapped / "other", mistaken)
+        jetsel("repo", "publish", url, "--family", "kinds", "--sign", key, state=mistaken)
+        jetsel("fleet", "plan", url, *fleet, "--write", work / "plans.json")
+        roll_out(url, key, work / "plans.json", devices, "1,100%")
+        jetsel("fleet", "stop", url, "--sign", key, "--revert")
+        for one in devices:
+            one.round()
+        jetsel("fleet", "status", url, *fleet, may_fail=True)
+        jetsel("fleet", "report", url, *fleet, "--out", options.report, may_fail=True)
+
+
+def roll_out(url: Path, key: Path, plans: Path, devices: list[Device], waves: str) -> None:
+    """Write each wave's plans, and have every agent do its round in between, until nothing is left or it is stopped."""
+    words: tuple[object, ...] = ("--plans", plans, "--waves", waves)
+    for _ in range(4):
+        said = jetsel("fleet", "roll-out", url, "--sign", key, *words, may_fail=True)
+        words = ()
+        if "all devices have installed" in said or "against going on" in said:
+            return
+        for one in devices:
+            one.round()
+
+
+def make(family: str, train: Path, other: Path, state: Path) -> None:
+    """Train heads over the starter family's models, and calibrate them, as their owner does."""
+    jetsel("models", "train-head", train, "--backbone", "starter", "--family", family, state=state)
+    jetsel("calibrate", other, "--family", family, "--force", state=state, is_quiet=True)
+
+
+@contextlib.contextmanager
+def device(folder: Path, name: str, limit: str, url: Path, public: Path, canary: Path) -> Iterator[Device]:
+    """A device that serves while the block lasts."""
+    one = Device(name, made(folder))
+    one.config.write_text(
+        f'[server]\nendpoint = "ipc://{folder}/jetsel.sock"\n[power]\nsensor = "none"\n[fleet]\nurl = "{url}"\n'
+        f'device = "{name}"\nkeys = ["{public}"]\ncanary = "{canary}"\n{limit}\n'
+    )
+    command = [sys.executable, "-m", "jetsel", "serve", "--config", str(one.config)]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment(folder / "state"))
+    try:
+        wait_until_ready(one)
+        yield one
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def wait_until_ready(one: Device) -> None:
+    """Return once its models are loaded."""
+    while True:
+        with contextlib.suppress(NoDaemonError), one.client as client:
+            if client.status().state == "ready":
+                return
+        time.sleep(0.1)
+
+
+def jetsel(*words: object, state: Path | None = None, may_fail: bool = False, is_quiet: bool = False) -> str:
+    """Run a command as its user does, and show it; end where it fails. Return what it printed."""
+    print(f"$ jetsel {' '.join(map(str, words))}", flush=True)
+    command = [sys.executable, "-m", "jetsel", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(state), check=False)
+    if not is_quiet:
+        print(done.stdout, end="", flush=True)
+    if done.returncode != 0:
+        print(done.stderr, end="", flush=True)
+        if not may_fail:
+            sys.exit(done.returncode)
+    return done.stdout
+
+
+def environment(state: Path | None) -> dict[str, str]:
+    """What a process sees whose files lie there."""
+    return os.environ | ({} if state is None else {"STATE_DIRECTORY": str(state)})
+
+
+def pieces(folder: Path) -> Path:
+    """Cut the demo's photographs into pieces, half of them to train on, each in the folder of its class."""
+    found = photographs()
+    if not found:
+        sys.exit(HOW_TO_GET_PHOTOGRAPHS)
+    for text, file in found.items():
+        picture = cv2.imread(str(file))
+        height, width = (side // PIECES for side in picture.shape[:2])
+        for number in range(PIECES**2):
+            top, left = number // PIECES * height, number % PIECES * width
+            place = folder / ("train" if number % 2 else "other") / text
+            place.mkdir(parents=True, exist_ok=True)
+            cv2.imwrite(str(place / f"{number:02}.png"), picture[top : top + height, left : left + width])
+    return folder
+
+
+def upside_down(folder: Path) -> Path:
+    """The same pieces as they are and turned by half, in two classes."""
+    for path in sorted(pieces(folder / "all").glob("*/*/*")):
+        picture = cv2.imread(str(path))
+        for label, shown in (("upright", picture), ("turned", cv2.rotate(picture, cv2.ROTATE_180))):
+            place = folder / path.parts[-3] / label
+            place.mkdir(parents=True, exist_ok=True)
+            cv2.imwrite(str(place / f"{path.parent.name}-{path.name}"), shown)
+    return folder
+
+
+def swap(photos: Path, into: Path) -> None:
+    """Give each class the photographs of the next."""
+    for half in ("train", "other"):
+        folders = sorted((photos / half).iterdir())
+        for folder, following in zip(folders, [*folders[1:], folders[0]], strict=True):
+            (made(into / half, exist_ok=True) / folder.name).symlink_to(following)
+
+
+def made(folder: Path, *, exist_ok: bool = False) -> Path:
+    """Make a folder; return it."""
+    folder.mkdir(parents=True, exist_ok=exist_ok)
+    return folder
+
+
+def say(text: str) -> None:
+    """Head what follows."""
+    print(f"\n# {text}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
