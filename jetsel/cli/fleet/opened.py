@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -36,11 +37,9 @@ class Opened:
 
     def __init__(self, url: str, trusted: Collection[str], days: float = 7.0) -> None:
         """Take up what devices have told. Raises ConfigError where a library is missing, and RepositoryError."""
-        try:
-            from jetsel.fleet.manager.devices import read_devices
-            from jetsel.fleet.manager.metadata import Metadata
-        except ModuleNotFoundError as missing:
-            raise ConfigError(f"jetsel fleet needs {missing.name}: pip install 'jetsel[fleet]'") from None
+        check_libraries()
+        from jetsel.fleet.manager.devices import read_devices
+        from jetsel.fleet.manager.metadata import Metadata
         from jetsel.fleet.storage import Storage
 
         self.storage, self.trusted = Storage(url), trusted
@@ -63,15 +62,25 @@ class Opened:
 
     def planner(self, deadline_ms: float | None, gain: float) -> Planner:
         """What plans these devices."""
-        try:
-            from jetsel.fleet.manager.planning import Planner
-        except ModuleNotFoundError as missing:
-            raise ConfigError(f"jetsel fleet needs {missing.name}: pip install 'jetsel[fleet]'") from None
+        from jetsel.fleet.manager.planning import Planner
+
         return Planner(self.storage, self.trusted, deadline_ms=deadline_ms, gain=gain)
 
     def proposals(self, planner: Planner, families: Collection[str]) -> list[Proposal]:
         """What is proposed for every device."""
         return [planner.propose(name, device, families) for name, device in self.devices.items()]
+
+
+def check_libraries() -> None:
+    """Raise ConfigError where a library of the manager's is missing."""
+    for name in ("duckdb", "scipy"):
+        if importlib.util.find_spec(name) is None:
+            raise ConfigError(f"jetsel fleet needs {name}: pip install 'jetsel[fleet]'")
+
+
+def printable(text: str) -> str:
+    """Return what a device told as one line that moves no cursor."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def opened(url: str, trust: Collection[Path], days: float = 7.0) -> Opened:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.cli.fleet.opened import Days, DeadlineMs, Families, Gain, opened
+from jetsel.cli.fleet.opened import Days, DeadlineMs, Families, Gain, opened, printable
 from jetsel.cli.options import Json, print_json
 from jetsel.cli.repo import Trusted, Url
 
@@ -88,6 +88,6 @@ def _show(found: list[Proposal]) -> None:
             "-" if then is None else f"{100 * then.accuracy:.1f}",
             "-" if then is None else f"{then.mean_ms:.2f}",
             "; ".join(f"{planned.bundle.family}: {' '.join(planned.cascade)}" for planned in one.families),
-            escape("; ".join([*why, *one.notes])),
+            escape(printable("; ".join([*why, *one.notes]))),
         )
     console().print(shown)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.cli.fleet.opened import Opened
-from jetsel.cli.fleet.status import printable
+from jetsel.cli.fleet.opened import Opened, check_libraries, printable
 from jetsel.cli.options import Json, print_json
 from jetsel.cli.repo import Keys, Trusted, Url
 from jetsel.errors import ConfigError
@@ -51,6 +50,8 @@ def roll_out(
     Each call looks, and does one step. Exit status 1 where something is against going on. The state lies in the
     repository: any manager goes on with it, one at a time.
     """
+    check_libraries()
+    from jetsel.fleet.manager.rolling import Allowed, Rolling
     from jetsel.fleet.signing import public_key, read_key
 
     private = [read_key(path) for path in sign]
@@ -58,8 +59,6 @@ def roll_out(
     begins = plans
     while True:
         fleet = Opened(url, trusted)
-        from jetsel.fleet.manager.rolling import Allowed, Rolling
-
         rolling = Rolling(fleet.storage, private, trusted)
         if begins is not None:
             rolling.begin(_proposals(begins), fleet.devices, waves)
@@ -87,6 +86,7 @@ def stop(
     json: Json = False,
 ) -> None:
     """Stop a roll-out: no further wave goes out."""
+    check_libraries()
     from jetsel.fleet.manager.rolling import Rolling
     from jetsel.fleet.signing import read_key
     from jetsel.fleet.storage import Storage

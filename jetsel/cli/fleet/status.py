@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from jetsel.cli.fleet.opened import Periods, opened
+from jetsel.cli.fleet.opened import Periods, opened, printable
 from jetsel.cli.options import Json, print_json
 from jetsel.cli.repo import Trusted, Url
 
@@ -33,11 +33,6 @@ def status(url: Url, trust: Trusted, periods: Periods = 3.0, json: Json = False)
         for name, why in fleet.skipped.items():
             typer.echo(f"jetsel: {printable(name)} was skipped: {printable(why)}", err=True)
     raise typer.Exit(bool(fleet.skipped) or any(one.faults for one in found))
-
-
-def printable(text: str) -> str:
-    """Return what a device told as one line that moves no cursor."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def _row(one: DeviceStatus) -> list[str]:
