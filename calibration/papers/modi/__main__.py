@@ -41,7 +41,7 @@ def main() -> None:
     imagenet = files(scan([six]).families["imagenet"], fit, test, options.work)
     full, small = (shuffled(test / kind) for kind in KINDS)
     if options.part in (None, "storage"):
-        print(budgets(starter), budgets(imagenet), unpacking([*starter, *imagenet]), sep="\n")
+        print(budgets([starter, imagenet]), unpacking([*starter, *imagenet]), sep="\n")
     if options.part in (None, "loading"):
         run = [file for file in (*starter, *imagenet) if file.way != ROUNDED]  # rounded, it runs as it ships
         print(*figure_3(measured(run, full, CONDITIONS, options.rounds)), sep="\n")

@@ -28,16 +28,18 @@ def fitting(files: Sequence[File], budget_bytes: float, size: Callable[[File], i
     return most, max((file.right for file in files if sizes[file.path] <= budget_bytes), default=None)
 
 
-def budgets(files: Sequence[File]) -> str:
-    """Return a table of one family by budget and form; a budget that changes nothing is left out."""
-    rows, said = [], ""
-    for budget_mb in BUDGETS_MB:
-        cells = " | ".join(_cell(files, way, is_gzipped, budget_mb) for way, is_gzipped in FORMS)
-        if cells != said:
-            rows.append(f"{budget_mb:g} | {cells}")
-        said = cells
+def budgets(families: Sequence[Sequence[File]]) -> str:
+    """Return a table by family, budget and form; a budget that changes nothing is left out."""
+    rows = []
+    for files in families:
+        said = ""
+        for budget_mb in BUDGETS_MB:
+            cells = " | ".join(_cell(files, way, is_gzipped, budget_mb) for way, is_gzipped in FORMS)
+            if cells != said:
+                rows.append(f"{files[0].family}, {budget_mb:g} | {cells}")
+            said = cells
     names = " | ".join(way + (", gzipped" if is_gzipped else "") for way, is_gzipped in FORMS)
-    return table(f"Models of {files[0].family} that fit, and top-1 % of the best", f"MB | {names}", rows)
+    return table("Models that fit, and top-1 % of the best that does", f"MB | {names}", rows)
 
 
 def unpacking(files: Sequence[File]) -> str:
