@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import os
 from pathlib import Path
 
 import numpy as np
@@ -61,12 +61,11 @@ def test_a_network_of_mdinference_takes_its_fitted_median_for_its_mean_photograp
     assert np.log([low, high]) == pytest.approx([2.92, 4.84], abs=0.25)
 
 
-def test_a_file_that_stays_in_memory_is_no_cold_one() -> None:
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
-        model, photograph = Path(memory, "xs.onnx"), Path(memory, "photograph.jpg")
-        model.write_bytes(XS.path.read_bytes())
-        photograph.write_bytes(encoded(drawn(1)))
-        asked = file("xs", str(model), model.stat().st_size, 0.4)
-        assert ask(Asked(asked, photograph, threads=1, is_cold=False)).load_ms > 0
+def test_a_file_that_stays_in_memory_is_no_cold_one(tmp_path: Path) -> None:
+    (tmp_path / "photograph.jpg").write_bytes(encoded(drawn(1)))
+    with os.fdopen(os.memfd_create("xs"), "wb", buffering=0) as memory:  # a file that is on no disk
+        memory.write(XS.path.read_bytes())
+        model = file("xs", f"/proc/self/fd/{memory.fileno()}", XS.path.stat().st_size, 0.4)
+        assert ask(Asked(model, tmp_path / "photograph.jpg", threads=1, is_cold=False)).load_ms > 0
         with pytest.raises(OSError, match="page cache"):
-            ask(Asked(asked, photograph, threads=1, is_cold=True))
+            ask(Asked(model, tmp_path / "photograph.jpg", threads=1, is_cold=True))
