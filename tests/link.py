@@ -60,8 +60,8 @@ def link(quality: Quality, seed: int = 2020) -> Iterator[Link]:
     command = [sys.executable, "-m", "tests.link", str(seed)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         opened = Link(process)
+        opened.become(quality)  # outside: where another run has the devices, the namespace is that run's
         try:
-            opened.become(quality)
             yield opened
         finally:
             process.kill()

@@ -41,15 +41,16 @@ def figure_2(family: Family, names: Sequence[str], fit: Path, test: Path) -> lis
 
 
 def rounded(model: ModelProto) -> ModelProto:
-    """Put each large tensor's weights on 256 even steps between its ends; they stay numbers of 32 bits."""
+    """Put each large tensor's weights on 256 even steps between its ends; they stay numbers of as many bits."""
     made = ModelProto()
     made.CopyFrom(model)
     for tensor in made.graph.initializer:
-        weights = numpy_helper.to_array(tensor)
-        if weights.dtype == np.float32 and weights.size >= STEPS:
+        kept = numpy_helper.to_array(tensor)
+        if kept.dtype in (np.float32, np.float16) and kept.size >= STEPS:
+            weights = kept.astype(np.float32)
             step = (weights.max() - weights.min()) / (STEPS - 1)
             even = np.rint((weights - weights.min()) / step) * step + weights.min()
-            tensor.CopyFrom(numpy_helper.from_array(even.astype(np.float32), tensor.name))
+            tensor.CopyFrom(numpy_helper.from_array(even.astype(kept.dtype), tensor.name))
     return made
 
 

@@ -21,6 +21,7 @@ from torch.nn import functional as F
 
 from calibration.papers.compression import figure_2
 from calibration.papers.counts import counts
+from calibration.papers.tables import table
 from jetsel.calibrate.metrics import share_interval
 from jetsel.train.optimize.activations import Rule, operations, prune
 from jetsel.train.optimize.factorise import one_d
@@ -61,12 +62,6 @@ def main() -> None:
         family = scan([options.models]).families["imagenet"]
         columns = "model | way | MB | saved % | MB gzipped | saved % | load ms | run ms | top-1 %"
         print(table("MODI, Figure 2", columns, figure_2(family, ("lite0-224", "lite2-260"), options.fit, options.test)))
-
-
-def table(title: str, columns: str, rows: list[str]) -> str:
-    """Return a table in Markdown under a title; columns and rows: cells parted by |."""
-    line = "|".join(["---"] * (columns.count("|") + 1))
-    return "\n".join([f"## {title}", "", f"| {columns} |", f"|{line}|", *(f"| {row} |" for row in rows), ""])
 
 
 def sums() -> str:

@@ -27,7 +27,7 @@ from calibration.papers.multiplexer.policies import (
 from calibration.papers.multiplexer.subject import Subject, with_times_of
 from calibration.papers.multiplexer.together import accuracies, embeddings, pictures
 from calibration.papers.multiplexer.told import areas
-from calibration.papers.thesis import table
+from calibration.papers.tables import table
 
 JOINT = ("xs", "s", "m")
 CONTRAST = 0.3

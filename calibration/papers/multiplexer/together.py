@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.live import bootstrap
 from calibration.papers.multiplexer.subject import Subject
-from calibration.papers.thesis import table
+from calibration.papers.tables import table
 from jetsel.train.multiplexer.losses import distance
 
 PAIRS = ("both right", "one right", "both wrong")

@@ -1,0 +1,71 @@
+"""What MODI's tables add up: budgets of storage, loads spread over requests, and the time of a transfer."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calibration.papers.modi.files import RAW, File
+from calibration.papers.modi.loading import Asked, Took, ask
+from calibration.papers.modi.networks import Network, as_mdinference
+from calibration.papers.modi.storage import fitting
+from jetsel.zoo import STARTER, scan
+from tests.system.daemons import drawn, encoded
+
+XS = scan([STARTER]).families["starter"].models[0]
+
+
+def file(model: str, path: str, size_bytes: int, right: float) -> File:
+    return File("family", model, RAW, Path(path), size_bytes, size_bytes, right, XS.manifest.input, 64)
+
+
+TWO_SIZES_OF_ONE_NET = [file("a-96", "a", 18, 0.4), file("a-224", "a", 18, 0.8)]
+FAMILY = [*TWO_SIZES_OF_ONE_NET, file("b", "b", 5, 0.7), file("c", "c", 6, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("budget", "most", "best"),
+    [
+        (4, 0, None),  # nothing fits, and nothing is right 0 times
+        (10, 1, 0.7),  # b or c
+        (11, 2, 0.7),  # b and c
+        (18, 2, 0.8),  # the net of two sizes is stored once
+        (23, 3, 0.8),  # it and b: 18 + 5
+        (29, 4, 0.8),  # all: 18 + 5 + 6
+    ],
+)
+def test_files_fit_a_budget_together_and_a_shared_one_counts_once(budget: int, most: int, best: float | None) -> None:
+    assert fitting(FAMILY, budget, lambda file: file.size_bytes) == (most, best)
+
+
+def test_the_load_is_spread_over_requests() -> None:
+    took = Took(photograph_ms=5, load_ms=80, run_ms=15, later_photograph_ms=2, later_run_ms=8, runtime_ms=30)
+    # 5 + 80 + 15 once, then 2 + 8 each: (100 + 9 x 10) / 10
+    assert [took.amortised_ms(requests) for requests in (1, 10)] == [100, 19]
+
+
+def test_a_transfer_is_the_round_trip_and_the_bytes_over_the_bandwidth() -> None:
+    network = Network(round_trip_ms=70, up_megabits_per_s=6)
+    assert network.transfer_ms(75_000) == pytest.approx(70 + 100)  # 600 kbit at 6 Mbit/s
+    assert network.ends_ms([75_000], np.random.default_rng(0)) is None  # whose variation nobody published
+
+
+def test_a_network_of_mdinference_takes_its_fitted_median_for_its_mean_photograph() -> None:
+    network = as_mdinference("university", 21)
+    assert network.transfer_ms(51_900) == pytest.approx(np.exp(3.879))
+    low, high = network.ends_ms([51_900], np.random.default_rng(0))
+    # 200 draws of a lognormal around exp(3.879): 1.645 deviations of 0.583 either way are exp(2.92) and exp(4.84)
+    assert np.log([low, high]) == pytest.approx([2.92, 4.84], abs=0.25)
+
+
+def test_a_file_that_stays_in_memory_is_no_cold_one(tmp_path: Path) -> None:
+    (tmp_path / "photograph.jpg").write_bytes(encoded(drawn(1)))
+    with os.fdopen(os.memfd_create("xs"), "wb", buffering=0) as memory:  # a file that is on no disk
+        memory.write(XS.path.read_bytes())
+        model = file("xs", f"/proc/self/fd/{memory.fileno()}", XS.path.stat().st_size, 0.4)
+        assert ask(Asked(model, tmp_path / "photograph.jpg", threads=1, is_cold=False)).load_ms > 0
+        with pytest.raises(OSError, match="page cache"):
+            ask(Asked(model, tmp_path / "photograph.jpg", threads=1, is_cold=True))
