@@ -154,6 +154,7 @@ class Fleet(Struct, frozen=True, forbid_unknown_fields=True):
     storage_mb: Annotated[float, Meta(gt=0, le=1_048_576)] = 1000.0  # of disk for models
     reserve_mb: Annotated[float, Meta(ge=0, le=1_048_576)] = 200.0  # of disk, left free by every download
     memory_mb: Annotated[float, Meta(gt=0, le=1_048_576)] | None = None  # that the daemon may hold; None: all there is
+    deadline_ms: Annotated[float, Meta(gt=0, le=3_600_000)] | None = None  # a later answer counts as wrong in plans
     canary: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # photographs: FAMILY/CLASS/...
     spool_mb: Annotated[float, Meta(gt=0, le=1024)] = 4.0  # of usage that waits to be sent; the oldest goes first
 
@@ -217,6 +218,7 @@ EXAMPLES = {
     "fleet.keys": 'keys = ["/etc/jetsel/fleet.key.pub"]',
     "fleet.token_file": 'token_file = "/etc/jetsel/fleet.token"',
     "fleet.memory_mb": "memory_mb = 512",
+    "fleet.deadline_ms": "deadline_ms = 50",
     "fleet.canary": 'canary = "/var/lib/jetsel/canary"',
     "log.level": 'level = "info" (or "debug", "warning", "error")',
 }

@@ -1,4 +1,4 @@
-"""A fleet of three devices on one machine, from the first key to a bad model taken back: `python examples/fleet/run.py`.
+"""Three devices and their manager on one machine, up to a bad model that is taken back: `python examples/fleet/run.py`.
 
 Each device is a daemon and its agent; the repository is a folder. README.md beside this file says what is to be seen.
 """
@@ -23,8 +23,9 @@ from jetsel.cli.demo import HOW_TO_GET_PHOTOGRAPHS, photographs
 from jetsel.errors import NoDaemonError
 
 PIECES = 8  # along each side of a photograph of the demo
-FEW, MANY = 10, 100  # requests between two plans
-LIMITS = {"small": "storage_mb = 1.5", "middle": "storage_mb = 7", "large": "storage_mb = 100"}
+FEW, MANY = 10, (100, 500)  # requests before each plan
+LIMITS = {"small": "storage_mb = 1.5", "middle": "storage_mb = 50", "large": "storage_mb = 100"}
+LESS_MB = 12  # of memory that the middle device is to do with
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,12 @@ class Device:
 
     @property
     def config(self) -> Path:
+        """Its jetsel.toml."""
         return self.folder / "jetsel.toml"
 
     @property
     def client(self) -> Client:
+        """A new client of the daemon."""
         return Client(f"ipc://{self.folder}/jetsel.sock")
 
     def asked(self, photos: Path, count: int, family: str) -> None:
@@ -48,6 +51,13 @@ class Device:
         with self.client as client:
             for number in range(count):
                 client.classify(paths[number % len(paths)], family=family)
+
+    def limit_memory(self) -> None:
+        """Let it have less memory than it takes now."""
+        with self.client as client:
+            held_mb = client.status().resident_mb or 0.0
+        self.config.write_text(f"{self.config.read_text()}memory_mb = {held_mb - LESS_MB:.0f}\n")
+        print(f"{self.name}: memory_mb = {held_mb - LESS_MB:.0f}, and {held_mb:.0f} are held")
 
     def round(self) -> None:
         """What its timer does every quarter of an hour."""
@@ -88,15 +98,16 @@ def main() -> None:
         jetsel("fleet", "plan", url, *fleet, *planned, "--write", work / "plans.json")
         roll_out(url, key, work / "plans.json", devices, "100%")
 
-        say("Traffic: many pieces are asked about by kind, few by direction; then the other way round")
-        for many, few in (("kinds", "turned"), ("turned", "kinds")):
+        say(f"The middle device is to do with {LESS_MB} MB less of memory: what for depends on what it is asked")
+        devices[1].limit_memory()
+        for many, few, count in (("kinds", "turned", MANY[0]), ("turned", "kinds", MANY[1])):
+            say(f"{count} requests for {many}, {FEW} for {few}: the plan follows")
             for one in devices:
-                one.asked(kinds / "other", MANY if many == "kinds" else FEW, "kinds")
-                one.asked(turned / "other", MANY if many == "turned" else FEW, "turned")
+                one.asked(work / many / "other", count, many)
+                one.asked(work / few / "other", FEW, few)
                 one.round()
-            say(f"The plan follows where most ask for {many} and few for {few}")
-            jetsel("fleet", "plan", url, *fleet, "--days", 0.01, "--write", work / "plans.json")
-            jetsel("fleet", "plan", url, *fleet, "--days", 0.01, "--diff")
+            jetsel("fleet", "plan", url, *fleet, "--write", work / "plans.json")
+            jetsel("fleet", "plan", url, *fleet, "--diff")
             roll_out(url, key, work / "plans.json", devices, "100%")
 
         say("A model that was trained on swapped labels is published; one device tries it first")

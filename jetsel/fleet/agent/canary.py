@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MOST_PHOTOGRAPHS = 200
 SURE = 2.33  # standard deviations: a share that has not changed falls further once in a hundred times
-SLOWER = 2.0  # times the mean time that was before, or that the plan expects
+SLOWER, LONGER_MS = 2.0, 5.0  # times the mean time that was before, and so much more: less is noise, or no matter
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class Canary:
 
     folder: Path
     most_memory_mb: float | None
+    deadline_ms: float | None = None
 
     def photographs(self, family: str, labels: Labels) -> list[Labelled]:
         """Return those of one family, evenly drawn; none where there are none. Without labels they count for time."""
@@ -75,15 +76,12 @@ class Canary:
         """Say in which way it has become worse, None where it has not.
 
         Accuracy: less than before, or than the plan expects where that is less, by more than chance explains (the
-        normal approximation of the binomial, at the share halfway between). Time: beyond SLOWER. Memory: beyond what
-        [fleet] memory_mb allows.
+        normal approximation of the binomial, at the share halfway between). Time: more than before, and than the
+        plan expects where that is more, by SLOWER and LONGER_MS. Time and memory: beyond what [fleet] allows.
         """
         if after.failed > (before.failed if before else 0):
             return f"{after.failed} of {after.photographs} photographs get no answer"
-        accuracies, times_ms = [planned.accuracy], [planned.mean_ms]
-        if before is not None:
-            accuracies.append(before.accuracy)
-            times_ms.append(before.mean_ms)
+        accuracies = [planned.accuracy, None if before is None else before.accuracy]
         known = [share for share in accuracies if share is not None]
         if known and after.accuracy is not None:
             bar = min(known)
@@ -91,9 +89,12 @@ class Canary:
             chance = SURE * math.sqrt(between * (1 - between) / after.photographs)
             if after.accuracy < bar - chance:
                 return f"{after.accuracy:.1%} of {after.photographs} photographs are right, {bar:.1%} were expected"
-        expected_ms = [ms for ms in times_ms if ms is not None]
-        if expected_ms and after.mean_ms is not None and after.mean_ms > SLOWER * max(expected_ms):
-            return f"an answer takes {after.mean_ms:.1f} ms, {max(expected_ms):.1f} were expected"
+        if after.mean_ms is not None and before is not None and before.mean_ms is not None:
+            expected_ms = max(before.mean_ms, planned.mean_ms or 0.0)
+            if after.mean_ms > max(SLOWER * expected_ms, expected_ms + LONGER_MS):
+                return f"an answer takes {after.mean_ms:.1f} ms, {expected_ms:.1f} were expected"
+        if after.mean_ms is not None and self.deadline_ms is not None and after.mean_ms > self.deadline_ms:
+            return f"an answer takes {after.mean_ms:.1f} ms, fleet.deadline_ms is {self.deadline_ms:g}"
         if self.most_memory_mb is not None and after.memory_mb is not None and after.memory_mb > self.most_memory_mb:
             return f"the daemon holds {after.memory_mb:.0f} MB, fleet.memory_mb is {self.most_memory_mb:g}"
         return None

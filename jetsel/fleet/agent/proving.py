@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jetsel.calibrate.retiming import Shipped, retime
 from jetsel.config import Config, host_settings
-from jetsel.daemon.memory import resident_mb
+from jetsel.daemon.memory import resident_mb, settle
 from jetsel.daemon.snapshot import limits_of
 from jetsel.engines import Backends, warm_up
 from jetsel.errors import RepositoryError
@@ -54,11 +54,15 @@ def _run(family: Family, config: Config) -> dict[str, float | None]:
     memory_mb: dict[str, float | None] = {}
     try:
         for model in family.networks:
-            name, weights, before_mb = model.manifest.name, model.weights(len(family.labels.names)), resident_mb()
+            name, weights = model.manifest.name, model.weights(len(family.labels.names))
             verify(model)
             backend = settings.backends.get(name, settings.backend)
+            backends.get(backend)  # what a runtime itself takes is no model's
+            settle()
+            before_mb = resident_mb()
             engines.append(backends.open(backend, weights, concurrency=os.cpu_count() or 1, threads=settings.threads))
             warm_up(engines[-1], weights)
+            settle()
             after_mb = resident_mb()
             memory_mb[name] = None  # of a model in an engine host
             if backend == "onnxruntime" and before_mb is not None and after_mb is not None:

@@ -55,7 +55,7 @@ def run_round(config: Config, config_file: Path | None) -> Done:
         source_of(fleet.url, token),
         [read_key(Path(key)) for key in fleet.keys],
         Installer(folder, config, config_file),
-        None if fleet.canary is None else Canary(Path(fleet.canary), fleet.memory_mb),
+        None if fleet.canary is None else Canary(Path(fleet.canary), fleet.memory_mb, fleet.deadline_ms),
         lambda: Client(_endpoint(config)),
         folder / "remembered.json",
     )
@@ -76,10 +76,11 @@ def run_round(config: Config, config_file: Path | None) -> Done:
 
 def _round(follower: Follower) -> Usage:
     """Follow the plan, and return the line that tells of it; what is remembered is on the disk."""
+    before, _ = _status(follower)
     known = follower.follow(remembered.read(follower.memory))
     status, why = _status(follower)
-    line = tell(follower.device, follower.installer, known, status, why)
-    counts = known.counts if status is None else counts_of(status)
+    line = tell(follower.device, follower.installer, known, status, why, before)
+    counts = known.counts if status is None else counts_of(status)  # the canary's are told by nobody
     remembered.write(follower.memory, structs.replace(known, sequence=line.sequence, counts=counts))
     return line
 

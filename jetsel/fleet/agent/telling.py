@@ -19,12 +19,26 @@ from jetsel.wire.status import FamilyStatus, StatusReply
 from jetsel.zoo import model_folders, scan
 
 
-def tell(device: str, installer: Installer, known: Remembered, status: StatusReply | None, why: str | None) -> Usage:
-    """Return the next line. status: None where the daemon did not answer, and why."""
+def tell(
+    device: str,
+    installer: Installer,
+    known: Remembered,
+    status: StatusReply | None,
+    why: str | None,
+    before: StatusReply | None,
+) -> Usage:
+    """Return the next line.
+
+    status: None where the daemon did not answer, and why. before: its status before the canary was asked, by which
+    answers are counted; None where it did not answer then.
+    """
     plan = _installed(installer)
     config = installer.config
     limits = Limits(
-        storage_mb=config.fleet.storage_mb, memory_mb=config.fleet.memory_mb, budget_w=config.power.budget_w
+        storage_mb=config.fleet.storage_mb,
+        memory_mb=config.fleet.memory_mb,
+        budget_w=config.power.budget_w,
+        deadline_ms=config.fleet.deadline_ms,
     )
     line = Usage(
         device=device,
@@ -42,7 +56,7 @@ def tell(device: str, installer: Installer, known: Remembered, status: StatusRep
     if status is None:
         return line
     was = known.counts if _same_daemon(known.counts, status) else Counts()
-    now = counts_of(status)
+    now = counts_of(status if before is None or before.pid != status.pid else before)
     total, power = status.stages_ms.total if status.stages_ms is not None else None, status.power
     return structs.replace(
         line,
@@ -83,12 +97,12 @@ def _same_daemon(was: Counts, status: StatusReply) -> bool:
 
 def _family(installer: Installer, known: Remembered, family: FamilyStatus, was: Counts, now: Counts) -> FamilyUsage:
     name, calibration = family.name, _calibration(installer, family.name)
-    runs = _since(was.runs.get(name, {}), now.runs[name])
+    runs = _since(was.runs.get(name, {}), now.runs.get(name, {}))
     memory_mb = known.memory_mb.get(name, {})
     return FamilyUsage(
         name=name,
-        answers=max(0, now.answers[name] - was.answers.get(name, 0)),
-        escalated=max(0, now.escalated[name] - was.escalated.get(name, 0)),
+        answers=max(0, now.answers.get(name, 0) - was.answers.get(name, 0)),
+        escalated=max(0, now.escalated.get(name, 0) - was.escalated.get(name, 0)),
         by_model=_since(was.by_model.get(name, {}), now.by_model.get(name, {})),
         by_policy=_since(was.by_policy.get(name, {}), now.by_policy.get(name, {})),
         models=tuple(

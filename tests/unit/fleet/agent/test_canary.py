@@ -32,13 +32,13 @@ def planned(accuracy: float | None = None, mean_ms: float | None = None) -> Plan
         (planned(accuracy=0.7), result(), result(accuracy=0.65), None),
         (planned(accuracy=0.9), None, result(accuracy=0.8), "right"),
         (planned(), result(), result(mean_ms=21.0), "takes"),
-        (planned(mean_ms=15.0), result(), result(mean_ms=21.0), None),
+        (planned(mean_ms=15.0), result(mean_ms=1.0), result(mean_ms=21.0), None),
         (planned(), result(failed=1), result(failed=2), "no answer"),
-        (planned(), None, result(accuracy=None, mb=101.0), "101 MB"),
+        (planned(), None, result(accuracy=None, mean_ms=51.0, mb=99.0), "deadline_ms"),
     ],
 )
 def test_it_is_worse_by_more_than_chance_and_than_the_plan_expects(
     plan: PlannedFamily, before: CanaryResult | None, after: CanaryResult, word: str | None
 ) -> None:
-    said = Canary(Path("/nonexistent"), most_memory_mb=100.0).worse(plan, before, after)
+    said = Canary(Path("/nonexistent"), most_memory_mb=100.0, deadline_ms=50.0).worse(plan, before, after)
     assert said is None if word is None else said is not None and word in said
