@@ -25,7 +25,7 @@ from jetsel.errors import NoDaemonError
 PIECES = 8  # along each side of a photograph of the demo
 FEW, MANY = 10, (100, 500)  # requests before each plan
 LIMITS = {"small": "storage_mb = 1.5", "middle": "storage_mb = 50", "large": "storage_mb = 100"}
-LESS_MB = 12  # of memory that the middle device is to do with
+LESS_MB = 20  # of memory that the middle device is to do with
 
 
 @dataclass(frozen=True)

@@ -140,12 +140,10 @@ class Planner:
     def _solve(self, asked: Asked) -> _Solved:
         options = self._options(asked, asked.deadline_ms)
         chosen = solve(options, asked.room)
-        own = [
-            one.take(np.array([row for row, models in enumerate(one.models) if {*models} <= {*held}], int))
-            for one, held in zip(options, asked.held, strict=True)
-        ]
+        own = [_within(one, held) for one, held in zip(options, asked.held, strict=True)]
         before = solve(own, Room(busy=asked.room.busy))
-        fits = solve(own, asked.room)
+        whole = [_within(one, held, all_of_it=True) for one, held in zip(own, asked.held, strict=True)]
+        fits = solve(whole, asked.room)
         limits = {"storage": "storage_bytes", "memory": "memory_mb", "power": "watts", "time": "busy"}
         if chosen is None:
             alone = {name: replace(Room(), **{field: getattr(asked.room, field)}) for name, field in limits.items()}
@@ -191,6 +189,16 @@ def read_plans(storage: Storage, trusted: Collection[str]) -> dict[str, Plan]:
         raise RepositoryError(f"{min(lost)}: cannot be read: try again when the repository can be reached")
     plans = (opened(content, Plan, trusted, name)[0] for name, content in contents.items())
     return {plan.device: plan for plan in plans}
+
+
+def _within(options: Options, held: Collection[str], *, all_of_it: bool = False) -> Options:
+    """Return the cascades over these models, or those alone that need each of them."""
+    rows = [
+        row
+        for row, models in enumerate(options.models)
+        if {*models} <= {*held} and not (all_of_it and {*models} != {*held})
+    ]
+    return options.take(np.array(rows, int))
 
 
 def _expected(asked: Asked, options: Sequence[Options], choice: Choice | None) -> Expected | None:

@@ -144,12 +144,14 @@ def test_times_that_a_device_did_not_tell_are_scaled_by_those_it_did(published: 
     assert found.families[0].mean_ms == 15.0
 
 
-def test_a_plan_stays_unless_another_is_clearly_better(published: Storage, key: Pair) -> None:
+def test_a_plan_stays_unless_another_is_clearly_better_or_it_does_not_fit(published: Storage, key: Pair) -> None:
     proposal = proposed(published, key, *lines(1))
     (pets,) = proposal.families
-    for number, (models, changes) in enumerate(((("small", "large"), False), (("small",), True))):
+    both, wide, tight = ("small", "large"), Limits(storage_mb=100), Limits(storage_mb=0.007)
+    cases = ((both, wide, False, 0.8), (("small",), wide, True, 0.6), (both, tight, True, 0.8))
+    for number, (models, limits, changes, before) in enumerate(cases):
         name = f"planned-{number}"
-        upload(published, told(name, 1, 60), told(name, 2, 60))
+        upload(published, told(name, 1, 60, limits=limits), told(name, 2, 60, limits=limits))
         planned = structs.replace(pets, models=models, cascade=models)
         write_plan(published, Plan(device=name, serial=4, families=(planned,)), [key.private])
         table = Metadata(published)
@@ -157,7 +159,7 @@ def test_a_plan_stays_unless_another_is_clearly_better(published: Storage, key: 
         found = Planner(published, [key.public]).propose(name, read_devices(table)[name])
         assert (found.serial, found.changes) == (4, changes)
         assert found.before is not None
-        assert found.before.accuracy == (0.6 if changes else 0.8)
+        assert found.before.accuracy == before
 
 
 def test_a_family_without_answers_is_refused_by_name(tmp_path: Path, key: Pair) -> None:
