@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from jetsel.errors import NoDaemonError
 PIECES = 8  # along each side of a photograph of the demo
 FEW, MANY = 10, (100, 500)  # requests before each plan
 LIMITS = {"small": "storage_mb = 1.5", "middle": "storage_mb = 50", "large": "storage_mb = 100"}
-LESS_MB = 20  # of memory that the middle device is to do with
+ROOM_MB = 33  # for the middle device's models
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,12 @@ class Device:
                 client.classify(paths[number % len(paths)], family=family)
 
     def limit_memory(self) -> None:
-        """Let it have less memory than it takes now."""
-        with self.client as client:
-            held_mb = client.status().resident_mb or 0.0
-        self.config.write_text(f"{self.config.read_text()}memory_mb = {held_mb - LESS_MB:.0f}\n")
-        print(f"{self.name}: memory_mb = {held_mb - LESS_MB:.0f}, and {held_mb:.0f} are held")
+        """Let it have so little memory that the large models of one task alone have room."""
+        said = json.loads(jetsel("agent", "run", "--config", self.config, "--json", state=self.folder / "state"))
+        models_mb = sum(model["memory_mb"] for family in said["usage"]["families"] for model in family["models"])
+        limit_mb = said["usage"]["memory_mb"] - models_mb + ROOM_MB
+        self.config.write_text(f"{self.config.read_text()}memory_mb = {limit_mb:.0f}\n")
+        print(f"{self.name}: memory_mb = {limit_mb:.0f}; its models take {models_mb:.0f} MB now")
 
     def round(self) -> None:
         """What its timer does every quarter of an hour."""
@@ -98,7 +100,7 @@ def main() -> None:
         jetsel("fleet", "plan", url, *fleet, *planned, "--write", work / "plans.json")
         roll_out(url, key, work / "plans.json", devices, "100%")
 
-        say(f"The middle device is to do with {LESS_MB} MB less of memory: what for depends on what it is asked")
+        say(f"The middle device gets a limit of memory, {ROOM_MB} MB of it for models")
         devices[1].limit_memory()
         for many, few, count in (("kinds", "turned", MANY[0]), ("turned", "kinds", MANY[1])):
             say(f"{count} requests for {many}, {FEW} for {few}: the plan follows")
@@ -175,7 +177,7 @@ def jetsel(*words: object, state: Path | None = None, may_fail: bool = False, is
     print(f"$ jetsel {' '.join(map(str, words))}", flush=True)
     command = [sys.executable, "-m", "jetsel", *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(state), check=False)
-    if not is_quiet:
+    if not is_quiet and "--json" not in words:
         print(done.stdout, end="", flush=True)
     if done.returncode != 0:
         print(done.stderr, end="", flush=True)

@@ -22,3 +22,24 @@ def test_two_tasks_share_their_models_and_each_is_answered_or_refused_by_what_it
     assert len(cheap) == len(matters) == 6
     assert all("0.7: cascade-averaged comes nearest" in line for line in cheap), "the starter family has less"
     assert all("all that was asked for" in line and "refused" not in line for line in matters)
+
+
+@pytest.mark.slow
+def test_a_fleet_is_planned_by_its_limits_and_traffic_and_a_bad_model_is_taken_back(tmp_path: Path) -> None:
+    command = [sys.executable, EXAMPLES / "fleet" / "run.py", "--report", tmp_path / "fleet.html"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    parts = {part.splitlines()[0]: part for part in done.stdout.split("\n# ")[1:]}
+    first = next(part for head, part in parts.items() if head.startswith("A plan for each"))
+    models = {line.split()[0]: line for line in first.splitlines() if " change " in line}
+    assert models.keys() == {"small", "middle", "large"}
+    assert "storage binds" in models["small"]
+    assert "xl" in models["large"]
+    followed = [part for head, part in parts.items() if "the plan follows" in head]
+    middle = [[line for line in part.splitlines() if line.startswith("middle: ") and "-" in line] for part in followed]
+    assert len(middle) == 2
+    assert all(middle), "what the middle device holds follows its traffic"
+    bad = next(part for head, part in parts.items() if "swapped labels" in head)
+    assert "rolled-back: family kinds" in bad
+    assert "against going on: small" in bad
+    assert (tmp_path / "fleet.html").stat().st_size > 10_000
