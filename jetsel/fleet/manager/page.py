@@ -29,6 +29,9 @@ def render_fleet(
             for _ in after[:1]
         ),
     ]
+    for what, figures in (("drift", [one.drift for one in statuses]), ("power", [one.watts for one in statuses])):
+        if not any(figure is not None for figure in figures):
+            sentences.append(f"No device tells its {what}.")
     faults = {one.device: "; ".join(one.faults) for one in statuses if one.faults}
     sections = [
         Section("What is expected", _fronts(before, after), [_expected(proposals)]),
@@ -37,7 +40,8 @@ def render_fleet(
         Section("Energy", (), [_ranked("Mean power, W", statuses, lambda one: one.watts)]),
         Section("What is wrong", (), [_told("Devices", faults), _told("Uploads that were skipped", skipped)]),
     ]
-    return render_sections("jetsel fleet report", "The fleet", sentences, sections)
+    told = [one for one in sections if one.charts or any(listing.rows for listing in one.listings)]
+    return render_sections("jetsel fleet report", "The fleet", sentences, told)
 
 
 def _mean(expected: Sequence[Expected]) -> str:

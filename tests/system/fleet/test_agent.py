@@ -4,27 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from jetsel.fleet import publishing
 from tests.system.daemons import Connect, Start, drawn, encoded
-from tests.system.fleet.site import Site, fleet_config, put_canary, put_pets, run_agent, state
-from tests.unit.fleet.published import pair
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    """A repository of one good family."""
-    key = pair(tmp_path, "key")
-    made = Site(tmp_path / "repository", key, tmp_path / "key.pub")
-    publishing.init(made.storage, [key.private])
-    made.publish(put_pets(tmp_path / "good", "small", "large"))
-    return made
-
-
-@pytest.fixture
-def canary(tmp_path: Path, site: Site) -> Path:
-    return put_canary(tmp_path / "canary", tmp_path / "good")
+from tests.system.fleet.site import Site, fleet_config, put_pets, run_agent, state
 
 
 def test_a_plan_is_followed_and_a_bad_model_taken_back(

@@ -13,24 +13,14 @@ import pytest
 from jetsel.fleet import publishing
 from tests.system.command import COMMAND
 from tests.system.daemons import Daemon, Start
-from tests.system.fleet.site import Site, fleet_config, put_canary, put_pets, run_agent, state
+from tests.system.fleet.site import Site, fleet_config, put_pets, run_agent, state
 from tests.unit.fleet.published import pair, served
 from tests.waiting import until
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    key = pair(tmp_path, "key")
-    made = Site(tmp_path / "repository", key, tmp_path / "key.pub")
-    publishing.init(made.storage, [key.private])
-    made.publish(put_pets(tmp_path / "good", "small", "large"))
-    return made
-
-
-@pytest.fixture
-def device(start: Start, site: Site, tmp_path: Path) -> Daemon:
+def device(start: Start, site: Site, canary: Path, tmp_path: Path) -> Daemon:
     """A daemon whose device holds plan 1, the small model."""
-    canary = put_canary(tmp_path / "canary", tmp_path / "good")
     daemon = start(fleet_config(site, "one", canary), env=state(tmp_path))
     site.plan("one", 1, "small")
     assert outcome(daemon, tmp_path) == (1, "installed")

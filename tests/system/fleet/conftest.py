@@ -1,0 +1,27 @@
+"""What the agent's tests share: a repository with one good family, and its canary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jetsel.fleet import publishing
+from tests.system.fleet.site import Site, put_canary, put_pets
+from tests.unit.fleet.published import pair
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """A repository of one good family."""
+    key = pair(tmp_path, "key")
+    made = Site(tmp_path / "repository", key, tmp_path / "key.pub")
+    publishing.init(made.storage, [key.private])
+    made.publish(put_pets(tmp_path / "good", "small", "large"))
+    return made
+
+
+@pytest.fixture
+def canary(tmp_path: Path, site: Site) -> Path:
+    """Photographs as the large model sees them."""
+    return put_canary(tmp_path / "canary", tmp_path / "good")
