@@ -15,6 +15,7 @@ from jetsel.fleet.manager.published import Published
 from jetsel.fleet.manager.solving import Options, Room
 
 FEWEST_ANSWERS = 100  # below, shares of classes are chance
+PLANNED = 0.95  # of the limit of memory: what a daemon holds differs by some MB from load to load
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,8 @@ def _memory_mb(device: Device, notes: list[str]) -> float | None:
     known_mb = [mb for mb in models_mb if mb is not None]
     if line.memory_mb is None or len(known_mb) < len(models_mb):
         notes.append("what the daemon takes beside its models is not known: the limit of memory is taken for theirs")
-        return limit_mb
-    return limit_mb - max(0.0, line.memory_mb - sum(known_mb))
+        return PLANNED * limit_mb
+    return PLANNED * limit_mb - max(0.0, line.memory_mb - sum(known_mb))
 
 
 def _watts(device: Device, demands: Sequence[Demand], notes: list[str]) -> float | None:
