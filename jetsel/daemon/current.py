@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
+from jetsel.daemon.memory import trim
 from jetsel.daemon.snapshot import Snapshot
 
 
@@ -56,3 +57,5 @@ class Current:
                 del self._requests[old]
         for old in unused:
             old.close(*self.standing)
+        if unused:
+            trim()
