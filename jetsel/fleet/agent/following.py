@@ -73,7 +73,8 @@ class Follower:
             return structs.replace(known, on_trial=None, judged=plan.serial, trial=trial)
         except RepositoryError as fault:
             return structs.replace(known, on_trial=None, trial=_waiting(plan.serial, fault))
-        return self._try_out(structs.replace(known, memory_mb=memory_mb), on_trial)
+        all_mb = {name: known.memory_mb.get(name, {}) | each for name, each in memory_mb.items()}
+        return self._try_out(structs.replace(known, memory_mb=known.memory_mb | all_mb), on_trial)
 
     def _try_out(self, known: Remembered, on_trial: OnTrial) -> Remembered:
         """Have the daemon use what is installed, and judge it; go back where it is worse."""

@@ -82,10 +82,6 @@ def _demand(
         max(cost, takes[model].p95_ms or 0.0) if model in takes else cost
         for model, cost in zip(models, costs_ms, strict=True)
     ]
-    told_mb = {model: takes[model].memory_mb for model in models if model in takes}
-    weighed = [model for model in models if told_mb.get(model) is None]
-    if weighed and device.line.limits.memory_mb is not None:
-        notes.append(f"{name}: the memory of {', '.join(weighed)} is not known: the bytes of their files, or more")
     return Demand(
         family=name,
         share=_rounded(share),
@@ -93,9 +89,35 @@ def _demand(
         costs_ms=tuple(map(_rounded, costs_ms)),
         late_ms=tuple(map(_rounded, late_ms)),
         energies_mj=_scaled(device, published, families, "energy_mj"),
-        memory_mb=tuple(_rounded(told_mb.get(model) or sum(published.files[model].values()) / 1e6) for model in models),
+        memory_mb=_memories(device, published, families, notes),
         classes=_classes(device, published, notes),
     )
+
+
+def _memories(
+    device: Device, published: Published, families: Mapping[str, Published], notes: list[str]
+) -> tuple[float, ...]:
+    """Each model's memory as the device told it; else its files' bytes by the median ratio of those it told.
+
+    Where it told none the ratio is 1: what a model takes at least.
+    """
+
+    def told(one: Published) -> dict[str, float]:
+        takes = device.takes.get(one.entry.family, {})
+        return {model: each.memory_mb for model, each in takes.items() if each.memory_mb}
+
+    def file_mb(one: Published, model: str) -> float:
+        return sum(one.files[model].values()) / 1e6
+
+    ratios = [
+        mb / file_mb(one, model) for one in families.values() for model, mb in told(one).items() if model in one.files
+    ]
+    known_mb, models = told(published), published.recording.models
+    ratio = median(ratios) if ratios else 1.0
+    guessed = [model for model in models if model not in known_mb]
+    if guessed and device.line.limits.memory_mb is not None:
+        notes.append(f"{published.entry.family}: the memory of {', '.join(guessed)} is {ratio:.2g} times their files'")
+    return tuple(_rounded(known_mb.get(model, ratio * file_mb(published, model))) for model in models)
 
 
 def _scaled(

@@ -113,7 +113,13 @@ def test_what_is_not_known_is_said(published: Storage, key: Pair) -> None:
     budget = Limits(storage_mb=100, budget_w=2.5, memory_mb=50)
     found = proposed(published, key, told("any", 1, 0, families=(), limits=budget))
     said = "; ".join(found.notes)
-    for words in ("no traffic", "no two lines", "told no times", "no power can be promised", "memory of small, large"):
+    for words in (
+        "no traffic",
+        "no two lines",
+        "told no times",
+        "no power can be promised",
+        "memory of small, large is 1 times",
+    ):
         assert words in said
     assert found.before is None
 
