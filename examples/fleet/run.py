@@ -26,7 +26,7 @@ from jetsel.errors import NoDaemonError
 PIECES = 8  # along each side of a photograph of the demo
 FEW, MANY = 10, (100, 500)  # requests before each plan
 LIMITS = {"small": "storage_mb = 1.5", "middle": "storage_mb = 50", "large": "storage_mb = 100"}
-ROOM_MB = 42  # for the middle device's models
+ROOM_MB = 50  # for the middle device's models
 
 
 @dataclass(frozen=True)

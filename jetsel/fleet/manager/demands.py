@@ -15,7 +15,7 @@ from jetsel.fleet.manager.published import Published
 from jetsel.fleet.manager.solving import Options, Room
 
 FEWEST_ANSWERS = 100  # below, shares of classes are chance
-PLANNED = 0.95  # of the limit of memory: what a daemon holds differs by some MB from load to load
+PLANNED = 0.9  # of the limit of memory: what a daemon holds differs by some MB from load to load
 
 
 @dataclass(frozen=True)
