@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jetsel.client import Client
-from jetsel.errors import CalibrationError, JetselError
+from jetsel.errors import CalibrationError, JetselError, ModelUnavailableError
 from jetsel.fleet.documents import PlannedFamily
 from jetsel.fleet.usage import CanaryResult
 from jetsel.zoo import Labels
@@ -48,7 +48,7 @@ class Canary:
         return list(found[::step])
 
     def replay(self, client: Client, family: str, labels: Labels) -> CanaryResult | None:
-        """Ask for each photograph; None where there is none. Raises NoDaemonError and the like where nobody answers."""
+        """Ask for each photograph; None where there is none. Raises what may be tried again, as NoDaemonError."""
         shown = self.photographs(family, labels)
         if not shown:
             return None
@@ -57,8 +57,8 @@ class Canary:
             try:
                 answer = client.classify(one.path, family=family)
             except JetselError as fault:
-                if fault.retry:
-                    raise
+                if fault.retry and not isinstance(fault, ModelUnavailableError):
+                    raise  # the daemon is away or busy, which says nothing of its models
                 failed += 1
                 continue
             times_ms.append(answer.stages_ms.total)

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import structs
 
 from jetsel.client import Client
-from jetsel.errors import JetselError, NoDaemonError, NoReplyError, RepositoryError
+from jetsel.errors import JetselError, RepositoryError
 from jetsel.events import event
 from jetsel.fleet.agent.canary import Canary
 from jetsel.fleet.agent.installing import Installer, ModelsRefusedError
@@ -25,8 +25,6 @@ from jetsel.zoo import model_folders, scan
 log = logging.getLogger("jetsel.fleet")
 
 RELOAD_MS = 300_000.0  # engines load, and requests that are under way are waited for
-
-AWAY = (NoDaemonError, NoReplyError)
 
 
 @dataclass(frozen=True)
@@ -48,6 +46,7 @@ class Follower:
         repository, no space, no daemon. A plan whose models do not run, or that makes it worse, is not tried again.
         Raises RepositoryError where the agent's own folder cannot be read or written.
         """
+        known = structs.replace(known, waits=None)
         if known.on_trial is not None:
             if self.installer.versions.current() != known.on_trial.before:
                 return self._try_out(known, known.on_trial)
@@ -55,14 +54,14 @@ class Follower:
         try:
             plan = read_plan(self.source, self.device, self.trusted, known.seen)
         except RepositoryError as fault:
-            return structs.replace(known, trial=_waiting(known.seen, fault))
+            return structs.replace(known, waits=_waiting(known.seen, fault))
         if plan.serial <= known.judged:
             return known
         known = self._remember(structs.replace(known, seen=plan.serial))
         try:
             fetched = self.installer.fetch(self.source, plan, self.trusted)
         except RepositoryError as fault:
-            return structs.replace(known, trial=_waiting(plan.serial, fault))
+            return structs.replace(known, waits=_waiting(plan.serial, fault))
         on_trial = OnTrial(serial=plan.serial, before=self.installer.versions.current(), canary=self._before(plan))
         known = self._remember(structs.replace(known, on_trial=on_trial))
         try:
@@ -72,7 +71,7 @@ class Follower:
             trial = Trial(serial=plan.serial, outcome="refused", reason=str(fault))
             return structs.replace(known, on_trial=None, judged=plan.serial, trial=trial)
         except RepositoryError as fault:
-            return structs.replace(known, on_trial=None, trial=_waiting(plan.serial, fault))
+            return structs.replace(known, on_trial=None, waits=_waiting(plan.serial, fault))
         all_mb = {name: known.memory_mb.get(name, {}) | each for name, each in memory_mb.items()}
         return self._try_out(structs.replace(known, memory_mb=known.memory_mb | all_mb), on_trial)
 
@@ -87,9 +86,9 @@ class Follower:
                 client.reload(timeout_ms=RELOAD_MS)
                 began_s = time.monotonic()
                 worse = self._judge(client, plan, on_trial, after) and self._judge(client, plan, on_trial, after)
-        except AWAY as fault:
-            return structs.replace(self._remember(known), trial=_waiting(plan.serial, fault))
         except JetselError as fault:
+            if fault.retry:
+                return structs.replace(self._remember(known), waits=_waiting(plan.serial, fault))
             worse = str(fault)
         if worse is None:
             self.installer.forget_downloads()

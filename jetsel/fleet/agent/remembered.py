@@ -46,8 +46,8 @@ class OnTrial(Struct, frozen=True, kw_only=True):
 class Remembered(Struct, frozen=True, kw_only=True):
     """series, sequence: of the last line of usage. seen: the highest serial of a plan that was read.
 
-    judged: the highest that was installed, refused or rolled back; it is not tried again. memory_mb: by family and
-    model, what each took when it was tried.
+    judged: the highest that was installed, refused or rolled back; it is not tried again. trial: what became of that;
+    waits: what could not be done in the last round. memory_mb: by family and model, what each took when it was tried.
     """
 
     series: str
@@ -55,6 +55,7 @@ class Remembered(Struct, frozen=True, kw_only=True):
     seen: int = 0
     judged: int = 0
     trial: Trial | None = None
+    waits: Trial | None = None
     on_trial: OnTrial | None = None
     memory_mb: dict[str, dict[str, float | None]] = {}
     counts: Counts = Counts()

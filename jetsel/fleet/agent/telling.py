@@ -47,7 +47,7 @@ def tell(
         at_s=round(time.time(), 1),
         plan=plan.serial if plan is not None else 0,
         limits=limits,
-        trial=known.trial,
+        trial=known.waits or known.trial,
         daemon=why,
         storage_used_mb=round(installer.used_bytes() / 1e6, 3),
         storage_free_mb=round(shutil.disk_usage(installer.folder).free / 1e6, 1),

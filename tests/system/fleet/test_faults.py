@@ -70,7 +70,7 @@ def test_without_a_repository_it_serves_on_and_tells_everything_once_it_is_back(
     for _ in range(3):
         assert outcome(device, tmp_path) == (1, "waiting")
     (tmp_path / "away").rename(site.url)
-    assert outcome(device, tmp_path)[0] == 1
+    assert outcome(device, tmp_path) == (1, "installed")
     assert [line.sequence for line in site.usage("one")] == [1, 2, 3, 4, 5]
 
 
