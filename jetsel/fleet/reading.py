@@ -7,7 +7,6 @@ import os
 import shutil
 import zlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,33 +23,12 @@ _CHUNK_BYTES = 1 << 20
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What a reader remembers, so that nothing older is taken: the last serial, and each family's last version."""
-
-    serial: int = 0
-    versions: Mapping[str, int] = field(default_factory=dict)
-
-
-def read_index(source: Source, trusted: Collection[str], seen: Seen | None = None) -> tuple[Index, list[str]]:
+def read_index(source: Source, trusted: Collection[str]) -> tuple[Index, list[str]]:
     """Return the index and who of the trusted public keys signed it.
 
-    Raises RepositoryError where it is missing, unsigned, altered, or older than what was seen.
+    Raises RepositoryError where it is missing, unsigned or altered.
     """
-    seen = seen or Seen()
-    index, signers = opened(_document(source, INDEX), Index, trusted, INDEX)
-    if index.serial < seen.serial:
-        raise RepositoryError(
-            f"{INDEX}: replayed: serial {index.serial}, and {seen.serial} was seen before: ask whoever runs the "
-            "repository, or publish again until it is higher"
-        )
-    for entry in index.bundles:
-        if entry.version < seen.versions.get(entry.family, 0):
-            raise RepositoryError(
-                f"{INDEX}: replayed: family {entry.family} at version {entry.version}, and "
-                f"{seen.versions[entry.family]} was seen before: publish it again until it is higher"
-            )
-    return index, signers
+    return opened(_document(source, INDEX), Index, trusted, INDEX)
 
 
 def read_bundle(source: Source, entry: Entry, trusted: Collection[str]) -> tuple[Bundle, list[str]]:

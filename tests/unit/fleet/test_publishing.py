@@ -10,8 +10,7 @@ import pytest
 
 from jetsel.errors import RepositoryError
 from jetsel.fleet import publishing
-from jetsel.fleet.documents import INDEX
-from jetsel.fleet.reading import Seen, fetch, read_bundle, read_index
+from jetsel.fleet.reading import fetch, read_bundle, read_index
 from jetsel.fleet.storage import Storage
 from jetsel.policies.installed import shipped
 from jetsel.zoo import scan
@@ -114,17 +113,3 @@ def test_a_key_takes_the_others_place(storage: Storage, key: Pair, tmp_path: Pat
     assert read_index(storage, [key.public, other.public])[1] == [other.public]
     with pytest.raises(RepositoryError, match="no key that is trusted"):
         read_index(storage, [key.public])
-
-
-def test_an_older_index_is_refused_by_who_saw_a_newer_one(storage: Storage, key: Pair, tmp_path: Path) -> None:
-    publishing.init(storage, [key.private])
-    with storage.open(INDEX) as (stream, _):
-        old = stream.read(10_000)
-    family_folder(tmp_path / "models", "small")
-    publish(storage, tmp_path / "models", key)
-    storage.write(INDEX, old)
-    with pytest.raises(RepositoryError, match="replayed: serial 1, and 2"):
-        read_index(storage, [key.public], Seen(serial=2))
-    publish(storage, tmp_path / "models", key)
-    with pytest.raises(RepositoryError, match="replayed: family pets at version 1"):
-        read_index(storage, [key.public], Seen(serial=2, versions={"pets": 2}))
