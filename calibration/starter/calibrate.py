@@ -19,6 +19,7 @@ from jetsel import image
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, Order, calibrate
 from jetsel.calibrate.evaluating import asked, evaluate
+from jetsel.calibrate.findings import ImageSample
 from jetsel.calibrate.from_files import FeatureClock, decoded
 from jetsel.calibrate.metrics import undominated
 from jetsel.calibrate.record import Loaded, Options, find, load, loaded_models, record
@@ -30,6 +31,7 @@ from jetsel.zoo import STARTER, Family, scan
 
 RESULTS = Path(__file__).parent / "results"
 LIMITS = image.Limits(max_bytes=16_000_000, max_pixels=50_000_000)
+WITHOUT_IMAGES: dict[str, Any] = {"differing": ImageSample(0, []), "mistakes": None}
 
 # MobileNet v1 0.25, Inception v1, ResNet v1 50, Inception v3 and Inception v4 on a TX2, TensorRT 3 in FP16, in ms
 # (NVIDIA-AI-IOT/tf_to_trt_image_classification at 1082295), given to our models by rank.
@@ -130,7 +132,7 @@ def main() -> None:
     loaded = recorded(family, options.photos, options.work / "calibrate.sqlite")
     found = fitted(family, loaded)
     save(found.calibration, STARTER / "calibration")
-    keep("calibrate.json", msgspec.structs.replace(found.findings, differing=[], installed=True))
+    keep("calibrate.json", msgspec.structs.replace(found.findings, installed=True, **WITHOUT_IMAGES))
     show(f"in ten folds over {found.findings.photographs} photographs", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}")
     for comparison in found.findings.comparisons.values():
@@ -138,10 +140,13 @@ def main() -> None:
     if options.report is not None:
         from jetsel.calibrate.report import render
 
-        options.report.write_text(render(found.findings), encoding="utf-8")
+        options.report.write_text(render(found.findings, LIMITS), encoding="utf-8")
 
     board = fitted(family, as_on_a_tx2(loaded), choice_factor=TX2_CORE_FACTOR)
-    keep("tx2-derived.json", msgspec.structs.replace(board.findings, differing=[], conditions={"derived": "TX2 times"}))
+    keep(
+        "tx2-derived.json",
+        msgspec.structs.replace(board.findings, conditions={"derived": "TX2 times"}, **WITHOUT_IMAGES),
+    )
     show("derived: with the times of five TX2 models by rank, the chooser's cost times four", compared(board))
 
     other = recorded(family, options.test, options.work / "test.sqlite")

@@ -10,19 +10,19 @@ import msgspec
 import numpy as np
 
 from jetsel.calibrate.assemble import Identity, assemble
-from jetsel.calibrate.comparing import compared, differing
+from jetsel.calibrate.comparing import compared
 from jetsel.calibrate.cross_validation import CrossValidated, cross_validate
 from jetsel.calibrate.expecting import expected
-from jetsel.calibrate.findings import Comparison, Differing, Findings
+from jetsel.calibrate.findings import Comparison, Findings, ImageSample
 from jetsel.calibrate.folds import assign_folds
 from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.held_out import fit_temperatures, learn
-from jetsel.calibrate.mistakes import mistakes
+from jetsel.calibrate.mistakes import differing, mistakes
 from jetsel.calibrate.neighbourhood import nearest_in_other_folds
 from jetsel.calibrate.planning import make_plan
 from jetsel.calibrate.record import Loaded
 from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import TimeFeatures, replay_all
+from jetsel.calibrate.replay import Run, TimeFeatures, replay_all
 from jetsel.calibrate.results import Judge
 from jetsel.errors import CalibrationError
 from jetsel.policies.calibration import Calibration
@@ -124,9 +124,9 @@ def calibrate(
         winners[order.decides] = _named(order.policy, tried[order.decides], judges[order.decides])
     if not has_top5:
         winners["top5"] = winners["top1"]
-    rival, rival_outcomes = _rival(order, judges[order.decides], tried[order.decides])
-    winner = winners[order.decides]
-    is_better, verdict = _verdict(order, loaded.labels_from, winner, rival, rival_outcomes)
+    judge, winner = judges[order.decides], winners[order.decides]
+    rival, rival_run = _rival(order, judge, tried[order.decides])
+    is_better, verdict = _verdict(order, loaded.labels_from, winner, rival, judge.outcomes(rival_run))
     calibration = msgspec.structs.replace(
         draft,
         default_policy={criterion: one.name for criterion, one in winners.items()},
@@ -139,10 +139,14 @@ def calibrate(
         machine=dict(order.machine),
         expected=expected(recording, tried["top1"].runs[winners["top1"].name], draft),
     )
-    others = differing(recording, tried["top1"].runs, order.names)
-    wrong = mistakes(recording, tried["top1"].runs, winners["top1"].name, order.names)
-    findings = msgspec.structs.replace(_findings(loaded, order, calibration, comparisons, others), mistakes=wrong)
-    return Calibrated(calibration, findings, is_better, order.goal.keeps(winner.outcomes))
+    runs, temperatures = tried["top1"].runs, draft.temperatures
+    findings = msgspec.structs.replace(
+        _findings(loaded, order, calibration, comparisons, differing(recording, runs, order.names, temperatures)),
+        mistakes=mistakes(recording, runs, winners["top1"].name, order.names, temperatures),
+        current=None if order.in_use is None else judge.result(rival, rival_run),
+        is_allowed=order.goal.keeps(winner.outcomes),
+    )
+    return Calibrated(calibration, findings, is_better, findings.is_allowed)
 
 
 def _findings(
@@ -150,7 +154,7 @@ def _findings(
     order: Order,
     calibration: Calibration,
     comparisons: dict[str, Comparison],
-    others: list[Differing],
+    others: ImageSample,
 ) -> Findings:
     """What the report shows of a calibration that is not installed yet. others: where policies differ."""
     return Findings(
@@ -229,17 +233,17 @@ def _named(name: str, tried: CrossValidated, judge: Judge) -> _Winner:
     return _Winner(name, judge.outcomes(tried.runs[name]), None)
 
 
-def _rival(order: Order, judge: Judge, tried: CrossValidated) -> tuple[str, Outcomes]:
+def _rival(order: Order, judge: Judge, tried: CrossValidated) -> tuple[str, Run]:
     """What the winner must beat: the policy in use, or the best single model where nothing is known to be in use."""
     in_use = order.in_use or InUse(f"single:{judge.best_single}")
     name, calibration = in_use.policy, in_use.calibration
     if calibration is None:
-        return name, judge.outcomes(tried.runs[name])
+        return name, tried.runs[name]
     recording = judge.recording
     policy = catalogue(recording.models, calibration)[order.decides][name]
     rows = range(len(recording.classes))
     run = replay_all(policy, recording, rows, order.decides, calibration.temperatures, recording.models[-1])
-    return f"the {name} of {calibration.created}", judge.outcomes(run)
+    return f"the {name} of {calibration.created}", run
 
 
 def _verdict(

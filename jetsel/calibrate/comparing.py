@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-
-import numpy as np
-
 from jetsel.calibrate.cross_validation import CrossValidated
-from jetsel.calibrate.findings import Chain, Comparison, Differing, Multiplexing
+from jetsel.calibrate.findings import Chain, Comparison, Multiplexing
 from jetsel.calibrate.metrics import area_under_curve, mean_interval, undominated
-from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.reliability import reliability
-from jetsel.calibrate.replay import Run
 from jetsel.calibrate.results import Judge
 from jetsel.calibrate.sentences import sentences
 from jetsel.policies.calibration import Calibration
-
-MOST_DIFFERING = 200  # photographs listed in the report
 
 
 def compared(judge: Judge, tried: CrossValidated, draft: Calibration) -> Comparison:
@@ -84,27 +75,3 @@ def _multiplexing(judge: Judge, tried: CrossValidated, draft: Calibration, chain
         points_interval=mean_interval(gained),
         time_ratio=float(ours.time_ms.mean() / theirs.time_ms.mean()),
     )
-
-
-def differing(recording: Recording, runs: Mapping[str, Run], names: tuple[str, ...]) -> list[Differing]:
-    """Photographs on which policies give different answers, at most 200 in the order of the recording.
-
-    Single models are left out: they differ on too many.
-    """
-    policies = [name for name in runs if not name.startswith("single:")]
-    answered = np.stack([runs[name].answered for name in policies])
-    rows = np.flatnonzero((answered != answered[0]).any(axis=0))[:MOST_DIFFERING]
-
-    folder = os.path.commonpath(recording.paths) if len(recording.paths) > 1 else ""
-
-    def called(number: int) -> str:
-        return names[number] if number >= 0 else "refused"
-
-    return [
-        Differing(
-            os.path.relpath(recording.paths[row], folder) if recording.paths else f"photograph {row}",
-            called(int(recording.classes[row])),
-            {name: called(int(answered[i, row])) for i, name in enumerate(policies)},
-        )
-        for row in rows
-    ]

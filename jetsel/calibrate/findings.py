@@ -65,6 +65,10 @@ class Result(Struct, frozen=True, kw_only=True):
         """The share that is right under the criterion."""
         return self.top1 if criterion == "top1" else self.top5
 
+    def interval(self, criterion: Criterion) -> Interval:
+        """The interval of that share."""
+        return self.top1_interval if criterion == "top1" else self.top5_interval
+
     def points_over_coin(self, criterion: Criterion) -> float | None:
         """The points over the best mix of two single models in the same mean time; None where none is as fast."""
         return None if self.coin is None else 100 * (self.share(criterion) - self.coin)
@@ -108,12 +112,27 @@ class Multiplexing(Struct, frozen=True):
     time_ratio: float
 
 
-class Differing(Struct, frozen=True):
-    """A photograph on which policies give different answers."""
+class Guess(Struct, frozen=True):
+    """The first answer of a model to one image, and the probability that the model gives it, from 0 to 1."""
+
+    label: str
+    probability: float
+
+
+class ImageFinding(Struct, frozen=True):
+    """One image with its label, the guess of each model, and the label that each policy that chooses returned."""
 
     path: str
     label: str
-    answers: dict[str, str]  # policy -> label
+    guesses: dict[str, Guess]
+    answers: dict[str, str]
+
+
+class ImageSample(Struct, frozen=True):
+    """How many images something is true of, and some of them."""
+
+    total: int
+    images: list[ImageFinding]
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -140,15 +159,11 @@ class ClassFinding(Struct, frozen=True):
 
 
 class Mistakes(Struct, frozen=True):
-    """Where a policy goes wrong: classes, the worst first, and the photographs that no policy is right on.
-
-    hopeless: how many those are in all; paths: the first of them, with their labels.
-    """
+    """Where a policy goes wrong: classes, the worst first, and the images that no policy is right on."""
 
     policy: str
     classes: list[ClassFinding]
-    hopeless: int
-    paths: list[tuple[str, str]]
+    hopeless: ImageSample
 
 
 class Findings(Struct, frozen=True, kw_only=True):
@@ -176,5 +191,9 @@ class Findings(Struct, frozen=True, kw_only=True):
     verdict: str  # why it was installed or not, one sentence
     features: list[str]  # of the premodel
     comparisons: dict[str, Comparison]  # by criterion
-    differing: list[Differing]
+    differing: ImageSample  # on which policies that choose give different answers
     mistakes: Mistakes | None = None
+    current: Result | None = None  # what is in use, on the same images; None where nothing is
+    warnings: list[str] = []  # what an owner must know before the numbers are believed
+    command: str = "jetsel calibrate PHOTOS"  # what was run, for a shell
+    is_allowed: bool = True  # whether the winner keeps every limit

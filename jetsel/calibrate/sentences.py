@@ -48,8 +48,7 @@ def _beside_coin(results: list[Result], criterion: Criterion) -> list[str]:
     """Which policies know anything of a photograph: those that beat models dealt at random in the same mean time."""
     gains = [(result.name, result.points_over_coin(criterion)) for result in results]
     listed = [f"{name} {points:+.1f}" for name, points in gains if points is not None]
-    beside = "Beside the best mix of two single models that a coin deals in the same mean time, in points"
-    return [f"{beside}: {joined(listed)}."] if listed else []
+    return [f"Compared with randomly mixing two models at equal cost, in points: {joined(listed)}."] if listed else []
 
 
 def _beside_single(result: Result, best_single: str, criterion: Criterion) -> str:
@@ -84,14 +83,12 @@ def _costs(result: Result) -> str:
 
 
 def _break_even(chain: Chain) -> str:
-    """Whether a premodel can pay at all: it saves no more than the runs of the first rung that were in vain."""
-    could = "a perfect one could pay" if chain.chooser_ms < chain.pays_below_ms else "not even a perfect one could pay"
+    """Whether chain can pay at all: it saves no more than the runs of the cascade's first model that were in vain."""
+    could = "can" if chain.chooser_ms < chain.pays_below_ms else "cannot"
     energy = "" if chain.chooser_mj is None else f" and {chain.chooser_mj:.3f} mJ"
     return (
-        f"Features and choice take {chain.chooser_ms:.3f} ms{energy}. A premodel that skips a cascade's first rung "
-        f"pays only below that rung's time multiplied by how often the cascade goes on from it, "
-        f"{chain.pays_below_ms:.3f} ms: "
-        f"here {could}."
+        f"Features and choice of chain take {chain.chooser_ms:.3f} ms{energy} and save at most "
+        f"{chain.pays_below_ms:.3f} ms: they {could} pay."
     )
 
 

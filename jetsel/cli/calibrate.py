@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -171,11 +173,14 @@ def _finish(
 
     from jetsel.calibrate.report import render
     from jetsel.cli.family_calibrations import tell_daemon
+    from jetsel.daemon.snapshot import limits_of
     from jetsel.errors import CalibrationError
     from jetsel.policies import installed
 
     installs = found.is_allowed and (found.is_better or force)
-    page = render(msgspec.structs.replace(found.findings, installed=installs))
+    command = shlex.join(["jetsel", *sys.argv[1:]])
+    findings = msgspec.structs.replace(found.findings, installed=installs, command=command)
+    page = render(findings, limits_of(calibrations.config))
     entry = None
     if installs:
         entry = installed.install(found.calibration, calibrations.folder, calibrations.family, page, answers)

@@ -16,11 +16,11 @@ def smaller_size(width_px: int, height_px: int, shorter_px: int) -> tuple[int, i
     return max(1, round(width_px * scale)), max(1, round(height_px * scale))
 
 
-def jpeg(bgr: np.ndarray, shorter_px: int | None = None) -> bytes:
+def jpeg(bgr: np.ndarray, shorter_px: int | None = None, quality: int = QUALITY) -> bytes:
     """Return (height, width, 3) uint8 as a JPEG, reduced by area to this shorter side where it is longer."""
     height_px, width_px = bgr.shape[:2]
     size = (width_px, height_px) if shorter_px is None else smaller_size(width_px, height_px, shorter_px)
     if size != (width_px, height_px):
         bgr = cv2.resize(bgr, size, interpolation=cv2.INTER_AREA)
-    encoded = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, QUALITY])[1]
+    encoded = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
     return encoded.tobytes()

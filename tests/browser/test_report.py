@@ -17,7 +17,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("reports")
     written = {}
     for name, findings in sample.PAGES.items():
-        page = render(findings)
+        page = render(findings, sample.LIMITS)
         assert page is not None
         written[name] = folder / f"{name}.html"
         written[name].write_text(page, encoding="utf-8")
@@ -59,12 +59,26 @@ def test_the_colours_follow_the_scheme(browser: Browser, files: dict[str, Path])
     assert light == "rgb(255, 255, 255)" != ground()
 
 
-def test_the_skip_link_and_the_tables_are_reached_by_keyboard(browser: Browser, files: dict[str, Path]) -> None:
+def test_all_that_a_busy_owner_needs_fits_three_screens(browser: Browser, files: dict[str, Path]) -> None:
+    browser.show(files["full"].as_uri(), DESK_PX, "light")
+    assert browser.driver.execute_script("return document.documentElement.scrollHeight") <= 3 * 850
+
+
+def test_tables_and_closed_parts_are_reached_by_keyboard(browser: Browser, files: dict[str, Path]) -> None:
     browser.show(files["full"].as_uri(), PHONE_PX, "light")
-    body = browser.driver.find_element("css selector", "body")
-    body.send_keys("\ue004")  # tab
-    assert browser.driver.switch_to.active_element.text == "Skip to the verdict"
-    assert browser.driver.switch_to.active_element.is_displayed()
-    table = browser.driver.find_element("css selector", "section > .scroll")
-    browser.driver.execute_script("arguments[0].focus()", table)
+    table = browser.driver.find_element("css selector", ".gist > .scroll")
+    browser.driver.find_element("css selector", "body").send_keys("\ue004")  # tab
     assert browser.driver.switch_to.active_element == table
+    part = browser.driver.find_element("css selector", "#differing > summary")
+    browser.driver.execute_script("arguments[0].focus()", part)
+    part.send_keys("\ue007")  # enter
+    assert browser.driver.find_element("css selector", "#differing .images").is_displayed()
+
+
+def test_closed_parts_are_printed(browser: Browser, files: dict[str, Path]) -> None:
+    browser.show(files["full"].as_uri(), DESK_PX, "light")
+    visible = "return document.querySelector('#differing .images').checkVisibility()"
+    assert not browser.driver.execute_script(visible)
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert browser.driver.execute_script(visible)
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import shutil
 import signal
@@ -134,7 +135,9 @@ def test_what_cannot_be_better_is_not_installed_and_a_model_that_stands_for_labe
         assert part in text
     assert [path.name for path in (tmp_path / "calibrations").iterdir()] == ["recordings"]
     (report,) = (tmp_path / "calibrations/recordings").glob("starter-flat-*.html")
-    assert "Nothing was changed" in report.read_text()
+    page = html.unescape(report.read_text())
+    assert "Nothing was changed" in page
+    assert f"jetsel calibrate {flat} --labels-from s --config {config} --policy NAME" in page
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jetsel.calibrate.findings import Findings
+from jetsel.image import Limits
 
 NEEDS = ("jinja2", "markupsafe", "matplotlib")
 NO_PAGE = "the HTML report needs matplotlib and Jinja2: pip install 'jetsel[calibrate]'"
@@ -39,13 +40,14 @@ class Section(NamedTuple):
     listings: Sequence[Listing]
 
 
-def render(findings: Findings) -> str | None:
-    """Return the report as the text of one HTML file, to be written as UTF-8; None where a library of it is missing.
+def render(findings: Findings, limits: Limits) -> str | None:
+    """Return the report as the text of one HTML file, to be written as UTF-8; None if a library of it is missing.
 
+    It holds small copies of the images and stays under 5 MB. limits: of the image files, which are read now.
     Nothing in the findings is read as markup; characters that a page cannot hold are replaced.
     """
     pages = _pages()
-    return None if pages is None else pages.page(findings)
+    return None if pages is None else pages.page(findings, limits)
 
 
 def render_sections(command: str, title: str, sentences: Sequence[str], sections: Sequence[Section]) -> str | None:

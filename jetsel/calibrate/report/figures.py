@@ -1,69 +1,54 @@
-"""Accuracy against time, of every policy and bound."""
+"""Accuracy against time, of every policy and the oracle."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-
-from jetsel.calibrate.findings import Comparison
+from jetsel.calibrate.findings import Comparison, Findings
 from jetsel.calibrate.metrics import undominated
 from jetsel.calibrate.report.charts import lines
 from jetsel.calibrate.report.parts import Figure, Table
-from jetsel.calibrate.report.policies import ordered
-from jetsel.calibrate.report.words import Words, joined, percent, significant
+from jetsel.calibrate.report.policies import ordered, statuses
+from jetsel.calibrate.report.words import Words, joined, percent, short, significant
 
 Point = tuple[float, float]  # mean time in ms, score in hundredths
 
-LETTER, LINE = 0.027, 0.07  # how wide a character and how high a line is, as shares of the axes
-KINDS = ("Policies", "Single models", "Bounds")
-FRONT = "Cascades of every budget"
+KINDS = ("Policies", "Single models", "Best possible choice")
+FRONT = "Policies for other time limits"
+SINGLE = "single:"
 
 
-def points_of(comparison: Comparison) -> dict[str, Point]:
-    """Every policy and bound, the fastest first."""
-    return {n: (r.time_ms.mean, 100 * r.share(comparison.criterion)) for n, r in ordered(comparison).items()}
+def points_of(findings: Findings, comparison: Comparison) -> dict[str, Point]:
+    """Every policy, what is in use and the oracle, the fastest first; the other bounds are single models or random."""
+    found = ordered(comparison)
+    if findings.current is not None:
+        found = found | {findings.current.name: findings.current}
+    left_out = comparison.bounds.keys() - {"oracle"}
+    points = {n: (r.time_ms.mean, 100 * r.share(comparison.criterion)) for n, r in found.items() if n not in left_out}
+    return dict(sorted(points.items(), key=lambda item: item[1]))
 
 
-def trade_off(comparison: Comparison, words: Words) -> Figure:
-    """Accuracy against time: every policy and bound by its number, and the cascades that no other beats in both."""
-    title = f"{words.score(comparison.criterion)} against time"
-    key, points = f"{comparison.criterion}-front", points_of(comparison)
+def trade_off(findings: Findings, words: Words) -> Figure:
+    """Accuracy against time: every policy by its name, and the front of all operating points that were tried."""
+    comparison = findings.comparisons[findings.decides]
+    score, points, marks = words.score(comparison.criterion), points_of(findings, comparison), statuses(findings)
     best = [name for *_, name in undominated((*points[name], name) for name in points if name in comparison.policies)]
-    finding = f"Of the policies, none is both faster and better than these: {joined(best)}."
+    finding = f"The best for the time that they take: {joined([short(name) for name in best])}."
     series: dict[str, list[Point]] = {kind: [] for kind in KINDS}
     for name, point in points.items():
-        kind = "Single models" if name.startswith("single:") else "Policies"
-        series[kind if name in comparison.policies else "Bounds"].append(point)
+        kind = "Best possible choice" if name == "oracle" else "Policies"
+        series["Single models" if name.startswith(SINGLE) else kind].append(point)
     series[FRONT] = [(ms, 100 * share) for ms, share, _ in sorted(comparison.front)]
     shown = {name: found for name, found in series.items() if found}
-    time, right = words.time("Mean time"), f"{words.score(comparison.criterion)}, %"
-    drawing = lines(time, right, shown, KINDS, _labels(points))
+    names = {name: _label(name, marks.get(name), comparison) for name in points}
+    labels = {names[name]: point for name, point in points.items()}
+    drawing = lines("Mean time, ms", f"{score}, %", shown, KINDS, labels, [names[name] for name in marks])
     front = [[way, significant(ms), percent(share)] for ms, share, way in sorted(comparison.front)]
-    numbers = Table(f"{key}-numbers", f"{FRONT}: the numbers", ["Way to choose", time, right], {"": front})
-    return Figure(key, title, finding, drawing, numbers)
+    numbers = Table("front-numbers", FRONT, ["Policy", "Mean time, ms", f"{score}, %"], {"": front})
+    return Figure("front", f"{score} against time", finding, drawing, numbers)
 
 
-def places(comparison: Comparison, words: Words) -> Table:
-    """The numbers in the chart of accuracy against time, and whose they are."""
-    rows = [
-        [f"{number}. {name}", significant(time_ms), f"{right:.1f}"]
-        for number, (name, (time_ms, right)) in enumerate(points_of(comparison).items(), 1)
-    ]
-    columns = ["Policy or bound", words.time("Mean time"), f"{words.score(comparison.criterion)}, %"]
-    return Table(f"{comparison.criterion}-places", "The numbers in the chart", columns, {"": rows})
-
-
-def _labels(points: Mapping[str, Point]) -> dict[str, Point]:
-    """The numbers of the points, fastest first, and where each is written; those that would overlap stand together."""
-    times, rights = zip(*points.values(), strict=True)
-    wide, high = math.log(max(times) / min(times)) or 1.0, max(rights) - min(rights)
-    heaps: dict[Point, str] = {}
-    for number, (time, right) in enumerate(points.values(), 1):
-        for (first, level), text in heaps.items():
-            room = LETTER * (len(text) + len(", 00"))
-            if abs(right - level) <= LINE * high and math.log(time / first) <= room * wide:
-                heaps[first, level] = f"{text}, {number}"
-                break
-        else:
-            heaps[time, right] = str(number)
-    return {text: point for point, text in heaps.items()}
+def _label(name: str, mark: str | None, comparison: Comparison) -> str:
+    """A name as it stands in the chart, with what it is if that is worth a mark; what was fitted before has no name."""
+    status = "" if mark is None else mark.partition(",")[0]
+    if mark is not None and name not in comparison.policies:
+        return status
+    return f"{short(name.removeprefix(SINGLE))} ({status})" if status else short(name.removeprefix(SINGLE))

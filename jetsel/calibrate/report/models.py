@@ -1,33 +1,29 @@
-"""What choosing costs, and how far each model's confidence is to be trusted."""
+"""What choosing costs, and how far each model's confidence can be trusted."""
 
 from __future__ import annotations
 
-from jetsel.calibrate.findings import Chain, Comparison
+from jetsel.calibrate.findings import Comparison
 from jetsel.calibrate.report.parts import Table
-from jetsel.calibrate.report.words import SPACE, Words, in_percent, percent, significant
+from jetsel.calibrate.report.words import SPACE, in_percent, percent, significant
 
 
-def chooser(comparison: Comparison, words: Words) -> Table:
-    """What the chooser costs, and when it pays."""
+def chooser(comparison: Comparison) -> Table:
+    """What the chain's choice costs, and when it pays."""
     chain, spent = comparison.chain, comparison.policies["chain"]
-    rows = [[name, value] for name, value in _chooser(chain, words).items()]
-    share = chain.chooser_ms / spent.time_ms.mean
-    rows.append(["Its share of the chain's time (the paper: 20 %)", in_percent(share)])
-    if spent.energy_mj is not None and chain.chooser_mj is not None:
-        rows.append(["Its energy", f"{significant(chain.chooser_mj)}{SPACE}mJ"])
-        share = chain.chooser_mj / spent.energy_mj.mean
-        rows.append(["Its share of the chain's energy (the paper: 11 %)", in_percent(share)])
-    return Table(f"{comparison.criterion}-chooser", "The chooser", ["What", "Value"], {"": rows}, (1,))
-
-
-def _chooser(chain: Chain, words: Words) -> dict[str, str]:
-    could = "it could" if chain.chooser_ms < chain.pays_below_ms else "it could not"
-    return {
+    pays = "so it could pay" if chain.chooser_ms < chain.pays_below_ms else "so it cannot pay"
+    rows = {
         "Neighbours (k)": str(chain.k),
-        "Links": " \u2192 ".join(chain.links),
-        "Features and choice": words.ms(chain.chooser_ms),
-        "A perfect one pays below": f"{words.ms(chain.pays_below_ms)}: {could}",
+        "Models, in order": " \u2192 ".join(chain.links),
+        "Time of features and choice": f"{significant(chain.chooser_ms)}{SPACE}ms",
+        "Share of the chain's time (the paper: 20 %)": in_percent(chain.chooser_ms / spent.time_ms.mean),
+        "A perfect choice saves at most": f"{significant(chain.pays_below_ms)}{SPACE}ms, {pays}",
     }
+    if spent.energy_mj is not None and chain.chooser_mj is not None:
+        rows["Energy of features and choice"] = f"{significant(chain.chooser_mj)}{SPACE}mJ"
+        share = chain.chooser_mj / spent.energy_mj.mean
+        rows["Share of the chain's energy (the paper: 11 %)"] = in_percent(share)
+    listed = [[name, value] for name, value in rows.items()]
+    return Table(f"{comparison.criterion}-chooser", "What the choice costs", ["What", "Value"], {"": listed}, (1,))
 
 
 def reliability(comparison: Comparison) -> Table:
@@ -37,5 +33,5 @@ def reliability(comparison: Comparison) -> Table:
         for one in comparison.reliability
     ]
     columns = ["Model", "Temperature", "Error before, points", "Error after, points"]
-    caption = "Confidence: expected calibration error, before and after it is scaled by the temperature"
+    caption = "How far each model's confidence is from how often it is right (expected calibration error)"
     return Table(f"{comparison.criterion}-reliability", caption, columns, {"": rows})

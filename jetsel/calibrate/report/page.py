@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from importlib import resources
 from typing import Any
@@ -10,34 +11,49 @@ import jinja2
 from markupsafe import Markup
 
 from jetsel import __version__
-from jetsel.calibrate.findings import Comparison, Differing, Findings, Mistakes
+from jetsel.calibrate.findings import Findings, Mistakes
 from jetsel.calibrate.report import Chart, Section, figures, models, policies, words
 from jetsel.calibrate.report.charts import lines
+from jetsel.calibrate.report.images import shown
 from jetsel.calibrate.report.parts import Cell, Figure, Table
-from jetsel.calibrate.report.words import Words, significant
+from jetsel.calibrate.report.words import Words, short, significant
+from jetsel.image import Limits
+
+LONGEST = 120  # characters of a path in a table
 
 
-def page(findings: Findings) -> str:
-    """Return the page's text."""
-    spoken = Words(findings.labels_from, findings.noisy)
+def page(findings: Findings, limits: Limits) -> str:
+    """Return the page's text. limits: of the images that it shows."""
+    wrong = findings.mistakes
     return rendered(
         "page.html",
         findings=findings,
-        words=spoken,
+        words=Words(findings.labels_from),
         say=words,
-        comparisons=[_comparison(one, findings, spoken) for one in findings.comparisons.values()],
-        differing=_differing(findings.differing, spoken),
-        mistakes=_mistakes(findings.mistakes),
-        conditions=_table("conditions", "Conditions", ["What", "Value"], findings.conditions.items(), (1,)),
-        skipped=_table(
-            "skipped",
-            "Photographs left out",
-            ["Reason", "Photographs"],
-            [(reason, f"{count:,}") for reason, count in findings.skipped.items()],
-        ),
-        left_out=_table("left-out", "The first of them", ["Photograph", "Reason"], findings.left_out, (1,)),
-        models=_models(findings, spoken),
+        policies=policies,
+        models=models,
+        figures=figures,
+        next_steps=_next_steps(findings),
+        differing=shown(findings.differing, limits),
+        hopeless=[] if wrong is None else shown(wrong.hopeless, limits),
+        classes=None if wrong is None else _classes(wrong),
+        measured=_measured(findings),
     )
+
+
+def _next_steps(findings: Findings) -> list[tuple[str, str]]:
+    """What the owner can do now, each with the command for it."""
+    command = findings.command
+    if findings.installed:
+        return [("To undo this:", f"jetsel calibration rollback --family {shlex.quote(findings.family)}")]
+    if not findings.is_allowed:
+        return [("No policy keeps the limits. Raise them or add a model, and run this again:", command)]
+    if findings.current is not None and findings.current.name == findings.winner:
+        return [("To install another policy:", f"{command} --policy NAME")]
+    return [
+        (f"To install {findings.winner} nevertheless:", f"{command} --force"),
+        ("To compare with more certainty, add images and run this again:", command),
+    ]
 
 
 def sections_page(command: str, title: str, sentences: Sequence[str], sections: Sequence[Section]) -> str:
@@ -72,24 +88,6 @@ def _written(value: Any) -> Any:
     return words.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _comparison(comparison: Comparison, findings: Findings, spoken: Words) -> dict[str, Any]:
-    """What the template shows of one criterion."""
-    winner = findings.defaults[comparison.criterion]
-    results = policies.ordered(comparison)
-    return {
-        "found": comparison,
-        "winner": winner,
-        "result": results[winner],
-        "trade_off": figures.trade_off(comparison, spoken),
-        "places": figures.places(comparison, spoken),
-        "tables": policies.policy_tables(comparison, spoken),
-        "terms": policies.terms(spoken),
-        "unmeasured": policies.unmeasured(results),
-        "chooser": models.chooser(comparison, spoken),
-        "reliability": models.reliability(comparison),
-    }
-
-
 def _figure(key: str, chart: Chart) -> Figure:
     """A chart whose series are points, with its numbers."""
     rows = [[name, significant(x), significant(y)] for name, points in chart.series.items() for x, y in points]
@@ -104,47 +102,33 @@ def _table(key: str, caption: str, columns: list[str], rows: Any, text: tuple[in
     return Table(key, caption, columns, {"": listed}, text) if listed else None
 
 
-def _differing(found: list[Differing], spoken: Words) -> Table | None:
-    """The photographs to which policies give different answers; a right answer is written as such."""
-    names = list(found[0].answers) if found else []
-    mark = "\u2713 right" if spoken.labels_from is None else "\u2713 agrees"
-
-    def answer(one: Differing, name: str) -> Cell:
-        given = one.answers[name]
-        return (given, mark) if given == one.label else given
-
-    rows = [[one.path, one.label, *(answer(one, name) for name in names)] for one in found]
-    label = "Label" if spoken.labels_from is None else f"Answer of {spoken.labels_from}"
-    columns = ["Photograph", label, *names]
-    caption = f"{words.number_of(len(found), 'photograph')} to which policies give different answers"
-    return _table("differing", caption, columns, rows, tuple(range(1, len(columns))))
-
-
-def _mistakes(found: Mistakes | None) -> list[Table]:
-    """The classes of the policy that is installed, and the photographs that no policy is right on."""
-    if found is None:
-        return []
+def _classes(found: Mistakes) -> Table | None:
+    """The classes of the winner."""
     rows: list[list[Cell]] = []
     for one in found.classes:
-        instead = ", ".join(f"{name} ({count})" for name, count in one.instead.items())
-        rows.append([one.name, f"{one.photographs:,}", words.percent(one.right), instead])
-    columns = ["Class", "Photographs", f"{found.policy} right, %", "Most often taken for"]
-    by_class = _table("classes", f"{found.policy} by class, the worst first", columns, rows, (3,))
-    caption = f"{words.number_of(found.hopeless, 'photograph')} on which every policy is wrong; the first of them"
-    hopeless = _table("hopeless", caption, ["Photograph", "Label"], found.paths, (1,))
-    return [table for table in (by_class, hopeless) if table is not None]
+        instead = ", ".join(f"{short(name)} ({count})" for name, count in one.instead.items())
+        rows.append([short(one.name, LONGEST), f"{one.photographs:,}", words.percent(one.right), instead])
+    return _table("classes", found.policy, ["Class", "Images", "Right, %", "Most frequent wrong answers"], rows, (3,))
 
 
-def _models(findings: Findings, spoken: Words) -> Table | None:
-    """Each model's time, energy where it is known, and hash."""
+def _measured(findings: Findings) -> list[Table]:
+    """The conditions, the models with time, energy where it is known and hash, and the images that were left out."""
     half_mj = findings.energies_half_mj
     energies = {
         model: f"{significant(mean)} \u00b1 {significant(half_mj.get(model))}"
         for model, mean in findings.energies_mj.items()
     }
-    rows = [
+    listed = [
         [model, significant(findings.costs_ms.get(model)), energies.get(model, words.UNKNOWN), sha256]
         for model, sha256 in findings.identities.items()
     ]
-    columns = ["Model", spoken.time("Time of one photograph"), "Energy above idle power, mJ", "SHA-256"]
-    return _table("models", "Models", columns, rows, (3,))
+    columns = ["Model", "Time of one image, ms", "Energy above idle power, mJ", "SHA-256"]
+    reasons = [(reason, f"{count:,}") for reason, count in findings.skipped.items()]
+    paths = [(short(path, LONGEST), reason) for path, reason in findings.left_out]
+    tables = (
+        _table("conditions", "Conditions", ["What", "Value"], findings.conditions.items(), (1,)),
+        _table("models", "Models", columns, listed, (3,)),
+        _table("skipped", "Images that were left out", ["Reason", "Images"], reasons),
+        _table("left-out", f"{len(paths)} of them", ["Image", "Reason"], paths, (1,)),
+    )
+    return [table for table in tables if table is not None]

@@ -17,7 +17,7 @@ class Table(Struct, frozen=True):
     """A table with a body for each group of rows. The first cell of a row is the row's header.
 
     key: unique in the page. groups: name -> rows; a body under the name "" has no heading. text: the columns that hold
-    words, which are set to the left.
+    words, which are set to the left. marks: header of a row that is highlighted -> why.
     """
 
     key: str
@@ -25,6 +25,7 @@ class Table(Struct, frozen=True):
     columns: Sequence[str]
     groups: Mapping[str, Sequence[Sequence[Cell]]]
     text: tuple[int, ...] = ()
+    marks: Mapping[str, str] = {}
 
 
 class Figure(Struct, frozen=True):

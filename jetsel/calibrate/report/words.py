@@ -1,10 +1,10 @@
-"""How the report writes numbers, and what it calls being right, the time and what is unknown."""
+"""How the report writes numbers, and what it calls being right and what is unknown."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -58,14 +58,16 @@ def signed(points: float | None) -> str:
     return f"{points:+.1f}".replace("-", "\u2212")
 
 
-def ratio(value: float | None) -> str:
-    """One quantity over another: '0.55', or 'unknown'."""
-    return UNKNOWN if value is None else f"{value:.2f}"
+def change(value: float | None) -> str:
+    """A ratio as what it changes: 0.64 is '\u221236 %', 1.3 is '+30 %'."""
+    if value is None:
+        return UNKNOWN
+    return f"{round(100 * (value - 1)):+d}{SPACE}%".replace("-", "\u2212").replace("+0", "0")
 
 
-def percent_interval(interval: Interval) -> str:
-    """The limits of a share, in hundredths."""
-    return f"{percent(interval.low)} to {percent(interval.high)}"
+def interval(ends: Interval, written: Callable[[float], str] = percent) -> str:
+    """The ends of an interval: of a share in hundredths, unless it is written otherwise."""
+    return f"{written(ends.low)} to {written(ends.high)}"
 
 
 def joined(names: Sequence[str]) -> str:
@@ -75,15 +77,14 @@ def joined(names: Sequence[str]) -> str:
 
 
 def number_of(count: int, noun: str) -> str:
-    """A count with its noun: '1 photograph', '2,000 photographs'."""
+    """A count with its noun: '1 image', '2,000 images'."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 class Words(Struct, frozen=True):
-    """What 'right' means in this report and whether its times can be trusted; said wherever either is used."""
+    """What 'right' means in this report. labels_from: the model whose answers stood for labels."""
 
     labels_from: str | None
-    noisy: str | None
 
     @property
     def is_right(self) -> str:
@@ -91,18 +92,6 @@ class Words(Struct, frozen=True):
         return "is right" if self.labels_from is None else f"agrees with {self.labels_from}"
 
     def score(self, criterion: Criterion) -> str:
-        """What is counted under a criterion: 'Top-1', or 'Top-1 agreement with m'."""
+        """What is counted under a criterion: 'Top-1 accuracy', or 'Top-1 agreement with m'."""
         name = "Top-1" if criterion == "top1" else "Top-5"
-        return name if self.labels_from is None else f"{name} agreement with {self.labels_from}"
-
-    def time(self, name: str) -> str:
-        """A time's name with its unit: 'Mean time, ms', or 'Mean time, ms (noisy)'."""
-        return f"{name}, ms" + (" (noisy)" if self.noisy is not None else "")
-
-    def ms(self, value: float | None) -> str:
-        """A time in a sentence: '0.440 ms', or '0.440 ms (noisy)'."""
-        return significant(value) + SPACE + "ms" + (" (noisy)" if self.noisy is not None else "")
-
-    def times(self, value: float | None) -> str:
-        """How a time compares with another, in a sentence: '0.55 times', or '0.55 times (noisy)'."""
-        return ratio(value) + SPACE + "times" + (" (noisy)" if self.noisy is not None else "")
+        return f"{name} accuracy" if self.labels_from is None else f"{name} agreement with {self.labels_from}"

@@ -99,7 +99,8 @@ def test_what_was_found_is_complete(found: Calibrated) -> None:
         assert comparison.sentences
         assert [one.model for one in comparison.reliability] == list(COSTS_MS)
     assert findings.comparisons["top1"].best_single == "l"
-    assert findings.differing
+    assert findings.differing.total >= len(findings.differing.images) > 0
+    assert findings.current is None  # nothing is in use
 
 
 def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibrated, tmp_path: Path) -> None:
@@ -131,6 +132,7 @@ def test_a_model_in_use_that_is_no_better_is_replaced_and_named() -> None:
     order = dataclasses.replace(ORDER, in_use=InUse("single:l"))
     found = calibrated(dataclasses.replace(loaded, recording=equal), order)
     assert (found.findings.winner, found.findings.rival, found.is_better) == ("single:s", "single:l", True)
+    assert found.findings.current == found.findings.comparisons["top1"].policies["single:l"]
     assert found.findings.verdict.startswith("single:s beside single:l, which is in use, under top1, ")
 
 
@@ -144,7 +146,7 @@ def test_a_limit_is_kept_by_what_wins_and_by_what_is_asked_for() -> None:
     assert within.is_better
     assert result.time_ms.mean <= most / 2
     nothing = calibrated(drawn(200), dataclasses.replace(ORDER, goal=Goal(max_time_ms=least / 100)))
-    assert not nothing.is_allowed
+    assert nothing.is_allowed is nothing.findings.is_allowed is False
     asked = dataclasses.replace(ORDER, goal=Goal(max_time_ms=most / 2), policy="single:l")
     assert not calibrated(drawn(200), asked).is_allowed
 

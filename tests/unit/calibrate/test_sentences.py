@@ -51,7 +51,7 @@ def test_a_difference_that_is_not_there_is_no_saving() -> None:
 def test_every_policy_is_set_beside_a_coin() -> None:
     assert "chain -2.0, cascade +0.0 and embedding +1.0" in said()[4]
     faster = {"chain": result("chain", 0.58, 0.81, 1.0)}
-    assert not any("coin" in one for one in sentences(faster, BOUNDS, "l", CHAIN, "top1", None))
+    assert not any("randomly" in one for one in sentences(faster, BOUNDS, "l", CHAIN, "top1", None))
 
 
 def test_the_oracle_is_set_beside_the_best_single_model() -> None:
@@ -66,7 +66,7 @@ def test_top5_has_its_own_points() -> None:
     assert "90.0 % would be right in 4.00 ms" in text[4]
 
 
-@pytest.mark.parametrize(("pays_below_ms", "could"), [(0.26, "here a perfect"), (0.25, "here not even a perfect")])
+@pytest.mark.parametrize(("pays_below_ms", "could"), [(0.26, "they can pay"), (0.25, "they cannot pay")])
 def test_a_chooser_pays_only_below_its_break_even(pays_below_ms: float, could: str) -> None:
     assert could in said(chain=msgspec.structs.replace(CHAIN, pays_below_ms=pays_below_ms))[-1]
 

@@ -8,17 +8,23 @@ import msgspec
 
 from jetsel.calibrate.findings import (
     Chain,
+    ClassFinding,
     Comparison,
-    Differing,
     Findings,
+    Guess,
+    ImageFinding,
+    ImageSample,
     Interval,
+    Mistakes,
     PolicyDifference,
     Reliability,
     Result,
     Spread,
 )
+from jetsel.image import Limits
 from jetsel.wire import Criterion
 
+LIMITS = Limits(max_bytes=16_000_000, max_pixels=50_000_000)
 HOSTILE = "</title><script>alert('x')</script>\"'&<svg onload=alert(1)>{0}\udc80\x00"
 MODELS = ("xs", "s", "m", "l", "xl")
 POLICIES = {  # name -> top-1, top-5, mean time in ms
@@ -111,15 +117,28 @@ def findings(*, labels_from: str | None = None, noisy: str | None = None, energy
         verdict="cascade-averaged was installed: 0.8 points above single:xl (0.2 to 1.4) in 0.39 times its time.",
         features=["n_keypoints", "avg_brightness", "contrast"],
         comparisons={"top1": comparison("top1", energy=energy), "top5": comparison("top5", energy=energy)},
-        differing=[
-            Differing(
-                path=f"photographs/tabby cat/IMG_{2040 + i}.jpg",
-                label="tabby cat",
-                answers={"single:xl": "tabby cat", "chain": "Egyptian cat", "cascade-averaged": "tabby cat"},
-            )
-            for i in range(8)
-        ],
+        differing=ImageSample(310, images("differing", ["tabby cat", "Egyptian cat", "tabby cat"])),
+        mistakes=Mistakes(
+            "cascade-averaged",
+            [ClassFinding("tabby cat", 80, 0.61, {"Egyptian cat": 20})],
+            ImageSample(165, images("wrong", ["Egyptian cat", "lynx", "Egyptian cat"])),
+        ),
+        current=result("the cascade of 2026-11-01", 0.627, 0.85, 1.41, energy=energy),
+        command="jetsel calibrate 'my cats'",
     )
+
+
+def images(folder: str, answers: list[str], count: int = 8) -> list[ImageFinding]:
+    """Images of a folder that is not there, each with a guess of every model and an answer of three policies."""
+    return [
+        ImageFinding(
+            path=f"photographs/{folder}/tabby cat/IMG_{2040 + i}.jpg",
+            label="tabby cat",
+            guesses={model: Guess("Egyptian cat", 0.31 + 0.1 * place) for place, model in enumerate(MODELS)},
+            answers=dict(zip(("cascade", "chain", "cascade-averaged"), answers, strict=True)),
+        )
+        for i in range(count)
+    ]
 
 
 def hostile() -> Findings:

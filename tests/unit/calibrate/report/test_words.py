@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.calibrate.report.words import clean, joined, number_of, percent, ratio, short, signed, significant
+from jetsel.calibrate.report.words import change, clean, joined, number_of, percent, short, signed, significant
 
 
 @pytest.mark.parametrize(
@@ -26,13 +26,13 @@ def test_three_digits_are_significant(value: float | None, text: str) -> None:
 def test_shares_points_and_ratios() -> None:
     assert percent(0.6213) == "62.1"
     assert [signed(1.24), signed(-0.3), signed(-0.01)] == ["+1.2", "\u22120.3", "0.0"]
-    assert ratio(0.553) == "0.55"
-    assert {signed(None), ratio(None)} == {"unknown"}
+    assert [change(0.64), change(1.3), change(1.0)] == ["\u221236\u00a0%", "+30\u00a0%", "0\u00a0%"]
+    assert {signed(None), change(None)} == {"unknown"}
 
 
 def test_names_and_counts_in_a_sentence() -> None:
     assert [joined(["a"]), joined(["a", "b"]), joined(["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
-    assert [number_of(1, "photograph"), number_of(2000, "photograph")] == ["1 photograph", "2,000 photographs"]
+    assert [number_of(1, "image"), number_of(2000, "image")] == ["1 image", "2,000 images"]
 
 
 def test_what_a_page_cannot_carry_is_replaced_and_a_long_name_keeps_its_ends() -> None:
