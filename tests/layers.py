@@ -17,7 +17,7 @@ LEVELS = (
     ("features", "premodel", "engines", "power", "zoo"),
     ("image", "config", "endpoint", "estimate", "event_fd", "weights", "recent", "logs"),
     ("store", "wire"),
-    ("errors", "host_settings", "events", "state"),
+    ("errors", "host_settings", "events", "state", "child"),
 )
 """What stands directly under jetsel/, from the top down. A part imports itself and the levels below it, no other.
 

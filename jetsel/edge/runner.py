@@ -8,7 +8,6 @@ import logging
 import queue
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -19,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.child import python_command
 from jetsel.edge.choice import Choice
 from jetsel.edge.messages import LENGTH, MOST_BYTES, Ask, Cancel, FromChild, Result, Start, State, frame
 from jetsel.edge.server import Server
@@ -164,7 +164,7 @@ class Edge:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             child = self.process = subprocess.Popen(
-                [sys.executable, "-m", "jetsel.edge.child", str(theirs.fileno())],
+                python_command("jetsel.edge.child", str(theirs.fileno())),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
             )

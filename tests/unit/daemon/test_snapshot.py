@@ -12,7 +12,7 @@ from jetsel.config import Config, Models, Policy, Server
 from jetsel.daemon.snapshot import Snapshot, default_family, load, read_snapshot
 from jetsel.engines import Backends
 from jetsel.errors import ConfigError, JetselError, UnknownFamilyError
-from tests.unit.daemon.families import calibrate, SIDE_PX, put_family, put_multiplexer
+from tests.unit.daemon.families import SIDE_PX, calibrate, put_family, put_multiplexer
 
 BATCH = np.zeros((1, 3, SIDE_PX, SIDE_PX), np.float32)
 
