@@ -30,7 +30,7 @@ SIDEWAYS = {
 """(importer, imported) on one level, and why."""
 
 ONLY: Mapping[str, frozenset[str]] = {
-    "client": frozenset({"wire", "endpoint", "errors"}),  # so that an application carries nothing of the daemon
+    "client": frozenset({"wire", "endpoint", "errors", "store"}),  # carries nothing of the daemon
     "gateway": frozenset(
         {"", "client", "wire", "image", "errors", "store"}
     ),  # a client of the socket, in a process of its own

@@ -36,9 +36,11 @@ def trace(
     from jetsel.daemon.snapshot import limits_of
     from jetsel.edge.runner import Photograph, Told
     from jetsel.image import decode, jpeg
+    from jetsel.store import open_regular
 
     try:
-        content = photo.read_bytes()
+        with open_regular(photo) as file:
+            content = file.read()
     except OSError as error:
         raise ConfigError(f"{photo}: {error.strerror}: name a photograph") from None
     with opened(config) as (values, family, edge):
