@@ -39,8 +39,8 @@ def trace(
     from jetsel.store import open_regular
 
     try:
-        with open_regular(photo) as file:
-            content = file.read()
+        with open_regular(photo) as opened_file:
+            content = opened_file.read()
     except OSError as error:
         raise ConfigError(f"{photo}: {error.strerror}: name a photograph") from None
     with opened(config) as (values, family, edge):
