@@ -148,7 +148,12 @@ ENTRIES = {"name": "top_k", "datatype": "BYTES", "shape": [1, 1]}
     [
         (b"\x00\xff garbage", "no ranked"),
         (b"[" * 1_000_000, "no ranked"),
-        (json.dumps({"outputs": [], "parameters": {"total_ms": 10**400}}).encode(), "no ranked"),
+        (
+            json.dumps(
+                {"outputs": [ENTRIES | {"data": [f"1:{WNIDS[0]}:a"]}], "parameters": {"total_ms": 10**400}}
+            ).encode(),
+            "Overflow",
+        ),
         (b"7" * 9_000_000, "more than"),
         (json.dumps({"outputs": [ENTRIES | {"data": ["0.9:n000:unicorn"]}]}).encode(), "no class of the family"),
     ],
