@@ -225,8 +225,12 @@ class Edge:
 
     def _see(self, server: Server, state: State) -> None:
         """Take in what a look at an edge showed, or that it is lost."""
-        was = server.reason
+        was, refused = server.reason, server.refused
         server.look_at(state)
+        for model, reason in server.refused.items():
+            if reason != refused.get(model):
+                told = event("edge-model-refused", url=server.url, model=model, reason=reason)
+                log.warning("the edge is not asked for model %s: %s", model, reason, extra=told)
         if state.reason is None and was is not None:
             log.info("the edge can be asked: %s", server.url, extra=event("edge-there", url=server.url))
         elif state.reason is not None and state.reason != was:

@@ -207,7 +207,10 @@ def test_a_redirect_sends_the_image_to_no_other_host(open_edge: Open) -> None:
         assert (other.asked, bool(server.asked)) == ([], True)
 
 
-def test_a_model_that_is_not_there_or_is_another_is_refused_at_connection(open_edge: Open) -> None:
+def test_a_model_that_is_not_there_or_is_another_is_refused_at_connection(
+    open_edge: Open, caplog: pytest.LogCaptureFixture
+) -> None:
     with Liar(b"", json.dumps({"inputs": [], "outputs": []}).encode()) as liar:
         edge = open_edge(liar.url)
         until(lambda: "has no input" in str(edge.unavailable("l")))
+        until(lambda: "the edge is not asked for model l: " in caplog.text)
