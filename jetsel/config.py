@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from jetsel.errors import ConfigError
+from jetsel.errors import ConfigError, did_you_mean
 from jetsel.events import harmless
 from jetsel.host_settings import HostSettings
 from jetsel.state import state_folder
@@ -310,7 +310,9 @@ def _explain(message: str) -> str:
     unknown = _UNKNOWN.search(message)
     if unknown:
         key = f"{path}.{unknown['field']}" if path else unknown["field"]
-        return f"{key}: there is no such key; known here: {', '.join(_known(path))}; example: {_example(path)}"
+        known = _known(path)
+        near = did_you_mean(unknown["field"], known)
+        return f"{key}: there is no such key{near}; known here: {', '.join(known)}; example: {_example(path)}"
     if "pattern" in what or "regex" in what:
         what = "this value has the wrong form"
     return f"{path or 'jetsel.toml'}: {what[0].lower() + what[1:]}; example: {_example(path)}"

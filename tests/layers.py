@@ -17,7 +17,7 @@ LEVELS = (
     ("features", "premodel", "engines", "power", "zoo"),
     ("image", "config", "endpoint", "estimate", "event_fd", "weights", "recent", "logs"),
     ("store", "wire"),
-    ("errors", "host_settings", "events", "state"),
+    ("errors", "host_settings", "events", "state", "child"),
 )
 """What stands directly under jetsel/, from the top down. A part imports itself and the levels below it, no other.
 
@@ -30,7 +30,7 @@ SIDEWAYS = {
 """(importer, imported) on one level, and why."""
 
 ONLY: Mapping[str, frozenset[str]] = {
-    "client": frozenset({"wire", "endpoint", "errors"}),  # so that an application carries nothing of the daemon
+    "client": frozenset({"wire", "endpoint", "errors", "store"}),  # carries nothing of the daemon
     "gateway": frozenset(
         {"", "client", "wire", "image", "errors", "store"}
     ),  # a client of the socket, in a process of its own

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from jetsel.child import python_command
 from jetsel.client import Client
 from jetsel.errors import InternalError, NoDaemonError, NoReplyError
 
@@ -44,7 +44,7 @@ def _started(folder: Path, models: Path | None) -> Iterator[Client]:
     config = folder / "jetsel.toml"
     paths = "" if models is None else f'[models]\npaths = ["{models.resolve()}"]\n'
     config.write_text(f'[server]\nendpoint = "{endpoint}"\n{paths}', encoding="utf-8")
-    command = [sys.executable, "-m", "jetsel", "serve", "--config", str(config)]
+    command = python_command("jetsel", "serve", "--config", str(config))
     log = folder / "log"
     with log.open("wb") as words:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=words, stderr=words)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 from jetsel.errors import BadImageError, ImageTooLargeError
+from jetsel.store import open_regular
 from jetsel.wire import Pixels
 
 MEGABYTE = 1_000_000  # as the daemon counts its server.max_image_mb
@@ -56,9 +57,9 @@ def payload_of(image: Photograph, channels: Channels, max_image_mb: float) -> Pa
 def _from_file(path: str | os.PathLike[str], max_image_mb: float) -> Payload:
     """Read an encoded image, never more of it than may be sent."""
     most = int(max_image_mb * MEGABYTE)
-    with Path(path).open("rb") as file:
+    with open_regular(Path(path)) as file:
+        size = os.fstat(file.fileno()).st_size
         data = file.read(most + 1)
-        size = max(len(data), os.fstat(file.fileno()).st_size)  # a pipe has none
     if size > most:
         raise _too_large(str(path), size, max_image_mb)
     return Payload(data, None)

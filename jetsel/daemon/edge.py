@@ -194,4 +194,5 @@ def _read(path: Path, key: str) -> str:
     try:
         return read_bounded(path, MOST_LABELS_BYTES).decode()
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{key}: {path} cannot be read: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{key}: {path} cannot be read ({why}): correct the path, or leave {key} out") from None

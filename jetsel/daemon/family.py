@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -74,7 +74,7 @@ class ServedFamily:
                 continue
             if before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name):
                 queue.engine, queue.times_ms, queue.record = known.engine, known.times_ms, known.record
-                queue.estimate = known.estimate
+                queue.estimate = replace(known.estimate, prior_ms=queue.estimate.prior_ms)  # of this calibration
                 self._verify_again(name)
 
     def _verify_again(self, name: str) -> None:

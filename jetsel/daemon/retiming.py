@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import logging
 import subprocess
-import sys
 import threading
 from collections.abc import Iterable
 from pathlib import Path
 
+from jetsel.child import python_command
 from jetsel.daemon.family import ServedFamily
 from jetsel.events import event
 from jetsel.policies.calibration import ANSWERS
@@ -36,7 +36,7 @@ def retime(families: Iterable[ServedFamily], config: Path | None) -> None:
 
 def _retime(names: list[str], config: Path | None) -> None:
     for name in names:
-        command = ["nice", sys.executable, "-m", "jetsel", "calibrate", "--retime", "--family", name]
+        command = ["nice", *python_command("jetsel", "calibrate", "--retime", "--family", name)]
         command += [] if config is None else ["--config", str(config)]
         try:
             done = subprocess.run(

@@ -24,7 +24,12 @@ CHECK_S = 5.0  # for everything that is checked of one that is back
 QUIET_S = 1.0  # without an answer: the edge is looked at, and is there if it says so in this time or at a second look
 STALLED = 2  # answers in a row that do not come in time: the edge is looked at before it is asked again
 MOST_REPLY_BYTES = 8 * 2**20
-FAILURES = (aiohttp.ClientError, OSError, ValueError)
+REPAIRS = {
+    401: ": set edge.token_file to a file with its token",
+    403: ": set edge.token_file to a file with its token",
+    404: ": it speaks no Open Inference Protocol there; set edge.url to the address of the server alone",
+}
+"""What to do about a status of an edge that should say that it is ready."""
 AFTER_S = 1.0  # a late answer is read for so long: it tells how long the path takes
 
 
@@ -102,7 +107,7 @@ class Child:
         try:
             status, _ = await self._get("/v2/health/ready", limit_s)  # which opens a connection
             if status != 200:
-                return State(self._number, f"{self._url} is not ready: it answers {status}")
+                return State(self._number, f"{self._url} is not ready: it answers {status}{REPAIRS.get(status, '')}")
             began = time.perf_counter()
             await self._get("/v2/health/ready", limit_s)
             look_ms = (time.perf_counter() - began) * 1e3
@@ -112,14 +117,18 @@ class Child:
                 status, body = await self._get(f"/v2/models/{remote.name}", CHECK_S)
                 try:
                     if status != 200:
-                        raise EdgeAnswerError(f"there is no model {remote.name}: {status}")
-                    self._models[name] = oip.check(remote, msgspec.json.decode(body))
+                        raise EdgeAnswerError(
+                            f"it has no model {remote.name} ({status}): set edge.models.{name}.remote"
+                        )
+                    self._models[name] = oip.check(remote, body)
                     for _ in range(max(1, probes)):
                         sent = await self._probe(name, probe)
                         probed.append((name, sent))
-                except (EdgeAnswerError, msgspec.DecodeError) as error:
+                except EdgeAnswerError as error:
                     refused[name] = f"{self._url}: {error}"
-        except (*FAILURES, asyncio.TimeoutError) as error:
+        except aiohttp.InvalidURL:
+            return State(self._number, f"edge.url: {self._url} is not an address that can be asked")
+        except Exception as error:  # whatever it answers, it is looked at again
             return State(self._number, f"{self._url}: {str(error) or type(error).__name__}")
         reason = "; ".join(refused.values()) if len(refused) == len(self._start.models) else None
         return State(self._number, reason, refused, probed, look_ms)
@@ -141,7 +150,7 @@ class Child:
 
     async def _get(self, path: str, limit_s: float) -> tuple[int, bytes]:
         timeout = aiohttp.ClientTimeout(total=limit_s)
-        async with self._session.get(self._url + path, timeout=timeout) as response:
+        async with self._session.get(self._url + path, timeout=timeout, allow_redirects=False) as response:
             return response.status, await _body(response)
 
     def ask(self, ask: Ask) -> None:
@@ -199,7 +208,8 @@ class Child:
         parts, headers = oip.request(remote, payload, shape, is_binary=model not in self._in_json)
         url, timeout = f"{self._url}/v2/models/{remote.name}/infer", aiohttp.ClientTimeout(total=limit_s)
         began = time.perf_counter()
-        async with self._session.post(url, data=b"".join(parts), headers=headers, timeout=timeout) as response:
+        sending = self._session.post(url, data=b"".join(parts), headers=headers, timeout=timeout, allow_redirects=False)
+        async with sending as response:
             body = await _body(response)
         if response.status != 200:
             raise EdgeAnswerError(f"{response.status}: {body[:200].decode(errors='replace')}")
@@ -211,6 +221,10 @@ class Child:
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:
+    """Return what it answered; raises EdgeAnswerError for too much, and for a redirect: images go to no other host."""
+    if 300 <= response.status < 400:
+        where = response.headers.get("Location", "")
+        raise EdgeAnswerError(f"it redirects to {where!r}, which is not followed: give the address itself in edge.url")
     body = b""
     async for piece in response.content.iter_any():
         body += piece

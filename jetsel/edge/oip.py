@@ -22,13 +22,22 @@ JSON_DIGITS = 7  # after the point, of a tensor's numbers: float32 has no more, 
 SLACK = 1e-3  # by which probabilities may add up to more than 1
 
 
+UNREADABLE = (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError)
+"""What reading JSON raises that is not as expected: huge numbers and deep nesting among it."""
+MOST_WORDS = 500  # characters of an error, which may quote what the edge sent
+
+
 class EdgeAnswerError(Exception):
     """The edge answered something else than what its model should."""
 
+    def __init__(self, words: str) -> None:
+        super().__init__(words[:MOST_WORDS])
 
-def check(remote: Remote, metadata: Mapping[str, Any]) -> Remote:
-    """Return the model with its input and output named; raises EdgeAnswerError where its metadata says otherwise."""
+
+def check(remote: Remote, body: bytes) -> Remote:
+    """Return the model with its input and output named; raises EdgeAnswerError if its metadata says otherwise."""
     try:
+        metadata = json.loads(body)
         inputs = {one["name"]: one for one in metadata["inputs"]}
         outputs = {one["name"]: one for one in metadata["outputs"]}
         sent = inputs[remote.input_name or next(iter(inputs))]
@@ -42,7 +51,7 @@ def check(remote: Remote, metadata: Mapping[str, Any]) -> Remote:
             if numbers not in (expected, -1):
                 raise EdgeAnswerError(f"{remote.name} answers {numbers} numbers, and its labels are {expected}")
         return msgspec.structs.replace(remote, input_name=sent["name"], output_name=wanted["name"])
-    except (KeyError, TypeError, IndexError, StopIteration, AttributeError) as error:
+    except (*UNREADABLE, StopIteration) as error:
         names = f"input {remote.input_name or 'any'}, output {output_of(remote) or 'any'}"
         raise EdgeAnswerError(f"{remote.name} has no {names} ({type(error).__name__}: {error})") from None
 
@@ -91,9 +100,9 @@ def reply(remote: Remote, body: bytes, json_bytes: int | None) -> tuple[NDArray[
         (output,) = (one for one in told["outputs"] if wanted in (None, one["name"]))
         numbers = _ranked(remote, output) if remote.output == "ranked" else _vector(output, body, json_bytes)
         server_ms = told.get("parameters", {}).get("total_ms")
-    except EdgeAnswerError:
-        raise
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+        is_time = isinstance(server_ms, (int, float)) and 0 <= server_ms < float("inf")
+        server_ms = float(server_ms) if is_time else None
+    except UNREADABLE as error:
         raise EdgeAnswerError(f"{remote.name} answered no {remote.output}: {type(error).__name__}: {error}") from None
     if remote.output != "ranked":
         expected = len(remote.wnids if remote.places is None else remote.places)
@@ -105,8 +114,7 @@ def reply(remote: Remote, body: bytes, json_bytes: int | None) -> tuple[NDArray[
             numbers = placed
         if remote.output == "probabilities" and (numbers.min() < 0 or abs(float(numbers.sum()) - 1) > SLACK):
             raise EdgeAnswerError(f"{remote.name} answered no probabilities: they add up to {numbers.sum():g}")
-    is_time = isinstance(server_ms, (int, float)) and 0 <= server_ms < float("inf")
-    return numbers, float(server_ms) if is_time else None
+    return numbers, server_ms
 
 
 def _vector(output: Mapping[str, Any], body: bytes, json_bytes: int | None) -> NDArray[np.float32]:

@@ -8,7 +8,6 @@ import logging
 import queue
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -19,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.child import python_command
 from jetsel.edge.choice import Choice
 from jetsel.edge.messages import LENGTH, MOST_BYTES, Ask, Cancel, FromChild, Result, Start, State, frame
 from jetsel.edge.server import Server
@@ -164,7 +164,7 @@ class Edge:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             child = self.process = subprocess.Popen(
-                [sys.executable, "-m", "jetsel.edge.child", str(theirs.fileno())],
+                python_command("jetsel.edge.child", str(theirs.fileno())),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
             )
@@ -225,8 +225,12 @@ class Edge:
 
     def _see(self, server: Server, state: State) -> None:
         """Take in what a look at an edge showed, or that it is lost."""
-        was = server.reason
+        was, refused = server.reason, server.refused
         server.look_at(state)
+        for model, reason in server.refused.items():
+            if reason != refused.get(model):
+                told = event("edge-model-refused", url=server.url, model=model, reason=reason)
+                log.warning("the edge is not asked for model %s: %s", model, reason, extra=told)
         if state.reason is None and was is not None:
             log.info("the edge can be asked: %s", server.url, extra=event("edge-there", url=server.url))
         elif state.reason is not None and state.reason != was:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from jetsel.errors import BadImageError, ImageTooLargeError
+from jetsel.store import open_regular
 
 MAX_SIDE_PX = 65_535
 """JPEG's own largest side (ITU-T T.81, B.2.2); it bounds the tables, as long as a side, that OpenCV's resize makes."""
@@ -57,6 +58,6 @@ def damaged(kind: str, why: str) -> BadImageError:
 
 
 def read_file(path: Path, limits: Limits) -> bytes:
-    """Return the file's bytes, or so many that `decode` refuses it as too large; raises OSError."""
-    with path.open("rb") as file:
+    """Return a regular file's bytes, or enough of them that `decode` rejects it as too large; raises OSError."""
+    with open_regular(path) as file:
         return file.read(limits.max_bytes + 1)

@@ -170,7 +170,7 @@ def check(
         if model not in identities:
             if model in elsewhere:
                 continue
-            differences.append(f"model {model} is not there")
+            differences.append(f"model {model} is neither served here nor named under [edge.models]")
         elif identities[model] != made_for:
             differences.append(_differ(f"model {model}", made_for, identities[model]))
     if (mux := calibration.multiplexer) is not None and mux.name not in identities:

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 TEMPORARY = ".jetsel-"
 """Begins the name of all that is not finished; the next writer of the folder clears it away."""
@@ -55,30 +56,29 @@ def replace(path: Path, content: bytes) -> None:
 def sha256_of(path: Path) -> str:
     """Return a file's SHA-256 in hexadecimal; raises OSError."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
 
 
-def read_bounded(path: Path, at_most_bytes: int) -> bytes:
-    """Return the bytes of a file of at most this size.
-
-    Raises OSError where it cannot be read or is no regular file (a pipe would never end), and with EFBIG where it is
-    larger.
-    """
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file to read it; raises OSError, also for a pipe or a device, which may never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # opening a pipe would wait for a writer
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            code = errno.EISDIR if stat.S_ISDIR(found.st_mode) else errno.EINVAL
-            raise OSError(code, "it is no file", str(path))
-        if found.st_size > at_most_bytes:
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, "it is not a regular file", str(path))
+
+
+def read_bounded(path: Path, at_most_bytes: int) -> bytes:
+    """Return the bytes of a regular file of at most this size; raises OSError, with EFBIG if it is larger."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > at_most_bytes:
             raise OSError(errno.EFBIG, f"it is larger than the {at_most_bytes} bytes that it may have", str(path))
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(found.st_size + 1)  # a file that grows meanwhile is damaged, and is not read without end
-    finally:
-        os.close(descriptor)
+        return file.read(size + 1)  # a file that grows meanwhile is damaged, and is not read without end
 
 
 @contextmanager

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import subprocess
-import sys
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
+from jetsel.child import python_command
 from jetsel.errors import ManifestError
 from jetsel.store import sha256_of
 
@@ -70,7 +70,7 @@ def _download(wheels: Sequence[Wheel], folder: Path) -> None:
     wanted = folder / "requirements.txt"
     wanted.write_text("".join(f"{one.requirement} --hash=sha256:{one.sha256}\n" for one in wheels), encoding="ascii")
     options = ["--no-deps", "--only-binary=:all:", "--require-hashes", "--disable-pip-version-check"]
-    command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), "-r", str(wanted)]
+    command = python_command("pip", "download", *options, "--dest", str(folder), "-r", str(wanted))
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -48,6 +49,21 @@ def test_the_daemon_answers_by_the_calibration_that_was_gone_back_to(
     reply = peer.classify(jpeg)
     assert (reply["model"], reply["probability"]) == ("xs", pytest.approx(alone["xs"], abs=1e-4))
     assert abs(peer.classify(jpeg, model="s")["probability"] - alone["s"]) > 0.01, "the temperatures went back, too"
+
+
+def test_a_first_calibration_of_a_running_daemon_lets_deadlines_choose_models_that_have_not_run(
+    start: Start, connect: Connect, owners: Path, tmp_path: Path, jpeg: bytes
+) -> None:
+    models = tmp_path / "models"
+    shutil.copytree(STARTER, models, ignore=shutil.ignore_patterns("calibration"))
+    daemon = start(f'[models]\nstarter = false\npaths = ["{models}"]\ncalibrations = "{owners}"\n')
+    peer = connect(daemon)
+    assert peer.classify(jpeg)["model"] == "xl", "the only one that has run"
+    made = calibration("xl", 1.0)
+    best = {"single:xs": {**made.figures["top1"]["single:xs"], "top1": 0.999}}
+    install(msgspec.structs.replace(made, figures={"top1": made.figures["top1"] | best}), owners, "starter")
+    assert peer.ask({"type": "reload"})["changed"] == ["calibration of starter"]
+    assert peer.classify(jpeg, deadline_ms=30_000)["model"] == "xs"
 
 
 def test_a_daemon_that_reads_another_folder_or_does_not_reload_is_noticed_and_the_way_back_is_taken(

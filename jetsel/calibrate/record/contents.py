@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import closing
@@ -12,9 +11,7 @@ from pathlib import Path
 from jetsel.calibrate.record.photographs import Found, Labelled
 from jetsel.calibrate.record.store import Store
 from jetsel.calibrate.record.workers import Workers
-
-_CHUNK_BYTES = 1 << 20
-
+from jetsel.store import sha256_of
 
 Content = tuple[int, int, str]
 """A file as it was hashed: size in bytes, time of its last change in ns, SHA-256 in hexadecimal."""
@@ -65,13 +62,10 @@ def _content(item: tuple[Labelled, Content | None]) -> Content | str:
         status = photograph.path.stat()
         if known is not None and known[:2] == (status.st_size, status.st_mtime_ns):
             return known
-        digest = hashlib.sha256()
-        with photograph.path.open("rb") as file:
-            while chunk := file.read(_CHUNK_BYTES):
-                digest.update(chunk)
+        sha256 = sha256_of(photograph.path)
     except OSError as fault:
         return f"unreadable: {fault.strerror}"
-    return status.st_size, status.st_mtime_ns, digest.hexdigest()
+    return status.st_size, status.st_mtime_ns, sha256
 
 
 def _choose(store: Store, copies: Mapping[str, list[Labelled]]) -> list[tuple[str, Labelled]]:

@@ -42,11 +42,18 @@ def opened(config: Path | None) -> Iterator[tuple[Config, Family, Edge]]:
         until_s = time.monotonic() + REACHED_S
         while (reason := edge.status().reason) is not None:
             if time.monotonic() > until_s:
-                raise ModelUnavailableError(f"the edge cannot be asked: {reason}")
+                raise ModelUnavailableError(f"the edge cannot be asked: {reason}; correct [edge], or start the server")
             time.sleep(POLL_S)
         yield values, zoo.families[name], edge
     finally:
         edge.close()
+
+
+def check_models(edge: Edge, *models: str) -> None:
+    """Raise ModelUnavailableError if the edge cannot be asked for one of its models."""
+    reasons = [reason for model in models if (reason := edge.unavailable(model)) is not None]
+    if reasons:
+        raise ModelUnavailableError("; ".join(reasons))
 
 
 def ask(edge: Edge, model: str, photograph: Photograph, patience_ms: float) -> Told | JetselError:

@@ -32,13 +32,15 @@ def trace(
     photograph as it is, and reduced, by turns. Where power is measured, and idle power is known, it tells what 1,000
     bytes take: edge.mj_per_kb.
     """
-    from jetsel.cli.edge.opened import ask, opened
+    from jetsel.cli.edge.opened import ask, check_models, opened
     from jetsel.daemon.snapshot import limits_of
     from jetsel.edge.runner import Photograph, Told
     from jetsel.image import decode, jpeg
+    from jetsel.store import open_regular
 
     try:
-        content = photo.read_bytes()
+        with open_regular(photo) as opened_file:
+            content = opened_file.read()
     except OSError as error:
         raise ConfigError(f"{photo}: {error.strerror}: name a photograph") from None
     with opened(config) as (values, family, edge):
@@ -49,6 +51,7 @@ def trace(
         if name not in names or values.edge.models[name].input != "encoded":
             known = ", ".join(name for name in names if values.edge.models[name].input == "encoded") or "none"
             raise ConfigError(f"--model {name}: name a model of the edge that takes files: {known}")
+        check_models(edge, name)
         meter = _Meter(values.power)
         server_told, failed, carried_bytes, last = 0, 0, 0, ""
         for number in range(count):

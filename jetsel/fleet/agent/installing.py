@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 import msgspec
 import tomli_w
 
+from jetsel.child import python_command
 from jetsel.config import Config, effective, engines_folder
 from jetsel.errors import JetselError, RepositoryError
 from jetsel.fleet.documents import Bundle, Plan
@@ -160,7 +160,7 @@ def _jetsel(*words: object, state: Path, limit_s: float | None) -> str:
 
     state: the folder where it finds what the daemon keeps.
     """
-    command = ["nice", sys.executable, "-m", "jetsel", *map(str, words)]
+    command = ["nice", *python_command("jetsel", *map(str, words))]
     environment = {**os.environ, "STATE_DIRECTORY": str(state)}
     try:
         done = subprocess.run(

@@ -14,7 +14,7 @@ from jetsel.cli.app import app
 from jetsel.config import parse
 from tests.system.daemons import Daemon, drawn, encoded
 from tests.system.edge.test_daemon_with_edge import settings
-from tests.system.gateway.gateways import launch
+from tests.system.gateway.gateways import launch, token_file
 
 NO_SENSOR = '[power]\nsensor = "none"\n'
 
@@ -61,6 +61,33 @@ def test_accuracy_is_measured_of_whole_and_reduced_photographs_and_can_be_config
     assert models["xl"].accuracy == 1.0, "the folders are called by its own answers"
     assert all(list(model.accuracy_at_px) == ["32"] for model in models.values())
     assert "of 6 photographs" in said
+
+
+def test_a_model_that_the_edge_has_not_got_is_told_before_anything_is_printed(
+    configuration: Path, tmp_path: Path
+) -> None:
+    photo, other = tmp_path / "n01443537" / "a.jpg", tmp_path / "jetsel.toml"
+    photo.parent.mkdir()
+    photo.write_bytes(encoded(drawn(1)))
+    other.write_text(configuration.read_text().replace("starter.m", "starter.mm"))
+    for command in (["trace", str(photo), "--model", "m"], ["measure", str(tmp_path)]):
+        ended = CliRunner().invoke(app, ["edge", *command, "--config", str(other)])
+        assert (ended.exit_code, ended.stdout) == (1, "")
+        assert "set edge.models.m.remote" in ended.stderr
+
+
+def test_an_edge_that_wants_a_token_says_what_to_configure(shared_daemon: Daemon, tmp_path: Path) -> None:
+    gateway = launch(shared_daemon.endpoint, "--token-file", str(token_file(tmp_path, "a-token-that-nobody-sends")))
+    path, photo = tmp_path / "jetsel.toml", tmp_path / "a.jpg"
+    path.write_text(settings(gateway.url) + NO_SENSOR)
+    photo.write_bytes(encoded(drawn(1)))
+    try:
+        ended = CliRunner().invoke(app, ["edge", "trace", str(photo), "--config", str(path)])
+    finally:
+        gateway.process.kill()
+        gateway.process.communicate()
+    assert ended.exit_code == 1
+    assert "401: set edge.token_file" in ended.stderr
 
 
 def test_without_an_edge_it_says_what_to_configure(tmp_path: Path) -> None:

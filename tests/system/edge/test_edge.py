@@ -96,26 +96,30 @@ def test_its_process_is_replaced_and_what_was_under_way_is_told(start: StartDaem
 class Liar(ThreadingHTTPServer):
     """Says that it is ready, and answers every inference with the same bytes."""
 
-    def __init__(self, answer: bytes, metadata: bytes) -> None:
-        self.delay_s, liar = 0.0, self
+    def __init__(self, answer: bytes, metadata: bytes, elsewhere: str | None = None) -> None:
+        """elsewhere: where inferences are redirected to."""
+        self.delay_s, self.metadata, self.asked, liar = 0.0, metadata, list[str](), self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def _say(self, body: bytes) -> None:
-                self.send_response(200)
+            def _say(self, body: bytes, status: int = 200) -> None:
+                self.send_response(status)
+                if status == 307:
+                    self.send_header("Location", f"{elsewhere}{self.path}")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
 
             def do_GET(self) -> None:
                 assert self.headers["Accept-Encoding"] == "identity"
-                self._say(metadata)
+                self._say(liar.metadata)
 
             def do_POST(self) -> None:
                 threading.Event().wait(liar.delay_s)
                 self.rfile.read(int(self.headers["Content-Length"]))
-                self._say(answer)
+                liar.asked.append(self.path)
+                self._say(answer, 200 if elsewhere is None else 307)
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -144,10 +148,16 @@ ENTRIES = {"name": "top_k", "datatype": "BYTES", "shape": [1, 1]}
     [
         (b"\x00\xff garbage", "no ranked"),
         (b"[" * 1_000_000, "no ranked"),
+        (
+            json.dumps(
+                {"outputs": [ENTRIES | {"data": [f"1:{WNIDS[0]}:a"]}], "parameters": {"total_ms": 10**400}}
+            ).encode(),
+            "Overflow",
+        ),
         (b"7" * 9_000_000, "more than"),
         (json.dumps({"outputs": [ENTRIES | {"data": ["0.9:n000:unicorn"]}]}).encode(), "no class of the family"),
     ],
-    ids=["garbage", "nested", "endless", "labels"],
+    ids=["garbage", "nested", "without end", "endless", "labels"],
 )
 def test_an_edge_that_lies_costs_its_answer_and_nothing_else(open_edge: Open, answer: bytes, words: str) -> None:
     with Liar(answer, HONEST) as liar:
@@ -178,7 +188,29 @@ def test_a_model_that_slowed_down_is_seen_to_be_fast_again_though_nobody_asks_it
         until(lambda: mean_ms() < slow_ms / 4)
 
 
-def test_a_model_that_is_not_there_or_is_another_is_refused_at_connection(open_edge: Open) -> None:
+def test_an_edge_is_asked_again_once_its_metadata_is_as_it_should_be(open_edge: Open) -> None:
+    answer = json.dumps({"outputs": [ENTRIES | {"data": [f"0.9:{WNIDS[0]}:a"]}]}).encode()
+    with Liar(answer, b"[" * 1_000_000) as server:
+        edge = open_edge(server.url)
+        until(lambda: "RecursionError" in str(edge.unavailable("l")))
+        server.metadata = HONEST
+        until(lambda: edge.unavailable("l") is None)
+        assert isinstance(ask(edge), Told)
+
+
+def test_a_redirect_sends_the_image_to_no_other_host(open_edge: Open) -> None:
+    answer = json.dumps({"outputs": [ENTRIES | {"data": [f"0.9:{WNIDS[0]}:a"]}]}).encode()
+    with Liar(answer, HONEST) as other, Liar(b"", HONEST, elsewhere=other.url) as server:
+        edge = open_edge(server.url)
+        until(lambda: "redirects to" in str(edge.unavailable("l")))
+        assert isinstance(ask(edge), EngineDiedError)
+        assert (other.asked, bool(server.asked)) == ([], True)
+
+
+def test_a_model_that_is_not_there_or_is_another_is_refused_at_connection(
+    open_edge: Open, caplog: pytest.LogCaptureFixture
+) -> None:
     with Liar(b"", json.dumps({"inputs": [], "outputs": []}).encode()) as liar:
         edge = open_edge(liar.url)
         until(lambda: "has no input" in str(edge.unavailable("l")))
+        until(lambda: "the edge is not asked for model l: " in caplog.text)

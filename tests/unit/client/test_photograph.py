@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,13 @@ def test_a_path_is_read_whatever_its_type(tmp_path: Path) -> None:
     file = tmp_path / "cat.jpg"
     file.write_bytes(b"abc")
     assert taken(file) == taken(str(file)) == (b"abc", None)
+
+
+def test_a_pipe_or_a_device_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "cat.jpg")
+    for path in (tmp_path / "cat.jpg", "/dev/zero"):
+        with pytest.raises(OSError, match="not a regular file"):
+            taken(path)
 
 
 @pytest.mark.parametrize(("channels", "name"), [("bgr", "bgr8"), ("rgb", "rgb8")])

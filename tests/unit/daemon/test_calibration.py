@@ -118,5 +118,5 @@ def test_a_reload_keeps_nothing_that_does_not_belong_to_the_models_any_more(mode
     family = second.families["cats"]
     assert family.in_use.calibration is None
     assert family.default_policy["top1"] == "single:l"
-    assert "model m is not there" in str(family.in_use)
+    assert "model m is neither served here" in str(family.in_use)
     assert str(family.in_use) in family.because

@@ -12,7 +12,7 @@ from jetsel.config import Config, Models, Policy, Server
 from jetsel.daemon.snapshot import Snapshot, default_family, load, read_snapshot
 from jetsel.engines import Backends
 from jetsel.errors import ConfigError, JetselError, UnknownFamilyError
-from tests.unit.daemon.families import SIDE_PX, put_family, put_multiplexer
+from tests.unit.daemon.families import SIDE_PX, calibrate, put_family, put_multiplexer
 
 BATCH = np.zeros((1, 3, SIDE_PX, SIDE_PX), np.float32)
 
@@ -180,6 +180,23 @@ def test_the_next_snapshot_takes_over_what_is_the_same_and_the_last_frees_the_re
     second.close()
     with pytest.raises(JetselError, match="closed"):
         kept.infer(BATCH)
+
+
+def test_models_that_are_taken_over_have_the_times_of_the_calibration_that_is_in_use_now(cats: Path) -> None:
+    first = loaded(config(cats))
+    before = first.families["cats"].driver.queues
+    before["cat-l"].estimate.add(21.0, 0.0)
+    calibrate(cats, "cats", costs_ms={"cat-s": 2.5, "cat-l": 20.0})
+    second = loaded(config(cats), first)
+    now = second.families["cats"].driver.queues
+    assert {name: queue.estimate.prior_ms[0] for name, queue in now.items() if queue.estimate.prior_ms} == {
+        "cat-s": 2.5,
+        "cat-l": 20.0,
+    }
+    assert now["cat-l"].estimate.at(0.0) > (20.5, 0.0), "what was seen stays"
+    assert before["cat-l"].estimate.prior_ms is None, "the one before is as it was, should this reload be refused"
+    first.close(second)
+    second.close()
 
 
 def test_engines_made_for_other_threads_are_not_taken_over_and_the_workers_wait_for_the_next_start(cats: Path) -> None:

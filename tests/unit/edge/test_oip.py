@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetsel.edge.messages import Remote
-from jetsel.edge.oip import EdgeAnswerError, check, reply, request
+from jetsel.edge.oip import MOST_WORDS, EdgeAnswerError, check, reply, request
 from jetsel.gateway import tensors
 
 WNIDS = ["n1", "n2", "n3", "n4"]
@@ -22,6 +22,10 @@ METADATA = {
     "inputs": [{"name": "input", "datatype": "FP32", "shape": [-1, 3, 2, 2]}],
     "outputs": [{"name": "output", "datatype": "FP32", "shape": [-1, 4]}],
 }
+
+
+def encode(plain: Any) -> bytes:
+    return json.dumps(plain).encode()
 
 
 def vector(numbers: list[float], **change: Any) -> tuple[bytes, int]:
@@ -97,6 +101,25 @@ def test_what_is_no_answer_is_refused_with_what_is_wrong(remote: Remote, answer:
         reply(remote, *answer)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ranked("0.7:n1:cat", total_ms=10**400),
+        vector([1, 2, 3, 4], parameters={"binary_data_size": 10**400}),
+        vector([1, 2, 3, 4], parameters={}, data=[10**400] * 4),
+    ],
+)
+def test_numbers_without_end_are_no_answer(answer: Any) -> None:
+    with pytest.raises(EdgeAnswerError, match="OverflowError"):
+        reply(RANKED if answer[1] is None else LOGITS, *answer)
+
+
+def test_what_is_said_of_an_answer_is_short() -> None:
+    with pytest.raises(EdgeAnswerError) as caught:
+        reply(LOGITS, *vector([1, 2, 3, 4], datatype="x" * 1_000_000))
+    assert len(str(caught.value)) == MOST_WORDS
+
+
 @given(st.sampled_from([RANKED, LOGITS]), st.binary(max_size=200), st.none() | st.integers(0, 300))
 def test_arbitrary_answers_raise_our_error_alone(remote: Remote, body: bytes, json_bytes: int | None) -> None:
     with pytest.raises(EdgeAnswerError):
@@ -104,14 +127,19 @@ def test_arbitrary_answers_raise_our_error_alone(remote: Remote, body: bytes, js
 
 
 def test_a_model_that_is_not_as_it_is_mapped_is_refused_at_connection() -> None:
-    check(RANKED, tensors.metadata())
-    assert check(msgspec.structs.replace(LOGITS, input_name=None, output_name=None), METADATA) == LOGITS, "named by it"
+    check(RANKED, encode(tensors.metadata()))
+    assert check(msgspec.structs.replace(LOGITS, input_name=None, output_name=None), encode(METADATA)) == LOGITS, (
+        "named by it"
+    )
     with pytest.raises(EdgeAnswerError, match="takes FP32, and is mapped to be sent BYTES"):
-        check(msgspec.structs.replace(LOGITS, input="encoded"), METADATA)
+        check(msgspec.structs.replace(LOGITS, input="encoded"), encode(METADATA))
     with pytest.raises(EdgeAnswerError, match="answers 4 numbers, and its labels are 3"):
-        check(msgspec.structs.replace(LOGITS, wnids=WNIDS[:3]), METADATA)
+        check(msgspec.structs.replace(LOGITS, wnids=WNIDS[:3]), encode(METADATA))
     with pytest.raises(EdgeAnswerError, match="no input any, output logits"):
-        check(msgspec.structs.replace(LOGITS, input_name=None, output_name="logits"), METADATA)
+        check(msgspec.structs.replace(LOGITS, input_name=None, output_name="logits"), encode(METADATA))
     for lie in ({}, {"inputs": [], "outputs": []}, {"inputs": 7, "outputs": None}, []):
         with pytest.raises(EdgeAnswerError):
-            check(LOGITS, lie)  # type: ignore[arg-type]
+            check(LOGITS, encode(lie))
+    for odd in (b"", b"[" * 1_000_000, b"{", b"\xff"):
+        with pytest.raises(EdgeAnswerError):
+            check(LOGITS, odd)

@@ -99,7 +99,7 @@ def test_every_difference_is_named_with_the_repair(calibration: Calibration) -> 
     assert "its labels had hash aaaaaaaaaaaa, now bbbbbbbbbbbb" in message
     assert "its table of features had hash ffffffffffff, now eeeeeeeeeeee" in message
     assert "model middle had hash 222222222222, now 777777777777" in message
-    assert "model large is not there" in message
+    assert "model large is neither served here" in message
     assert "photographs were decoded for 64 px, now for 96" in message
     assert "model small" not in message
     assert "Recalibrate" in message

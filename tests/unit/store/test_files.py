@@ -40,9 +40,12 @@ def test_a_file_is_read_up_to_its_bound_and_nothing_else_is(tmp_path: Path) -> N
         read_bounded(path, 4)
     assert large.value.errno == errno.EFBIG
     os.mkfifo(tmp_path / "pipe")
-    for other in (tmp_path / "pipe", tmp_path):
-        with pytest.raises(OSError, match="no file"):
+    (tmp_path / "endless").symlink_to("/dev/zero")
+    for other in (tmp_path / "pipe", tmp_path / "endless", tmp_path):
+        with pytest.raises(OSError, match="not a regular file"):
             read_bounded(other, 5)
+        with pytest.raises(OSError, match="not a regular file"):
+            sha256_of(other)
 
 
 def test_the_hash_is_that_of_the_whole_file(tmp_path: Path) -> None:

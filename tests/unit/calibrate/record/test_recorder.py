@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 import shutil
 import threading
 from collections.abc import Mapping
@@ -203,15 +204,18 @@ def test_unreadable_files_are_listed_and_stop_nothing(
     (folder / "text.jpg").write_text("no picture")
     (folder / "large.jpg").write_bytes(jpeg(51, 400, 300))
     (folder / "gone.jpg").symlink_to(folder / "nowhere")
+    (folder / "endless.jpg").symlink_to("/dev/zero")
+    os.mkfifo(folder / "pipe.jpg")
     limits = image.Limits(max_bytes=1_000_000, max_pixels=10_000)
     done = go(photographs, engines, dataclasses.replace(NO_TIMES, limits=limits))
-    assert (done.photographs, done.skipped) == (6, {"unreadable": 4})
+    assert (done.photographs, done.skipped) == (6, {"unreadable": 6})
     reasons = {Path(p).name: reason for p, reason in rows(path, "SELECT * FROM skipped")}
     assert reasons["gone.jpg"] == "unreadable: No such file or directory"
+    assert reasons["endless.jpg"] == reasons["pipe.jpg"] == "unreadable: it is not a regular file"
     assert reasons["cut.jpg"].startswith("unreadable: the JPEG is truncated")
     assert "and at most 10000 are accepted" in reasons["large.jpg"]
     (folder / "cut.jpg").write_bytes(jpeg(50))
-    assert go(photographs, engines, dataclasses.replace(NO_TIMES, limits=limits)).skipped == {"unreadable": 3}
+    assert go(photographs, engines, dataclasses.replace(NO_TIMES, limits=limits)).skipped == {"unreadable": 5}
 
 
 def test_none_readable_is_an_error(tmp_path: Path, engines: Mapping[str, Engine]) -> None:

@@ -1,0 +1,43 @@
+"""A child Python imports nothing from the current folder, and no other way to start one is left."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jetsel
+from jetsel.child import python_command
+
+PLANTED = ("msgspec", "pip", "runpy", "jetsel", "encodings")
+
+
+def run(folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("words", [("jetsel", "status", "--help"), ("pip", "--version")])
+def test_a_planted_module_does_not_run(tmp_path: Path, words: tuple[str, ...]) -> None:
+    for name in PLANTED:
+        (tmp_path / f"{name}.py").write_text("print('planted')\n")
+    done = run(tmp_path, python_command(*words))
+    assert done.returncode == 0, done.stderr
+    assert "planted" not in done.stdout
+    assert "planted" in run(tmp_path, [sys.executable, "-m", words[0]]).stdout, "the plain way runs it"
+
+
+def test_it_has_the_arguments_the_standard_input_and_the_name_of_a_main_module(tmp_path: Path) -> None:
+    package = tmp_path / "elsewhere"
+    package.mkdir()
+    (package / "shown.py").write_text("import sys\nprint(__name__, __spec__.name, sys.argv[1:], '' in sys.path)\n")
+    command = ["env", f"PYTHONPATH={package}", *python_command("shown", "a b", "-c")]
+    assert run(tmp_path, command).stdout.split(maxsplit=2) == ["__main__", "shown", "['a b', '-c'] False\n"]
+
+
+def test_every_child_is_started_by_it() -> None:
+    package = Path(jetsel.__file__).parent
+    found = [path for path in package.rglob("*.py") if re.search(r'executable, "-m"', path.read_text("utf-8"))]
+    assert found == []
