@@ -74,13 +74,13 @@ def demo(
     with daemon(folder) as client:
         out.print(f"ready after {time.perf_counter() - began:.1f} s")
         if not photographs():
-            out.print(HOW_TO_GET_PHOTOGRAPHS, markup=False, soft_wrap=True)
+            out.print(HOW_TO_GET_PHOTOGRAPHS, soft_wrap=True)
         status = client.status()
         (family,) = (one for one in status.families if one.name == status.default_family)
         asked = _classify(client, policy, family)
         out.print(_table(asked))
         for line in (_summary(asked), *family_lines(family)):
-            out.print(line, markup=False, soft_wrap=True)
+            out.print(line, soft_wrap=True)
     out.print("the daemon has stopped")
 
 
@@ -137,19 +137,17 @@ def _classify(client: Client, policy: str | None, family: FamilyStatus) -> list[
 
 def _table(asked: list[Asked]) -> Table:
     """Return two rows for each picture: what the policy made of it, and what the one beside it did."""
-    from rich.markup import escape
-
     from jetsel.cli.answers import short
     from jetsel.cli.terminal import milliseconds, table
 
     shown = table("picture", "policy", "answer", "right", ">prob.", "models run", ">ms in models", ">features", "why")
     for one in asked:
         for name, answer in ((one.text, one.chosen), ("", one.beside)):
-            ran = escape(", ".join(run.model for run in answer.ran))
+            ran = ", ".join(run.model for run in answer.ran)
             times = milliseconds(_inference_ms([answer])), milliseconds(answer.stages_ms.features)
             verdict = "-" if not one.wnids else "yes" if answer.wnid in one.wnids else "no"
-            what = (escape(answer.policy), escape(short(answer.label)), verdict, f"{answer.probability:.0%}")
-            shown.add_row(name, *what, ran, *times, escape(answer.because))
+            what = (answer.policy, short(answer.label), verdict, f"{answer.probability:.0%}")
+            shown.add_row(name, *what, ran, *times, answer.because)
     return shown
 
 

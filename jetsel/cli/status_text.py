@@ -136,19 +136,15 @@ def stages_table(stages: StageTimes | None) -> Table | None:
 
 def models_table(family: FamilyStatus) -> Table:
     """Return the models, cheapest first, and the multiplexer: what runs took, and how often another had to follow."""
-    from rich.markup import escape
-
     from jetsel.cli.terminal import milliseconds, table
 
     shown = table("model", "version", "runs on", "state", ">load", ">runs", ">escalated", ">p50", ">p95", ">p99")
-    shown.title = (
-        f"family {escape(family.name)}: {family.classes} classes; times of the last load and of recent runs in ms"
-    )
+    shown.title = f"family {family.name}: {family.classes} classes; times of the last load and of recent runs in ms"
     for model in family.networks:
         name = f"{model.name} (chooses)" if model is family.multiplexer else model.name
         state = model.state if model.reason is None else f"{model.state}: {model.reason}"
         times = (milliseconds(ms) for ms in (model.p50_ms, model.p95_ms, model.p99_ms))
-        what = (escape(name), escape(model.version), escape(model.backend), escape(state))
+        what = (name, model.version, model.backend, state)
         load = milliseconds(model.load_ms)
         shown.add_row(*what, load, f"{model.runs:,}", share(model.escalations, model.runs), *times)
     return shown

@@ -10,9 +10,9 @@ WIDTH_IN_A_FILE = 100_000  # columns: what reads a pipe finds each line whole, h
 
 
 def console() -> Console:
-    """Return the standard output; plain text of a fixed width where it is no terminal."""
-    out = Console(highlight=False, emoji=False)
-    return out if out.is_terminal else Console(highlight=False, emoji=False, width=WIDTH_IN_A_FILE)
+    """Return the standard output, which prints brackets as they are; of a fixed width where it is no terminal."""
+    out = Console(highlight=False, emoji=False, markup=False)
+    return out if out.is_terminal else Console(highlight=False, emoji=False, markup=False, width=WIDTH_IN_A_FILE)
 
 
 def table(*columns: str) -> Table:
