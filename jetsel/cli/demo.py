@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from jetsel.errors import pip_install
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 HOW_TO_GET_PHOTOGRAPHS = (
     "The photographs come with scikit-image, which is not installed: `make demo` installs it, and so does: "
-    "pip install 'jetsel[demo]'. Without it there are only drawings."
+    f"{pip_install('demo')}. Without it there are only drawings."
 )
 
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jetsel.errors import ManifestError, did_you_mean
+from jetsel.errors import ManifestError, did_you_mean, pip_install
 from jetsel.zoo.export import Example, export
 from jetsel.zoo.pretrained import NAME
 
 _HASHED = re.compile(r"-([0-9a-f]{8,})\.[a-z]+\Z")  # mobilenet_v3_small-047dcff4.pth: of the file's sha256
 EXAMPLE = "torchvision:mobilenet_v3_small"
-NEEDS_TORCH = "torch and torchvision are needed to pull: pip install 'jetsel[export]', or pull on another machine"
+NEEDS_TORCH = f"torch and torchvision are needed to pull: {pip_install('export')}, or pull on another machine"
 
 
 @dataclass(frozen=True)
