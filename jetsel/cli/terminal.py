@@ -17,7 +17,7 @@ def console() -> Console:
 
 def table(*columns: str) -> Table:
     """Return an empty table; a column whose name begins with > is aligned to the right."""
-    made = Table(box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    made = Table(box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
         if column.startswith(">"):
             made.add_column(column[1:], justify="right", no_wrap=True)
