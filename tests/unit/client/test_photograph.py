@@ -34,6 +34,14 @@ def test_a_path_is_read_whatever_its_type(tmp_path: Path) -> None:
     assert taken(file) == taken(str(file)) == (b"abc", None)
 
 
+def test_a_path_that_is_not_there_raises_what_open_raises_and_the_page_says_so(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        taken(tmp_path / "no.jpg")
+    assert caught.value.filename == str(tmp_path / "no.jpg")
+    page = (Path(__file__).parents[3] / "docs/python.md").read_text(encoding="utf-8")
+    assert "| `OSError`, for example `FileNotFoundError` |" in page
+
+
 @pytest.mark.parametrize(("channels", "name"), [("bgr", "bgr8"), ("rgb", "rgb8")])
 def test_an_array_is_sent_raw_in_the_order_that_was_said(channels: Channels, name: Any) -> None:
     assert taken(PICTURE, channels) == (BYTES, Pixels(name, width=3, height=2, stride=9))
