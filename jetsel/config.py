@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -392,7 +393,10 @@ def _explain(message: str) -> str:
     unknown = _UNKNOWN.search(message)
     if unknown:
         key = f"{path}.{unknown['field']}" if path else unknown["field"]
-        return f"{key}: there is no such key; known here: {', '.join(_known(path))}; example: {_example(path)}"
+        known = _known(path)
+        near = next(iter(difflib.get_close_matches(unknown["field"], known, 1)), None)
+        meant, example = (f" (did you mean {near}?)", f"{path}.{near}") if near else ("", path)
+        return f"{key}: there is no such key{meant}; known here: {', '.join(known)}; example: {_example(example)}"
     if "pattern" in what or "regex" in what:
         what = "this value has the wrong form"
     return f"{path or 'jetsel.toml'}: {what[0].lower() + what[1:]}; example: {_example(path)}"
