@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from jetsel.errors import ConfigError, did_you_mean
+from jetsel.errors import ConfigError
 from jetsel.events import harmless
 from jetsel.host_settings import HostSettings
 from jetsel.state import state_folder
@@ -21,86 +22,148 @@ _IPC = r"^ipc:///[^\x00-\x1f]+\Z"
 
 
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
-    """The socket, who may use it, and what is accepted at once."""
+    """The socket, who may use it, and what is accepted at once.
 
-    endpoint: Annotated[str, Meta(pattern=_IPC)] | None = None  # None: in the user's runtime directory
-    group: str | None = None  # of the socket's file; None: the daemon's own
-    admin_group: str | None = None  # may reload, beside root and the daemon's own user
-    workers: Annotated[int, Meta(ge=1, le=64)] | None = None  # None: one for each processor
+    endpoint: Address of the socket.
+    group: Group of the socket's file: its members may send requests (default: the daemon's own group).
+    admin_group: Group whose members may reload, besides root and the daemon's own user (default: none).
+    workers: Requests that are decoded and decided at a time (default: one for each processor).
+    queue_requests: Requests in the queue at most; the next is refused with `busy`.
+    queue_mb: Megabytes of images in the queue at most.
+    queue_megapixels: Megapixels of images in the queue at most; the default holds two of the largest.
+    client_requests: Requests of one user at a time at most (default: half of queue_requests).
+    max_clients: Connections at a time at most; more wait until one closes.
+    peers_mb: Megabytes of unfinished messages and unread replies, of all connections together.
+    max_image_mb: Megabytes of one image file at most.
+    max_image_megapixels: Megapixels of one image at most.
+    drain_s: Seconds in which a daemon that stops answers what it has accepted.
+    """
+
+    endpoint: Annotated[str, Meta(pattern=_IPC)] | None = None
+    group: str | None = None
+    admin_group: str | None = None
+    workers: Annotated[int, Meta(ge=1, le=64)] | None = None
     queue_requests: Annotated[int, Meta(ge=1, le=100_000)] = 128
     queue_mb: Annotated[float, Meta(gt=0, le=65_536)] = 64.0
-    queue_megapixels: Annotated[float, Meta(gt=0, le=100_000)] = 100.0  # two of the largest photographs
-    client_requests: Annotated[int, Meta(ge=1, le=100_000)] | None = None  # under way for one user; None: half
-    max_clients: Annotated[int, Meta(ge=1, le=15_000)] = 1000  # connections; more wait until one closes
-    peers_mb: Annotated[float, Meta(ge=1, le=1_048_576)] = 512.0  # of unfinished messages and unread replies
+    queue_megapixels: Annotated[float, Meta(gt=0, le=100_000)] = 100.0
+    client_requests: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+    max_clients: Annotated[int, Meta(ge=1, le=15_000)] = 1000
+    peers_mb: Annotated[float, Meta(ge=1, le=1_048_576)] = 512.0
     max_image_mb: Annotated[float, Meta(gt=0, le=1024)] = 16.0
     max_image_megapixels: Annotated[float, Meta(gt=0, le=1000)] = 50.0
-    drain_s: Annotated[float, Meta(ge=0, le=3600)] = 10.0  # what was accepted is answered within, once it is to stop
+    drain_s: Annotated[float, Meta(ge=0, le=3600)] = 10.0
 
 
 class Models(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which models are loaded, and on what."""
+    """Which models are loaded, and what runs them.
 
-    paths: list[str] = []  # folders of manifests beside the starter family
-    starter: bool = True  # serve the family that ships with jetsel
-    default_family: str | None = None  # None: the owner's where it is one, else imagenet, else starter
-    only: list[str] = []  # names; empty: every model found
-    backend: str = "onnxruntime"  # of every model that `backends` does not name
-    backends: dict[str, str] = {}  # by model
-    threads: Annotated[int, Meta(ge=1, le=64)] = 1  # of one inference
+    paths: Folders of models that are read besides the starter family's; the first wins if two have the same name.
+    starter: Whether to serve the family that ships with jetsel.
+    default_family: Family of requests that name none (default: your own if there is one, else imagenet, else starter).
+    only: Names of the models to load; empty: all that were found.
+    backend: What runs the models that `backends` does not name: onnxruntime or tensorrt.
+    backends: What runs single models, by name.
+    threads: Threads of one inference on ONNX Runtime.
+    max_batch: Images that one run of a model takes at most.
+    idle_unload_s: Seconds without a run after which a model is unloaded (default: never).
+    calibrations: Folder of your calibrations.
+    """
+
+    paths: list[str] = []
+    starter: bool = True
+    default_family: str | None = None
+    only: list[str] = []
+    backend: str = "onnxruntime"
+    backends: dict[str, str] = {}
+    threads: Annotated[int, Meta(ge=1, le=64)] = 1
     max_batch: Annotated[int, Meta(ge=1, le=256)] = 8
-    idle_unload_s: Annotated[float, Meta(ge=0.1, le=31_536_000)] | None = None  # without a run; None: never unloaded
-    calibrations: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # None: see calibrations_folder
+    idle_unload_s: Annotated[float, Meta(ge=0.1, le=31_536_000)] | None = None
+    calibrations: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
 
 
 class Host(Struct, frozen=True, forbid_unknown_fields=True):
-    """The process that owns the GPU, and the engines that are built for it."""
+    """The process that runs TensorRT, and the engines that are built for it.
 
-    interpreter: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # None: JetPack's
-    reserve_mb: Annotated[float, Meta(ge=0, le=1_048_576)] = 256.0  # of memory, left free by every load
-    engines: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # None: see engines_folder
+    interpreter: Python that has TensorRT (default: JetPack's).
+    reserve_mb: Megabytes of memory that every load of an engine leaves free.
+    engines: Folder of the engines that were built.
+    precision: Precision of the engines that are built and loaded.
+    workspace_mb: Megabytes of memory that a build may use to try tactics.
+    max_batch: Images of one run that engines are built for.
+    """
+
+    interpreter: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
+    reserve_mb: Annotated[float, Meta(ge=0, le=1_048_576)] = 256.0
+    engines: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
     precision: Literal["fp32", "fp16", "int8"] = "fp16"
-    workspace_mb: Annotated[float, Meta(gt=0, le=1_048_576)] = 512.0  # of memory that a build may try tactics in
-    max_batch: Annotated[int, Meta(ge=1, le=256)] = 8  # photographs of one run that engines are built for
+    workspace_mb: Annotated[float, Meta(gt=0, le=1_048_576)] = 512.0
+    max_batch: Annotated[int, Meta(ge=1, le=256)] = 8
 
 
 class Power(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where power is read, which rails make the total, and how much of it may be spent."""
+    """Where power is read, which rails make the total, and how much may be spent.
 
-    sensor: Literal["auto", "ina3221", "ina238", "rapl", "nvml", "none"] = "auto"  # auto: what is there
+    sensor: Kind of sensor; auto: the one that is there.
+    sysfs: Where Linux shows the sensors.
+    replay: A recorded trace that is played in place of sensors (default: none).
+    board: Row of the table of boards (default: found by the device tree).
+    total: Rails whose sum is the total power; empty: as the table of boards says.
+    labels: Names of channels that have none, by device and channel.
+    rate_hz: Samples per second.
+    jtop: Whether to ask jetson-stats, if it is installed, for the board's state.
+    calibration: Folder of what `jetsel power calibrate` measured.
+    budget_w: Watts of mean total power that policies are kept under (default: no limit).
+    battery_reserve_percent: Charge of the battery below which energy is saved (default: never).
+    """
+
+    sensor: Literal["auto", "ina3221", "ina238", "rapl", "nvml", "none"] = "auto"
     sysfs: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] = "/sys"
-    replay: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # a recorded trace, in place of sensors
-    board: str | None = None  # which table of boards holds; None: found by the device tree
-    total: list[str] = []  # rails whose sum is the total; empty: as the board's table says
-    labels: dict[str, str] = {}  # names of channels that have none, by device and channel: 1-0040/2
-    rate_hz: Annotated[float, Meta(ge=1, le=100)] = 20.0  # of samples
-    jtop: bool = False  # ask the service of jetson-stats for the board's state, where it is installed
-    calibration: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # None: see power_folder
-    budget_w: Annotated[float, Meta(gt=0, le=10_000)] | None = None  # mean total power that policies are kept under
-    battery_reserve_percent: Annotated[float, Meta(gt=0, le=100)] | None = None  # below it energy is saved; None: never
+    replay: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
+    board: str | None = None
+    total: list[str] = []
+    labels: dict[str, str] = {}
+    rate_hz: Annotated[float, Meta(ge=1, le=100)] = 20.0
+    jtop: bool = False
+    calibration: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
+    budget_w: Annotated[float, Meta(gt=0, le=10_000)] | None = None
+    battery_reserve_percent: Annotated[float, Meta(gt=0, le=100)] | None = None
 
 
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
-    """What decides where the request does not say."""
+    """What decides if the request does not say.
 
-    default: str | None = None  # None: what the family's calibration found best
+    default: Policy that answers (default: the best of the family's calibration).
+    on_doubt: What happens if no model is expected to be right: use the fallback's answer, or refuse.
+    fallback: Model that answers in doubt (default: the most expensive of the family).
+    """
+
+    default: str | None = None
     on_doubt: Literal["use", "refuse"] = "use"
-    fallback: str | None = None  # the model used in doubt; None: the most expensive of the family
+    fallback: str | None = None
 
 
 class Log(Struct, frozen=True, forbid_unknown_fields=True):
-    """How much is told."""
+    """What the daemon logs.
+
+    level: Least level that is logged.
+    requests: Whether to log a line for each request.
+    """
 
     level: Literal["debug", "info", "warning", "error"] = "info"
-    requests: bool = False  # one line for each request
+    requests: bool = False
 
 
 class Observe(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `status` tells of the answers, for pages and metrics."""
+    """What `status` reports of the answers, for pages and metrics.
 
-    recent_answers: Annotated[int, Meta(ge=0, le=1000)] = 50  # the last ones, labels and times; 0: none is kept
-    drift_every: Annotated[int, Meta(ge=0, le=1_000_000)] = 50  # features of each so manyth photograph; 0: of none
-    class_counts: bool = False  # how many answers had each label: what was seen may be nobody's business
+    recent_answers: Latest answers that are kept in memory, labels and times; 0: none.
+    drift_every: Check drift on every Nth image; 0: never.
+    class_counts: Whether to count the answers of each label: this reveals what was seen.
+    """
+
+    recent_answers: Annotated[int, Meta(ge=0, le=1000)] = 50
+    drift_every: Annotated[int, Meta(ge=0, le=1_000_000)] = 50
+    class_counts: bool = False
 
 
 Pixels = Annotated[str, Meta(pattern=r"^[1-9][0-9]{1,3}\Z")]  # keys of TOML are text
@@ -124,14 +187,23 @@ Url = Annotated[str, Meta(pattern=r"^https?://[^\x00-\x20]+\Z")]
 
 
 class Edge(Struct, frozen=True, forbid_unknown_fields=True):
-    """A bigger machine that speaks the Open Inference Protocol over HTTP, or several, and what may go there."""
+    """Edge servers, which speak the Open Inference Protocol over HTTP, and what may go there.
 
-    url: Url | Annotated[list[Url], Meta(min_length=1)] | None = None  # of several one is asked; None: there is none
-    token_file: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # sent as a bearer's
-    family: str | None = None  # that it answers for; None: the default one
-    allow: Literal["never", "low-confidence", "always"] = "always"  # low-confidence: once a model here was not sure
-    duplicate: Literal["always", "when-needed", "never"] = "when-needed"  # run here, too, in case it comes late
-    mj_per_kb: Annotated[float, Meta(ge=0)] | None = None  # that 1,000 bytes to or from it take; None: not known
+    url: Address of the edge server, or a list of them, of which one is asked at a time (default: none).
+    token_file: File whose content is sent as the bearer token (default: none is sent).
+    family: Family that the edge answers for (default: the default family).
+    allow: When images may go there; low-confidence: once a model here was not sure.
+    duplicate: Whether to run a model here too, in case the edge's answer comes late.
+    mj_per_kb: Millijoules that 1,000 bytes to or from the edge take (default: unknown).
+    models: Models of the edge, by the name that they have here.
+    """
+
+    url: Url | Annotated[list[Url], Meta(min_length=1)] | None = None
+    token_file: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
+    family: str | None = None
+    allow: Literal["never", "low-confidence", "always"] = "always"
+    duplicate: Literal["always", "when-needed", "never"] = "when-needed"
+    mj_per_kb: Annotated[float, Meta(ge=0)] | None = None
     models: dict[str, EdgeModel] = {}
 
     @property
@@ -142,21 +214,32 @@ class Edge(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Fleet(Struct, frozen=True, forbid_unknown_fields=True):
-    """The repository that `jetsel agent` has this device's models from, and what it may take of the device for them."""
+    """The repository that `jetsel agent` takes models from, and what they may use of this device.
 
-    url: str | None = None  # a folder, or http(s)://; None: there is none
-    upload: str | None = None  # where usage is written to, by PUT where it is http(s)://; None: url
-    device: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_.-]*\Z", max_length=64)] | None = (
-        None  # None: the host's name
-    )
-    keys: list[Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")]] = []  # files of public keys that may sign
-    token_file: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # sent as a bearer's
-    storage_mb: Annotated[float, Meta(gt=0, le=1_048_576)] = 1000.0  # of disk for models
-    reserve_mb: Annotated[float, Meta(ge=0, le=1_048_576)] = 200.0  # of disk, left free by every download
-    memory_mb: Annotated[float, Meta(gt=0, le=1_048_576)] | None = None  # that the daemon may hold; None: all there is
-    deadline_ms: Annotated[float, Meta(gt=0, le=3_600_000)] | None = None  # a later answer counts as wrong in plans
-    canary: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None  # photographs: FAMILY/CLASS/...
-    spool_mb: Annotated[float, Meta(gt=0, le=1024)] = 4.0  # of usage that waits to be sent; the oldest goes first
+    url: Folder or http(s) address of the repository (default: none).
+    upload: Folder or http(s) address that usage is sent to (default: url).
+    device: Name of this device (default: the host's name).
+    keys: Files of the public keys that may sign.
+    token_file: File whose content is sent as the bearer token (default: none is sent).
+    storage_mb: Megabytes of disk for models.
+    reserve_mb: Megabytes of disk that every download leaves free.
+    memory_mb: Megabytes of memory that the daemon may hold (default: all there is).
+    deadline_ms: Milliseconds after which plans count an answer as wrong (default: no deadline).
+    canary: Folder of labelled images that a plan is tried on, FAMILY/CLASS/... (default: none).
+    spool_mb: Megabytes of usage that wait to be sent; the oldest are dropped first.
+    """
+
+    url: str | None = None
+    upload: str | None = None
+    device: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_.-]*\Z", max_length=64)] | None = None
+    keys: list[Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")]] = []
+    token_file: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
+    storage_mb: Annotated[float, Meta(gt=0, le=1_048_576)] = 1000.0
+    reserve_mb: Annotated[float, Meta(ge=0, le=1_048_576)] = 200.0
+    memory_mb: Annotated[float, Meta(gt=0, le=1_048_576)] | None = None
+    deadline_ms: Annotated[float, Meta(gt=0, le=3_600_000)] | None = None
+    canary: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
+    spool_mb: Annotated[float, Meta(gt=0, le=1024)] = 4.0
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -311,8 +394,9 @@ def _explain(message: str) -> str:
     if unknown:
         key = f"{path}.{unknown['field']}" if path else unknown["field"]
         known = _known(path)
-        near = did_you_mean(unknown["field"], known)
-        return f"{key}: there is no such key{near}; known here: {', '.join(known)}; example: {_example(path)}"
+        near = next(iter(difflib.get_close_matches(unknown["field"], known, 1)), None)
+        meant, example = (f" (did you mean {near}?)", f"{path}.{near}") if near else ("", path)
+        return f"{key}: there is no such key{meant}; known here: {', '.join(known)}; example: {_example(example)}"
     if "pattern" in what or "regex" in what:
         what = "this value has the wrong form"
     return f"{path or 'jetsel.toml'}: {what[0].lower() + what[1:]}; example: {_example(path)}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import shlex
+import sys
 from collections.abc import Iterable
 
 
@@ -202,3 +204,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return " (did you mean X?)" where one of the known names is near, else nothing."""
     near = difflib.get_close_matches(name, list(known), 1)
     return f" (did you mean {near[0]}?)" if near else ""
+
+
+def pip_install(extra: str) -> str:
+    """Return the command that installs one of jetsel's extras beside this jetsel, whatever `pip` the shell finds."""
+    return f"{shlex.quote(sys.executable)} -m pip install 'jetsel[{extra}]'"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from rich.markup import escape
+from rich.text import Text
 
 from jetsel.cli.terminal import console, milliseconds, table
 from jetsel.errors import JetselError
@@ -43,21 +43,21 @@ def print_table(outcomes: Sequence[Outcome]) -> None:
     shown = table("image", "answer", ">prob.", "answered by", "models run", ">ms", ">mJ")
     unknown: dict[str, None] = {}
     for outcome in outcomes:
-        answer, path = outcome.result, escape(outcome.path)
+        answer, path = outcome.result, outcome.path
         if not isinstance(answer, Answer):
-            shown.add_row(path, f"[red]{escape(reason(answer))}[/red]", *["-"] * 5)
+            shown.add_row(path, Text(reason(answer), "red"), *["-"] * 5)
             continue
         if answer.energy_reason:
             unknown[answer.energy_reason] = None
-        label = escape(short(answer.label)) + (" (in doubt)" if answer.in_doubt else "")
+        label = short(answer.label) + (" (in doubt)" if answer.in_doubt else "")
         energy = "-" if answer.energy_mj is None else f"{'~' * answer.energy_estimated}{answer.energy_mj:.1f}"
-        ran = escape(", ".join(run.model for run in answer.ran))
+        ran = ", ".join(run.model for run in answer.ran)
         took = milliseconds(outcome.latency_ms)
-        shown.add_row(path, label, f"{answer.probability:.0%}", escape(answer.model), ran, took, energy)
+        shown.add_row(path, label, f"{answer.probability:.0%}", answer.model, ran, took, energy)
     out = console()
     out.print(shown)
     for why in unknown:
-        out.print(f"energy not known: {why}", markup=False, soft_wrap=True)
+        out.print(f"energy not known: {why}", soft_wrap=True)
 
 
 def details(outcome: Outcome) -> list[str]:

@@ -141,7 +141,7 @@ def calibrate(
         return
     out = console()
     for line in outcome_lines(found, outcome):
-        out.print(line, markup=False, soft_wrap=isinstance(line, str))
+        out.print(line, soft_wrap=isinstance(line, str))
 
 
 def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: bool) -> None:

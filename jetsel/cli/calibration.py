@@ -50,8 +50,8 @@ def list_calibrations(family: FamilyName = None, config: ConfigFile = None, json
     if entries:
         out.print(history_table(calibrations, entries))
     else:
-        out.print(f"family {calibrations.family} has no calibration yet", markup=False)
-    out.print(f"the owner's are in {calibrations.folder}", markup=False)
+        out.print(f"family {calibrations.family} has no calibration yet")
+    out.print(f"the owner's are in {calibrations.folder}")
 
 
 @calibration.command()
@@ -75,23 +75,19 @@ def show(
     if json:
         print_json(summary(entry) | {"calibration": plain})
         return
-    from rich.markup import escape
-
     from jetsel.cli.terminal import console, table
 
     out = console()
     shown = table("fact", "value")
-    shown.title = f"family {escape(calibrations.family)}: {escape(entry.called)}" + (
-        ", in use" if entry.is_current else ""
-    )
+    shown.title = f"family {calibrations.family}: {entry.called}" + (", in use" if entry.is_current else "")
     for name, value in plain.items():
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        shown.add_row(escape(name), escape(text))
+        shown.add_row(name, text)
     out.print(shown)
-    out.print(f"its folder: {entry.directory}", markup=False)
-    out.print(f"its report: {entry.report or 'none is there'}", markup=False)
+    out.print(f"its folder: {entry.directory}")
+    out.print(f"its report: {entry.report or 'none is there'}")
     if entry.reason is not None:
-        out.print(f"it is refused: {entry.reason}", markup=False, style="red")
+        out.print(f"it is refused: {entry.reason}", style="red")
 
 
 def gist(found: Calibration) -> dict[str, str]:
@@ -167,13 +163,11 @@ def summary(entry: Installed) -> dict[str, Any]:
 
 def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) -> Table:
     """Return the history, the newest first."""
-    from rich.markup import escape
-
     from jetsel.cli.family_calibrations import named
     from jetsel.cli.terminal import table
 
     shown = table(">number", "", "made", "default policy", ">photographs", "labels", "refused")
-    shown.title = f"family {escape(calibrations.family)}"
+    shown.title = f"family {calibrations.family}"
     for entry in entries:
         found = entry.calibration
         row = ("-", "-", "-", "-")
@@ -181,7 +175,5 @@ def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) ->
             defaults = ", ".join(f"{criterion} {policy}" for criterion, policy in found.default_policy.items())
             labels = f"answers of {found.labels_from}" if found.labels_from else "the photographs'"
             row = (found.created, defaults, str(found.photographs), labels)
-        shown.add_row(
-            named(entry.number), "in use" if entry.is_current else "", *map(escape, row), escape(entry.reason or "")
-        )
+        shown.add_row(named(entry.number), "in use" if entry.is_current else "", *row, entry.reason or "")
     return shown

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
-
 from jetsel.cli.terminal import milliseconds, table
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ def results_table(criterion: Criterion, results: Iterable[Result]) -> Table:
 def _columns(criterion: Criterion) -> dict[str, Callable[[Result], str]]:
     """A column's name -> a result's cell in it."""
     return {
-        criterion: lambda r: escape(r.name),
+        criterion: lambda r: r.name,
         ">top-1 %": lambda r: f"{100 * r.top1:.2f} ± {50 * (r.top1_interval.high - r.top1_interval.low):.2f}",
         ">top-5 %": lambda r: f"{100 * r.top5:.2f}",
         ">F1 %": lambda r: f"{100 * r.f1:.1f}",
@@ -56,9 +54,7 @@ def _columns(criterion: Criterion) -> dict[str, Callable[[Result], str]]:
         ">beside a coin": lambda r: _known(r.points_over_coin(criterion), "+.2f", "-"),
         OF_ENERGY[0]: lambda r: _known(r.energy_mj and r.energy_mj.mean, ".3g"),
         OF_ENERGY[1]: lambda r: _known(r.vs_best_single.energy_ratio, ".2f"),
-        "runs": lambda r: escape(
-            ", ".join(f"{m} {100 * share:.0f} %" for m, share in r.runs.items() if share >= 0.005)
-        ),
+        "runs": lambda r: ", ".join(f"{m} {100 * share:.0f} %" for m, share in r.runs.items() if share >= 0.005),
     }
 
 

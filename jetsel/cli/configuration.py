@@ -1,22 +1,26 @@
-"""`jetsel config`: the effective configuration, as a jetsel.toml that could be read back."""
+"""`jetsel config`: the effective configuration, each setting explained, as a jetsel.toml that could be read back."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import inspect
+import re
+import textwrap
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from jetsel.cli.options import ConfigFile
 
 if TYPE_CHECKING:
+    from msgspec import Struct
+
     from jetsel.config import Config
 
-
-TABLES = ("models.backends", "power.labels")  # keys that hold a table of their own
+WIDTH = 100  # of a comment
 
 
 def config(config: ConfigFile = None) -> None:
-    """Print the effective configuration as TOML: the file's values, and the defaults of all that it leaves out.
+    """Print and explain every setting, as TOML: the file's values, and the defaults of all that it leaves out.
 
     To begin a file of your own: jetsel config > jetsel.toml
     """
@@ -29,13 +33,11 @@ def config(config: ConfigFile = None) -> None:
 
 
 def as_toml(config: Config) -> str:
-    """Return the configuration as TOML; keys that are left to jetsel stand as comments with an example."""
-    import tomli_w
-
-    from jetsel.config import EXAMPLES, calibrations_folder, effective, engines_folder, power_folder
+    """Return the configuration as TOML; what is unset stands as a comment with an example."""
+    from jetsel.config import calibrations_folder, effective, engines_folder, power_folder
     from jetsel.endpoint import user_socket
 
-    taken = {
+    automatic = {
         "server.endpoint": f"ipc://{user_socket()}",
         "models.calibrations": calibrations_folder(config.models),
         "host.engines": engines_folder(config.host),
@@ -43,15 +45,52 @@ def as_toml(config: Config) -> str:
     }
     text = ""
     for section, values in effective(config).items():
-        tables = {key: values[key] for key in values if f"{section}.{key}" in TABLES}
-        plain = {key: value for key, value in values.items() if key not in tables}
-        text += "\n" + tomli_w.dumps({section: plain})
-        for key in getattr(config, section).__struct_fields__:
+        kind = type(getattr(config, section))
+        heading, meanings = explained(kind)
+        text += f"\n\n{_comment(heading)}[{section}]\n"
+        ranges = _ranges(kind)
+        for key in sorted(kind.__struct_fields__, key=lambda key: isinstance(values.get(key), dict)):  # tables last
             place = f"{section}.{key}"
-            if key not in values:
-                chosen = f", which takes {taken[place]}" if place in taken else ""
-                text += f"# {key} is left to jetsel{chosen}; example: {EXAMPLES[place]}\n"
-        for key, table in tables.items():  # last: what follows its head would belong to it
-            empty = f"# {key} is empty; example: {EXAMPLES[f'{section}.{key}']}\n"
-            text += tomli_w.dumps({section: {key: table}}) if table else empty
+            taken = f"default {automatic[place]}" if place in automatic else ranges[key]
+            text += "\n" + _comment(f"{meanings[key].removesuffix('.')}{f' ({taken})' if taken else ''}.")
+            text += _setting(section, key, values.get(key))
     return text
+
+
+def explained(kind: type[Struct]) -> tuple[str, dict[str, str]]:
+    """Return what a section is about, and what each of its keys means, by its docstring."""
+    heading, *lines = inspect.getdoc(kind).splitlines()  # type: ignore[union-attr]
+    found = (re.match(r"(\w+): (.*)", line) for line in lines)
+    return heading, {one[1]: one[2] for one in found if one}
+
+
+def _setting(section: str, key: str, value: Any) -> str:
+    import tomli_w
+
+    from jetsel.config import EXAMPLES
+
+    if value is None or value == {}:
+        return f"# {'Unset' if value is None else 'Empty'}. Example: {EXAMPLES[f'{section}.{key}']}\n"
+    return tomli_w.dumps({section: {key: value}} if isinstance(value, dict) else {key: value})
+
+
+def _ranges(kind: type[Struct]) -> dict[str, str]:
+    """Return which values each key of a section may have, and its default, as far as its type says."""
+    import msgspec
+
+    schema = msgspec.json.schema(kind)["$defs"][kind.__name__]["properties"]
+    found = {}
+    for key, said in schema.items():
+        typed = next((one for one in said.get("anyOf", [said]) if one.get("type") != "null"), said)
+        least, most, default = typed.get("minimum"), typed.get("maximum"), said.get("default")
+        parts = [", ".join(typed.get("enum", []))]
+        if most is not None:
+            parts.append(f"at most {most:,}" if least is None else f"{least:,} to {most:,}")
+        if default not in (None, [], {}):
+            parts.append(f"default {msgspec.json.encode(default).decode()}")
+        found[key] = "; ".join(part for part in parts if part)
+    return found
+
+
+def _comment(text: str) -> str:
+    return "".join(f"# {line}\n" for line in textwrap.wrap(text, WIDTH - 2, break_long_words=False))

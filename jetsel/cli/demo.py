@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from jetsel.errors import pip_install
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 HOW_TO_GET_PHOTOGRAPHS = (
     "The photographs come with scikit-image, which is not installed: `make demo` installs it, and so does: "
-    "pip install 'jetsel[demo]'. Without it there are only drawings."
+    f"{pip_install('demo')}. Without it there are only drawings."
 )
 
 
@@ -74,13 +76,13 @@ def demo(
     with daemon(folder) as client:
         out.print(f"ready after {time.perf_counter() - began:.1f} s")
         if not photographs():
-            out.print(HOW_TO_GET_PHOTOGRAPHS, markup=False, soft_wrap=True)
+            out.print(HOW_TO_GET_PHOTOGRAPHS, soft_wrap=True)
         status = client.status()
         (family,) = (one for one in status.families if one.name == status.default_family)
         asked = _classify(client, policy, family)
         out.print(_table(asked))
         for line in (_summary(asked), *family_lines(family)):
-            out.print(line, markup=False, soft_wrap=True)
+            out.print(line, soft_wrap=True)
     out.print("the daemon has stopped")
 
 
@@ -137,19 +139,17 @@ def _classify(client: Client, policy: str | None, family: FamilyStatus) -> list[
 
 def _table(asked: list[Asked]) -> Table:
     """Return two rows for each picture: what the policy made of it, and what the one beside it did."""
-    from rich.markup import escape
-
     from jetsel.cli.answers import short
     from jetsel.cli.terminal import milliseconds, table
 
     shown = table("picture", "policy", "answer", "right", ">prob.", "models run", ">ms in models", ">features", "why")
     for one in asked:
         for name, answer in ((one.text, one.chosen), ("", one.beside)):
-            ran = escape(", ".join(run.model for run in answer.ran))
+            ran = ", ".join(run.model for run in answer.ran)
             times = milliseconds(_inference_ms([answer])), milliseconds(answer.stages_ms.features)
             verdict = "-" if not one.wnids else "yes" if answer.wnid in one.wnids else "no"
-            what = (escape(answer.policy), escape(short(answer.label)), verdict, f"{answer.probability:.0%}")
-            shown.add_row(name, *what, ran, *times, escape(answer.because))
+            what = (answer.policy, short(answer.label), verdict, f"{answer.probability:.0%}")
+            shown.add_row(name, *what, ran, *times, answer.because)
     return shown
 
 

@@ -64,6 +64,6 @@ def evaluate(
     out = console()
     out.print(results_table(criterion, [*policies.values(), *bounds.values()]))
     judged_by = "no calibration is in use" if calibration is None else f"the calibration is of {calibration.created}"
-    out.print(f"{len(loaded.recording.classes)} photographs; {judged_by}", markup=False)
+    out.print(f"{len(loaded.recording.classes)} photographs; {judged_by}")
     if labels_from is not None:
-        out.print(f"there were no labels: right means agreement with {labels_from}", markup=False, style="yellow")
+        out.print(f"there were no labels: right means agreement with {labels_from}", style="yellow")

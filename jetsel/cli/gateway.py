@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from jetsel.cli.options import Endpoint
-from jetsel.errors import ConfigError
-
-EXTRA = "pip install 'jetsel[gateway]'"
+from jetsel.errors import ConfigError, pip_install
 
 
 def gateway(
@@ -39,7 +37,9 @@ def gateway(
         from jetsel.gateway.server import listening, run
         from jetsel.gateway.settings import Settings, address, check_reach, read_token
     except ModuleNotFoundError as missing:
-        repair = "this Python was built without OpenSSL: use another" if missing.name == "_ssl" else EXTRA
+        repair = (
+            "this Python was built without OpenSSL: use another" if missing.name == "_ssl" else pip_install("gateway")
+        )
         raise ConfigError(f"jetsel gateway needs {missing.name}: {repair}") from None
 
     host, port = address(listen)

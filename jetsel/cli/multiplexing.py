@@ -18,7 +18,7 @@ from jetsel.calibrate.metrics import area_under_curve
 from jetsel.calibrate.recording import Recording
 from jetsel.cli.joint_training import Jointly, graph_of, joint_of, names_of
 from jetsel.cli.models.placed import first_writable
-from jetsel.errors import CalibrationError, UnknownModelError, did_you_mean
+from jetsel.errors import CalibrationError, UnknownModelError, did_you_mean, pip_install
 from jetsel.image import InputSpec, read_file
 from jetsel.train.optimize.facts import facts_of
 from jetsel.train.optimize.graph import operations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from jetsel.train.multiplexer.weigher import Examples
 
 FOLDS = 5
-NEEDS_TORCH = "training a multiplexer needs torch: pip install 'jetsel[export]'"
+NEEDS_TORCH = f"training a multiplexer needs torch: {pip_install('export')}"
 Costs = Literal["ms", "operations", "mj"]
 
 

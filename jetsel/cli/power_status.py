@@ -30,8 +30,6 @@ def power_lines(power: PowerStatus) -> list[str]:
 
 def energy_tables(power: PowerStatus) -> list[Table]:
     """Return what each model and each policy took, where any has been at work."""
-    from rich.markup import escape
-
     from jetsel.cli.terminal import table
 
     found = []
@@ -40,16 +38,14 @@ def energy_tables(power: PowerStatus) -> list[Table]:
         models.title = "estimated energy above idle by model"
         for model in power.models:
             took = (joules(model.joules), figure(model.mean_mj))
-            models.add_row(escape(model.model), escape(model.family), str(model.photographs), *took)
+            models.add_row(model.model, model.family, str(model.photographs), *took)
         found.append(models)
     if power.policies:
         policies = table("policy", "family", ">answers", ">energy", ">mJ each", ">saved")
         policies.title = "estimated energy above idle by policy, choosing included"
         for policy in power.policies:
             took = (joules(policy.joules), figure(policy.mean_mj))
-            policies.add_row(
-                escape(policy.policy), escape(policy.family), str(policy.answers), *took, joules(policy.saved_j)
-            )
+            policies.add_row(policy.policy, policy.family, str(policy.answers), *took, joules(policy.saved_j))
         found.append(policies)
     return found
 

@@ -30,8 +30,13 @@ class Output:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
 
-        self._console = Console(stderr=True, highlight=False, quiet=quiet)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._console = Console(stderr=True, highlight=False, markup=False, quiet=quiet)
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+        )
         self._bars = Bars(*columns, console=self._console, disable=quiet)
         self._tasks: dict[str, TaskID] = {}
         self._stopped = "stopped"
@@ -48,7 +53,7 @@ class Output:
         if self._tasks:  # stopping what was never started would print an empty line
             self._bars.stop()
         if kind is KeyboardInterrupt:
-            self._console.print(f"{self._stopped}; the same command goes on where it was", markup=False)
+            self._console.print(f"{self._stopped}; the same command goes on where it was")
 
     @contextmanager
     def interruptible(self) -> Iterator[threading.Event]:
@@ -71,7 +76,7 @@ class Output:
         lines += [] if times.energy_reason is None else [f"energy is not known: {times.energy_reason}"]
         lines += [] if job.without is None else [job.without]
         lines += [] if loaded.labels_from is not None else [f"note: {line}" for line in remarks(loaded, job.family)]
-        self._console.print("\n".join(lines), markup=False, soft_wrap=True)
+        self._console.print("\n".join(lines), soft_wrap=True)
 
     def step(self, what: str, done: int, total: int) -> None:
         """Show how far one thing is: recording, and then fitting and comparing."""

@@ -96,12 +96,10 @@ def list_bundles(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
     if json:
         print_json({"serial": index.serial, "bundles": [{"bundle": one, "signers": by} for one, by in found]})
         return
-    from rich.markup import escape
-
     from jetsel.cli.terminal import console, table
 
     shown = table("family", ">version", "models", ">MB", ">MB compressed", "signed by")
-    shown.title = escape(f"{url}, serial {index.serial}")
+    shown.title = f"{url}, serial {index.serial}"
     for one, by in found:
         raw, packed = _bytes(one)
         signers = ", ".join(key[:16] for key in by)

@@ -167,9 +167,9 @@ def _paper(requests: int, seed: int, json: bool) -> None:
     out = console()
     for shown in (_table_iv(networks), _by_sla(by_sla), _by_variation(by_variation), _at_home(at_home)):
         out.print(shown)
-    out.print(f"spanning subset (VI): {', '.join(subset)}", markup=False, soft_wrap=True)
+    out.print(f"spanning subset (VI): {', '.join(subset)}", soft_wrap=True)
     late = sum(row["on_device"] for row in twenty)
-    out.print(f"of 20 requests at 250 ms, residential (Figure 8), {late} were answered on the device", markup=False)
+    out.print(f"of 20 requests at 250 ms, residential (Figure 8), {late} were answered on the device")
 
 
 def _table_iv(networks: dict[str, Any]) -> Table:

@@ -32,7 +32,7 @@ def status(
         return
     out = console()
     for part in (headline(reply), *details(reply)):
-        out.print(part, markup=False, soft_wrap=isinstance(part, str))
+        out.print(part)
 
 
 def reload(

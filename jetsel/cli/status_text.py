@@ -136,19 +136,16 @@ def stages_table(stages: StageTimes | None) -> Table | None:
 
 def models_table(family: FamilyStatus) -> Table:
     """Return the models, cheapest first, and the multiplexer: what runs took, and how often another had to follow."""
-    from rich.markup import escape
-
     from jetsel.cli.terminal import milliseconds, table
 
-    shown = table("model", "version", "runs on", "state", ">load", ">runs", ">escalated", ">p50", ">p95", ">p99")
-    shown.title = (
-        f"family {escape(family.name)}: {family.classes} classes; times of the last load and of recent runs in ms"
-    )
+    shown = table("model", "runs on", "state", ">load", ">runs", ">escalated", ">p50", ">p95", ">p99")
+    shown.columns[0].no_wrap = True
+    shown.title = f"family {family.name}: {family.classes} classes; times of the last load and of recent runs in ms"
     for model in family.networks:
         name = f"{model.name} (chooses)" if model is family.multiplexer else model.name
         state = model.state if model.reason is None else f"{model.state}: {model.reason}"
         times = (milliseconds(ms) for ms in (model.p50_ms, model.p95_ms, model.p99_ms))
-        what = (escape(name), escape(model.version), escape(model.backend), escape(state))
+        what = (name, model.backend, state)
         load = milliseconds(model.load_ms)
         shown.add_row(*what, load, f"{model.runs:,}", share(model.escalations, model.runs), *times)
     return shown
@@ -168,7 +165,7 @@ def family_lines(family: FamilyStatus) -> list[str]:
         *([f"{more_than_one} ({share(family.escalated, family.answers)})"] if family.answers else []),
         f"policy: {policy} ({family.because})",
         f"a request may also name: {', '.join(family.policies)}",
-        f"in doubt: {family.fallback or 'refuse'}; calibration: {calibration}",
+        f"fallback if in doubt: {family.fallback or 'refuse'}; calibration: {calibration}",
         *([] if family.drift is None else [f"drift: {_drift(family.drift)}"]),
     ]
 
@@ -177,8 +174,10 @@ def _drift(drift: DriftStatus) -> str:
     """Whether photographs are still those of the calibration."""
     if drift.hint is not None or drift.reason is not None:
         return str(drift.hint or drift.reason)
-    highest = "" if drift.highest is None else f"; {drift.highest} moved most, by {drift.indices[drift.highest]:.2f}"
-    return f"none in {drift.photographs} photographs that were looked at{highest}"
+    highest = (
+        "" if drift.highest is None else f"; {drift.highest} changed most (index {drift.indices[drift.highest]:.2f})"
+    )
+    return f"none in {drift.photographs} images{highest}"
 
 
 def outcomes(counts: dict[str, int]) -> str:

@@ -10,14 +10,14 @@ WIDTH_IN_A_FILE = 100_000  # columns: what reads a pipe finds each line whole, h
 
 
 def console() -> Console:
-    """Return the standard output; plain text of a fixed width where it is no terminal."""
-    out = Console(highlight=False, emoji=False)
-    return out if out.is_terminal else Console(highlight=False, emoji=False, width=WIDTH_IN_A_FILE)
+    """Return the standard output, which prints brackets as they are; of a fixed width where it is no terminal."""
+    out = Console(highlight=False, emoji=False, markup=False)
+    return out if out.is_terminal else Console(highlight=False, emoji=False, markup=False, width=WIDTH_IN_A_FILE)
 
 
 def table(*columns: str) -> Table:
     """Return an empty table; a column whose name begins with > is aligned to the right."""
-    made = Table(box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    made = Table(box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
         if column.startswith(">"):
             made.add_column(column[1:], justify="right", no_wrap=True)

@@ -9,6 +9,7 @@ import signal
 import sys
 import termios
 import threading
+import time
 import tty
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -20,13 +21,15 @@ from jetsel.cli.options import Endpoint
 from jetsel.errors import JetselError
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 
     from jetsel.wire import StatusReply
 
 TIMEOUT_MS = 5000.0  # a daemon under load answers late
 REFRESH_HZ = 2  # how soon a window of another size is filled
-QUIT = b"qQ"
+END = b"\x04"  # what is read where the terminal is gone; Ctrl-D types it
+QUIT = b"qQ" + END
+SCROLL = {b"\x1b[A": -1, b"k": -1, b"\x1b[B": 1, b"j": 1, b"\x1b[5~": -20, b"\x1b[6~": 20}  # arrows and Page Up, Down
 
 
 def top(
@@ -40,8 +43,8 @@ def top(
 ) -> None:
     """Watch what the daemon does: requests a second, where their time goes, the queue, the models and the power.
 
-    In a terminal it takes the screen until q or Ctrl-C. Where the output is no terminal, each look is printed as a
-    block of text. A daemon that goes away is waited for.
+    In a terminal it takes the screen until q or Ctrl-C; arrows and Page Up or Down scroll. Where the output is no
+    terminal, each look is printed as a block of text. A daemon that goes away is waited for.
     """
     from jetsel.client import Client
 
@@ -73,19 +76,58 @@ def _screen() -> Iterator[tuple[Callable[[Group], None], Callable[[float], bool]
         return
     for number in (signal.SIGTERM, signal.SIGHUP):  # as an exception, so that the terminal is restored
         signal.signal(number, lambda number, _: sys.exit(128 + number))
-    with _single_keys() as wait, Live(console=out, screen=True, refresh_per_second=REFRESH_HZ) as live:
-        yield lambda shown: live.update(shown, refresh=True), wait
+    view = View()
+    with _single_keys() as key, Live(view, console=out, screen=True, refresh_per_second=REFRESH_HZ) as live:
+
+        def show(shown: RenderableType) -> None:
+            view.page = shown
+            live.refresh()
+
+        def is_over(seconds: float) -> bool:
+            until = time.monotonic() + seconds
+            while typed := key(max(until - time.monotonic(), 0.0)):
+                if any(letter in typed for letter in QUIT):
+                    return True
+                lines = sum(step * typed.count(keys) for keys, step in SCROLL.items())
+                if not lines:
+                    return False
+                view.first += lines
+                live.refresh()
+            return False
+
+        yield show, is_over
+
+
+class View:
+    """As much of a page as the screen holds, and below it where the rest is; `first` is the line at the top."""
+
+    def __init__(self) -> None:
+        self.page: RenderableType = ""
+        self.first = 0
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.segment import Segment, Segments
+
+        lines = console.render_lines(self.page, options.update(height=None), pad=False)
+        room = options.max_height
+        rest = len(lines) > room
+        room -= rest
+        self.first = max(0, min(self.first, len(lines) - room))
+        last = min(self.first + room, len(lines))
+        for line in lines[self.first : last]:
+            yield Segments([*line, Segment.line()])
+        if rest:
+            yield f"lines {self.first + 1} to {last} of {len(lines)}: arrows and Page Up or Down scroll, q quits"
 
 
 @contextlib.contextmanager
-def _single_keys() -> Iterator[Callable[[float], bool]]:
-    """Read keys one by one and unseen, and restore the terminal. A key other than q ends the wait alone."""
+def _single_keys() -> Iterator[Callable[[float], bytes]]:
+    """Read keys one by one and unseen, and restore the terminal; empty: none came in these seconds."""
     keyboard = sys.stdin.fileno()
 
-    def wait(seconds: float) -> bool:
+    def key(seconds: float) -> bytes:
         ready, _, _ = select.select([keyboard], [], [], seconds)
-        typed = os.read(keyboard, 64) if ready else b"-"
-        return not typed or any(key in QUIT for key in typed)
+        return (os.read(keyboard, 64) or END) if ready else b""
 
     before = termios.tcgetattr(keyboard)
     try:
@@ -93,7 +135,7 @@ def _single_keys() -> Iterator[Callable[[float], bool]]:
         now = termios.tcgetattr(keyboard)
         now[6][termios.VSUSP] = b"\0"  # _POSIX_VDISABLE: a view stopped by Ctrl-Z would leave its screen behind
         termios.tcsetattr(keyboard, termios.TCSADRAIN, now)
-        yield wait
+        yield key
     finally:
         with contextlib.suppress(termios.error):  # the terminal itself is gone
             termios.tcsetattr(keyboard, termios.TCSAFLUSH, before)

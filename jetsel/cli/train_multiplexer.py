@@ -96,7 +96,7 @@ def train_multiplexer(
         return
     out = console()
     out.print(_cuts(found))
-    out.print("\n".join(_lines(found, family, photos)), markup=False, soft_wrap=True)
+    out.print("\n".join(_lines(found, family, photos)), soft_wrap=True)
 
 
 def _cuts(found: Found) -> Table:

@@ -11,7 +11,7 @@ import typer
 
 from jetsel.cli.classify import served_models
 from jetsel.cli.options import Endpoint, print_json
-from jetsel.errors import ConfigError
+from jetsel.errors import ConfigError, pip_install
 
 MQTT = "MQTT and Home Assistant"
 SAVING = "Pictures of doubtful answers"
@@ -63,7 +63,7 @@ def watch(
         from jetsel.gateway.cameras.source import source_of
         from jetsel.gateway.cameras.watch import Settings, Watch
     except ModuleNotFoundError as missing:
-        raise ConfigError(f"jetsel watch needs {missing.name}: pip install 'jetsel[gateway]'") from None
+        raise ConfigError(f"jetsel watch needs {missing.name}: {pip_install('gateway')}") from None
 
     found = source_of(source)
     shown = name or found.name

@@ -22,7 +22,7 @@ SIGNIFICANT = 0.25
 median: a gamma of 2 moves 4 of 29 features, to 2, and the median from 0.05 to 0.08 (calibration/imagenet/drift.py).
 """
 LEAST_SHIFT = 0.05  # of a mean confidence; a smaller one does not change what a policy does by much
-HINT = "recalibrate on photographs of now: jetsel calibrate PHOTOS"
+HINT = "recalibrate on recent images: jetsel calibrate PHOTOS"
 
 
 class Drift:
@@ -74,15 +74,20 @@ class Drift:
         highest = max(indices, key=indices.__getitem__, default=None)
         shifts = [self._shift(model, kept) for model, kept in confidences.items()]
         moved = [shift for shift in shifts if shift.is_significant]
-        words = [f"{one.model} is {one.seen:.2f} confident, in calibration {one.calibrated:.2f}" for one in moved]
+        words = [
+            f"the confidence of {one.model} {'fell' if one.seen < one.calibrated else 'rose'} "
+            f"from {one.calibrated:.2f} to {one.seen:.2f}"
+            for one in moved
+            if one.seen is not None
+        ]
         if highest is not None and indices[highest] > SIGNIFICANT:
-            words.insert(0, f"photographs differ from those calibrated on ({highest}, index {indices[highest]:.2f})")
+            words.insert(0, f"images differ from those of the calibration ({highest}, index {indices[highest]:.2f})")
         return DriftStatus(
             photographs=len(bins),
             indices=indices,
             highest=highest,
             median_index=float(np.median(list(indices.values()))) if indices else None,
-            reason=None if indices else f"{len(bins)} photographs were looked at, {FEWEST} are the least",
+            reason=None if indices else f"needs {FEWEST} images, has {len(bins)}",
             confidences=shifts,
             hint=f"{'; '.join(words)}: {HINT}" if words else None,
             look_ms=float(np.mean(took_ms)) if took_ms else None,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jetsel.config import Config, EdgeModel
 from jetsel.edge.messages import Remote, Start
 from jetsel.edge.runner import Edge, Photograph, Told
-from jetsel.errors import ConfigError, JetselError
+from jetsel.errors import ConfigError, JetselError, pip_install
 from jetsel.image import InputSpec, jpeg, model_input, smaller_size
 from jetsel.policies import Prediction
 from jetsel.policies.deadline import REDUCED
@@ -112,7 +112,7 @@ def open_edge(config: Config, family: Family) -> Edge | None:
     if not edge.urls or edge.allow == "never":
         return None
     if importlib.util.find_spec("aiohttp") is None:
-        raise ConfigError("edge.url: asking an edge needs aiohttp: pip install 'jetsel[edge]'")
+        raise ConfigError(f"edge.url: asking an edge needs aiohttp: {pip_install('edge')}")
     if not edge.models:
         raise ConfigError('edge.models: name what is asked there, as in [edge.models.xl] then remote = "starter.xl"')
     token = None if edge.token_file is None else _read(Path(edge.token_file), "edge.token_file").strip()

@@ -10,7 +10,8 @@ import time
 
 import numpy as np
 
-from jetsel.engines.base import EngineFailedError, warm_up
+from jetsel.engines.base import Engine, EngineFailedError, warm_up
+from jetsel.engines.headed import with_head
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.weights import Tried, Weights
 
@@ -18,11 +19,11 @@ RUNS, AT_MOST_S = 20, 2.0
 
 
 def try_run(weights: Weights, threads: int, before_softmax: str | None = None) -> Tried:
-    """Run a model on patterns; raises EngineFailedError where it cannot be served.
+    """Run a model on patterns, with its own head if it has one; raises EngineFailedError if it cannot be served.
 
     before_softmax: the tensor that may be served instead where the answers are probabilities.
     """
-    engine = OnnxEngine(weights.name, weights.path, concurrency=1, threads=threads)
+    engine = with_head(OnnxEngine(weights.name, weights.path, concurrency=1, threads=threads), weights)
     warm_up(engine, weights)
     return Tried(_embedding_width(engine, weights, before_softmax), _median_ms(engine, weights))
 
@@ -36,7 +37,7 @@ def largest_difference(weights: Weights, threads: int, batch: np.ndarray, logits
     return float(np.abs(found - logits).max() / np.abs(logits).max())
 
 
-def _embedding_width(engine: OnnxEngine, weights: Weights, before_softmax: str | None) -> int | None:
+def _embedding_width(engine: Engine, weights: Weights, before_softmax: str | None) -> int | None:
     """Return the numbers of the embedding, None where there is none; what it answers to noise must be logits."""
     noise = np.random.default_rng(0).standard_normal((1, 3, weights.height_px, weights.width_px), dtype=np.float32)
     output = engine.infer(noise)
@@ -57,7 +58,7 @@ def _embedding_width(engine: OnnxEngine, weights: Weights, before_softmax: str |
     return int(output.embedding.shape[1])
 
 
-def _median_ms(engine: OnnxEngine, weights: Weights) -> float:
+def _median_ms(engine: Engine, weights: Weights) -> float:
     photograph = np.zeros((1, 3, weights.height_px, weights.width_px), np.float32)
     taken: list[float] = []
     give_up = time.perf_counter() + AT_MOST_S

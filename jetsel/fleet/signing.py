@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from jetsel.errors import ConfigError, RepositoryError
+from jetsel.errors import ConfigError, RepositoryError, pip_install
 from jetsel.store import read_bounded, repair_of
 
 MAX_DOCUMENT_BYTES = 2**20  # a bundle of 100 models has some 60 KB
@@ -134,4 +134,4 @@ def _nacl() -> _Nacl:
     try:
         return _Nacl()
     except ModuleNotFoundError:
-        raise ConfigError("signatures need PyNaCl: pip install 'jetsel[agent]'") from None
+        raise ConfigError(f"signatures need PyNaCl: {pip_install('agent')}") from None

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jetsel.errors import ConfigError, RepositoryError
+from jetsel.errors import ConfigError, RepositoryError, pip_install
 from jetsel.fleet.sources import Stream, missing
 from jetsel.store import replace
 from jetsel.store.files import TEMPORARY
 
-EXTRA = "pip install 'jetsel[fleet]'"
+EXTRA = pip_install("fleet")
 
 
 @dataclass(frozen=True)

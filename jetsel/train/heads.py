@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.engines import Engine
-from jetsel.errors import BadImageError, CalibrationError, ImageTooLargeError
+from jetsel.errors import BadImageError, CalibrationError, ImageTooLargeError, pip_install
 from jetsel.weights import Head
 from jetsel.zoo import Model
 
@@ -21,7 +21,7 @@ HELD_OUT = 0.2  # of the photographs of each class
 FEWEST = 5  # photographs of a class: one is held out
 SEED = 2018
 STEPS = 1000  # of the solver, at most
-NEEDS_SKLEARN = "scikit-learn is needed to train: pip install 'jetsel[train]'"
+NEEDS_SKLEARN = f"scikit-learn is needed to train: {pip_install('train')}"
 
 Tell = Callable[[str, int, int], None]
 

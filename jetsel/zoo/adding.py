@@ -54,6 +54,11 @@ class Where:
     default: Path
     folder: Path | None
 
+    @property
+    def is_read(self) -> bool:
+        """Whether the daemon reads the folder: one that it does not may hold models of the same names."""
+        return self.folder is None or self.folder.resolve() in [known.resolve() for known in self.folders]
+
 
 @dataclass(frozen=True)
 class Added:
@@ -70,9 +75,10 @@ def add_model(onnx: Path, wanted: Wanted, where: Where, try_it: Try, *, replace:
     """
     folder = where.folder
     labels = Labels.parse(wanted.labels, wanted.labels_from)
-    zoo = scan([*where.folders, *([folder] if folder is not None and folder.is_dir() else [])])
+    named = [] if folder is None or not folder.is_dir() else [folder]
+    zoo = scan([*where.folders, *named])
     family = _family(zoo, labels, wanted, replace)
-    replaced = _replaced(zoo, family, wanted.name, folder, replace)
+    replaced = _replaced(zoo if where.is_read else scan(named), family, wanted.name, folder, replace)
     target = replaced.directory if replaced is not None else folder or where.default
     if target.resolve() == STARTER.resolve():
         raise ManifestError(f"{target}: holds the family that ships with jetsel: name another folder with --folder")
@@ -141,10 +147,13 @@ def _replaced(zoo: Zoo, family: str, name: str, folder: Path | None, replace: bo
     there = next((model for model in models if model.manifest.name == name), None)
     if there is None:
         return None
+    if folder is not None and folder.resolve() != there.directory.resolve():
+        raise ManifestError(
+            f"--folder {folder}: the daemon reads {name} of family {family} from {there.directory} too: leave --folder "
+            f"out, or first run: jetsel models remove {name} --family {family}"
+        )
     if not replace:
         raise ManifestError(
             f"family {family} has a model {name} in {there.directory}: choose another with --name, or say --replace"
         )
-    if folder is not None and folder.resolve() != there.directory.resolve():
-        raise ManifestError(f"--folder {folder}: the {name} to replace is in {there.directory}: leave --folder out")
     return there

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jetsel.errors import ManifestError
+from jetsel.errors import ManifestError, did_you_mean, pip_install
 from jetsel.zoo.export import Example, export
+from jetsel.zoo.pretrained import NAME
 
 _HASHED = re.compile(r"-([0-9a-f]{8,})\.[a-z]+\Z")  # mobilenet_v3_small-047dcff4.pth: of the file's sha256
-NEEDS_TORCH = "torch and torchvision are needed to pull: pip install 'jetsel[export]', or pull on another machine"
+EXAMPLE = "torchvision:mobilenet_v3_small"
+NEEDS_TORCH = f"torch and torchvision are needed to pull: {pip_install('export')}, or pull on another machine"
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,10 @@ def published(reference: str, weights: str, mirror: str | None, folder: Path, te
     """
     kind, _, name = reference.partition(":")
     if kind != "torchvision" or not name:
-        raise ManifestError(f"{reference}: only torchvision:MODEL can be pulled, as in torchvision:mobilenet_v3_small")
+        near = did_you_mean(reference, [NAME, EXAMPLE])
+        raise ManifestError(
+            f"{reference}: nothing of this name can be pulled{near}: say {NAME}, or torchvision:MODEL as in {EXAMPLE}"
+        )
     torchvision = import_torchvision()
     chosen = _chosen(torchvision, name, weights)
     tell(f"fetching {chosen.url.rpartition('/')[2]}")
@@ -82,7 +87,8 @@ def _chosen(torchvision: Any, name: str, weights: str) -> Any:
     """Return the member of the model's enumeration of weights."""
     classifiers = torchvision.models.list_models(module=torchvision.models)
     if name not in classifiers:
-        raise ManifestError(f"torchvision has no classifier {name}; it has {', '.join(classifiers)}")
+        near = did_you_mean(name, classifiers)
+        raise ManifestError(f"torchvision has no classifier {name}{near}; it has {', '.join(classifiers)}")
     known = torchvision.models.get_model_weights(name)
     if weights not in known.__members__:
         raise ManifestError(f"{name} has no weights {weights}; it has {', '.join(known.__members__)}")

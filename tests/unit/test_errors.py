@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import shlex
+import sys
 from pathlib import Path
 
 import jetsel
 from jetsel import errors
-from jetsel.errors import BY_CODE, JetselError
+from jetsel.errors import BY_CODE, JetselError, pip_install
 
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
 
@@ -78,3 +80,8 @@ def test_the_protocol_lists_every_code_with_its_retry() -> None:
     rows = re.findall(r"^\| `([a-z-]+)` \| (true|false) \|", PROTOCOL.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(rows) == len(dict(rows)), "a code stands there twice"
     assert {code: retry == "true" for code, retry in rows} == RETRY
+
+
+def test_an_extra_is_installed_for_the_python_that_lacks_it() -> None:
+    *command, extra = shlex.split(pip_install("export"))
+    assert (command, extra) == ([sys.executable, "-m", "pip", "install"], "jetsel[export]")

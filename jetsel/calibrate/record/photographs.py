@@ -15,6 +15,8 @@ from jetsel.zoo import Labels
 SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp"})
 """How the files end that jetsel.image reads."""
 
+UNKNOWN = "unknown label"
+
 
 @dataclass(frozen=True)
 class Labelled:
@@ -85,7 +87,7 @@ def _judge(path: Path, label: str | None, numbers: Mapping[str, int], need_label
         return Skipped(path, "no label: it lies in no class folder; move it into the folder of its class")
     number = numbers.get(key(label))
     if number is None:
-        return Skipped(path, f"unknown label: {label!r} is no class of the family; rename it or add it to a label map")
+        return Skipped(path, f"{UNKNOWN}: {label!r} is no class of the family; rename it or add it to a label map")
     return Labelled(path, number, label)
 
 
@@ -115,11 +117,11 @@ def _in_csv(source: Path, need_labels: bool) -> Iterator[tuple[Path, str | None]
 
 
 def _none_found(source: Path, skipped: list[Skipped], labels: Labels, need_labels: bool) -> str:
-    what = "no photograph with a label that the family knows" if need_labels else "no photograph"
-    first, repair = "", "name a folder with JPEG, PNG or WebP files"
-    if skipped:
-        first = f" ({len(skipped)} files left out, the first: {skipped[0].path.name}: {skipped[0].reason})"
-    if need_labels:
-        repair = f"name one folder per class as the labels file does, as in {labels.wnids[0]} or {labels.names[0]}, "
-        repair += "or map your own names with a CSV of folder,label"
-    return f"{source}: {what}{first}; {repair}"
+    repair = "put JPEG, PNG or WebP files there" + " in a folder for each class" * need_labels
+    if not skipped:
+        return f"{source}: no images there; {repair}"
+    if any(one.reason.startswith(UNKNOWN) for one in skipped):
+        names = " or ".join(dict.fromkeys((labels.wnids[0], labels.names[0])))
+        repair = f"name each folder after its class, as in {names}, or map folders with --label-map"
+    first = f"{skipped[0].path.name}: {skipped[0].reason}"
+    return f"{source}: none of {len(skipped)} files can be used, the first is {first}; {repair}"

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jetsel.calibrate.findings import Findings
+from jetsel.errors import pip_install
 from jetsel.image import Limits
 
 NEEDS = ("jinja2", "markupsafe", "matplotlib")
-NO_PAGE = "the HTML report needs matplotlib and Jinja2: pip install 'jetsel[calibrate]'"
+NO_PAGE = f"the HTML report needs matplotlib and Jinja2: {pip_install('calibrate')}"
 
 
 class Listing(NamedTuple):

@@ -26,9 +26,9 @@ def models(subject: Subject) -> Iterator[Finding]:
                 model_in(verify(model), str(model.path))
                 latency_ms = try_run(model.weights(len(family.labels.names)), subject.config.models.threads).latency_ms
             except JetselError as error:  # noqa: PERF203  # running takes longer
-                yield Finding(model.manifest.name, "failed", str(error), "put the model's own file there")
+                yield Finding(model.manifest.name, "failed", str(error).removeprefix(f"{model.manifest.name} "))
             else:
-                said = f"whole, and takes {milliseconds(latency_ms)} ms a photograph on ONNX Runtime"
+                said = f"{milliseconds(latency_ms)} ms per image on ONNX Runtime"
                 yield Finding(model.manifest.name, "ok", said)
         used = family.in_use
         repair = None if used.calibration else "jetsel calibrate with photographs of your own"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.errors import ConfigError
+from jetsel.errors import ConfigError, pip_install
 
 if TYPE_CHECKING:
     from jetsel.fleet.manager.planning import Planner, Proposal
@@ -75,7 +75,7 @@ def check_libraries() -> None:
     """Raise ConfigError where a library of the manager's is missing."""
     for name in ("duckdb", "scipy"):
         if importlib.util.find_spec(name) is None:
-            raise ConfigError(f"jetsel fleet needs {name}: pip install 'jetsel[fleet]'")
+            raise ConfigError(f"jetsel fleet needs {name}: {pip_install('fleet')}")
 
 
 def printable(text: str) -> str:

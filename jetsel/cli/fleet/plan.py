@@ -72,8 +72,6 @@ def _changes(one: Proposal, plan: Plan | None) -> list[str]:
 
 
 def _show(found: list[Proposal]) -> None:
-    from rich.markup import escape
-
     from jetsel.cli.terminal import console, table
 
     shown = table("device", "", ">now %", ">then %", ">ms", "models, first to last", "why")
@@ -88,6 +86,6 @@ def _show(found: list[Proposal]) -> None:
             "-" if then is None else f"{100 * then.accuracy:.1f}",
             "-" if then is None else f"{then.mean_ms:.2f}",
             "; ".join(f"{planned.bundle.family}: {' '.join(planned.cascade)}" for planned in one.families),
-            escape(printable("; ".join([*why, *one.notes]))),
+            printable("; ".join([*why, *one.notes])),
         )
     console().print(shown)

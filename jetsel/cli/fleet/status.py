@@ -36,8 +36,6 @@ def status(url: Url, trust: Trusted, periods: Periods = 3.0, json: Json = False)
 
 
 def _row(one: DeviceStatus) -> list[str]:
-    from rich.markup import escape
-
     limits = one.limits
     allowed = (
         () if limits is None else ((limits.storage_mb, "MB"), (limits.memory_mb, "MB memory"), (limits.budget_w, "W"))
@@ -51,5 +49,5 @@ def _row(one: DeviceStatus) -> list[str]:
         ", ".join(f"{value:g} {unit}" for value, unit in allowed if value is not None),
         "-" if one.battery_percent is None else f"{one.battery_percent:.0f} %",
         "-" if one.drift is None else f"{one.drift:.2f}",
-        escape(printable("; ".join(one.faults))),
+        printable("; ".join(one.faults)),
     ]

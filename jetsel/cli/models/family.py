@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Iterable
 from dataclasses import replace as with_
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,24 +27,38 @@ def pull_family(
     Raises ManifestError or EngineFailedError that names the repair; what was added before stays, and the same command
     goes on.
     """
-    from jetsel.cli.models.placed import notes_of, put
-    from jetsel.zoo import model_folders, scan
+    from jetsel.cli.models.placed import notes_of
     from jetsel.zoo.pretrained import rungs
 
-    folders = [*model_folders(values.models), *([] if folder is None else [folder])]
+    with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
+        models, added = add_rungs(rungs(brought, Path(scratch), tell), values, family, folder, replace=replace)
+    notes = notes_of(values, models[0].directory, models[0].manifest.family, [model.manifest.name for model in models])
+    _print(models, added, notes, json=json)
+
+
+def add_rungs(
+    rungs: Iterable[Rung], values: Config, family: str | None, folder: Path | None, *, replace: bool
+) -> tuple[list[Model], list[str]]:
+    """Return the model of each rung, and the names of those that were added; the others were there already.
+
+    folder: where they are wanted, None for any that the daemon reads. Raises as `pull_family` does.
+    """
+    from jetsel.cli.models.placed import put
+    from jetsel.zoo import model_folders, scan
+
+    folders = model_folders(values.models) if folder is None else [folder] if folder.is_dir() else []
     known = [model for one in scan(folders).families.values() for model in one.models]
     models: list[Model] = []
-    with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
-        for rung in rungs(brought, Path(scratch), tell):
-            there = None if replace else _there(known, rung)
-            if there is None:
-                tell(f"trying {rung.wanted.name}")
-                _compare(values, rung)
-                added = put(rung.onnx, with_(rung.wanted, family=family), values, folder, replace=replace)
-                there = added.model
-            models.append(there)
-    notes = notes_of(values, models[0].directory, models[0].manifest.family, [model.manifest.name for model in models])
-    _print(models, notes, json=json)
+    added: list[str] = []
+    for rung in rungs:
+        there = None if replace else _there(known, rung)
+        if there is None:
+            tell(f"trying {rung.wanted.name}")
+            _compare(values, rung)
+            there = put(rung.onnx, with_(rung.wanted, family=family), values, folder, replace=replace).model
+            added.append(there.manifest.name)
+        models.append(there)
+    return models, added
 
 
 def tell(line: str) -> None:
@@ -53,7 +68,7 @@ def tell(line: str) -> None:
 
 
 def _there(known: list[Model], rung: Rung) -> Model | None:
-    """The very same model, where it was added before."""
+    """The very same model, if it was added before; one with a head of its own is another."""
     same = (rung.wanted.name, rung.wanted.tensors_sha256, rung.wanted.recipe, rung.side_px)
     return next(
         (
@@ -61,6 +76,7 @@ def _there(known: list[Model], rung: Rung) -> Model | None:
             for model in known
             for manifest in [model.manifest]
             if (manifest.name, manifest.tensors_sha256, manifest.recipe, manifest.input.width_px) == same
+            and manifest.head is None
         ),
         None,
     )
@@ -82,7 +98,7 @@ def _compare(values: Config, rung: Rung) -> None:
         )
 
 
-def _print(models: list[Model], notes: list[str], *, json: bool) -> None:
+def _print(models: list[Model], added: list[str], notes: list[str], *, json: bool) -> None:
     from jetsel.cli.options import print_json
     from jetsel.cli.terminal import console, milliseconds, table
 
@@ -90,9 +106,11 @@ def _print(models: list[Model], notes: list[str], *, json: bool) -> None:
     if json:
         import msgspec
 
-        print_json({"models": [msgspec.to_builtins(model.manifest) for model in models], "notes": notes})
+        print_json(
+            {"models": [msgspec.to_builtins(model.manifest) for model in models], "added": added, "notes": notes}
+        )
         return
-    shown = table("model", "input", ">ms a photograph here", ">million parameters", "file")
+    shown = table("model", "input", ">ms per image here", ">million parameters", "file")
     shown.title = f"family {first.family}, in {models[0].directory}"
     for manifest in (model.manifest for model in models):
         sides = f"{manifest.input.width_px} x {manifest.input.height_px}"
@@ -100,7 +118,11 @@ def _print(models: list[Model], notes: list[str], *, json: bool) -> None:
             manifest.name, sides, milliseconds(manifest.cost_ms), f"{manifest.parameters / 1e6:.1f}", manifest.file
         )
     console().print(shown)
+    if len(added) < len(models):
+        there = "all models" if not added else f"{len(models) - len(added)} of {len(models)} models"
+        typer.echo(f"{there} were there already: --replace writes them again, --folder DIR writes another copy")
     typer.echo(f"notice: {first.notice}")
     for note in notes:
         typer.echo(f"note: {note}")
-    typer.echo("a daemon that runs takes them up with: jetsel reload")
+    if added:
+        typer.echo("a daemon that runs takes them up with: jetsel reload")

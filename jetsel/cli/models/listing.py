@@ -30,9 +30,9 @@ def list_models(config: ConfigFile = None, json: Json = False) -> None:
     for family in zoo.families.values():
         out.print(family_table(family))
         for notice in notices(family):
-            out.print(notice, markup=False, style="yellow")
+            out.print(notice, style="yellow")
     if not zoo.families:
-        out.print("no models: see `jetsel models add --help`, and [models] in `jetsel config`", markup=False)
+        out.print("no models: see `jetsel models add --help`, and [models] in `jetsel config`")
     for broken in zoo.broken:
         typer.echo(f"jetsel: left out: {broken.path}: {broken.reason}", err=True)
 
@@ -59,23 +59,21 @@ def as_plain(zoo: Zoo) -> dict[str, Any]:
 
 def family_table(family: Family) -> Table:
     """Return a row for each model of a family, and its multiplexer; --json tells all that its manifest says."""
-    from rich.markup import escape
-
     from jetsel.cli.terminal import table
 
     shown = table("model", "version", ">time", ">parameters", "input", "folder")
-    shown.title = f"family {escape(family.name)}: {len(family.labels.names)} classes"
+    shown.title = f"family {family.name}: {len(family.labels.names)} classes"
     for model in family.networks:
         manifest, spec = model.manifest, model.manifest.input
         if (mux := manifest.multiplexes) is not None:
-            shown.caption = escape(f"{manifest.name} chooses among {', '.join(mux.models)}")
+            shown.caption = f"{manifest.name} chooses among {', '.join(mux.models)}"
         shown.add_row(
-            escape(manifest.name),
-            escape(manifest.version),
+            manifest.name,
+            manifest.version,
             _time(manifest),
             f"{manifest.parameters / 1e6:.3f} million",
             f"{spec.width_px} x {spec.height_px} px",
-            escape(str(model.directory)),
+            str(model.directory),
         )
     return shown
 

@@ -113,8 +113,8 @@ def optimize(
     for shown in tables:
         out.print(drawn(shown))
     for line in sentences(found):
-        out.print(line, markup=False, soft_wrap=True)
-    out.print(NO_PAGE if report is None else f"the report: {report}", markup=False, soft_wrap=True)
+        out.print(line, soft_wrap=True)
+    out.print(NO_PAGE if report is None else f"the report: {report}", soft_wrap=True)
     for note in notes:
         typer.echo(f"note: {note}")
     if added:

@@ -49,7 +49,7 @@ def place(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, re
         f"{manifest.input.width_px} x {manifest.input.height_px} px"
     )
     typer.echo(
-        f"it takes {milliseconds(manifest.cost_ms)} ms a photograph here, on ONNX Runtime: "
+        f"it takes {milliseconds(manifest.cost_ms)} ms per image here, on ONNX Runtime: "
         f"{manifest.parameters / 1e6:.3f} million parameters"
     )
     typer.echo(f"its manifest: {added.model.manifest_path}")

@@ -37,6 +37,7 @@ def train_head(
     from jetsel.cli.models.placed import first_writable, notes_of
     from jetsel.cli.progress import Output
     from jetsel.daemon.snapshot import limits_of
+    from jetsel.errors import ManifestError
     from jetsel.train.heads import see, train
     from jetsel.zoo import model_folders, scan
     from jetsel.zoo.heading import NewFamily, add_head, check_name
@@ -46,6 +47,8 @@ def train_head(
     zoo = scan(model_folders(values.models))
     known = _backbone(zoo, backbone)
     names = sorted(entry.name for entry in photos.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    if not names:
+        raise ManifestError(f"{photos}: no folders there; make one for each class, and put its images there")
     made = NewFamily(
         family or plain_name(photos.resolve().name), table_of(names, str(photos)), f"head for {photos.name}"
     )

@@ -40,20 +40,18 @@ def show(
     out.print(rails_table(seen))
     total = f"the total is {' + '.join(seen.total_of)}" if seen.total_w is not None else "no total"
     for line in (total, *(f"not read: {rail.name}: {rail.reason}" for rail in seen.dropped)):
-        out.print(line, markup=False)
+        out.print(line)
 
 
 def rails_table(seen: Snapshot) -> Table:
     """Return a row for each rail, and one for the total where it is known."""
-    from rich.markup import escape
-
     from jetsel.cli.terminal import table
 
     shown = table("rail", ">watts", ">volts", ">amps")
-    shown.title = escape(seen.board or "a board that is not in the table")
+    shown.title = seen.board or "a board that is not in the table"
     for rail in seen.rails:
         volts, amps = ("-" if value is None else f"{value:.3f}" for value in (rail.volts, rail.amps))
-        shown.add_row(escape(rail.name), f"{rail.watts:.3f}", volts, amps)
+        shown.add_row(rail.name, f"{rail.watts:.3f}", volts, amps)
     if seen.total_w is not None:
         shown.add_row("total", f"{seen.total_w:.3f}", "-", "-", style="bold")
     return shown

@@ -61,7 +61,7 @@ class Health:
             if before is not None and before.pid != status.pid:
                 self._told("back", "it was restarted")  # perhaps quicker than a look
             elif not was_there:
-                self._told("back", "it answers")
+                self._told("back", "" if before is None else "it answers")
             if before is not None and before.pid == status.pid and before.reloads != status.reloads:
                 last = status.last_reload
                 changed = [] if last is None else [f"refused: {last.refused}"] if last.refused else last.changed

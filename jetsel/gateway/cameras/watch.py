@@ -176,9 +176,9 @@ class Watch:
             self._changed("source", "back" if is_there else "away", reason or None)
 
     def _daemon_changed(self, state: str, reason: str) -> None:
-        self._told(f"the daemon is {state}: {reason}")
+        self._told(f"the daemon is {state}: {reason}" if reason else "connected to the daemon")
         self._gate.forget()  # its models may be others
-        self._changed("daemon", state, reason)
+        self._changed("daemon", state, reason or None)
 
     def _changed(self, which: str, state: str, reason: str | None) -> None:
         self._emit(which, state=state, reason=reason)

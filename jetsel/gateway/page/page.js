@@ -96,9 +96,9 @@ function showNow(status, rate) {
   const total = status.stages_ms && status.stages_ms.total;
   figures("now", [
     ["answers a second", rate === null ? "-" : rate.toFixed(1)],
-    ["half take at most", ms(total && total.p50_ms)],
-    ["95 %", ms(total && total.p95_ms)],
-    ["99 %", ms(total && total.p99_ms)],
+    ["median latency", ms(total && total.p50_ms)],
+    ["95th percentile", ms(total && total.p95_ms)],
+    ["99th percentile", ms(total && total.p99_ms)],
     ["answers so far", String(status.requests.ok || 0)],
     ["refused or failed", String(Object.entries(status.requests).reduce((sum, [code, n]) => sum + (code === "ok" ? 0 : n), 0))],
     ["in the queue", String(status.in_queue)],
@@ -172,7 +172,7 @@ function showDrift(status) {
     return none("drift");
   }
   words.className = drift.hint ? "wrong" : "";
-  words.textContent = drift.hint || (drift.reason ? `Not known yet: ${drift.reason}.` : `Yes: ${drift.photographs} were looked at, and no feature has moved by much.`);
+  words.textContent = drift.hint || (drift.reason ? `Not known yet: ${drift.reason}.` : `Yes: no feature of the last ${drift.photographs} checked images has changed by much.`);
   const found = Object.entries(drift.indices).sort((a, b) => b[1] - a[1]).slice(0, 6);
   if (!found.length) return none("drift");
   draw("drift", [{ type: "bar", orientation: "h", y: found.map(([name]) => name), x: found.map(([, index]) => index), marker: { color: found.map(([, index]) => colour(index > 0.25 ? "bad" : "main")) } }],
@@ -307,7 +307,7 @@ function showAnswer(answer, url) {
     ...stages.inference.map((took, i) => [answer.ran[i].model, took])];
   times.append(bars(rows.filter(([, took]) => took !== null && took !== undefined).map(([name, took]) => [name, took, ms(took)])));
   const features = (answer.explanation && answer.explanation.features) || null;
-  times.append(element("h4", "Features that were looked at"));
+  times.append(element("h4", "Features that the policy used"));
   if (features) times.append(bars(Object.entries(features).map(([name, value]) => [name, 0, value.toPrecision(4)])));
   else times.append(element("p", "None: this policy goes by what the models say.", { class: "quiet" }));
   box.append(words, times);

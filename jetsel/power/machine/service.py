@@ -17,6 +17,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from jetsel.errors import pip_install
+
 INTERVAL_S = 1.0  # jtop's own default; the service answers all its clients at the rate of the fastest
 RETRY_S = 30.0
 SILENT_S = 5.0
@@ -71,7 +73,7 @@ class Service:
         try:
             module = importlib.import_module("jtop")
         except (ImportError, OSError) as error:
-            self._failed(f"jetson-stats does not import: {error}; install it: pip install 'jetsel[jetson]'")
+            self._failed(f"jetson-stats does not import: {error}; install it: {pip_install('jetson')}")
             return
         while not self._closed.is_set():
             try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.errors import CalibrationError
+from jetsel.errors import CalibrationError, pip_install
 from jetsel.zoo.onnx_model import input_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ CLUSTERS = 256  # an index of 8 bits
 FEWEST_WEIGHTS = 4 * CLUSTERS  # of a tensor that is worth a table of its own
 ROUNDS = 20  # of Lloyd's algorithm
 MOST_SHOWN = 256  # photographs by which ranges are found
-NEEDS_EXPORT = "pip install 'jetsel[export]'"
 
 
 def int8(model: ModelProto, shown: NDArray[np.float32], *, symmetric: bool) -> ModelProto:
@@ -82,7 +81,7 @@ def fp16(model: ModelProto) -> ModelProto:
     try:
         from onnxconverter_common import float16
     except ImportError as error:
-        raise CalibrationError(f"fp16 needs onnxconverter-common: {NEEDS_EXPORT}") from error
+        raise CalibrationError(f"fp16 needs onnxconverter-common: {pip_install('export')}") from error
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of each number that 16 bits cannot hold: the answers are compared later

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from jetsel.errors import CalibrationError
+from jetsel.errors import CalibrationError, pip_install
 from jetsel.image import InputSpec
 from jetsel.train.optimize import compress
 from jetsel.train.optimize.graph import for_size
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 STEPS = "steps"
 """The folder where the steps of training are kept."""
-NEEDS_TORCH = "pruning and factorising need torch: pip install 'jetsel[export]', or say --methods int8,smaller"
+NEEDS_TORCH = f"pruning and factorising need torch: {pip_install('export')}, or say --methods int8,smaller"
 
 
 @dataclass(frozen=True)

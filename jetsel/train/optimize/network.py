@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
-from jetsel.errors import CalibrationError
-from jetsel.train.optimize.compress import NEEDS_EXPORT
+from jetsel.errors import CalibrationError, pip_install
 from jetsel.train.optimize.recipes import FILE_METHODS
 from jetsel.zoo.classifier import LOGITS
 
@@ -40,7 +39,7 @@ def converted(model: ModelProto, name: str, instead: str) -> nn.Module:
         from onnx2torch import convert
     except RuntimeError as error:  # torchvision, which it imports, says so of a torch of another build
         raise CalibrationError(
-            f"torchvision does not load beside this torch ({error}): install both of one build, {NEEDS_EXPORT}"
+            f"torchvision does not load beside this torch ({error}): install both of one build, {pip_install('export')}"
         ) from error
     try:
         net: nn.Module = convert(model)

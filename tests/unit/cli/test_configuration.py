@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from jetsel.cli import settings
-from jetsel.cli.configuration import as_toml
-from jetsel.config import Config, Host, Log, Models, Policy, Power, Server
+from jetsel.cli.configuration import as_toml, explained
+from jetsel.config import Config, parse
 from jetsel.errors import ConfigError
 
 
-def test_every_key_is_told_of_even_where_it_has_no_value() -> None:
+def test_every_key_is_explained_even_where_it_has_no_value() -> None:
     printed = as_toml(Config())
-    for section in (Server, Models, Host, Power, Policy, Log):
-        for key in section.__struct_fields__:
-            assert any(
-                f"\n{said}" in printed for said in (f"{key} = ", f"# {key} is left to jetsel", f"# {key} is empty")
-            )
+    for section in Config.__struct_fields__:
+        kind = type(getattr(Config(), section))
+        heading, meanings = explained(kind)
+        assert f"# {heading}\n[{section}]\n" in printed
+        assert tuple(meanings) == kind.__struct_fields__, "one line of the docstring for each, in their order"
+        for key in meanings:
+            assert re.search(rf"^# .*\n(# \w+\. Example: )?{key} = ", printed, re.MULTILINE), key
+
+
+def test_the_default_and_the_range_are_told_beside_another_value() -> None:
+    printed = as_toml(parse('[log]\nlevel = "error"\n[server]\nqueue_requests = 7\n[edge.models.xl]\nremote = "x"'))
+    assert "(1 to 100,000; default 128).\nqueue_requests = 7\n" in printed
+    assert '(debug, error, info, warning; default "info").\nlevel = "error"\n' in printed
+    assert printed.index("[edge.models.xl]") > printed.index("mj_per_kb = "), "what follows a table belongs to it"
 
 
 def test_the_file_given_is_read_before_the_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

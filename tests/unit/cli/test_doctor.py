@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from jetsel import __version__
@@ -22,8 +23,9 @@ from jetsel.errors import ModelUnavailableError
 from jetsel.host_settings import HostSettings
 from jetsel.power.idle import Idle, save
 from jetsel.power.machine import Fact, Machine
-from jetsel.weights import Weights
+from jetsel.weights import Head, Weights
 from jetsel.zoo import STARTER
+from jetsel.zoo.heading import NewFamily, add_head
 from jetsel.zoo.store import scan
 from tests.data.sysfs_trees import tree, write
 from tests.unit.client.peer import Peer, daemon_like
@@ -98,7 +100,20 @@ def test_a_broken_manifest_is_a_warning_and_a_broken_model_a_failure(tmp_path: P
     (tmp_path / "zoo/none.json").write_text("{")
     told = found(models, models=Models(starter=False, paths=[str(tmp_path / "zoo")]))
     assert (told["family starter"].state, told["xs"].state, told["left out"].state) == ("ok", "failed", "warning")
-    assert (told["s"].state, " ms a photograph" in told["s"].said) == ("ok", True)
+    assert (told["s"].state, " ms per image" in told["s"].said) == ("ok", True)
+
+
+def test_a_model_with_a_head_of_its_own_is_run_with_its_head(tmp_path: Path) -> None:
+    (starter,) = scan([STARTER]).families.values()
+    backbone = starter.models[0]
+    width = backbone.manifest.embedding_width or 0
+    head = Head(np.zeros((width, 2), np.float32), np.zeros(2, np.float32))
+    owners = NewFamily("drinks", b"tea\ttea\ncoffee\tcoffee\n", "photographs")
+    made = add_head(backbone, head.content(), len(starter.labels.names), owners, tmp_path, None)
+    served = {"starter": False, "paths": [str(tmp_path)]}
+    assert found(models, models=Models(**served))["xs"].state == "ok"
+    (made.directory / str(made.manifest.head and made.manifest.head.file)).write_bytes(b"not what it was")
+    assert found(models, models=Models(**served))["xs"].state == "failed"
 
 
 @pytest.mark.parametrize(

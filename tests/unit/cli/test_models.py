@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,17 @@ import pytest
 from typer.testing import CliRunner
 
 from jetsel.cli.app import app
+from jetsel.cli.models.family import add_rungs
+from jetsel.config import Config
+from jetsel.weights import Head
 from jetsel.zoo import STARTER, Model, scan, verify
+from jetsel.zoo.adding import Wanted
+from jetsel.zoo.heading import NewFamily, add_head
+from jetsel.zoo.labels import labels_file
 from jetsel.zoo.onnx_model import read_model
-from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
+from jetsel.zoo.placing import take_out
+from jetsel.zoo.pretrained import SPEC, Rung, drawn
+from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model, mean_model
 from tests.unit.daemon.families import put_family, put_multiplexer
 from tests.unit.zoo.networks import network
 
@@ -118,7 +127,21 @@ def test_a_name_that_is_taken_needs_to_be_replaced(own: Path, onnx: Path, labels
     assert "choose another with --name, or say --replace" in add(onnx, labels, status=1)
     add(onnx, labels, "--version", "1.1.0", "--replace")
     assert only_model(own).manifest.version == "1.1.0"
-    assert "leave --folder out" in add(onnx, labels, "--replace", "--folder", own.parent, status=1)
+
+
+def test_another_copy_goes_into_a_folder_that_no_daemon_reads_and_into_no_other(
+    own: Path, onnx: Path, labels: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "jetsel.toml"
+    config.write_text(f'[models]\npaths = ["{tmp_path / "second"}"]\n')
+    (tmp_path / "second").mkdir()
+    add(onnx, labels)
+    for replaced in ([], ["--replace"]):
+        printed = add(onnx, labels, *replaced, "--folder", tmp_path / "second", status=1, config=str(config))
+        assert "jetsel models remove tiny-net --family drinks" in printed
+    add(onnx, labels, "--folder", tmp_path / "mine")
+    assert only_model(tmp_path / "mine").manifest.sha256 == only_model(own).manifest.sha256
+    assert "choose another with --name" in add(onnx, labels, "--folder", tmp_path / "mine", status=1)
 
 
 def test_other_labels_are_another_family_unless_the_only_model_is_replaced(own: Path, onnx: Path, labels: Path) -> None:
@@ -183,6 +206,57 @@ def test_a_folder_that_no_daemon_reads_is_told(own: Path, onnx: Path, labels: Pa
     only_model(tmp_path / "mine")
     assert f'write paths = ["{tmp_path / "mine"}"]' in said
     assert "holds the family that ships with jetsel" in add(onnx, labels, "--folder", STARTER, status=1)
+
+
+def test_a_pulled_family_goes_into_the_folder_that_is_named(own: Path, labels: Path, tmp_path: Path) -> None:
+    pull = partial(add_rungs, [_rung(tmp_path, labels)], Config(), None, replace=False)
+    (model,), added = pull(None)
+    assert (model.directory, added) == (own, ["small"])
+    assert pull(None)[1] == [], "it is there already"
+    (model,), added = pull(tmp_path / "mine")
+    assert (model.directory, added) == (tmp_path / "mine", ["small"])
+    assert pull(tmp_path / "mine")[1] == []
+
+
+def test_a_model_with_a_head_of_its_own_is_not_taken_for_the_pulled_one(
+    own: Path, labels: Path, tmp_path: Path
+) -> None:
+    pull = partial(add_rungs, [_rung(tmp_path, labels)], Config(), None, replace=False)
+    (backbone,), _ = pull(None)
+    head = Head(np.ones((3, 2), np.float32), np.zeros(2, np.float32))
+    owners = NewFamily("cups", b"cup\tcup\nmug\tmug\n", "images")
+    headed = add_head(backbone, head.content(), 3, owners, own, None)
+    take_out(backbone)
+    (model,), added = pull(None)
+    assert (model.manifest.family, added) == ("drinks", ["small"])
+    assert headed.path.is_file(), "which shares the backbone's file"
+
+
+@pytest.mark.parametrize("name", ["efficientnet_lite", "mobilenet_v3_small"])
+def test_a_name_that_cannot_be_pulled_brings_the_near_one(name: str) -> None:
+    meant = {"efficientnet_lite": "efficientnet-lite", "mobilenet_v3_small": "torchvision:mobilenet_v3_small"}[name]
+    assert f"did you mean {meant}?" in run("pull", name, status=1)
+
+
+def _rung(folder: Path, labels: Path) -> Rung:
+    """One as `efficientnet-lite` has them, with a network of one matrix."""
+    onnx = folder / "pulled.onnx"
+    matrix = np.array([[1, 0, 0], [0, 2, 0], [0, 0, 3]], np.float32)
+    onnx.write_bytes(mean_model(matrix))
+    wanted = Wanted(
+        name="small",
+        family=None,
+        likely_family="drinks",
+        labels=labels_file(labels),
+        labels_from=labels,
+        spec=SPEC,
+        input_px=(16, 16),
+        source="published",
+        notice="ask",
+        tensors_sha256="0" * 64,
+        recipe="means",
+    )
+    return Rung(onnx, wanted, 16, drawn(16).mean(axis=(2, 3)) @ matrix)
 
 
 def _relabelled(labels: Path) -> Path:

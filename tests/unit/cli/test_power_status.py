@@ -92,7 +92,7 @@ def test_what_is_not_known_yet_is_said_to_be_so() -> None:
 
 
 def test_the_tables_have_a_row_for_each_model_and_policy() -> None:
-    console = Console(width=140, highlight=False)
+    console = Console(width=140, highlight=False, markup=False)
     with console.capture() as captured:
         for table in energy_tables(POWER):
             console.print(table)

@@ -69,17 +69,28 @@ def test_the_table_has_a_row_for_each_model_and_the_reason_of_one_that_failed() 
         console.print(models_table(REPLY.families[0]))
     lines = captured.get().splitlines()
     assert lines[0].startswith("family f: 2 classes; ")
-    assert lines[-3].split() == ["m", "1.0.0", "onnxruntime", "ready", "53.1", "7", "43%", "1.50", "12.2", "15.0"]
-    big = ["big", "1.0.0", "tensorrt", "unavailable:", "out", "of", "memory", "-", "0", "-", "-", "-", "-"]
+    assert lines[-3].split() == ["m", "onnxruntime", "ready", "53.1", "7", "43%", "1.50", "12.2", "15.0"]
+    big = ["big", "tensorrt", "unavailable:", "out", "of", "memory", "-", "0", "-", "-", "-", "-"]
     assert lines[-2].split() == big
+
+
+def test_eighty_columns_hold_the_names_of_the_models() -> None:
+    names = [f"lite0-{side_px}" for side_px in (96, 128, 224)]
+    family = REPLY.families[0]
+    models = [msgspec.structs.replace(family.models[0], name=name, runs=12_345) for name in names]
+    console = Console(width=80, highlight=False)
+    with console.capture() as captured:
+        console.print(models_table(msgspec.structs.replace(family, models=models)))
+    rows = [line.split()[:3] for line in captured.get().splitlines()[-4:-1]]
+    assert rows == [[name, "onnxruntime", "ready"] for name in names]
 
 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({}, "none in 300 photographs that were looked at; brightness moved most, by 0.07"),
+        ({}, "none in 300 images; brightness changed most (index 0.07)"),
         ({"hint": "recalibrate"}, "recalibrate"),
-        ({"highest": None, "indices": {}, "reason": "12 of 200 were looked at"}, "12 of 200 were looked at"),
+        ({"highest": None, "indices": {}, "reason": "needs 200 images, has 12"}, "needs 200 images, has 12"),
     ],
     ids=["none", "moved", "too few"],
 )
@@ -93,13 +104,13 @@ def test_what_decides_is_told_for_each_criterion_where_they_differ() -> None:
     assert family_lines(REPLY.families[0]) == [
         "policy: cascade for top1, single:m for top5 (it does best)",
         "a request may also name: single:m, cascade",
-        "in doubt: m; calibration: none",
+        "fallback if in doubt: m; calibration: none",
     ]
     alike = msgspec.structs.replace(
         REPLY.families[0], default_policy={"top1": "cascade", "top5": "cascade"}, fallback=None, calibration="of May"
     )
     assert family_lines(alike)[0] == "policy: cascade (it does best)"
-    assert family_lines(alike)[2] == "in doubt: refuse; calibration: of May"
+    assert family_lines(alike)[2] == "fallback if in doubt: refuse; calibration: of May"
 
 
 def test_a_family_tells_its_calibration_s_hash_and_how_many_answers_took_more_than_one_model() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def test_a_daemon_that_does_not_come_up_is_told_with_its_last_words_and_leaves_n
     (instead := tmp_path / "python").write_text(f"#!/bin/sh\n{program}\n")
     instead.chmod(0o700)
     (place := tmp_path / "place").mkdir()
-    monkeypatch.setattr(temporary.sys, "executable", str(instead))
+    monkeypatch.setattr(sys, "executable", str(instead))
     monkeypatch.setattr(temporary, "SILENCE_S", 0.3)
     monkeypatch.setattr(tempfile, "tempdir", str(place))
     with pytest.raises(InternalError, match="did not come up, ") as caught, temporary.daemon():

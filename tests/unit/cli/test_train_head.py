@@ -54,3 +54,9 @@ def test_a_backbone_that_is_not_there_names_the_command_that_brings_it(
     done = CliRunner().invoke(app, ["models", "train-head", str(photos)])
     assert done.exit_code != 0
     assert "jetsel models pull efficientnet-lite" in done.stderr
+
+
+def test_a_folder_without_folders_is_told_so(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["models", "train-head", str(tmp_path), "--backbone", "starter"])
+    assert done.exit_code == 1
+    assert "no folders there; make one for each class" in done.stderr

@@ -52,7 +52,7 @@ def test_nothing_is_told_of_few_photographs_and_nothing_is_hinted_at_where_they_
     shown(drift, pictures(2, FEWEST - 1))
     early = drift.status()
     assert (early.indices, early.highest, early.median_index) == ({}, None, None)
-    assert early.reason == f"{FEWEST - 1} photographs were looked at, {FEWEST} are the least"
+    assert early.reason == f"needs {FEWEST} images, has {FEWEST - 1}"
     shown(drift, pictures(3, FEWEST))
     found = drift.status()
     assert (found.photographs, found.reason, found.hint) == (2 * FEWEST - 1, None, None)
@@ -70,7 +70,7 @@ def test_darker_photographs_are_told_with_the_feature_that_moved_most(expected: 
     assert "brightness" in found.highest
     assert found.indices[found.highest] > 1
     assert found.hint is not None
-    assert found.hint.endswith("recalibrate on photographs of now: jetsel calibrate PHOTOS")
+    assert found.hint.endswith("recalibrate on recent images: jetsel calibrate PHOTOS")
 
 
 def test_every_so_manyth_answer_is_looked_at(expected: Expected) -> None:
@@ -93,4 +93,4 @@ def test_confidences_are_those_of_the_default_policy_and_a_shift_is_told_where_i
     assert (unseen.model, unseen.answers, unseen.seen, unseen.is_significant) == ("xl", 0, None, False)
     hint = drift.status().hint
     assert hint is not None
-    assert hint.startswith("xs is 0.55 confident, in calibration 0.70: recalibrate")
+    assert hint.startswith("the confidence of xs fell from 0.70 to 0.55: recalibrate")

