@@ -49,4 +49,5 @@ def gateway(
     address_of_it = f"http://{listen.rpartition(':')[0]}:{opened.getsockname()[1]}/"
     typer.echo(address_of_it, err=False)
     Notifier.from_environment().ready(address_of_it)
-    run(Settings(host, port, endpoint, token, max_body_mb, concurrency, timeout_ms, thumbnails), opened)
+    settings = Settings(host, port, endpoint, token, max_body_mb, concurrency, timeout_ms, thumbnails, behind_proxy)
+    run(settings, opened)

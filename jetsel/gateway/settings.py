@@ -31,6 +31,7 @@ class Settings:
     concurrency: int = 256
     timeout_ms: float = 30_000.0
     thumbnails: int = 0
+    behind_proxy: bool = False
 
 
 def address(listen: str) -> tuple[str, int]:

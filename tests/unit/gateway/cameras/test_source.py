@@ -48,6 +48,21 @@ def test_what_cannot_be_watched_is_refused_with_the_repair(
         source_of(text)
 
 
-def test_passwords_are_in_no_name() -> None:
-    name = source_of("rtsp://admin:secret@door:554/stream?pwd=secret#secret").name
-    assert name == "rtsp://door:554/stream"
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("rtsp://admin:secret@door:554/stream?pwd=secret#secret", "rtsp://door:554/stream"),
+        ("rtsp://me:12/secret@door/stream", "rtsp://me"),
+        ("rtsp://me:12?secret@door", "rtsp://me"),
+        ("http://door/video?user=me@home&pwd=secret", "http://door"),
+    ],
+)
+def test_passwords_are_in_no_name(text: str, name: str) -> None:
+    assert source_of(text).name == name
+
+
+@pytest.mark.parametrize("text", ["rtsp://me:sec/ret@door", "rtsp://me:sec?ret@door", "ftp://me:secret@door"])
+def test_passwords_are_in_no_error(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"%2F|give one of") as caught:
+        source_of(text)
+    assert "sec" not in str(caught.value)
