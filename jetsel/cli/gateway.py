@@ -20,7 +20,7 @@ def gateway(
         Path | None, typer.Option(help="A file with a secret; requests must send it: Authorization: Bearer SECRET.")
     ] = None,
     behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="Listen beyond loopback: a reverse proxy asks who is there.")
+        bool, typer.Option("--behind-proxy", help="A reverse proxy checks who asks: listen anywhere, accept any Host.")
     ] = False,
     max_body_mb: Annotated[float, typer.Option(min=0.001, max=1024, help="The largest body of a request.")] = 64.0,
     concurrency: Annotated[int, typer.Option(min=1, max=10_000, help="Requests at once, open pages among them.")] = 256,

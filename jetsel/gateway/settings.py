@@ -72,7 +72,7 @@ def read_token(path: Path) -> str:
     if len(token) < FEWEST_TOKEN_CHARACTERS or not token.isprintable() or " " in token:
         raise ConfigError(
             f"--token-file {path}: it holds no secret of {FEWEST_TOKEN_CHARACTERS} characters or more: "
-            f"openssl rand -hex 32 > {path}"
+            f"(umask 077; openssl rand -hex 32 > {path})"
         )
     return token
 

@@ -44,7 +44,7 @@ class Tensor(Struct, frozen=True):
     datatype: str
     shape: Annotated[list[Side], Meta(max_length=4)]
     parameters: dict[str, Any] = {}
-    data: Raw = Raw(b"null")
+    data: Raw = field(default_factory=lambda: Raw(b"null"))  # a constant has no place in a JSON schema
 
 
 class Wanted(Struct, frozen=True):
