@@ -48,7 +48,8 @@ def test_an_image_over_the_daemon_s_limit_is_refused_and_fails_nobody_else(
     assert [status for status, _ in found] == [413, 413, 200] * 20, found
     assert {code for status, code in found if status == 413} == {"image-too-large"}
     _, refused, _ = gateway.ask("POST", "/classify", large, JPEG)
-    assert "max_image_mb" in refused["error"]
+    assert "raise [server] max_image_mb" in refused["error"]
+    assert "client" not in refused["error"], "the gateway reads it from the daemon"
 
 
 def test_an_image_up_to_the_daemon_s_own_limit_is_answered(start: Start, open_gateway: Open) -> None:
