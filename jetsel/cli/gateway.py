@@ -18,7 +18,7 @@ def gateway(
         Path | None, typer.Option(help="A file with a secret; requests must send it: Authorization: Bearer SECRET.")
     ] = None,
     behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="Listen beyond loopback: a reverse proxy asks who is there.")
+        bool, typer.Option("--behind-proxy", help="A reverse proxy checks who asks: listen anywhere, accept any Host.")
     ] = False,
     max_body_mb: Annotated[float, typer.Option(min=0.001, max=1024, help="The largest body of a request.")] = 64.0,
     concurrency: Annotated[int, typer.Option(min=1, max=10_000, help="Requests at once, open pages among them.")] = 256,
@@ -49,4 +49,5 @@ def gateway(
     address_of_it = f"http://{listen.rpartition(':')[0]}:{opened.getsockname()[1]}/"
     typer.echo(address_of_it, err=False)
     Notifier.from_environment().ready(address_of_it)
-    run(Settings(host, port, endpoint, token, max_body_mb, concurrency, timeout_ms, thumbnails), opened)
+    settings = Settings(host, port, endpoint, token, max_body_mb, concurrency, timeout_ms, thumbnails, behind_proxy)
+    run(settings, opened)

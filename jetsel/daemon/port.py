@@ -38,6 +38,7 @@ class Port:
         """Serve at a listening socket, which is this object's to close from now on."""
         self.endpoints = [f"ipc://{listener.path}"]
         self.lost_replies = 0  # that found no reader
+        self.max_image_mb = max_image_bytes / 1e6  # until the daemon is started anew, whatever a reload reads
         self._message_bytes = max_image_bytes + MESSAGE_ROOM_BYTES
         self._most_held_bytes = int(limits.peers_mb * 1e6)
         self._most_clients = max(1, min(limits.max_clients, descriptors.limit() - descriptors.RESERVE))

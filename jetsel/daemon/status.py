@@ -62,6 +62,7 @@ def status(
         answers=tally.answers(class_counts=snapshot.config.observe.class_counts),
         recent=tally.recent(snapshot.config.observe.recent_answers),
         edge=None if snapshot.edge is None else snapshot.edge.status(),
+        max_image_mb=port.max_image_mb,
     )
 
 

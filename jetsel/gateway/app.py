@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from jetsel import image
 from jetsel.client import AsyncClient
 from jetsel.errors import JetselError
+from jetsel.gateway.catalogue import Catalogue
 from jetsel.gateway.classify import ClassifyApi
 from jetsel.gateway.errors import refused
 from jetsel.gateway.inference import InferenceApi
@@ -21,6 +22,7 @@ from jetsel.gateway.limits import Limits
 from jetsel.gateway.metrics import MetricsApi
 from jetsel.gateway.openapi import DescriptionApi
 from jetsel.gateway.page import PageApi
+from jetsel.gateway.sender import Sender
 from jetsel.gateway.settings import Settings
 from jetsel.gateway.thumbnails import Thumbnails
 
@@ -29,12 +31,14 @@ MOST_MEGAPIXELS = 50.0  # of a picture that is made small here; the daemon has a
 
 def application(settings: Settings) -> Starlette:
     """Return the ASGI application; its connection to the daemon opens with the first request that needs it."""
-    client = AsyncClient(settings.endpoint, timeout_ms=settings.timeout_ms, max_image_mb=settings.max_body_mb)
+    client = AsyncClient(settings.endpoint, timeout_ms=settings.timeout_ms)
     limits = image.Limits(int(settings.max_body_mb * 1e6), int(MOST_MEGAPIXELS * 1e6))
     thumbnails = Thumbnails(settings.thumbnails, limits)
+    catalogue = Catalogue(client)
+    sender = Sender(client, catalogue, thumbnails)
     apis = (
-        InferenceApi(client, thumbnails),
-        ClassifyApi(client, thumbnails),
+        InferenceApi(client, catalogue, sender),
+        ClassifyApi(sender),
         MetricsApi(client),
         DescriptionApi(),
         PageApi(client, thumbnails),
@@ -43,12 +47,19 @@ def application(settings: Settings) -> Starlette:
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
+        sender.close()
         client.close()
 
     return Starlette(
         routes=[route for api in apis for route in api.routes()],
         middleware=[
-            Middleware(Limits, token=settings.token, max_body_mb=settings.max_body_mb, concurrency=settings.concurrency)
+            Middleware(
+                Limits,
+                token=settings.token,
+                behind_proxy=settings.behind_proxy,
+                max_body_mb=settings.max_body_mb,
+                concurrency=settings.concurrency,
+            )
         ],
         exception_handlers={JetselError: refused, HTTPException: _no_such},
         lifespan=lifespan,

@@ -39,13 +39,22 @@ class Catalogue:
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
         self._served: dict[str, Served] = {}
+        self._max_image_mb = client.max_image_mb
         self._read_s: float | None = None
 
     async def all(self) -> dict[str, Served]:
         """Return what is served by name. Raises as AsyncClient.status does."""
         if self._read_s is None or time.monotonic() - self._read_s > FRESH_S:
-            self._served, self._read_s = names(await self._client.status()), time.monotonic()
+            status = await self._client.status()
+            self._served, self._read_s = names(status), time.monotonic()
+            if status.max_image_mb is not None:  # a daemon before this field has the default, or its owner's
+                self._max_image_mb = status.max_image_mb
         return self._served
+
+    async def max_image_mb(self) -> float:
+        """Return the largest image that the daemon takes. Raises as AsyncClient.status does."""
+        await self.all()
+        return self._max_image_mb
 
     async def find(self, name: str, version: str | None = None) -> Served:
         """Return what a name stands for; raises UnknownModelError with those that there are."""

@@ -11,9 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from jetsel.client import AsyncClient
 from jetsel.errors import BadRequestError
-from jetsel.gateway.thumbnails import Thumbnails
+from jetsel.gateway.sender import Sender
 from jetsel.wire import encode
 
 IMAGES = ("image/jpeg", "image/png", "image/webp", "application/octet-stream")
@@ -39,9 +38,8 @@ class Query(Struct, frozen=True, forbid_unknown_fields=True):
 class ClassifyApi:
     """/classify."""
 
-    def __init__(self, client: AsyncClient, thumbnails: Thumbnails) -> None:
-        self._client = client
-        self._thumbnails = thumbnails
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
 
     def routes(self) -> list[Route]:
         """The one path."""
@@ -53,8 +51,7 @@ class ClassifyApi:
         except msgspec.ValidationError as error:
             raise BadRequestError(f"the query: {error}") from None
         image = await _image(request)
-        answer = await self._client.classify(image, **msgspec.structs.asdict(query))
-        await self._thumbnails.keep(answer.id, image)
+        answer = await self._sender.classify(image, **msgspec.structs.asdict(query))
         return Response(encode(answer), media_type="application/json")
 
 

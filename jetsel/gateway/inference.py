@@ -14,17 +14,18 @@ from jetsel.client import AsyncClient
 from jetsel.errors import BadRequestError, JetselError
 from jetsel.gateway import tensors
 from jetsel.gateway.catalogue import Catalogue
-from jetsel.gateway.thumbnails import Thumbnails
+from jetsel.gateway.sender import Sender
 from jetsel.wire import Answer
 
 LENGTH = "Inference-Header-Content-Length"
+LARGE_BYTES = 1_000_000  # of a body; reading a larger one takes milliseconds, which other requests need not wait
 
 
 def json_bytes_of(request: Request) -> int | None:
     """Return how many bytes of a body are JSON, None for all; raises BadRequestError."""
     length = request.headers.get(LENGTH)
-    if length is not None and not (length.isascii() and length.isdecimal()):
-        raise BadRequestError(f"{LENGTH}: {length}: it is the number of bytes of JSON")
+    if length is not None and not (length.isascii() and length.isdecimal() and len(length) < 12):
+        raise BadRequestError(f"{LENGTH}: {length[:12]}: it is the number of bytes of JSON")
     return None if length is None else int(length)
 
 
@@ -38,10 +39,10 @@ def reply(body: bytes, json_bytes: int | None) -> Response:
 class InferenceApi:
     """/v2 and everything below it."""
 
-    def __init__(self, client: AsyncClient, thumbnails: Thumbnails) -> None:
+    def __init__(self, client: AsyncClient, catalogue: Catalogue, sender: Sender) -> None:
         self._client = client
-        self._thumbnails = thumbnails
-        self._catalogue = Catalogue(client)
+        self._catalogue = catalogue
+        self._sender = sender
 
     def routes(self) -> list[Route]:
         """Every path, and the same with a version."""
@@ -87,7 +88,11 @@ class InferenceApi:
     async def _infer(self, request: Request) -> Response:
         if request.headers.get("content-encoding", "identity") != "identity":
             raise BadRequestError("the body is compressed: photographs are already, send it as it is")
-        asked, images = tensors.read(await request.body(), json_bytes_of(request))
+        body, json_bytes = await request.body(), json_bytes_of(request)
+        if len(body) > LARGE_BYTES:
+            asked, images = await asyncio.to_thread(tensors.read, body, json_bytes)
+        else:
+            asked, images = tensors.read(body, json_bytes)
         served = await self._catalogue.find(**request.path_params)
         if served.model is not None and asked.parameters.policy is not None:
             raise BadRequestError(f"{served.name} pins one model, and a policy chooses: ask {served.family.name}")
@@ -102,7 +107,7 @@ class InferenceApi:
         """Ask about every photograph at once; the first failure ends them all and is raised."""
 
         async def one(image: Any) -> Answer:
-            answer = await self._client.classify(
+            return await self._sender.classify(
                 image,
                 family=family,
                 model=model,
@@ -115,8 +120,6 @@ class InferenceApi:
                 least_accuracy=options.least_accuracy,
                 most_energy_mj=options.most_energy_mj,
             )
-            await self._thumbnails.keep(answer.id, image)
-            return answer
 
         if len(images) == 1:
             return [await one(images[0])]

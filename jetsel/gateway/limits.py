@@ -1,4 +1,4 @@
-"""What every request passes before anything of it is read: the token, how many there are, and the size of its body."""
+"""Checks every request before its body is read: the token or its site, how many there are, and the size of its body."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jetsel.errors import BusyError, ImageTooLargeError, NotAllowedError
+from jetsel.gateway.connections import LET_IN
 from jetsel.gateway.errors import body_of
 from jetsel.gateway.settings import bears
+from jetsel.gateway.sites import own_names, refusal
 
 
 class _TooLargeError(Exception):
@@ -17,12 +19,17 @@ class _TooLargeError(Exception):
 class Limits:
     """ASGI: answers 401 without the token, 503 beside too many others, 413 for a large body; else hands on.
 
+    Without a token it answers 403 to web pages of others (sites.py).
+
     uvicorn's own limit of concurrency answers with two words, and does not say what to do.
     """
 
-    def __init__(self, app: ASGIApp, *, token: str | None, max_body_mb: float, concurrency: int) -> None:
+    def __init__(
+        self, app: ASGIApp, *, token: str | None, behind_proxy: bool, max_body_mb: float, concurrency: int
+    ) -> None:
         self._app = app
         self._token = token
+        self._names = None if behind_proxy else own_names()
         self._most = int(max_body_mb * 1e6)
         self._most_requests = concurrency
         self._under_way = 0
@@ -33,7 +40,11 @@ class Limits:
             await self._app(scope, receive, send)
             return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        if self._token is not None and not bears(headers.get(b"authorization"), self._token):
+        if self._token is None:
+            if (reason := refusal(scope["method"], headers, self._names)) is not None:
+                await JSONResponse(body_of(NotAllowedError(reason)), 403)(scope, receive, send)
+                return
+        elif not bears(headers.get(b"authorization"), self._token):
             error = NotAllowedError("send the gateway's token: Authorization: Bearer TOKEN")
             reply = JSONResponse(body_of(error), 401, {"WWW-Authenticate": "Bearer"})
             await reply(scope, receive, send)
@@ -43,6 +54,7 @@ class Limits:
             await JSONResponse(body_of(busy), 503, {"Retry-After": "1"})(scope, receive, send)
             return
         self._under_way += 1
+        scope.setdefault("state", {})[LET_IN] = True
         try:
             await self._bounded(scope, receive, send, headers.get(b"content-length", "0"))
         finally:

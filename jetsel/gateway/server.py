@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+from functools import partial
 
 import uvicorn
 
 from jetsel.errors import ConfigError
 from jetsel.gateway.app import application
+from jetsel.gateway.connections import BoundedConnection, most_connections
 from jetsel.gateway.settings import Settings
 
 BACKLOG = 128
@@ -32,7 +34,8 @@ def run(settings: Settings, opened: socket.socket) -> None:
     """Serve on this socket until SIGINT or SIGTERM."""
     config = uvicorn.Config(
         application(settings),
-        http="httptools",
+        http=partial(BoundedConnection, most=most_connections(settings.concurrency)),  # type: ignore[arg-type]
+        backlog=BACKLOG,
         loop="asyncio",  # the client waits on its socket by the loop's add_reader, which all have; no other is needed
         log_level="warning",
         access_log=False,

@@ -31,6 +31,7 @@ class Settings:
     concurrency: int = 256
     timeout_ms: float = 30_000.0
     thumbnails: int = 0
+    behind_proxy: bool = False
 
 
 def address(listen: str) -> tuple[str, int]:
@@ -71,7 +72,7 @@ def read_token(path: Path) -> str:
     if len(token) < FEWEST_TOKEN_CHARACTERS or not token.isprintable() or " " in token:
         raise ConfigError(
             f"--token-file {path}: it holds no secret of {FEWEST_TOKEN_CHARACTERS} characters or more: "
-            f"openssl rand -hex 32 > {path}"
+            f"(umask 077; openssl rand -hex 32 > {path})"
         )
     return token
 

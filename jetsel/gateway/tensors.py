@@ -1,27 +1,40 @@
-"""The Open Inference Protocol's tensors, JSON and binary extension: photographs in, labels and probabilities out.
+"""The Open Inference Protocol's tensors, JSON and binary extension: images in, labels and probabilities out.
 
 Protocol: the KServe project's "Open Inference Protocol (V2)" and Triton's "Binary tensor data extension".
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import struct
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Meta, Raw, Struct, field
 from numpy.typing import NDArray
 
 from jetsel.errors import BadRequestError
 from jetsel.wire import Answer
 
 MOST_IMAGES = 256  # of one request; each is one on the daemon's socket
+MOST_LEVELS = 4_000_000  # pixels in JSON are read while all other requests wait: 0.15 s for this many
+MOST_HEAD_BYTES = 65_536  # of JSON beside the data
 Image = bytes | memoryview | NDArray[np.uint8]
+Level = Annotated[int, Meta(ge=0, le=255)]
+Side = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+T = TypeVar("T")
+
+
+class _Data(Struct, frozen=True):
+    data: Raw = Raw(b"null")
+
+
+class _Bulk(Struct, frozen=True):
+    """The part of a request that may be long. A tuple, so that a list of millions is refused at its second entry."""
+
+    inputs: tuple[_Data]
 
 
 class Tensor(Struct, frozen=True):
@@ -29,9 +42,9 @@ class Tensor(Struct, frozen=True):
 
     name: str
     datatype: str
-    shape: list[int]
+    shape: Annotated[list[Side], Meta(max_length=4)]
     parameters: dict[str, Any] = {}
-    data: Any = None
+    data: Raw = field(default_factory=lambda: Raw(b"null"))  # a constant has no place in a JSON schema
 
 
 class Wanted(Struct, frozen=True):
@@ -61,31 +74,30 @@ class Inference(Struct, frozen=True):
 
     inputs: list[Tensor]
     id: str | None = None
-    outputs: list[Wanted] = []
+    outputs: Annotated[list[Wanted], Meta(max_length=8)] = []
     parameters: Options = field(default_factory=Options)
 
 
 def read(body: bytes, json_bytes: int | None) -> tuple[Inference, list[Image]]:
-    """Return the request and its photographs. json_bytes: Inference-Header-Content-Length, None for JSON alone.
+    """Return the request and its images. json_bytes: Inference-Header-Content-Length, None for JSON alone.
 
     Raises BadRequestError that says what is meant.
     """
     request, binary = parse(body, json_bytes)
     images = list(_images(request.inputs[0], binary, request.parameters.channels))
     if not 1 <= len(images) <= MOST_IMAGES:
-        raise BadRequestError(f"{len(images)} photographs: send 1 to {MOST_IMAGES}")
+        raise BadRequestError(f"{len(images)} images: send 1 to {MOST_IMAGES}")
     return request, images
 
 
 def parse(body: bytes, json_bytes: int | None) -> tuple[Inference, memoryview | None]:
     """Return a request of one input and that tensor's binary data, None where it is in JSON; raises as `read` does."""
     end = len(body) if json_bytes is None else json_bytes
-    try:
-        request = msgspec.json.decode(body[:end], type=Inference)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRequestError(f"the inference request: {error}") from None
-    if len(request.inputs) != 1:
-        raise BadRequestError(f"{len(request.inputs)} inputs: send one, the photographs")
+    head = body[:end]
+    (bulk,) = _decode(head, _Bulk, "the inference request", ": send one input, the images").inputs
+    if len(head) - len(bytes(bulk.data)) > MOST_HEAD_BYTES:
+        raise BadRequestError(f"the inference request has over {MOST_HEAD_BYTES} bytes beside its data: send less")
+    request = _decode(head, Inference, "the inference request")
     (tensor,) = request.inputs
     size = tensor.parameters.get("binary_data_size")
     binary = None
@@ -96,33 +108,45 @@ def parse(body: bytes, json_bytes: int | None) -> tuple[Inference, memoryview | 
     return request, binary
 
 
+def _decode(body: bytes | Raw, kind: type[T], what: str, repair: str = "") -> T:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequestError(f"{what}: {error}{repair}") from None
+
+
 def _images(tensor: Tensor, binary: memoryview | None, channels: str) -> Iterator[Image]:
-    if any(side < 0 for side in tensor.shape):
-        raise BadRequestError(f"shape {tensor.shape}: no side is below 0")
+    if tensor.shape and tensor.shape[0] > MOST_IMAGES:
+        raise BadRequestError(f"{tensor.shape[0]} images: send 1 to {MOST_IMAGES}")
     if tensor.datatype == "BYTES":
         yield from elements(tensor, binary)
     elif tensor.datatype == "UINT8":
         yield from _pixels(tensor, binary, channels)
     else:
         raise BadRequestError(
-            f"datatype {tensor.datatype}: send BYTES, encoded photographs (shape [n]), or UINT8, pixels (n, height, "
-            "width, 3)"
+            f"datatype {tensor.datatype}: send BYTES, encoded images (shape [n]), or UINT8, pixels (shape "
+            "[n, height, width, 3])"
         )
 
 
 def elements(tensor: Tensor, binary: memoryview | None) -> list[bytes | memoryview]:
-    """Return the photographs of a BYTES tensor; raises BadRequestError."""
-    encoded = _elements(binary) if binary is not None else _decoded(tensor.data)
-    if len(encoded) != prod(tensor.shape):
-        raise BadRequestError(f"shape {tensor.shape} is {prod(tensor.shape)} photographs, and {len(encoded)} came")
+    """Return the images of a BYTES tensor; raises BadRequestError."""
+    n = prod(tensor.shape)
+    encoded: list[bytes | memoryview] = []
+    encoded += _elements(binary, n) if binary is not None else _decoded(tensor.data, n)
+    if len(encoded) != n:
+        raise BadRequestError(f"shape {tensor.shape} is {n} images, and {len(encoded)} came")
     return encoded
 
 
-def _elements(binary: memoryview) -> list[bytes | memoryview]:
-    """Each element of a binary BYTES tensor: its length, four bytes little-endian, and as many bytes."""
-    found: list[bytes | memoryview] = []
+def _elements(binary: memoryview, n: int) -> list[memoryview]:
+    """Return the elements of a binary BYTES tensor, one more than n at most.
+
+    Each is its length, four bytes little-endian, and that many bytes.
+    """
+    found: list[memoryview] = []
     at = 0
-    while at < len(binary):
+    while at < len(binary) and len(found) <= n:
         if at + 4 > len(binary):
             raise BadRequestError("a BYTES element ends within its length")
         (size,) = struct.unpack_from("<I", binary, at)
@@ -133,33 +157,31 @@ def _elements(binary: memoryview) -> list[bytes | memoryview]:
     return found
 
 
-def _decoded(data: Any) -> list[bytes | memoryview]:
-    """Photographs in JSON, which holds no bytes: base64."""
-    if not isinstance(data, list) or not all(isinstance(one, str) for one in data):
-        raise BadRequestError("data: a list of photographs as base64; or binary, with binary_data_size")
-    try:
-        return [base64.b64decode(one, validate=True) for one in data]
-    except (binascii.Error, ValueError) as error:
-        raise BadRequestError(f"data: no base64: {error}") from None
+def _decoded(data: Raw, n: int) -> list[bytes]:
+    """Return images from JSON, which holds no bytes: base64."""
+    text = bytes(data)
+    if text.count(b",") > n:
+        raise BadRequestError(f"data has more than the {n} images of its shape")
+    return _decode(text, list[bytes], "data", ": send a list of images as base64; or binary, with binary_data_size")
 
 
 def _pixels(tensor: Tensor, binary: memoryview | None, channels: str) -> Iterator[Image]:
     if len(tensor.shape) != 4 or tensor.shape[3] != 3:
         raise BadRequestError(f"shape {tensor.shape}: pixels are (n, height, width, 3)")
-    try:
-        flat = np.frombuffer(binary, np.uint8) if binary is not None else _levels(tensor.data)
-        batch = flat.reshape(tensor.shape)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise BadRequestError(f"data does not fill shape {tensor.shape} with levels of 0 to 255: {error}") from None
+    flat = _levels(tensor.data, prod(tensor.shape)) if binary is None else np.frombuffer(binary, np.uint8)
+    if flat.size != prod(tensor.shape):
+        raise BadRequestError(f"shape {tensor.shape} is {prod(tensor.shape)} levels, and {flat.size} came")
+    batch = flat.reshape(tensor.shape)
     yield from batch if channels == "bgr" else (np.ascontiguousarray(one[..., ::-1]) for one in batch)
 
 
-def _levels(data: Any) -> NDArray[np.uint8]:
-    """Levels in JSON, flat or nested."""
-    values = np.array(data)
-    if values.dtype.kind not in "iu" or (values.size and (values.min() < 0 or values.max() > 255)):
-        raise ValueError("they are whole numbers")
-    return values.astype(np.uint8)
+def _levels(data: Raw, n: int) -> NDArray[np.uint8]:
+    """Return levels from JSON, n of them, flat or nested: the brackets inside are dropped."""
+    text = bytes(data).translate(None, b"[] \t\r\n")
+    if n > MOST_LEVELS or text.count(b",") > n:
+        most = f"pixels in JSON may be {MOST_LEVELS}, and no more than their shape says"
+        raise BadRequestError(f"{most}: send them binary, with binary_data_size, or a JPEG as BYTES")
+    return np.frombuffer(bytes(_decode(b"[%b]" % text, list[Level], "data: levels are 0 to 255")), np.uint8)
 
 
 def metadata() -> dict[str, Any]:
@@ -227,7 +249,7 @@ def _packed(datatype: str, values: list[Any]) -> bytes:
 
 
 def _told(answers: Sequence[Answer]) -> dict[str, Any]:
-    """What is known beside the outputs; of several photographs, as lists in JSON, since a parameter is no list."""
+    """What is known beside the outputs; of several images, as lists in JSON, since a parameter is no list."""
     rows = [
         {
             "model": answer.model,

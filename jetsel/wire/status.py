@@ -297,3 +297,4 @@ class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
     answers: AnswerCounts | None = None
     recent: list[RecentAnswer] = []
     edge: EdgeStatus | None = None
+    max_image_mb: float | None = None

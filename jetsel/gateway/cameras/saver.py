@@ -16,6 +16,8 @@ from jetsel.wire import Answer
 
 _JPEG = [cv2.IMWRITE_JPEG_QUALITY, 95]  # features and models see in it what they see in the frame
 _PAUSE_S = 1.0  # between two pictures: a second's frames are alike, and count as one to a calibration
+_MOST_LETTERS = 50  # of a label in a file's name, 200 bytes at most; the time follows
+_MOST_NAME_BYTES = 255  # of a folder, on Linux
 _LOOK_AGAIN_S = 60.0  # into a full folder, whose owner may have made room
 
 
@@ -59,7 +61,7 @@ class Saver:
             return False
         folder = self._folder / folder_of(answer.wnid)
         folder.mkdir(parents=True, exist_ok=True)
-        name = re.sub(r"[^\w-]+", "-", answer.label.split(",")[0])
+        name = re.sub(r"[^\w-]+", "-", answer.label.split(",")[0])[:_MOST_LETTERS]
         store.replace(folder / f"{name}-{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%f}.jpg", data)
         self._bytes += len(data)
         self.n_saved += 1
@@ -67,5 +69,9 @@ class Saver:
 
 
 def folder_of(identifier: str) -> str:
-    """Return a class's folder: a calibration drops a `_` before its name. A `/` becomes one: that needs --label-map."""
-    return re.sub(r"^(?=\.)|/", "_", identifier)
+    """Return a class's folder: a calibration drops a `_` before its name.
+
+    `/` and NUL become `_`, and what is over 255 bytes is cut: such a folder needs --label-map.
+    """
+    name = re.sub(r"^(?=\.)|[/\0]", "_", identifier)
+    return name.encode()[:_MOST_NAME_BYTES].decode(errors="ignore")

@@ -58,9 +58,8 @@ def source_of(text: str) -> Source:
         return Source("pipeline", text, text.split()[0])
     if is_url:
         if scheme.lower() not in SCHEMES:
-            raise ConfigError(f"{text}: {scheme}:// is not watched: give one of {', '.join(SCHEMES)}")
-        parts = urlsplit(text)  # user, password and query are where cameras have their passwords
-        return Source("url", text, urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")))
+            raise ConfigError(f"{scheme}:// is not watched: give one of {', '.join(SCHEMES)}")
+        return Source("url", text, _name_of(text))
     if text.isascii() and text.isdecimal():
         text = f"/dev/video{int(text)}"
     path = Path(text)
@@ -75,4 +74,22 @@ def source_of(text: str) -> Source:
         )
     if path.suffix.lower() in PICTURES:
         raise ConfigError(f"{text}: it is one picture: jetsel classify {text}")
+    if path.is_file() and not cv2.VideoCapture(text, cv2.CAP_FFMPEG).isOpened():
+        raise ConfigError(f"{text}: it is no video that OpenCV can read: convert it, for example to Motion JPEG (.avi)")
     return Source("file", text, text)
+
+
+def _name_of(url: str) -> str:
+    """Return a URL without what may be a password: user, query, and all beside the host if an `@` comes after it."""
+    try:
+        parts = urlsplit(url)
+        assert parts.port is None or parts.port >= 0  # it raises ValueError unless it is a number
+    except ValueError:
+        scheme = url.partition("://")[0]
+        raise ConfigError(
+            f"this {scheme}:// URL has no host or port that can be read: write / ? # @ and : of a password "
+            "as %2F %3F %23 %40 and %3A"
+        ) from None
+    if "@" in parts.path + parts.query + parts.fragment:  # "me:12/34@door": the password looks like a port and a path
+        return f"{parts.scheme}://{parts.hostname or ''}"
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

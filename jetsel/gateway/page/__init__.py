@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import msgspec
@@ -11,6 +11,7 @@ import plotly
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from jetsel.client import AsyncClient
 from jetsel.errors import BusyError, JetselError
@@ -33,6 +34,20 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 """plotly styles its charts by style elements of its own."""
+
+
+class _Viewing(StreamingResponse):
+    """A stream of events that tells when its viewer has left, though it may never have begun."""
+
+    def __init__(self, leave: Callable[[], None], events: AsyncIterator[bytes]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        self._leave = leave
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._leave()
 
 
 class PageApi:
@@ -61,18 +76,18 @@ class PageApi:
     async def _events(self, _: Request) -> Response:
         if self._viewers >= MOST_VIEWERS:
             raise BusyError(f"{MOST_VIEWERS} pages are open already: close one")
-        return StreamingResponse(self._stream(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        self._viewers += 1
+        return _Viewing(self._leave, self._stream())
+
+    def _leave(self) -> None:
+        self._viewers -= 1
 
     async def _stream(self) -> AsyncIterator[bytes]:
         """Yield the status each second; an event of its own says why there is none."""
-        self._viewers += 1
-        try:
-            while True:
-                try:
-                    status = await self._client.status(timeout_ms=STATUS_MS)
-                    yield b"event: status\ndata: " + msgspec.json.encode(status) + b"\n\n"
-                except JetselError as error:
-                    yield b"event: away\ndata: " + msgspec.json.encode(body_of(error)) + b"\n\n"
-                await asyncio.sleep(EVERY_S)
-        finally:
-            self._viewers -= 1
+        while True:
+            try:
+                status = await self._client.status(timeout_ms=STATUS_MS)
+                yield b"event: status\ndata: " + msgspec.json.encode(status) + b"\n\n"
+            except JetselError as error:
+                yield b"event: away\ndata: " + msgspec.json.encode(body_of(error)) + b"\n\n"
+            await asyncio.sleep(EVERY_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,15 @@ def test_what_is_no_secret_is_refused(tmp_path: Path, content: bytes) -> None:
 def test_a_header_bears_the_token_or_it_does_not() -> None:
     assert bears(f"Bearer {SECRET}", SECRET)
     assert not any(bears(header, SECRET) for header in (None, "", SECRET, f"Basic {SECRET}", f"Bearer {SECRET}x"))
+
+
+def test_the_repair_of_a_token_makes_a_file_that_is_accepted(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("short")
+    path.chmod(0o600)
+    with pytest.raises(ConfigError) as caught:
+        read_token(path)
+    path.unlink()
+    command = str(caught.value).partition("more: ")[2]
+    subprocess.run(["sh", "-c", command], check=True)
+    assert len(read_token(path)) == 64

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,8 @@ def test_pixels_are_turned_to_bgr_unless_they_are_already() -> None:
     [
         (b"[" * 100_000, None, "the inference request"),
         (json.dumps(request(datatype="FP32", data=[0.5])).encode(), None, "send BYTES"),
-        (json.dumps(request(data=["#"])).encode(), None, "no base64"),
-        (json.dumps(request(shape=[2], data=["YQ=="])).encode(), None, "2 photographs, and 1 came"),
+        (json.dumps(request(data=["#"])).encode(), None, "base64"),
+        (json.dumps(request(shape=[2], data=["YQ=="])).encode(), None, "2 images, and 1 came"),
         (json.dumps(request(shape=[257], data=[""] * 257)).encode(), None, f"send 1 to {MOST_IMAGES}"),
         (json.dumps(request(datatype="UINT8", shape=[1, 1, 1, 3], data=[1, 2, 256])).encode(), None, "0 to 255"),
         (*with_binary(b"\x05\0\0\0abc"), "says 5 bytes, and 3 follow"),
@@ -71,3 +72,54 @@ def test_what_is_wrong_is_refused_with_what_is_meant(body: bytes, json_bytes: in
 def test_arbitrary_bytes_raise_our_error_and_nothing_else(body: bytes, json_bytes: int | None) -> None:
     with pytest.raises(BadRequestError):
         read(body, json_bytes)
+
+
+def hostile(field: str, value: bytes, *, datatype: str = "BYTES", shape: str = "[1]") -> bytes:
+    """A request in which one field of the input is VALUE."""
+    fields = {"name": b'"x"', "datatype": json.dumps(datatype).encode(), "shape": shape.encode(), field: value}
+    return b'{"inputs":[{%s}]}' % b",".join(b'"%s":%s' % (name.encode(), json) for name, json in fields.items())
+
+
+MANY = 3_000_000
+EMPTY = b"[%s]" % b",".join([b"[]"] * MANY)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (hostile("shape", b"[%s]" % b",".join([b"1000000007"] * 50_000)), "beside its data"),
+        (hostile("shape", b"[1,1,1,1,1]"), "length <= 4"),
+        (hostile("parameters", b'{"x":%s}' % EMPTY), "beside its data"),
+        (b'{"inputs":[%s]}' % b",".join([b"{}"] * MANY), "send one input"),
+        (hostile("data", EMPTY), "more than the 1 images"),
+        (hostile("data", EMPTY, datatype="UINT8", shape="[1,1000,1000,3]"), "0 to 255"),
+        (hostile("data", b"[]", datatype="UINT8", shape="[2147483647,0,0,3]"), "2147483647 images"),
+        (b'{"inputs":[],"outputs":[%s]}' % b",".join([b'{"name":"label"}'] * MANY), "send one input"),
+    ],
+    ids=["shape", "sides", "parameters", "inputs", "images", "levels", "batch", "outputs"],
+)
+def test_a_long_request_costs_neither_memory_nor_time_beyond_its_own_bytes(body: bytes, words: str) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadRequestError, match=words):
+            read(body, None)
+        assert tracemalloc.get_traced_memory()[1] < 4 * len(body) + 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_elements_without_bytes_are_not_counted_beyond_the_shape() -> None:
+    with pytest.raises(BadRequestError, match="1 images, and 2 came"):
+        read(*with_binary(b"\0" * 4_000_000))
+
+
+def test_pixels_in_json_have_a_bound_below_that_of_a_body() -> None:
+    body = hostile("data", b"[%s]" % b",".join([b"0"] * 6_000_000), datatype="UINT8", shape="[1,1000,2000,3]")
+    with pytest.raises(BadRequestError, match="binary_data_size"):
+        read(body, None)
+
+
+def test_pixels_in_json_may_be_nested() -> None:
+    pixels = np.arange(24, dtype=np.uint8).reshape(2, 2, 2, 3)
+    body = request(datatype="UINT8", shape=[2, 2, 2, 3], data=pixels.tolist()) | {"parameters": {"channels": "bgr"}}
+    assert np.array_equal(read(json.dumps(body, indent=1).encode(), None)[1], pixels)

@@ -45,6 +45,16 @@ def test_a_calibration_reads_what_is_kept(tmp_path: Path) -> None:
     assert found.skipped == ()
 
 
+@pytest.mark.parametrize("identifier", ["x" * 300, "\u00e9" * 300, "a\0b", "a/b"])
+def test_a_class_of_any_name_is_kept_and_so_are_those_after_it(tmp_path: Path, identifier: str) -> None:
+    told: list[str] = []
+    saver = Saver(tmp_path, 10**6, 0.5, told.append)
+    for name in (identifier, "cat"):
+        saver.look(FRAME, answer(name, 0.1))
+    assert (saver.n_saved, told) == (2, [])
+    assert "cat" in kept(tmp_path)
+
+
 def test_a_full_folder_takes_no_more_says_so_once_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
     told: list[str] = []
     (tmp_path / "others.bin").write_bytes(bytes(9_990))

@@ -1,0 +1,44 @@
+"""Sends images to the daemon: none that is larger than it takes, and large ones on a connection of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jetsel.client import AsyncClient
+from jetsel.errors import ImageTooLargeError
+from jetsel.gateway.catalogue import Catalogue
+from jetsel.gateway.thumbnails import Thumbnails
+from jetsel.wire import Answer
+
+LARGE_BYTES = 65_536
+"""The daemon answers an image that exceeds its limit by less than this; a larger one costs the connection and every
+request on it (docs/protocol.md)."""
+
+
+class Sender:
+    """client: for small images. Large ones have a second connection, so that nobody waits behind them."""
+
+    def __init__(self, client: AsyncClient, catalogue: Catalogue, thumbnails: Thumbnails) -> None:
+        self._client = client
+        self._for_large = AsyncClient(client.endpoint, timeout_ms=client.timeout_ms)
+        self._catalogue = catalogue
+        self._thumbnails = thumbnails
+
+    async def classify(self, image: Any, **options: Any) -> Answer:
+        """Return the answer for bytes or pixels. Raises ImageTooLargeError, and what AsyncClient.classify raises."""
+        size, client = memoryview(image).nbytes, self._client
+        if size >= LARGE_BYTES:
+            client = self._for_large
+            client.max_image_mb = await self._catalogue.max_image_mb()
+            if size > client.max_image_mb * 1e6:
+                raise ImageTooLargeError(
+                    f"the image has {size / 1e6:.1f} MB, and the daemon takes {client.max_image_mb:g} MB: "
+                    "send a smaller one, or raise [server] max_image_mb"
+                )
+        answer = await client.classify(image, **options)
+        await self._thumbnails.keep(answer.id, image)
+        return answer
+
+    def close(self) -> None:
+        """Close the connection for large images; the other is the caller's."""
+        self._for_large.close()
