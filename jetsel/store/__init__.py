@@ -1,6 +1,6 @@
 """Everything that is kept on disk: written, flushed, hashed, numbered, swapped and rolled back in one way."""
 
-from jetsel.store.files import flush, locked, read_bounded, repair_of, replace, sha256_of, write
+from jetsel.store.files import flush, locked, open_regular, read_bounded, repair_of, replace, sha256_of, write
 from jetsel.store.publishing import publish, withdraw, working_folder
 from jetsel.store.versions import NONE, Versions
 
@@ -9,6 +9,7 @@ __all__ = [
     "Versions",
     "flush",
     "locked",
+    "open_regular",
     "publish",
     "read_bounded",
     "repair_of",

@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 
 TEMPORARY = ".jetsel-"
@@ -61,24 +62,30 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+def open_regular(path: Path) -> BufferedReader:
+    """Open a file for reading; raises OSError where it cannot be read or is no regular file: a pipe would never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # opening a pipe would wait for a writer
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+            raise OSError(code, "it is no file", str(path))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
 def read_bounded(path: Path, at_most_bytes: int) -> bytes:
     """Return the bytes of a file of at most this size.
 
-    Raises OSError where it cannot be read or is no regular file (a pipe would never end), and with EFBIG where it is
-    larger.
+    Raises OSError where it cannot be read or is no regular file, and with EFBIG where it is larger.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # opening a pipe would wait for a writer
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            code = errno.EISDIR if stat.S_ISDIR(found.st_mode) else errno.EINVAL
-            raise OSError(code, "it is no file", str(path))
-        if found.st_size > at_most_bytes:
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > at_most_bytes:
             raise OSError(errno.EFBIG, f"it is larger than the {at_most_bytes} bytes that it may have", str(path))
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(found.st_size + 1)  # a file that grows meanwhile is damaged, and is not read without end
-    finally:
-        os.close(descriptor)
+        return file.read(size + 1)  # a file that grows meanwhile is damaged, and is not read without end
 
 
 @contextmanager
