@@ -145,7 +145,6 @@ def test_a_verdict_against_a_plan_must_hold_twice(follower: Follower, site: Site
 
 def test_what_a_plan_left_behind_is_no_part_of_the_next(device: Daemon, site: Site, tmp_path: Path) -> None:
     site.plan("one", 2, "small", "large")
-    (Path(site.url) / "hidden").mkdir()
     downloads = installed(tmp_path).parent / "downloads/pets-1"
     downloads.mkdir(parents=True)
     (downloads / "broken.json").write_text("{}")

@@ -115,3 +115,12 @@ def test_a_damaged_blob_of_the_right_size_is_published_again(tmp_path: Path) -> 
     blob.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
     assert publish(storage, folder, key) is not None
     assert blob.read_bytes() == whole
+
+
+def test_what_has_arrived_is_kept_before_the_rest_comes_or_the_connection_is_reset() -> None:
+    head = b"HTTP/1.0 200 OK\r\nContent-Length: 9999\r\n\r\n"
+    with (
+        replying(head + bytes(100), drips=True) as (url, _),
+        HttpSource(url, all_s=5).open("a") as (stream, _),
+    ):
+        assert 0 < len(stream.read(1 << 20)) <= 100
