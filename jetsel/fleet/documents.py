@@ -14,9 +14,11 @@ PLANS = "plans"
 ROLLOUT = "rollouts/current.json"
 
 MAX_FILE_BYTES = 2**31 - 1  # as zoo.store has it of weights
+MAX_SERIAL = 2**53  # the largest that a line of usage can report
 
 FilePath = Annotated[str, Meta(pattern=r"^(calibration/)?[A-Za-z0-9_][A-Za-z0-9_.-]*\Z", max_length=255)]
 Size = Annotated[int, Meta(ge=0, le=MAX_FILE_BYTES)]
+Serial = Annotated[int, Meta(ge=1, le=MAX_SERIAL)]
 
 
 class File(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -109,7 +111,7 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     format: Literal["jetsel-plan-1"] = "jetsel-plan-1"
     device: Name
-    serial: Count
+    serial: Serial
     families: Annotated[tuple[PlannedFamily, ...], Meta(min_length=1)]
     because: str = ""
 

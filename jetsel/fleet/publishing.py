@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import tempfile
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ from jetsel.fleet.documents import (
     Rollout,
     plan_path,
 )
-from jetsel.fleet.reading import read_bundle, read_index, read_plan
+from jetsel.fleet.reading import check_blob, read_bundle, read_index, read_plan
 from jetsel.fleet.signing import MAX_DOCUMENT_BYTES, opened, public_key, sign
 from jetsel.fleet.storage import Storage, Stored
 
@@ -102,7 +103,7 @@ def garbage(
     """
     stored, now_s = storage.list(), time.time() if now_s is None else now_s
     index, _ = read_index(storage, trusted)  # after the list: what was published meanwhile is named
-    plans = [read_plan(storage, Path(path).stem, trusted) for path in storage.names(PLANS)]
+    plans = [read_plan(storage, Path(path).stem, trusted)[0] for path in storage.names(PLANS)]
     families = [one for plan in plans for one in plan.families]
     if (rollout := read_rollout(storage, trusted)) is not None:  # those that it may go back to, and those to come
         families += [one for rolled in rollout.devices for one in (*rolled.before, *rolled.plan.families)]
@@ -128,4 +129,12 @@ def _put(storage: Storage, name: str, content: bytes, sha256: str, known: Mappin
 
 
 def _is_there(storage: Storage, file: File) -> bool:
-    return storage.size(file.blob) == file.compressed_bytes
+    """Whether the repository has this very content: a blob of the right size may be damaged, and is written again."""
+    if storage.size(file.blob) != file.compressed_bytes:
+        return False
+    with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
+        try:
+            check_blob(storage, file, Path(scratch))
+        except RepositoryError:
+            return False
+    return True

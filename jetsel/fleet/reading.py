@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -42,20 +42,20 @@ def read_bundle(source: Source, entry: Entry, trusted: Collection[str]) -> tuple
     return bundle, signers
 
 
-def read_plan(source: Source, device: str, trusted: Collection[str], seen: int = 0) -> Plan:
-    """Return the plan of a device; seen: the serial of the last one that it read.
+def read_plan(source: Source, device: str, trusted: Collection[str], seen: int = 0) -> tuple[Plan, list[str]]:
+    """Return the plan of a device and who signed it; seen: the serial of the last one that it read.
 
     Raises RepositoryError where it is missing, unsigned, altered, another device's, or older than what was seen.
     """
     path = plan_path(device)
-    plan, _ = opened(_document(source, path), Plan, trusted, path)
+    plan, signers = opened(_document(source, path), Plan, trusted, path)
     if plan.device != device:
         raise RepositoryError(f"{path}: is the plan of {plan.device}: plan {device} again")
     if plan.serial < seen:
         raise RepositoryError(
             f"{path}: replayed: serial {plan.serial}, and {seen} was seen before: plan {device} again"
         )
-    return plan
+    return plan, signers
 
 
 def fetch(
@@ -68,18 +68,21 @@ def fetch(
     """Return a folder `FAMILY-VERSION` in `into` with the bundle's files, each verified; jetsel.zoo.scan reads it.
 
     models: whose files are wanted; None: all models'. here: by SHA-256 files on the same disk, which are linked.
-    What was interrupted goes on with the same call. Raises RepositoryError, and then there is no such folder.
+    The folder has these files and no others, whatever an earlier call left. What was interrupted goes on with the same
+    call. Raises RepositoryError, and then there is no such folder.
     """
     files = bundle.files if models is None else bundle.files_for(models)
     done = into / f"{bundle.family}-{bundle.version}"
     work = into / f"{TEMPORARY}{done.name}"
     try:
         if done.is_dir():
-            if all(_is_whole(done / file.name, file) for file in files):
+            if not _others(done, files) and all(_is_whole(done / file.name, file) for file in files):
                 return done
             shutil.rmtree(work, ignore_errors=True)
             done.rename(work)
         (work / "calibration").mkdir(parents=True, exist_ok=True)
+        for other in _others(work, files):
+            other.unlink()
         for file in files:
             target = work / file.name
             if not _is_whole(target, file) and not _linked(file, target, here or {}):
@@ -96,6 +99,12 @@ def fetch(
     except OSError as fault:
         raise RepositoryError(f"{into}: not written ({fault.strerror}): {repair_of(fault)}") from fault
     return done
+
+
+def _others(folder: Path, files: Sequence[File]) -> list[Path]:
+    """Return what is in a folder and none of these files, such as models of an earlier plan."""
+    named = {folder / file.name for file in files}
+    return [path for path in folder.rglob("*") if path.is_file() and path not in named]
 
 
 def check_blob(source: Source, file: File, scratch: Path) -> None:

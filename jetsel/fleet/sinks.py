@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import urllib.error
 import urllib.request
 from http.client import HTTPException
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from jetsel.errors import RepositoryError
-from jetsel.fleet.sources import HTTP_TIMEOUT_S, authorization, folder_of
+from jetsel.fleet.sources import ALL_S, ask, folder_of
 from jetsel.store import repair_of, replace
 
 
@@ -42,14 +43,13 @@ class HttpSink:
     """A repository behind a web server that takes PUT: an object store, or WebDAV (RFC 9110, section 9.3.4)."""
 
     def __init__(self, url: str, token: str | None) -> None:
-        self._url, self._headers = url.rstrip("/"), authorization(token)
+        self._url, self._token = url.rstrip("/"), token
 
     def put(self, name: str, content: bytes) -> None:
         """See Sink."""
-        request = urllib.request.Request(f"{self._url}/{name}", content, self._headers, method="PUT")
+        request = urllib.request.Request(f"{self._url}/{name}", content, method="PUT")
         try:
-            with urllib.request.urlopen(request, timeout=HTTP_TIMEOUT_S):  # its scheme was checked by sink_of
-                pass
+            ask(request, self._token, time.monotonic() + ALL_S).close()
         except urllib.error.HTTPError as error:
             error.close()
             raise RepositoryError(

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
+import time
 import urllib.error
 import urllib.request
 from contextlib import AbstractContextManager
-from http.client import HTTPException, HTTPResponse
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, Protocol
 
 from jetsel.errors import ConfigError, RepositoryError
+from jetsel.store import open_regular
 
 HTTP_TIMEOUT_S = 30.0  # of a connection that brings nothing
+ALL_S = 3600.0  # of all connections of a round; a slow download goes on in the next one
 
 CUT = (OSError, HTTPException)
 """What reading raises where the way to the repository breaks; it is worth another try."""
@@ -43,30 +51,82 @@ class FolderSource:
     def open(self, name: str, offset: int = 0) -> AbstractContextManager[tuple[Stream, int]]:
         """See Source."""
         try:
-            file = (self._folder / name).open("rb")
+            file = open_regular(self._folder / name)
         except FileNotFoundError:
             raise missing(name, str(self._folder)) from None
         file.seek(offset)
         return _Opened(file, offset)
 
 
+class _Ending:
+    """A connection that is cut at a moment of the monotonic clock, also while a server sends a byte now and then."""
+
+    def __init__(self, *words: Any, until_s: float, **more: Any) -> None:
+        super().__init__(*words, **more)
+        self._until_s = until_s
+
+    def connect(self) -> None:
+        """Connect, and have a thread cut the connection when its time is over."""
+        super().connect()  # type: ignore[misc]  # of the class beside this one
+        cut = threading.Timer(max(0.0, self._until_s - time.monotonic()), _cut, (self.sock,))  # type: ignore[attr-defined]
+        cut.daemon = True
+        cut.start()
+
+
+class _Http(_Ending, HTTPConnection):
+    pass
+
+
+class _Https(_Ending, HTTPSConnection):
+    pass
+
+
+class _Connecting(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Opens http:// and https:// by connections that end in time."""
+
+    def __init__(self, until_s: float) -> None:
+        super().__init__()
+        self._until_s = until_s
+
+    def http_open(self, request: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(partial(_Http, until_s=self._until_s), request)
+
+    def https_open(self, request: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(partial(_Https, until_s=self._until_s), request)
+
+
+def ask(request: urllib.request.Request, token: str | None, until_s: float) -> HTTPResponse:
+    """Send a request whose connection is cut at this moment of the monotonic clock, and return the reply.
+
+    token: sent as a bearer's (RFC 6750), to the server of the address alone: none that it redirects to gets it.
+    Raises HTTPError for a reply that is an error, one of CUT where there is none.
+    """
+    if token is not None:
+        request.add_unredirected_header("Authorization", f"Bearer {token}")
+    if time.monotonic() >= until_s:
+        raise OSError("it takes too long")
+    opener = urllib.request.build_opener(_Connecting(until_s))
+    try:
+        reply: HTTPResponse = opener.open(request, timeout=HTTP_TIMEOUT_S)
+    except ValueError as fault:
+        raise OSError(f"the server redirects to no address: {fault}") from None
+    return reply
+
+
 class HttpSource:
     """A repository behind a web server. Servers that know no ranges begin from the start each time."""
 
-    def __init__(self, url: str, token: str | None = None) -> None:
-        """token: sent as a bearer's (RFC 6750)."""
-        self._url = url.rstrip("/")
-        self._headers = {"Accept-Encoding": "identity"} | authorization(token)
+    def __init__(self, url: str, token: str | None = None, all_s: float = ALL_S) -> None:
+        """token: see ask. all_s: how long all connections may take together, counted from now."""
+        self._url, self._token, self._until_s = url.rstrip("/"), token, time.monotonic() + all_s
 
     def open(self, name: str, offset: int = 0) -> AbstractContextManager[tuple[Stream, int]]:
         """See Source."""
-        request = urllib.request.Request(f"{self._url}/{name}", headers=self._headers)
+        request = urllib.request.Request(f"{self._url}/{name}", headers={"Accept-Encoding": "identity"})
         if offset:
             request.add_header("Range", f"bytes={offset}-")
         try:
-            reply: HTTPResponse = urllib.request.urlopen(
-                request, timeout=HTTP_TIMEOUT_S
-            )  # its scheme was checked by source_of
+            reply = ask(request, self._token, self._until_s)
         except urllib.error.HTTPError as error:
             error.close()
             if error.code in (403, 404, 410):
@@ -84,7 +144,7 @@ class HttpSource:
 class _Opened:
     """A stream and where it begins, closed at the end of a `with`."""
 
-    def __init__(self, stream: HTTPResponse | BinaryIO, begins: int) -> None:
+    def __init__(self, stream: HTTPResponse | BufferedReader, begins: int) -> None:
         self._stream, self._begins = stream, begins
 
     def __enter__(self) -> tuple[Stream, int]:
@@ -94,8 +154,11 @@ class _Opened:
         self._stream.close()
 
     def read(self, size: int, /) -> bytes:
-        """See Stream; http.client itself takes a connection that was cut for the end."""
-        chunk = self._stream.read(size)
+        """See Stream: what has arrived is never lost to a reset that follows, and a chunk's claimed size is no matter.
+
+        http.client itself takes a connection that was cut for the end.
+        """
+        chunk = self._stream.read1(size)
         if not chunk and getattr(self._stream, "length", None):
             raise OSError("the connection was cut")
         return chunk
@@ -119,9 +182,9 @@ def folder_of(url: str) -> Path | None:
     raise ConfigError(f"{url}: a device knows a folder, http:// or https://: name one of them")
 
 
-def authorization(token: str | None) -> dict[str, str]:
-    """Return the header that a bearer's token is sent in."""
-    return {} if token is None else {"Authorization": f"Bearer {token}"}
+def _cut(connected: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # it has ended by itself
+        connected.shutdown(socket.SHUT_RDWR)
 
 
 def missing(name: str, where: str) -> RepositoryError:

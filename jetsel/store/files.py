@@ -9,8 +9,8 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 TEMPORARY = ".jetsel-"
 """Begins the name of all that is not finished; the next writer of the folder clears it away."""
@@ -62,7 +62,7 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Open a regular file to read it; raises OSError, also for a pipe or a device, which may never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # opening a pipe would wait for a writer
     mode = os.fstat(descriptor).st_mode

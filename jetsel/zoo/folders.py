@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jetsel.config import Models, fleet_folder
+from jetsel.errors import ConfigError
 from jetsel.state import state_folder
 from jetsel.zoo.store import STARTER
 
@@ -29,7 +30,12 @@ def model_folders(models: Models, environment: Mapping[str, str] | None = None) 
 def planned_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
     """Return the folder of each family that `jetsel agent` has installed, in the plan's order; see planned_name."""
     current = fleet_folder(environment) / "installed" / "current"
-    return sorted(path for path in current.iterdir() if path.is_dir()) if _stands(current) else []
+    try:
+        return sorted(path for path in current.iterdir() if path.is_dir()) if _stands(current) else []
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{current}: leads to no folder: remove it, and run `jetsel agent run`, which installs the plan again"
+        ) from None
 
 
 def planned_name(place: int, family: str) -> str:

@@ -33,6 +33,10 @@ class ModelsRefusedError(JetselError):
     """Models that were fetched and verified do not run here; another plan is needed."""
 
 
+class UnprovenError(JetselError):
+    """The process that ran the models was killed, which says nothing of them; another round may try them again."""
+
+
 @dataclass(frozen=True)
 class Installer:
     """folder: the agent's; config, config_file: the daemon's, by which models are run and timed."""
@@ -66,7 +70,8 @@ class Installer:
     def install(self, plan: Plan, fetched: Iterable[Path]) -> Memory:
         """Put a version together, run and time its models, and have it used; return the memory that each model takes.
 
-        Raises ModelsRefusedError, and RepositoryError where the disk does not do; then nothing has changed.
+        Raises ModelsRefusedError, UnprovenError, and RepositoryError where the disk does not do; then nothing has
+        changed.
         """
         memory: Memory = {}
 
@@ -74,14 +79,20 @@ class Installer:
             for place, (one, files) in enumerate(zip(plan.families, fetched, strict=True)):
                 _link(files, folder / planned_name(place, one.bundle.family))
             write(folder / PLAN, msgspec.json.encode(plan))
-            self._build_engines(folder)
-            memory.update(self._prove(folder))
+            try:
+                self._build_engines(folder)
+                memory.update(self._prove(folder))
+            except ModelsRefusedError as fault:
+                free_mb = shutil.disk_usage(self.folder).free / 1e6
+                if free_mb >= max(1.0, self.config.fleet.reserve_mb):
+                    raise
+                raise RepositoryError(f"{fault}; only {free_mb:.1f} MB of disk are free: free some space") from fault
 
         self.versions.install_made(make)
         return memory
 
     def forget_downloads(self) -> None:
-        """Remove what was fetched, once it is installed."""
+        """Remove what was fetched, once there is a verdict."""
         shutil.rmtree(self._downloads, ignore_errors=True)
 
     def installed(self) -> Plan | None:
@@ -156,7 +167,9 @@ class Installer:
 
 
 def _jetsel(*words: object, state: Path, limit_s: float | None) -> str:
-    """Run a command of jetsel, beside the requests, and return what it prints; raises ModelsRefusedError.
+    """Run a command of jetsel, beside the requests, and return what it prints.
+
+    Raises ModelsRefusedError if it fails, UnprovenError if it is killed.
 
     state: the folder where it finds what the daemon keeps.
     """
@@ -174,6 +187,8 @@ def _jetsel(*words: object, state: Path, limit_s: float | None) -> str:
         )
     except subprocess.TimeoutExpired:
         raise ModelsRefusedError(f"the models were not run and timed within {limit_s:g} s") from None
+    if done.returncode < 0:
+        raise UnprovenError(f"signal {-done.returncode} ended the process that runs the models: see the kernel's log")
     if done.returncode != 0:
         said = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
         raise ModelsRefusedError(said[-1])

@@ -36,24 +36,31 @@ class Counts(Struct, frozen=True, kw_only=True):
 
 
 class OnTrial(Struct, frozen=True, kw_only=True):
-    """A plan that is being installed or tried out. before: the version to go back to; canary: what that one gave."""
+    """A plan that is being installed or tried out. before: the version to go back to; canary: what that one gave.
+
+    rounds: how many have begun to install it or to try it out. worse: why the daemon has to go back to the version
+    before, which has not succeeded yet; None while there is no verdict.
+    """
 
     serial: int
     before: int
     canary: dict[str, CanaryResult]
+    rounds: int = 1
+    worse: str | None = None
 
 
 class Remembered(Struct, frozen=True, kw_only=True):
-    """series, sequence: of the last line of usage. seen: the highest serial of a plan that was read.
+    """series, sequence: of the last line of usage. seen: by public key the highest serial of a plan that it signed.
 
-    judged: the highest that was installed, refused or rolled back; it is not tried again. trial: what became of that;
-    waits: what could not be done in the last round. memory_mb: by family and model, what each took when it was tried.
+    judged: by public key the highest that was installed, refused or rolled back; it is not tried again. A key that is
+    no longer trusted does not count. trial: what became of the last plan with a verdict; waits: what could not be done
+    in the last round. memory_mb: by family and model, what each took when it was tried.
     """
 
     series: str
     sequence: int = 0
-    seen: int = 0
-    judged: int = 0
+    seen: dict[str, int] = {}
+    judged: dict[str, int] = {}
     trial: Trial | None = None
     waits: Trial | None = None
     on_trial: OnTrial | None = None

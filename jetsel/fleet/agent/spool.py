@@ -22,9 +22,10 @@ class Spool:
         self._path, self._most_bytes = path, most_bytes
 
     def add(self, line: Usage) -> int:
-        """Append a line; return how many old ones were dropped for it. Raises RepositoryError."""
-        lines = [*self._lines(), msgspec.json.encode(line)]
-        before = len(lines)
+        """Append a line; return how many were dropped: damaged ones, and the oldest for it. Raises RepositoryError."""
+        found = self._lines()
+        lines = [*filter(_is_whole, found), msgspec.json.encode(line)]
+        before = len(found) + 1
         while sum(map(len, lines)) + len(lines) > self._most_bytes and len(lines) > 1:
             del lines[0]
         self._write(lines)
@@ -55,3 +56,11 @@ class Spool:
             replace(self._path, b"".join(line + b"\n" for line in lines))
         except OSError as fault:
             raise RepositoryError(f"{self._path}: not written ({fault.strerror}): {repair_of(fault)}") from fault
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line, type=Usage)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True

@@ -57,6 +57,7 @@ COUNTED_ON = {
         NoNewPrivileges=yes CapabilityBoundingSet= AmbientCapabilities= SystemCallErrorNumber=EPERM
         ProtectSystem=strict ProtectHome=yes PrivateTmp=yes PrivateDevices=yes InaccessiblePaths=-/var/lib/jetsel
         WantedBy=multi-user.target""",
+    "jetsel-agent.service": "Type=oneshot TimeoutStartSec=4h MemoryMax=75% OOMPolicy=continue LimitCORE=0",
     "user/jetsel.service": """
         Requires=jetsel.socket Type=notify NotifyAccess=main WatchdogSec=60s Restart=on-failure
         RestartPreventExitStatus=2 KillMode=mixed NoNewPrivileges=yes WantedBy=default.target Also=jetsel.socket""",

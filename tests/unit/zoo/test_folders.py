@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from jetsel.config import Models
+from jetsel.errors import ConfigError
 from jetsel.zoo import STARTER, model_folders
-from jetsel.zoo.folders import own_folder
+from jetsel.zoo.folders import own_folder, planned_folders
 
 
 def test_the_owners_own_folder_is_read_once_it_is_there(tmp_path: Path) -> None:
@@ -21,3 +24,10 @@ def test_the_owners_own_folder_is_read_once_it_is_there(tmp_path: Path) -> None:
         tmp_path / "models",
     ]
     assert model_folders(Models(starter=False, paths=[str(tmp_path / "models")]), environment) == [tmp_path / "models"]
+
+
+def test_a_link_to_a_version_that_is_gone_is_named_with_the_repair(tmp_path: Path) -> None:
+    (tmp_path / "fleet/installed").mkdir(parents=True)
+    (tmp_path / "fleet/installed/current").symlink_to("7")
+    with pytest.raises(ConfigError, match="remove it"):
+        planned_folders({"STATE_DIRECTORY": str(tmp_path)})

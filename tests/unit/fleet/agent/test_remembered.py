@@ -11,8 +11,8 @@ def test_it_is_read_as_it_was_written_and_damage_begins_a_new_series(tmp_path: P
     file = tmp_path / "remembered.json"
     first, second = read(file), read(file)
     assert first.series != second.series
-    known = Remembered(series="ab", sequence=3, judged=2, on_trial=OnTrial(serial=3, before=1, canary={}))
+    known = Remembered(series="ab", sequence=3, judged={"ab": 2}, on_trial=OnTrial(serial=3, before=1, canary={}))
     write(file, known)
     assert read(file) == known
     file.write_bytes(file.read_bytes()[:-9])
-    assert (read(file).sequence, read(file).judged) == (0, 0)
+    assert (read(file).sequence, read(file).judged) == (0, {})
