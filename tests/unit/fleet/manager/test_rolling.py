@@ -94,6 +94,21 @@ def test_nothing_goes_out_while_something_is_against_it(
     assert (bool(step.against), bool(step.released)) == ((True, False) if "requests" in told_so else (False, True))
 
 
+LIES = {"requests": {"ok": 2**53}, "p95_ms": 1e-9}
+
+
+@pytest.mark.parametrize(
+    ("truth", "words"), [({"requests": {"ok": 10, "busy": 90}}, "90.0 points"), ({"p95_ms": 30.0}, "3.00 times")]
+)
+def test_one_device_alone_hides_nothing(fleet: Fleet, truth: dict[str, object], words: str) -> None:
+    fleet.rolling.advance(fleet.devices(), Allowed())
+    fleet.tell(fleet.first, **truth)
+    fleet.tell(fleet.second, **LIES)
+    step = fleet.rolling.advance(fleet.devices(), Allowed())
+    assert any(words in one for one in step.against)
+    assert step.released == ()
+
+
 def test_a_call_that_was_killed_between_two_plans_is_made_good(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     write, written = fleet.storage.write, []
 
