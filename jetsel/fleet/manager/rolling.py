@@ -211,7 +211,7 @@ def _largest_rise(changes: Sequence[tuple[list[Served], list[Served]]]) -> float
     """
     counts = [[count(served) for served in pair for count in (_failures, _requests)] for pair in changes]
     total = [sum(column) for column in zip(*counts, strict=True)]  # exact, however many requests one device reports
-    rises = []
+    rises: list[float] = []
     for own in counts:
         others = [of_all - one for of_all, one in zip(total, own, strict=True)] if len(counts) > 1 else total
         rises.append(others[2] / others[3] - others[0] / others[1])
