@@ -23,6 +23,7 @@ from jetsel import Client
 from jetsel.cli.demo import HOW_TO_GET_PHOTOGRAPHS, photographs
 from jetsel.errors import NoDaemonError
 
+BLUR_PX = 2.0  # standard deviation of the blurred ones
 PIECES = 8  # along each side of a photograph of the demo
 FEW, MANY = 10, (100, 500)  # requests before each plan
 LIMITS = {"small": "storage_mb = 1.5", "middle": "storage_mb = 50", "large": "storage_mb = 100"}
@@ -75,19 +76,19 @@ def main() -> None:
         work = Path(name)
         url, key, public = work / "repository", work / "fleet.key", work / "fleet.key.pub"
         fleet = ("--trust", public)
-        say("Two tasks: which photograph a piece is of, and whether it is upside down")
-        kinds, turned = pieces(work / "kinds"), upside_down(work / "turned")
+        say("Two tasks: which photograph a piece is of, and whether it is sharp")
+        kinds, sharp = pieces(work / "kinds"), sharpness(work / "sharpness")
         workshop = work / "workshop"
-        for family, photos in (("kinds", kinds), ("turned", turned)):
+        for family, photos in (("kinds", kinds), ("sharpness", sharp)):
             make(family, photos / "train", photos / "other", workshop)
         say("Publish both families, signed")
         jetsel("repo", "key", key)
         jetsel("repo", "init", url, "--sign", key)
-        for family in ("kinds", "turned"):
+        for family in ("kinds", "sharpness"):
             jetsel("repo", "publish", url, "--family", family, "--sign", key, state=workshop)
         canary = made(work / "canary")
         (canary / "kinds").symlink_to(kinds / "other")
-        (canary / "turned").symlink_to(turned / "other")
+        (canary / "sharpness").symlink_to(sharp / "other")
         say("Three devices with different limits; until a plan comes they serve the starter family")
         devices = [
             stack.enter_context(device(work / one, one, limit, url, public, canary)) for one, limit in LIMITS.items()
@@ -96,13 +97,13 @@ def main() -> None:
             one.round()
 
         say("A plan for each, by its limits")
-        planned = ("--family", "kinds", "--family", "turned")
+        planned = ("--family", "kinds", "--family", "sharpness")
         jetsel("fleet", "plan", url, *fleet, *planned, "--write", work / "plans.json")
         roll_out(url, key, work / "plans.json", devices, "100%")
 
         say(f"The middle device gets a limit of memory, {ROOM_MB} MB of it for models")
         devices[1].limit_memory()
-        for many, few, count in (("kinds", "turned", MANY[0]), ("turned", "kinds", MANY[1])):
+        for many, few, count in (("kinds", "sharpness", MANY[0]), ("sharpness", "kinds", MANY[1])):
             say(f"{count} requests for {many}, {FEW} for {few}: the plan follows")
             for one in devices:
                 one.asked(work / many / "other", count, many)
@@ -207,14 +208,14 @@ def pieces(folder: Path) -> Path:
     return folder
 
 
-def upside_down(folder: Path) -> Path:
-    """The same pieces as they are and turned by half, in two classes."""
-    for path in sorted(pieces(folder / "all").glob("*/*/*")):
-        picture = cv2.imread(str(path))
-        for label, shown in (("upright", picture), ("turned", cv2.rotate(picture, cv2.ROTATE_180))):
-            place = folder / path.parts[-3] / label
-            place.mkdir(parents=True, exist_ok=True)
-            cv2.imwrite(str(place / f"{path.parent.name}-{path.name}"), shown)
+def sharpness(folder: Path) -> Path:
+    """The same pieces in two classes, each piece in one: every second one is blurred."""
+    for number, path in enumerate(sorted(pieces(folder / "all").glob("*/*/*"))):
+        picture, is_blurred = cv2.imread(str(path)), number % 2
+        place = folder / path.parts[-3] / ("blurred" if is_blurred else "sharp")
+        place.mkdir(parents=True, exist_ok=True)
+        shown = cv2.GaussianBlur(picture, (0, 0), BLUR_PX) if is_blurred else picture
+        cv2.imwrite(str(place / f"{path.parent.name}-{path.name}"), shown)
     return folder
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -60,9 +62,14 @@ class OnnxEngine:
         concurrency: int,
         threads: int,
         session: onnxruntime.InferenceSession | None = None,
+        limit_s: float | None = None,
     ) -> None:
-        """session: one of this file and as many threads, to be shared; None: load the file."""
+        """session: one of this file and as many threads, to be shared; None: load the file.
+
+        limit_s: after which a run is ended and fails; None: never.
+        """
         self.name = name
+        self._limit_s = limit_s
         if session is None:
             session = _session_of(name, path, threads)
         self.concurrency = concurrency
@@ -81,7 +88,10 @@ class OnnxEngine:
             raise EngineFailedError(f"{self.name}: it was closed")
         batch = parts[0] if len(parts) == 1 else np.concatenate(parts)
         try:
-            found = session.run(self._outputs, {self._input: batch})
+            with _limited(self.name, self._limit_s) as options:
+                found = session.run(self._outputs, {self._input: batch}, options)
+        except EngineFailedError:
+            raise
         except Exception as error:  # as above
             if any(words in str(error) for words in _NO_MEMORY):
                 raise MemoryError(f"{self.name}: ONNX Runtime got no memory for {len(batch)} photographs") from error
@@ -91,6 +101,27 @@ class OnnxEngine:
     def close(self) -> None:
         """Let the session go; its memory follows when the last caller has returned."""
         self.session = None
+
+
+@contextmanager
+def _limited(name: str, limit_s: float | None) -> Iterator[onnxruntime.RunOptions | None]:
+    """Give options for a run that ends it after this time; raises EngineFailedError if that was reached."""
+    if limit_s is None:
+        yield None
+        return
+    options = onnxruntime.RunOptions()
+    timer = threading.Timer(limit_s, setattr, (options, "terminate", True))
+    timer.start()
+    try:
+        yield options
+    except Exception:
+        if options.terminate:
+            raise EngineFailedError(
+                f"{name}: one run takes more than {limit_s:g} s: export it without a loop"
+            ) from None
+        raise
+    finally:
+        timer.cancel()
 
 
 def _session_of(name: str, path: Path, threads: int) -> onnxruntime.InferenceSession:

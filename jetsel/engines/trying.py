@@ -16,6 +16,7 @@ from jetsel.engines.onnx import OnnxEngine
 from jetsel.weights import Tried, Weights
 
 RUNS, AT_MOST_S = 20, 2.0
+LIMIT_S = 60.0  # of one run: a loop in the model may have no end
 
 
 def try_run(weights: Weights, threads: int, before_softmax: str | None = None) -> Tried:
@@ -23,9 +24,15 @@ def try_run(weights: Weights, threads: int, before_softmax: str | None = None) -
 
     before_softmax: the tensor that may be served instead where the answers are probabilities.
     """
-    engine = with_head(OnnxEngine(weights.name, weights.path, concurrency=1, threads=threads), weights)
-    warm_up(engine, weights)
-    return Tried(_embedding_width(engine, weights, before_softmax), _median_ms(engine, weights))
+    try:
+        alone = OnnxEngine(weights.name, weights.path, concurrency=1, threads=threads, limit_s=LIMIT_S)
+        engine = with_head(alone, weights)
+        warm_up(engine, weights)
+        return Tried(_embedding_width(engine, weights, before_softmax), _median_ms(engine, weights))
+    except MemoryError:
+        raise EngineFailedError(
+            f"{weights.name}: needs more memory than this machine has free: export a smaller model, or free some"
+        ) from None
 
 
 def largest_difference(weights: Weights, threads: int, batch: np.ndarray, logits: np.ndarray) -> float:

@@ -130,10 +130,11 @@ class Rolled(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Rollout(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Plans that go out in waves. devices: in the order of the waves. waves: how many of them have it after each.
 
-    released: how many waves are out. stopped: why no other follows, None where one may.
+    serial: rises with each change. released: how many waves are out. stopped: why no other follows, None where one may.
     """
 
     format: Literal["jetsel-rollout-1"] = "jetsel-rollout-1"
+    serial: Count = 1
     devices: Annotated[tuple[Rolled, ...], Meta(min_length=1)]
     waves: Annotated[tuple[Count, ...], Meta(min_length=1)]
     released: Annotated[int, Meta(ge=0)] = 0

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
+
+from jetsel.errors import BadRequestError
 
 Criterion = Literal["top1", "top5"]
 Id = Annotated[str, Meta(min_length=1, max_length=128)]
@@ -40,6 +43,12 @@ class Classify(Struct, tag="classify", tag_field="type", frozen=True, forbid_unk
     on_device: bool = False
     least_accuracy: Annotated[float, Meta(ge=0, le=1)] | None = None
     most_energy_mj: Annotated[float, Meta(gt=0)] | None = None
+
+    def __post_init__(self) -> None:
+        """Reject what JSON has no number for: it would be sent as null, which is no limit."""
+        for name in ("deadline_ms", "least_accuracy", "most_energy_mj"):
+            if (value := getattr(self, name)) is not None and not math.isfinite(value):
+                raise BadRequestError(f'"{name}" is {value}: give a number, or leave it out')
 
 
 class Status(Struct, tag="status", tag_field="type", frozen=True, forbid_unknown_fields=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import pickle
+import pickletools
 import struct
 from collections import OrderedDict
 from typing import Any, NoReturn
@@ -20,6 +21,7 @@ from jetsel.errors import ManifestError
 
 _MAGIC, _VERSION = 0x1950A86A20F9469CFC6C, 1001
 _MOST_TENSORS = 100_000
+_PUTS = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})
 _KINDS = {"FloatStorage": np.dtype("<f4"), "LongStorage": np.dtype("<i8")}
 _DAMAGED = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError, OverflowError)
 
@@ -89,20 +91,33 @@ def tensors_in(content: bytes, name: str) -> dict[str, NDArray[Any]]:
     """
     file = io.BytesIO(content)
     try:
-        if _Plain(file).load() != _MAGIC or _Plain(file).load() != _VERSION:
+        if _load(_Plain(file), file) != _MAGIC or _load(_Plain(file), file) != _VERSION:
             raise ValueError("it does not begin as one does")
-        _Plain(file).load()
+        _load(_Plain(file), file)
         unpickler = _Tensors(file)
-        found = unpickler.load()
+        found = _load(unpickler, file)
         if not isinstance(found, OrderedDict) or not 0 < len(found) <= _MOST_TENSORS:
             raise ValueError("it holds no tensors by name")
         if not all(isinstance(key, str) and isinstance(one, _Tensor) for key, one in found.items()):
             raise ValueError("it holds other things than tensors")
-        for key in _Plain(file).load():
+        for key in _load(_Plain(file), file):
             _fill(unpickler.storages[key], file)
         return {key: one.array() for key, one in found.items()}
     except (*_DAMAGED, MemoryError, struct.error) as error:
         raise ManifestError(f"{name}: no checkpoint of torch's legacy format: {error}; fetch it again") from error
+
+
+def _load(unpickler: pickle.Unpickler, file: io.BytesIO) -> Any:
+    """Return the next pickle; raises ValueError if it numbers what it remembers beyond its bytes.
+
+    The unpickler allocates a table as long as the largest number.
+    """
+    begin = file.tell()
+    numbers = [int(arg or 0) for opcode, arg, _ in pickletools.genops(file) if opcode.name in _PUTS]
+    if max(numbers, default=0) > file.tell() - begin:
+        raise ValueError("it remembers more than it holds")
+    file.seek(begin)
+    return unpickler.load()
 
 
 def _fill(storage: _Storage, file: io.BytesIO) -> None:

@@ -67,9 +67,10 @@ def labels_file(path: Path) -> bytes:
     if lines and all("\t" in line.strip() for line in lines):
         return text.encode()
     names = _listed(path, text) if text.lstrip().startswith("[") else lines
-    for number, name in enumerate(names):
-        if name.strip() and name in names[:number]:
-            there = f"classes {names.index(name) + 1} and {number + 1} are both {name.strip()!r}"
+    seen: dict[str, int] = {}
+    for number, name in enumerate(names, 1):
+        if name.strip() and seen.setdefault(name, number) != number:
+            there = f"classes {seen[name]} and {number} are both {name.strip()!r}"
             raise ManifestError(f"{path}: {there}: give each a name of its own, in the order of the model's outputs")
     return table_of(names, str(path))
 

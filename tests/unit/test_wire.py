@@ -190,3 +190,10 @@ def test_a_failure_carries_the_errors_code_and_whether_to_retry() -> None:
 def test_what_a_request_leaves_to_the_daemon_is_not_sent() -> None:
     told = json.loads(wire.encode(wire.Classify(1, "a", deadline_ms=5.0)))
     assert told == {"type": "classify", "v": 1, "id": "a", "deadline_ms": 5.0}, "an older daemon knows no more"
+
+
+@pytest.mark.parametrize("name", ["deadline_ms", "least_accuracy", "most_energy_mj"])
+def test_a_limit_that_is_no_number_is_not_sent_as_none(name: str) -> None:
+    for value in (float("nan"), float("inf")):
+        with pytest.raises(BadRequestError, match=name):
+            wire.Classify(v=1, id="a", **{name: value})

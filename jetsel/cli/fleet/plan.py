@@ -74,18 +74,27 @@ def _changes(one: Proposal, plan: Plan | None) -> list[str]:
 def _show(found: list[Proposal]) -> None:
     from jetsel.cli.terminal import console, table
 
-    shown = table("device", "", ">now %", ">then %", ">ms", "models, first to last", "why")
+    shown = table("device", "", ">now %", ">then %", ">ms", "models, first to last", "limited by")
     for one in found:
         now, then = one.before, one.after
-        why = [f"{name} binds: {100 * share:.1f} % without" for name, share in one.binds.items()]
-        why += [f"{name} goes: {reason}" for name, reason in one.dropped.items()]
         shown.add_row(
             one.device,
             "change" if one.changes else "keep" if one.families else "none",
             "-" if now is None else f"{100 * now.accuracy:.1f}",
             "-" if then is None else f"{100 * then.accuracy:.1f}",
             "-" if then is None else f"{then.mean_ms:.2f}",
-            "; ".join(f"{planned.bundle.family}: {' '.join(planned.cascade)}" for planned in one.families),
-            printable("; ".join([*why, *one.notes])),
+            "\n".join(f"{planned.bundle.family}: {' '.join(planned.cascade)}" for planned in one.families),
+            "\n".join(f"{name} ({100 * share:.1f} % without)" for name, share in one.binds.items()),
         )
     console().print(shown)
+    for one in found:
+        for line in _remarks(one):
+            typer.echo(printable(f"{one.device}: {line}"))
+
+
+def _remarks(one: Proposal) -> list[str]:
+    """Which models the device loses, and why, and what is not known of it: a line for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in one.dropped.items():
+        by_reason.setdefault(reason, []).append(name)
+    return [*(f"{', '.join(names)}: removed: {reason}" for reason, names in by_reason.items()), *one.notes]

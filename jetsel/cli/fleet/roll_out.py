@@ -48,7 +48,8 @@ def roll_out(
     """Give the next wave of devices their plans, once those before have installed theirs and fare no worse.
 
     Each call looks, and does one step. Exit status 1 where something is against going on. The state lies in the
-    repository: any manager goes on with it, one at a time.
+    repository: any manager goes on with it, one at a time. KEY.rollouts, beside the first private key, keeps the
+    last state's serial, and an earlier state is rejected.
     """
     check_libraries()
     from jetsel.fleet.manager.rolling import Allowed, Rolling
@@ -59,7 +60,7 @@ def roll_out(
     begins = plans
     while True:
         fleet = Opened(url, trusted)
-        rolling = Rolling(fleet.storage, private, trusted)
+        rolling = Rolling(fleet.storage, private, trusted, _serials(sign))
         if begins is not None:
             rolling.begin(_proposals(begins), fleet.devices, waves)
             begins = None
@@ -91,12 +92,18 @@ def stop(
     from jetsel.fleet.signing import read_key
     from jetsel.fleet.storage import Storage
 
-    rolling = Rolling(Storage(url), [read_key(path) for path in sign], [read_key(path) for path in trust])
+    private, public = ([read_key(path) for path in paths] for paths in (sign, trust))
+    rolling = Rolling(Storage(url), private, public, _serials(sign))
     changed = rolling.stop(because, revert=revert)
     if json:
         print_json({"reverted": changed})
     else:
         typer.echo(f"the roll-out is stopped; {len(changed)} devices get back what they had before")
+
+
+def _serials(sign: list[Path]) -> Path:
+    """Return where the last serial of each roll-out is kept: beside the private key."""
+    return sign[0].with_name(f"{sign[0].name}.rollouts")
 
 
 def _proposals(file: Path) -> list[Proposal]:

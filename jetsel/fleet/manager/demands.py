@@ -15,6 +15,7 @@ from jetsel.fleet.manager.published import Published
 from jetsel.fleet.manager.solving import Options, Room
 
 FEWEST_ANSWERS = 100  # below, shares of classes are chance
+LEAST = 1e-6  # ms or mJ: less is no measurement of a run, and logarithms of such ratios do not exist
 PLANNED = 0.9  # of the limit of memory: what a daemon holds differs by some MB from load to load
 
 
@@ -130,7 +131,7 @@ def _scaled(
 
     def told(one: Published) -> dict[str, float]:
         takes = device.takes.get(one.entry.family, {})
-        return {model: value for model, each in takes.items() if (value := getattr(each, figure)) and value > 0}
+        return {model: value for model, each in takes.items() if (value := getattr(each, figure) or 0.0) >= LEAST}
 
     def calibrated(one: Published) -> Mapping[str, float]:
         return one.recording.costs_ms if figure == "cost_ms" else one.energies_mj

@@ -31,7 +31,7 @@ _PERIOD = """
 SELECT device, median(took_s / steps) FROM (
     SELECT device, at_s - lag(at_s) OVER line AS took_s, sequence - lag(sequence) OVER line AS steps
     FROM recent WINDOW line AS (PARTITION BY device, series ORDER BY sequence)
-) WHERE took_s > 0 GROUP BY device"""
+) WHERE took_s / steps >= 0.1 GROUP BY device"""
 _MEANS = "SELECT device, avg(coalesce(asked, 0)), avg(watts), avg(energy_j) FROM recent GROUP BY device"
 _ANSWERS = """
 SELECT device, family.name, sum(family.answers)
@@ -76,9 +76,9 @@ class Device:
     """One device. line, uploaded_s: its newest line, and when the storage got it, in seconds since 1970.
 
     missing, missing_first: lines that never came, counted from the first of each series. Of the last days: period_s,
-    the median time from one line to the next by its clock, None where no two are there; rate_hz, requests in a second;
-    idle_w, the mean power less what requests took; answers by family; classes, by family and label; takes, by family
-    and model; served, by the serial of the plan in use, 0 for none.
+    the median time from one line to the next by its clock, None where no two are there (less than 0.1 s is none);
+    rate_hz, requests in a second; idle_w, the mean power less what requests took; answers by family; classes, by family
+    and label; takes, by family and model; served, by the serial of the plan in use, 0 for none.
     """
 
     line: Usage

@@ -22,10 +22,12 @@ from jetsel.fleet.usage import USAGE, Usage
 
 PARQUET = "parquet"
 MAX_UPLOAD_BYTES, MAX_EXPANDED_BYTES = 16 * 2**20, 64 * 2**20
-AT_ONCE = 256  # uploads, of which so many are held in memory
+MAX_LINE_BYTES = 4 * 2**20  # 20,000 classes take under 1 MB; DuckDB reads JSON objects of 16 MB at most
+AT_ONCE, BYTES_AT_ONCE = 256, 2 * MAX_UPLOAD_BYTES  # uploads that are read together, and held in memory
 
 _UPLOAD = re.compile(rf"{USAGE}/[a-z0-9][a-z0-9_.-]*/[A-Za-z0-9_.-]+\.jsonl\.gz")  # no wildcard, which storages expand
 _GZIP = 16 + zlib.MAX_WBITS
+_DECODER = msgspec.json.Decoder(Usage)
 _KEY = "device, series, sequence"
 _DAY = "strftime(make_timestamp(CAST(uploaded_s * 1e6 AS BIGINT)), '%Y-%m-%d')"  # UTC
 
@@ -58,7 +60,7 @@ class Metadata:
             lines = Path(scratch) / "lines.jsonl"
             with lines.open("wb") as out:
                 for row in self._rows(fresh, skipped):
-                    out.write(msgspec.json.encode(row) + b"\n")
+                    out.write(row + b"\n")
             if lines.stat().st_size:
                 self._add(lines, Path(scratch) / "part.parquet")
         return skipped
@@ -102,20 +104,34 @@ class Metadata:
     def _quoted(self, name: str) -> str:
         return "'" + self._storage.address(name).replace("'", "''") + "'"
 
-    def _rows(self, uploads: Sequence[Stored], skipped: dict[str, str]) -> Iterator[Row]:
-        for begin in range(0, len(uploads), AT_ONCE):
-            batch = {one.name: one for one in uploads[begin : begin + AT_ONCE]}
+    def _rows(self, uploads: Sequence[Stored], skipped: dict[str, str]) -> Iterator[bytes]:
+        """Yield each line of the uploads as a Row in JSON."""
+        for batch in _batches(uploads):
             small = [name for name, one in batch.items() if one.bytes <= MAX_UPLOAD_BYTES and _UPLOAD.fullmatch(name)]
             contents = self._storage.contents(small) if small else {}
             for name, one in batch.items():
                 try:
-                    yield from [Row(line, name, one.modified_s) for line in _lines(name, contents.get(name))]
+                    yield from _lines(one, contents.pop(name, None))
                 except ValueError as fault:  # noqa: PERF203  # the others are taken up all the same
                     skipped[name] = str(fault)
 
 
-def _lines(upload: str, content: bytes | None) -> list[Usage]:
-    """Decode an upload; raises ValueError that says what is wrong with it."""
+def _batches(uploads: Sequence[Stored]) -> Iterator[dict[str, Stored]]:
+    """Group uploads that may be held in memory together, by their names."""
+    batch: dict[str, Stored] = {}
+    held = 0
+    for one in uploads:
+        if batch and (len(batch) == AT_ONCE or held + one.bytes > BYTES_AT_ONCE):
+            yield batch
+            batch, held = {}, 0
+        batch[one.name] = one
+        held += one.bytes
+    if batch:
+        yield batch
+
+
+def _lines(upload: Stored, content: bytes | None) -> list[bytes]:
+    """Return the lines of an upload as Rows in JSON; raises ValueError that says what is wrong with it."""
     if content is None:
         raise ValueError(f"it cannot be read, has more than {MAX_UPLOAD_BYTES} bytes, or is not called as uploads are")
     expanding = zlib.decompressobj(_GZIP)
@@ -125,14 +141,18 @@ def _lines(upload: str, content: bytes | None) -> list[Usage]:
         raise ValueError(f"it is no gzip: {fault}") from None
     if not expanding.eof:
         raise ValueError(f"it is cut short, or expands to more than {MAX_EXPANDED_BYTES} bytes")
-    try:
-        lines = msgspec.json.Decoder(Usage).decode_lines(plain)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as fault:
-        raise ValueError(f"a line is not understood: {fault}") from None
-    device = PurePosixPath(upload).parent.name
-    if any(line.device != device for line in lines):
-        raise ValueError("a line is another device's")
-    return lines
+    device, rows = PurePosixPath(upload.name).parent.name, []
+    for text in filter(bytes.strip, plain.splitlines()):
+        try:
+            line = _DECODER.decode(text)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as fault:
+            raise ValueError(f"a line is not understood: {fault}") from None
+        if line.device != device:
+            raise ValueError("a line is another device's")
+        rows.append(msgspec.json.encode(Row(line, upload.name, upload.modified_s)))
+        if len(rows[-1]) > MAX_LINE_BYTES:
+            raise ValueError(f"a line has more than {MAX_LINE_BYTES} bytes")
+    return rows
 
 
 def _fields(kind: type[Struct]) -> tuple[inspect.Field, ...]:

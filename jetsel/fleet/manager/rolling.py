@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 
+import msgspec
 from msgspec import structs
 
 from jetsel.errors import ConfigError, RepositoryError
@@ -16,8 +18,11 @@ from jetsel.fleet.manager.planning import Proposal, read_plans
 from jetsel.fleet.publishing import read_rollout, write_plan
 from jetsel.fleet.signing import public_key, sign
 from jetsel.fleet.storage import Storage
+from jetsel.store import read_bounded, repair_of
+from jetsel.store import replace as replace_file
 
 WAVES = "1,10%,100%"
+MAX_SERIALS_BYTES = 2**20
 
 
 @dataclass(frozen=True)
@@ -49,16 +54,24 @@ class Step:
 
 
 class Rolling:
-    """The roll-out of a repository, whose state lies there, signed; one manager at a time goes on with it."""
+    """The roll-out of a repository, whose state lies there, signed; one manager at a time goes on with it.
 
-    def __init__(self, storage: Storage, keys: Sequence[str], trusted: Collection[str] = ()) -> None:
-        """keys: private ones to sign with; trusted: public ones that may have signed, beside theirs."""
-        self._storage, self._keys = storage, keys
+    Whoever may write the repository could put an earlier signed state back, and so undo a stop. So the last serial is
+    kept on this machine too, and an earlier state is rejected.
+    """
+
+    def __init__(self, storage: Storage, keys: Sequence[str], trusted: Collection[str], serials: Path) -> None:
+        """keys: private ones to sign with; trusted: public ones that may have signed, beside theirs.
+
+        serials: the file that keeps the last serial of each repository; it may not exist yet.
+        """
+        self._storage, self._keys, self._serials = storage, keys, serials
+        self._address = storage.address("").rstrip("/")
         self._trusted = {*trusted, *map(public_key, keys)}
 
     def begin(self, proposals: Sequence[Proposal], devices: Mapping[str, Device], waves: str) -> Rollout:
         """Write the state of a new one: no wave is out. Raises RepositoryError where another is under way."""
-        old = read_rollout(self._storage, self._trusted)
+        old = self._read()
         if old is not None and old.stopped is None and old.released < len(old.waves):
             raise RepositoryError("a roll-out is under way: go on with it, or give jetsel fleet stop first")
         plans = read_plans(self._storage, self._trusted)
@@ -79,7 +92,7 @@ class Rolling:
 
     def advance(self, devices: Mapping[str, Device], allowed: Allowed) -> Step:
         """Release the next wave where all that are out stand well; raises RepositoryError where none is under way."""
-        rollout = read_rollout(self._storage, self._trusted)
+        rollout = self._read()
         if rollout is None or rollout.stopped is not None:
             why = "there is none" if rollout is None else f"it was stopped: {rollout.stopped}"
             raise RepositoryError(f"no roll-out is under way, {why}: begin one with --plans FILE")
@@ -96,7 +109,7 @@ class Rolling:
 
     def stop(self, why: str, *, revert: bool) -> list[str]:
         """Release no further wave; revert: devices get their families of before again. Return whose plan changed."""
-        rollout = read_rollout(self._storage, self._trusted)
+        rollout = self._read()
         if rollout is None:
             raise RepositoryError("there is no roll-out to stop: see jetsel fleet status")
         self._write(structs.replace(rollout, stopped=why))
@@ -110,9 +123,41 @@ class Rolling:
                 changed.append(back.device)
         return changed
 
-    def _write(self, rollout: Rollout) -> Rollout:
-        self._storage.write(ROLLOUT, sign(rollout, self._keys))
+    def _read(self) -> Rollout | None:
+        """Return the last roll-out; raises RepositoryError where this machine has seen a later state of it."""
+        rollout, last = read_rollout(self._storage, self._trusted), self._known().get(self._address, 0)
+        if rollout is not None and rollout.serial < last:
+            raise RepositoryError(
+                f"{ROLLOUT}: its serial is {rollout.serial}, and this machine has seen {last}: somebody put an earlier "
+                f"state back. Restore the file; if the repository was made anew, remove {self._serials}"
+            )
+        if rollout is not None and rollout.serial > last:
+            self._keep(rollout.serial)
         return rollout
+
+    def _write(self, rollout: Rollout) -> Rollout:
+        old = self._read()
+        serial = max(0 if old is None else old.serial, self._known().get(self._address, 0)) + 1
+        rollout = structs.replace(rollout, serial=serial)
+        self._storage.write(ROLLOUT, sign(rollout, self._keys))
+        self._keep(serial)
+        return rollout
+
+    def _known(self) -> dict[str, int]:
+        try:
+            return msgspec.json.decode(read_bounded(self._serials, MAX_SERIALS_BYTES), type=dict[str, int])
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as fault:
+            raise RepositoryError(f"{self._serials}: cannot be read ({fault}): restore it, or remove it") from fault
+
+    def _keep(self, serial: int) -> None:
+        try:
+            replace_file(self._serials, msgspec.json.encode({**self._known(), self._address: serial}))
+        except OSError as fault:
+            raise RepositoryError(
+                f"{self._serials}: not written ({fault.strerror}): {repair_of(fault)}, and give the command again"
+            ) from fault
 
 
 def judged(rollout: Rollout, devices: Mapping[str, Device], allowed: Allowed) -> Step:
@@ -145,17 +190,36 @@ def _worse(changes: Sequence[tuple[list[Served], list[Served]]], allowed: Allowe
     both = [(before, after) for before, after in changes if _requests(before) and _requests(after)]
     if not both:
         return []
-    was, now = ([one for pair in both for one in pair[side]] for side in (0, 1))
-    rise = sum(one.failed for one in now) / _requests(now) - sum(one.failed for one in was) / _requests(was)
-    found = [] if rise <= allowed.errors else [f"requests fail more often by {100 * rise:.1f} points"]
+    found = []
+    if (rise := _largest_rise(both)) > allowed.errors:
+        found.append(f"requests fail more often by {100 * rise:.1f} points")
     ratios = []
     for pair in both:
-        before, after = ([one.p95_ms for one in side if one.p95_ms] for side in pair)
+        before, after = ([one.p95_ms for one in side if one.p95_ms and one.p95_ms > 0] for side in pair)
         if before and after:
             ratios.append(median(after) / median(before))
-    if ratios and median(ratios) > allowed.slower:
-        found.append(f"the 95th percentile of the latency is {median(ratios):.2f} times what it was")
+    slower = median(sorted(ratios)[1:] or ratios or [0.0])  # without the device that hides most
+    if slower > allowed.slower:
+        found.append(f"the 95th percentile of the latency is {slower:.2f} times what it was")
     return found
+
+
+def _largest_rise(changes: Sequence[tuple[list[Served], list[Served]]]) -> float:
+    """Return by how much the share of failed requests rose, without the device that hides most of it.
+
+    So no device alone can have a roll-out go on.
+    """
+    counts = [[count(served) for served in pair for count in (_failures, _requests)] for pair in changes]
+    total = [sum(column) for column in zip(*counts, strict=True)]  # exact, however many requests one device reports
+    rises: list[float] = []
+    for own in counts:
+        others = [of_all - one for of_all, one in zip(total, own, strict=True)] if len(counts) > 1 else total
+        rises.append(others[2] / others[3] - others[0] / others[1])
+    return max(rises)
+
+
+def _failures(served: Sequence[Served]) -> int:
+    return sum(one.failed for one in served)
 
 
 def _requests(served: Sequence[Served]) -> int:

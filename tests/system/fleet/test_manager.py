@@ -74,7 +74,8 @@ def test_a_plan_reaches_a_fleet_and_comes_back(url: str, key: Pair, tmp_path: Pa
     }
     assert "small-c: pets: +small\n" in ran("plan", url, *trust, "--diff")
     shown = ran("plan", url, *trust)
-    assert "storage binds: 80.0 % without" in shown
+    assert "storage (80.0 % without)" in shown
+    assert max(map(len, shown.splitlines())) <= 120
     assert "storage is too small" in shown
 
     begun = json.loads(ran("roll-out", url, *sign, "--plans", plans, "--waves", "1,100%", "--json"))

@@ -56,3 +56,10 @@ def test_a_model_is_asked_in_the_one_in_use_or_in_another_that_has_it() -> None:
     assert choice.able("xl") == [fast, slow]
     assert choice.able("xl", but=[fast]) == [slow]
     assert choice.able("l") == [first, fast, slow]
+
+
+def test_a_look_at_which_it_was_no_faster_begins_the_count_anew() -> None:
+    choice = choice_of(100.0, 10.0)
+    choice.servers[1].reason = "away"
+    choice.saw(choice.servers[1])
+    assert [see(choice, 1, 10.0) for _ in range(2)] == [0, 1], "one look before does not count"

@@ -67,3 +67,22 @@ def test_a_batch_that_comes_back_short_is_told() -> None:
 def test_numbers_that_are_not_finite_are_told(value: float) -> None:
     with pytest.raises(EngineFailedError, match="not finite"):
         warm_up(Answering(10, value), weights(4, 4, 10))
+
+
+class Mixing(Answering):
+    """Answers pixels, less a share of their mean over the batch."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__(10)
+        self._share = share
+
+    def infer(self, *parts: NDArray[np.float32]) -> Output:
+        (batch,) = parts
+        numbers = batch.reshape(len(batch), -1)[:, :10]
+        return Output(numbers - self._share * numbers.mean(axis=0), None, None)
+
+
+def test_an_answer_that_depends_on_the_batch_is_rejected_and_rounding_is_not() -> None:
+    warm_up(Mixing(0.01), weights(4, 4, 10))
+    with pytest.raises(EngineFailedError, match="another is in its batch"):
+        warm_up(Mixing(1.0), weights(4, 4, 10))

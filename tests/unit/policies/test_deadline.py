@@ -147,3 +147,9 @@ def test_with_low_confidence_alone_nothing_leaves_before_a_model_here_was_not_su
 def test_a_model_there_that_slowed_down_is_left() -> None:
     _, first = asked(outlook(99.0, (30.0, 1.0), **{"edge:xl": (500.0, 5.0)}), duplicate="always")
     assert first.models == ("m", "edge:l")
+
+
+def test_nothing_is_sent_where_the_edge_is_hardly_more_accurate_than_a_path_here() -> None:
+    for accuracy, expected in ((0.89, ("s",)), (0.87, ("m", "edge:xl"))):  # the edge's is 0.9, and all but certain
+        timed = replace(policy(duplicate="always"), accuracy=ACCURACY | {"cascade": accuracy})
+        assert next(timed(outlook(300.0))).models == expected

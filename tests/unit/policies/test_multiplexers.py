@@ -216,3 +216,29 @@ def test_the_margin_is_fitted_for_what_is_here_and_at_the_edge() -> None:
     unknown = made_for("top1", calibration, ("small", "large"), "edge:xl", "xl", 0.9, "always")
     assert unknown is not None
     assert (unknown.here, unknown.margin) == (("small", "large"), 0.0)
+
+
+def test_an_ensemble_runs_its_cheapest_model_first_in_whatever_order_the_multiplexer_knows_them() -> None:
+    dearest_first = Multiplexer("mux", ("l", "s", "m"), np.array([10.0, 1.0, 3.0]), "right")
+    steps, run = asked(MultiplexerEnsemble("multiplexer-ensemble", dearest_first, 0.4, "top1"), 0.8, 0.5, 0.7)
+    assert run.models == ("s",)
+    assert steps.send((said("s", 0.8),)).models == ("m",)
+    assert steps.send((said("m", 0.8),)).models == ("l",)
+
+
+def test_an_edge_is_asked_where_the_confidence_is_below_its_accuracy_and_not_below_its_chance() -> None:
+    for confidence, goes_on in ((0.85, True), (0.9, False)):  # the edge's accuracy is 0.9, its chance here 0.8
+        steps, _ = asked(edge(allow="low-confidence"), 0.5, 0.6, 0.8)
+        if goes_on:
+            assert steps.send((said("m", confidence),)).models == ("edge:l",)
+        else:
+            assert ended(steps, said("m", confidence)).seen.model == "m"
+
+
+def test_a_cascade_whose_first_rung_was_entered_is_not_climbed_twice() -> None:
+    steps, run = asked(ENTERED, 0.9, 0.2, 0.1)
+    assert run.models == ("s",)
+    for model in ("m", "l"):
+        assert steps.throw(GONE).models == (model,)
+    with pytest.raises(ModelUnavailableError, match="gone"):
+        steps.throw(GONE)

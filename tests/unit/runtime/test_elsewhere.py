@@ -308,3 +308,23 @@ def test_a_run_that_went_out_is_not_taken_back_and_counts_for_its_model(
     assert queue_of_s.record.counts() == (1, 0)
     assert said(run) == "far"
     assert [one.model for one in run.ran] == ["far"]
+
+
+def test_what_is_sent_out_after_its_result_came_from_another_place_is_cancelled(
+    place: Place, engines: dict[str, TableEngine]
+) -> None:
+    class Slow(Place):
+        """Its request is on its way only after the other's result is there."""
+
+        def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
+            handle = super().submit(model, run, arrived)
+            place.bring()
+            return handle
+
+    slow = Slow()
+    queues = {"far": ModelQueue("far", None, runner=place), "slow": ModelQueue("slow", None, runner=slow)}
+    driver = Driver(queues, events=Events(lambda: None))
+    run = begin(driver, "first", None, "far", "slow")
+    assert driver.carry(run) + driver.carry() == [run]
+    assert said(run) == "far"
+    assert slow.submitted[0][1].is_cancelled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -67,6 +68,14 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "another count": (lambda: checkpoint(count=7), "7 numbers where 6 are due"),
     "a huge count": (lambda: checkpoint(tensor(count=1 << 30), count=1 << 30), "buffer"),
 }
+
+
+def test_what_a_few_bytes_have_allocated_is_bounded() -> None:
+    tracemalloc.start()
+    with pytest.raises(ManifestError, match="remembers more than it holds"):
+        tensors_in(HEAD + b"\x80\x02Nr" + struct.pack("<I", 2**24) + b".", "net.pth")
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize("kind", list(REFUSED))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import os
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,7 @@ def test_an_upload_that_is_not_understood_is_skipped_by_name_and_no_other(storag
         "2**53": gzip.compress(line % 2**60),
         "another device": gzip.compress(line.replace(b"bad", b"good") % 1),
         "expands": gzip.compress(b" " * 2**27),
+        "line": gzip.compress(line.replace(b'"s"', b'"%s"' % (b"s" * 34_000_000)) % 1),
     }
     upload(storage, good)
     for number, content in enumerate(hostile.values()):
@@ -63,9 +66,31 @@ def test_an_upload_that_is_not_understood_is_skipped_by_name_and_no_other(storag
     table = Metadata(storage)
     skipped = table.gather()
     assert sequences(table) == [("good", 1)]
-    assert skipped.keys() == {*(f"usage/bad/s-{number}.jsonl.gz" for number in range(6)), "usage/bad/*.jsonl.gz"}
+    assert skipped.keys() == {
+        *(f"usage/bad/s-{number}.jsonl.gz" for number in range(len(hostile))),
+        "usage/bad/*.jsonl.gz",
+    }
     assert "no gzip" in skipped["usage/bad/s-0.jsonl.gz"]
     assert "another device" in skipped["usage/bad/s-4.jsonl.gz"]
+    assert "a line has more than" in skipped["usage/bad/s-6.jsonl.gz"]
+
+
+def test_uploads_are_read_a_few_megabytes_at_a_time(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    noise, together = os.urandom(2**20), []
+    for number in range(40):
+        storage.write(f"usage/bad/s-{number}.jsonl.gz", noise * 15)
+    read = storage.contents
+
+    def contents(names: Sequence[str]) -> dict[str, bytes]:
+        together.append(len(names))
+        return read(names)
+
+    monkeypatch.setattr(storage, "contents", contents)
+    upload(storage, told("good", 1))
+    table = Metadata(storage)
+    assert len(table.gather()) == 40
+    assert sequences(table) == [("good", 1)]
+    assert max(together) <= 3
 
 
 def test_lines_add_up_by_device(storage: Storage) -> None:

@@ -109,6 +109,31 @@ def test_where_nothing_fits_nothing_is_planned_and_the_limit_is_named(published:
     assert "storage is too small" in found.notes[-1]
 
 
+TINY, HUGE = 5e-324, 1e12
+ABSURD = {
+    "times": [{"cost_ms": TINY, "p95_ms": HUGE}, {"cost_ms": HUGE, "p95_ms": TINY}],
+    "energies": [{"energy_mj": TINY}, {"energy_mj": HUGE}],
+    "small figures": [dict.fromkeys(("cost_ms", "energy_mj", "memory_mb"), TINY)] * 2,
+    "large figures": [dict.fromkeys(("cost_ms", "energy_mj", "memory_mb"), HUGE)] * 2,
+    "negative figures": [dict.fromkeys(("cost_ms", "p95_ms", "energy_mj", "memory_mb"), -HUGE)] * 2,
+}
+
+
+@pytest.mark.parametrize("kind", list(ABSURD))
+def test_absurd_figures_of_a_device_raise_nothing(published: Storage, key: Pair, kind: str) -> None:
+    limits = Limits(storage_mb=100, memory_mb=50, budget_w=3, deadline_ms=20)
+    families = tuple(
+        structs.replace(
+            family,
+            models=tuple(structs.replace(one, **new) for one, new in zip(family.models, ABSURD[kind], strict=True)),
+        )
+        for family in told("any", 1, 60).families
+    )
+    first, second = lines(1, limits=limits, families=families, watts=HUGE, energy_j=-HUGE, memory_mb=1.0)
+    for next_s in (TINY, 60.0):
+        proposed(published, key, structs.replace(first, at_s=0.0), structs.replace(second, at_s=next_s))
+
+
 def test_what_is_not_known_is_said(published: Storage, key: Pair) -> None:
     budget = Limits(storage_mb=100, budget_w=2.5, memory_mb=50)
     found = proposed(published, key, told("any", 1, 0, families=(), limits=budget))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.errors import ConfigError, RepositoryError
-from jetsel.fleet.documents import Entry, Plan, PlannedFamily
+from jetsel.fleet.documents import ROLLOUT, Entry, Plan, PlannedFamily
 from jetsel.fleet.manager.devices import Device, read_devices
 from jetsel.fleet.manager.metadata import Metadata
 from jetsel.fleet.manager.planning import Proposal, read_plans
@@ -30,14 +30,18 @@ class Fleet:
 
     def __init__(self, folder: Path) -> None:
         self.key: Pair = pair(folder, "key")
+        self.folder = folder
         self.storage = Storage(str(folder / "repository"))
         for name in DEVICES:
             write_plan(self.storage, Plan(device=name, serial=5, families=OLD), [self.key.private])
             upload(self.storage, told(name, 1, 100, plan=5, p95_ms=10.0))
-        self.rolling = Rolling(self.storage, [self.key.private])
+        self.rolling = self.manager("key.rollouts")
         proposals = [Proposal(device=name, serial=5, families=NEW, changes=name != "d") for name in DEVICES]
         self.rollout = self.rolling.begin(proposals, self.devices(), "2,100%")
         self.first, self.second, self.third = (one.plan.device for one in self.rollout.devices)
+
+    def manager(self, serials: str) -> Rolling:
+        return Rolling(self.storage, [self.key.private], (), self.folder / serials)
 
     def devices(self) -> dict[str, Device]:
         table = Metadata(self.storage)
@@ -94,6 +98,21 @@ def test_nothing_goes_out_while_something_is_against_it(
     assert (bool(step.against), bool(step.released)) == ((True, False) if "requests" in told_so else (False, True))
 
 
+LIES = {"requests": {"ok": 2**53}, "p95_ms": 1e-9}
+
+
+@pytest.mark.parametrize(
+    ("truth", "words"), [({"requests": {"ok": 10, "busy": 90}}, "90.0 points"), ({"p95_ms": 30.0}, "3.00 times")]
+)
+def test_one_device_alone_hides_nothing(fleet: Fleet, truth: dict[str, object], words: str) -> None:
+    fleet.rolling.advance(fleet.devices(), Allowed())
+    fleet.tell(fleet.first, **truth)
+    fleet.tell(fleet.second, **LIES)
+    step = fleet.rolling.advance(fleet.devices(), Allowed())
+    assert any(words in one for one in step.against)
+    assert step.released == ()
+
+
 def test_a_call_that_was_killed_between_two_plans_is_made_good(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     write, written = fleet.storage.write, []
 
@@ -107,7 +126,7 @@ def test_a_call_that_was_killed_between_two_plans_is_made_good(fleet: Fleet, mon
     with pytest.raises(KeyboardInterrupt):
         fleet.rolling.advance(fleet.devices(), Allowed())
     monkeypatch.undo()
-    another = Rolling(Storage(fleet.storage.address("")), [fleet.key.private])
+    another = fleet.manager("key.rollouts")
     assert len(another.advance(fleet.devices(), Allowed()).released) == 1
     assert sorted(fleet.serials().values()) == [5, 5, 6, 6]
 
@@ -120,6 +139,32 @@ def test_what_is_stopped_goes_no_further_and_comes_back(fleet: Fleet) -> None:
     assert plans[fleet.third].serial == 5
     with pytest.raises(RepositoryError, match="stopped: worse"):
         fleet.rolling.advance(fleet.devices(), Allowed())
+
+
+def test_an_earlier_state_that_is_put_back_is_rejected(fleet: Fleet) -> None:
+    fleet.rolling.advance(fleet.devices(), Allowed())
+    with fleet.storage.open(ROLLOUT) as (stream, _):
+        going = stream.read()
+    another = fleet.manager("another.rollouts")
+    fleet.rolling.stop("worse", revert=False)
+    with pytest.raises(RepositoryError, match="stopped: worse"):
+        another.advance(fleet.devices(), Allowed())
+    fleet.storage.write(ROLLOUT, going)
+    fleet.tell(fleet.first, fleet.second)
+    for serials in ("key.rollouts", "another.rollouts"):  # who stopped it, and who has seen that
+        with pytest.raises(RepositoryError, match="an earlier state"):
+            fleet.manager(serials).advance(fleet.devices(), Allowed())
+    assert fleet.serials()[fleet.third] == 5
+    fleet.storage.remove(ROLLOUT)
+    begun = fleet.rolling.begin([Proposal(device="d", serial=5, families=NEW, changes=True)], {}, "100%")
+    assert begun.serial > 3, "no serial comes twice"
+
+
+def test_serials_that_cannot_be_written_or_read_are_named(fleet: Fleet) -> None:
+    (fleet.folder / "damaged").write_text("{")
+    for name in ("damaged", "none/file"):
+        with pytest.raises(RepositoryError, match=name):
+            fleet.manager(name).stop("worse", revert=False)
 
 
 def test_what_cannot_begin_says_why(fleet: Fleet) -> None:

@@ -1,0 +1,63 @@
+"""Trying a model before it is added: what it needs without bound is rejected with a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+from jetsel.engines import EngineFailedError, trying
+from jetsel.weights import Weights
+
+N3 = ["n", 3]
+MEAN = helper.make_node("ReduceMean", ["x"], ["m"], axes=[2, 3], keepdims=0)
+
+
+def weights(folder: Path, nodes: list[NodeProto], **constants: object) -> Weights:
+    """A model of the mean of each channel, and of these nodes after it."""
+    graph = helper.make_graph(
+        [MEAN, *nodes],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 8, 8])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, N3)],
+        [numpy_helper.from_array(np.array(value), name) for name, value in constants.items()],
+    )
+    path = folder / "m.onnx"
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    return Weights("m", path, "0" * 64, 8, 8, 3)
+
+
+def test_a_tensor_that_no_memory_holds_is_told(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("ReduceMax", ["m"], ["most"], keepdims=0),
+        helper.make_node("Cast", ["most"], ["whole"], to=TensorProto.INT64),
+        helper.make_node("Add", ["whole", "sides"], ["shape"]),
+        helper.make_node("ConstantOfShape", ["shape"], ["zeros"]),
+        helper.make_node("ReduceSum", ["zeros", "axis"], ["sum"], keepdims=1),
+        helper.make_node("Add", ["m", "sum"], ["logits"]),
+    ]
+    with pytest.raises(EngineFailedError, match="more memory than this machine"):
+        trying.try_run(weights(tmp_path, nodes, sides=[10**15], axis=[0]), 1)
+
+
+def test_a_loop_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trying, "LIMIT_S", 0.2)
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["goes"], ["on"]), helper.make_node("Add", ["v", "v"], ["sum"])],
+        "body",
+        [
+            helper.make_tensor_value_info("number", TensorProto.INT64, []),
+            helper.make_tensor_value_info("goes", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("v", TensorProto.FLOAT, N3),
+        ],
+        [
+            helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("sum", TensorProto.FLOAT, N3),
+        ],
+    )
+    loop = helper.make_node("Loop", ["", "true", "m"], ["logits"], body=body)
+    with pytest.raises(EngineFailedError, match=r"takes more than 0\.2 s"):
+        trying.try_run(weights(tmp_path, [loop], true=True), 1)
