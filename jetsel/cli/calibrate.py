@@ -191,6 +191,7 @@ def _finish(
         "installed": None if entry is None else entry.number,
         "is_allowed": found.is_allowed,
         "daemon": None if daemon is None else daemon.said,
+        "is_served": daemon is not None and daemon.is_served,
         "report": None if page is None else str(report),
     }
 
@@ -199,7 +200,9 @@ def _said(outcome: dict[str, Any]) -> str:
     """What was installed, and what that changes."""
     winner, rival = outcome["winner"], outcome["rival"]
     if outcome["installed"] is not None:
-        changed = f"{winner} answers by default now, in place of {rival}"
+        changed = f"its default policy is {winner}"
+        if outcome["is_served"]:
+            changed = f"{winner} answers by default now, in place of {rival}"
         return f"installed as number {outcome['installed']}: {changed}; back with: jetsel calibration rollback"
     if not outcome["is_allowed"]:
         return f"nothing was installed: no policy keeps the limits, {winner} comes nearest; allow more, or add a model"

@@ -56,6 +56,11 @@ def find(source: Path, labels: Labels, label_map: Path | None, need_labels: bool
     photographs = sorted((j for j in judged if isinstance(j, Labelled)), key=lambda p: (p.path, p.label or ""))
     skipped = sorted((j for j in judged if isinstance(j, Skipped)), key=lambda s: (s.path, s.reason))
     if not photographs:
+        deeper = _sets_in(source, numbers) if need_labels and source.is_dir() else []
+        if deeper:
+            raise CalibrationError(
+                f"{source}: its folders hold the classes one level deeper; give one of these: {', '.join(deeper)}"
+            )
         raise CalibrationError(_none_found(source, skipped, labels, need_labels))
     return Found(source, tuple(photographs), tuple(skipped))
 
@@ -114,12 +119,25 @@ def _in_csv(source: Path, need_labels: bool) -> Iterator[tuple[Path, str | None]
         yield source.parent / cells[0], cells[1] if need_labels else None
 
 
+def _sets_in(source: Path, numbers: Mapping[str, int]) -> list[str]:
+    """Return the folders of a folder that hold a folder for at least one known class."""
+    return sorted(str(inner) for name in labels_in(source) if _names_classes(inner := source / name, numbers))
+
+
+def _names_classes(folder: Path, numbers: Mapping[str, int]) -> bool:
+    try:
+        return any(key(name) in numbers for name in labels_in(folder))
+    except OSError:
+        return False
+
+
 def _none_found(source: Path, skipped: list[Skipped], labels: Labels, need_labels: bool) -> str:
     what = "no photograph with a label that the family knows" if need_labels else "no photograph"
     first, repair = "", "name a folder with JPEG, PNG or WebP files"
     if skipped:
         first = f" ({len(skipped)} files left out, the first: {skipped[0].path.name}: {skipped[0].reason})"
     if need_labels:
-        repair = f"name one folder per class as the labels file does, as in {labels.wnids[0]} or {labels.names[0]}, "
+        example = " or ".join(dict.fromkeys((labels.wnids[0], labels.names[0])))
+        repair = f"name one folder per class as the labels file does, as in {example}, "
         repair += "or map your own names with a CSV of folder,label"
     return f"{source}: {what}{first}; {repair}"
