@@ -36,7 +36,7 @@ def sentences(
         f"right in {_costs(oracle)}; {best_single} alone is right on {100 * single.share(criterion):.1f} % "
         f"in {_costs(single)}."
     )
-    said.append(_break_even(chain))
+    said.append(_chooser(chain))
     if multiplexing is not None:
         said.append(_of_multiplexer(multiplexing))
     if labels_from is not None:
@@ -48,11 +48,13 @@ def _beside_coin(results: list[Result], criterion: Criterion) -> list[str]:
     """Which policies know anything of a photograph: those that beat models dealt at random in the same mean time."""
     gains = [(result.name, result.points_over_coin(criterion)) for result in results]
     listed = [f"{name} {points:+.1f}" for name, points in gains if points is not None]
-    beside = "Beside the best mix of two single models that a coin deals in the same mean time, in points"
+    beside = "Compared with randomly mixing two models at the same mean time, in points"
     return [f"{beside}: {joined(listed)}."] if listed else []
 
 
 def _beside_single(result: Result, best_single: str, criterion: Criterion) -> str:
+    if result.always is not None:
+        return f"{always_in_words(result)}."
     against = result.vs_best_single
     gained = against.points(criterion)
     said = [
@@ -70,6 +72,11 @@ def _beside_single(result: Result, best_single: str, criterion: Criterion) -> st
     return f"On your photographs, {result.name} {joined(said)}."
 
 
+def always_in_words(result: Result) -> str:
+    """Say of a policy that asked one model about everything that it did no more than that model."""
+    return f"{result.name}: always {result.always}, plus the cost of choosing"
+
+
 def _saving(ratio: float, of: str, more: str, same: str) -> str:
     """What a ratio to the best single model says, in whole hundredths."""
     saved = round(100 * (1 - ratio))
@@ -83,16 +90,9 @@ def _costs(result: Result) -> str:
     return f"{result.time_ms.mean:.2f} ms{energy}"
 
 
-def _break_even(chain: Chain) -> str:
-    """Whether a premodel can pay at all: it saves no more than the runs of the first rung that were in vain."""
-    could = "a perfect one could pay" if chain.chooser_ms < chain.pays_below_ms else "not even a perfect one could pay"
+def _chooser(chain: Chain) -> str:
     energy = "" if chain.chooser_mj is None else f" and {chain.chooser_mj:.3f} mJ"
-    return (
-        f"Features and choice take {chain.chooser_ms:.3f} ms{energy}. A premodel that skips a cascade's first rung "
-        f"pays only below that rung's time multiplied by how often the cascade goes on from it, "
-        f"{chain.pays_below_ms:.3f} ms: "
-        f"here {could}."
-    )
+    return f"The chain's features and choice take {chain.chooser_ms:.3f} ms{energy}."
 
 
 def _of_multiplexer(found: Multiplexing) -> str:

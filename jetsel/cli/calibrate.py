@@ -106,7 +106,7 @@ def calibrate(
     interrupted. Then every policy is compared on photographs that it was not fitted on. What wins is installed only if
     it is better than what is in use by more than the noise. Go back with: jetsel calibration rollback.
     """
-    from jetsel.calibrate.command import fit, record, recording_path
+    from jetsel.calibrate.command import check_order, fit, record, recording_path
     from jetsel.calibrate.condensed import condense
     from jetsel.calibrate.goal import Goal
     from jetsel.cli import family_calibrations
@@ -125,6 +125,7 @@ def calibrate(
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
     job = calibrations.job(path, photos, label_map, labels_from)
+    check_order(job, policy, criterion)
     with Output(quiet=json) as output:
         with output.interruptible() as stop:
             loaded = record(job, output.step, stop, goal)

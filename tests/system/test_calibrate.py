@@ -129,8 +129,8 @@ def test_what_cannot_be_better_is_not_installed_and_a_model_that_stands_for_labe
     done = jetsel("calibrate", flat, "--labels-from", "s", "--config", config)
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
-    meaning = "where right means agreement with s"
-    for part in ("single:s, which is in use", meaning, "nothing was installed"):
+    meaning = "right means agreement with s"
+    for part in ("single:s, the policy in use", meaning, "nothing was installed"):
         assert part in text
     assert [path.name for path in (tmp_path / "calibrations").iterdir()] == ["recordings"]
     (report,) = (tmp_path / "calibrations/recordings").glob("starter-flat-*.html")
@@ -143,6 +143,7 @@ def test_what_cannot_be_better_is_not_installed_and_a_model_that_stands_for_labe
         (["--objective", "energy"], "energy, and it is not known: [power] sensor is"),
         (["--labels-from", "m"], "has no model m: xs, s"),  # it is not served
         (["--report", "nowhere/report.html"], "no folder nowhere"),
+        (["--policy", "nonsense"], "no policy 'nonsense'"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_recorded(

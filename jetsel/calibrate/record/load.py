@@ -58,6 +58,7 @@ class Loaded:
     features_px: int
     family: str
     labels_from: str | None
+    learned: float = 0.0
 
 
 def load(
