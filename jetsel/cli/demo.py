@@ -82,6 +82,8 @@ def demo(
         for line in (_summary(asked), *family_lines(family)):
             out.print(line, markup=False, soft_wrap=True)
     out.print("the daemon has stopped")
+    if folder is not None:
+        out.print("to serve these models: jetsel models pull efficientnet-lite, then jetsel serve")
 
 
 def photographs() -> dict[str, Path]:

@@ -41,6 +41,7 @@ def train_head(
     from jetsel.cli.progress import Output
     from jetsel.daemon.snapshot import limits_of
     from jetsel.errors import CalibrationError
+    from jetsel.store import sha256_of
     from jetsel.train.heads import see, train
     from jetsel.zoo import model_folders, scan
     from jetsel.zoo.heading import NewFamily, add_head, check_name
@@ -63,9 +64,10 @@ def train_head(
     with Output(quiet=json) as output, loaded_models(known, values) as engines:
         seen = see(shown, known.models, engines, limits_of(values), known.decode_px, output.step)
         trained = train(seen, labels.names, output.step)
+    learned = sorted({sha256_of(path) for path, _ in shown if path.is_file()})
     classes = len(known.labels.wnids)
     models = [
-        add_head(model, trained[name].head.content(), classes, made, folder, there.get(name))
+        add_head(model, trained[name].head.content(learned), classes, made, folder, there.get(name))
         for model in known.models
         for name in [model.manifest.name]
     ]

@@ -215,3 +215,14 @@ def test_a_multiplexer_alone_does_not_serve(cats: Path) -> None:
         (cats / f"{name}.onnx").write_bytes(b"damaged")
     with pytest.raises(ConfigError, match="no model of the default family cats can run"):
         loaded(config(cats))
+
+
+def test_a_start_with_the_starter_family_alone_names_what_brings_more(
+    cats: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    read_snapshot(config(cats))
+    assert "starter-answers" not in [getattr(record, "event", None) for record in caplog.records]
+    caplog.clear()
+    read_snapshot(config(models={"starter": True, "default_family": "starter"}))
+    assert "models pull efficientnet-lite" in caplog.text
