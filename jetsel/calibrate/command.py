@@ -10,7 +10,7 @@ from typing import Any
 
 from jetsel.calibrate import record as recording
 from jetsel.calibrate.assemble import Identity
-from jetsel.calibrate.calibrating import Calibrated, InUse, Order, calibrate, check_top5
+from jetsel.calibrate.calibrating import FOLDS, Calibrated, InUse, Order, calibrate, check_top5
 from jetsel.calibrate.from_files import FeatureClock, decoded
 from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.record import Found, Loaded
@@ -74,6 +74,9 @@ def record(job: Job, tell: Tell, stop: Stop, goal: Goal | None = None) -> Loaded
             f"--labels-from: family {job.family.name} has no model {job.labels_from}: {', '.join(served)}"
         )
     found = recording.find(job.photos, job.family.labels, job.label_map, job.labels_from is None)
+    if goal is not None and len(found.photographs) < FOLDS:
+        count = f"{len(found.photographs)} images with a label that the family knows"
+        raise CalibrationError(f"{job.photos}: {count} are too few, {FOLDS} are the least: add images")
     with open_meter(job.config.power, power_folder(job.config.power)) as opened:
         if goal is not None and goal.needs_energy and opened.reason is not None:
             raise CalibrationError(f"the goal needs energy, and it is not known: {opened.reason}")
