@@ -41,9 +41,8 @@ def remarks(loaded: Loaded, family: Family) -> list[str]:
     said = []
     unknown = Counter(match[1] for _, reason in loaded.left_out if (match := _UNKNOWN.match(reason)))
     if unknown:
-        said.append(
-            f"no class of family {family.name}: {_listed(f'{name} ({n})' + _near(name, family) for name, n in unknown.items())}"
-        )
+        listed = _listed(f"{name} ({n}){_near(name, family)}" for name, n in unknown.items())
+        said.append(f"no class of family {family.name}: {listed}")
     seen = np.unique(loaded.recording.classes)
     names = family.labels.names
     if len(seen) == 1:

@@ -159,7 +159,7 @@ def test_what_cannot_be_done_is_refused_before_anything_is_recorded(
 def test_too_few_images_are_refused_before_anything_is_recorded(tmp_path: Path) -> None:
     done = jetsel("calibrate", put(tmp_path / "few", 5), "--config", configured(tmp_path))
     assert done.returncode == 1
-    assert "5 images with a label that the family knows are too few" in done.stderr
+    assert "the family knows are too few" in done.stderr
     assert not (tmp_path / "calibrations").exists()
 
 
