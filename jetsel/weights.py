@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+HASH_BYTES = 8
+"""Of the hash of an image that a head was trained on: enough to tell it from any other."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +61,18 @@ class Head:
             raise ValueError("it holds numbers that are not finite")
         return made
 
-    def content(self) -> bytes:
-        """Return the file's bytes."""
+    def content(self, learned: Sequence[str] = ()) -> bytes:
+        """Return the file's bytes. learned: SHA-256, in hexadecimal, of the images that it was trained on."""
+        starts = np.frombuffer(bytes.fromhex("".join(one[: 2 * HASH_BYTES] for one in learned)), np.uint8)
         file = io.BytesIO()
-        np.savez(file, weights=self.weights, bias=self.bias)
+        np.savez(file, weights=self.weights, bias=self.bias, learned=starts.reshape(-1, HASH_BYTES))
         return file.getvalue()
+
+
+def learned_images(path: Path) -> set[str]:
+    """Return the first digits of the hashes of the images that a head was trained on; none if its file has none."""
+    with np.load(path, allow_pickle=False) as arrays:
+        return {row.tobytes().hex() for row in arrays["learned"]} if "learned" in arrays else set()
 
 
 @dataclass(frozen=True)

@@ -95,8 +95,8 @@ def calibrate(
     if order.goal.needs_energy and not loaded.recording.knows_energy:
         raise CalibrationError(f"the goal needs energy, and it is not known: {loaded.times.energy_reason}")
     has_top5 = len(order.names) > TOP
-    if order.decides == "top5" and not has_top5:
-        raise CalibrationError(f"--criterion top5: of {len(order.names)} classes any is among the first five")
+    if order.decides == "top5":
+        check_top5(len(order.names))
     recording = replace(loaded.recording, objective=order.goal.objective)
     groups = np.arange(len(recording.classes)) if recording.groups is None else recording.groups
     fold_of = assign_folds(groups, FOLDS, SEED)
@@ -126,7 +126,7 @@ def calibrate(
         winners["top5"] = winners["top1"]
     judge, winner = judges[order.decides], winners[order.decides]
     rival, rival_run = _rival(order, judge, tried[order.decides])
-    is_better, verdict = _verdict(order, loaded.labels_from, winner, rival, judge.outcomes(rival_run))
+    is_better, verdict = _verdict(order, loaded.labels_from, loaded.learned, winner, rival, judge.outcomes(rival_run))
     calibration = msgspec.structs.replace(
         draft,
         default_policy={criterion: one.name for criterion, one in winners.items()},
@@ -147,6 +147,12 @@ def calibrate(
         is_allowed=order.goal.keeps(winner.outcomes),
     )
     return Calibrated(calibration, findings, is_better, findings.is_allowed)
+
+
+def check_top5(classes: int) -> None:
+    """Raise CalibrationError for a family of so few classes that top5 says nothing of it."""
+    if classes <= TOP:
+        raise CalibrationError(f"--criterion top5: of {classes} classes any is among the first five")
 
 
 def _findings(
@@ -213,7 +219,8 @@ def _winner(tried: CrossValidated, judge: Judge, goal: Goal) -> _Winner:
 
     That is the most accurate one, or the one that serves the goal best where a limit is asked for.
     """
-    outcomes = {name: judge.outcomes(run) for name, run in tried.runs.items()}
+    runs = {name: run for name, run in tried.runs.items() if name.startswith("single:") or judge.always(run) is None}
+    outcomes = {name: judge.outcomes(run) for name, run in runs.items()}
     best = outcomes[f"single:{judge.best_single}"]
     singles = [name for name in outcomes if name.startswith("single:")]
     single = singles[goal.best([outcomes[name] for name in singles], best)]
@@ -223,13 +230,16 @@ def _winner(tried: CrossValidated, judge: Judge, goal: Goal) -> _Winner:
     wins, said = goal.compare(outcomes[name], outcomes[single])
     if wins or goal.is_limited:
         return _Winner(name, outcomes[name], None)
-    return _Winner(single, outcomes[single], None if name == single else f"{name} gives {said}")
+    return _Winner(single, outcomes[single], None if name == single else f"of {name}, {said}")
 
 
 def _named(name: str, tried: CrossValidated, judge: Judge) -> _Winner:
     """The policy that the owner asks for; raises CalibrationError where nothing was fitted for one of this name."""
     if name not in tried.runs:
         raise CalibrationError(f"--policy: there is {no_such(name, tried.runs)}")
+    alone = None if name.startswith("single:") else judge.always(tried.runs[name])
+    if alone is not None:
+        raise CalibrationError(f"--policy: on these images {name} always runs {alone}: say --policy single:{alone}")
     return _Winner(name, judge.outcomes(tried.runs[name]), None)
 
 
@@ -247,18 +257,24 @@ def _rival(order: Order, judge: Judge, tried: CrossValidated) -> tuple[str, Run]
 
 
 def _verdict(
-    order: Order, labels_from: str | None, winner: _Winner, rival: str, outcomes: Outcomes
+    order: Order, labels_from: str | None, learned: float, winner: _Winner, rival: str, outcomes: Outcomes
 ) -> tuple[bool, str]:
-    """Whether the winner is better than the rival, and the sentence that says so and what it is said of."""
-    in_use = "" if order.in_use is None else ", which is in use"
-    under = f"under {order.decides}, on photographs held out"
+    """Whether the winner is better than the rival, and the sentence that says so and what it is said of.
+
+    learned: share of the images that the models learned from.
+    """
+    in_use = "" if order.in_use is None else ", the policy in use"
+    under = f"{order.decides}, on images held out"
+    if learned:
+        under = f"{order.decides}, on images of which the models learned {100 * learned:.0f} %: all looks too accurate"
     if labels_from is not None:
-        under += f", where right means agreement with {labels_from}"
+        under += f"; right means agreement with {labels_from}"
     if winner.name == rival:
         said = "" if winner.said is None else f": {winner.said}"
-        return False, f"nothing is better than {rival}{in_use}, {under}{said}"
+        return False, f"no policy is proven better than {rival}{in_use}{said} ({under})"
     is_better, said = order.goal.compare(winner.outcomes, outcomes)
-    return is_better, f"{winner.name} beside {rival}{in_use}, {under}: {said}"
+    word = "better" if is_better else "not proven better"
+    return is_better, f"{winner.name} is {word} than {rival}{in_use}: {said} ({under})"
 
 
 def _figures(comparison: Comparison) -> dict[str, object]:

@@ -12,7 +12,7 @@ import numpy as np
 from jetsel.calibrate.record import Loaded
 from jetsel.calibrate.record.names import class_numbers, key
 from jetsel.calibrate.record.photographs import labels_in
-from jetsel.errors import CalibrationError
+from jetsel.errors import CalibrationError, did_you_mean
 from jetsel.zoo import Family
 
 FEW_CLASSES = 50  # of a family: so many are listed by name
@@ -41,7 +41,8 @@ def remarks(loaded: Loaded, family: Family) -> list[str]:
     said = []
     unknown = Counter(match[1] for _, reason in loaded.left_out if (match := _UNKNOWN.match(reason)))
     if unknown:
-        said.append(f"no class of family {family.name}: {_listed(f'{name} ({n})' for name, n in unknown.items())}")
+        listed = _listed(f"{name} ({n}){_near(name, family)}" for name, n in unknown.items())
+        said.append(f"no class of family {family.name}: {listed}")
     seen = np.unique(loaded.recording.classes)
     names = family.labels.names
     if len(seen) == 1:
@@ -52,6 +53,10 @@ def remarks(loaded: Loaded, family: Family) -> list[str]:
     elif len(seen) < len(names):
         said.append(f"photographs of {len(seen)} of the {len(names):,} classes")
     return said
+
+
+def _near(label: str, family: Family) -> str:
+    return did_you_mean(label, dict.fromkeys((*family.labels.names, *family.labels.wnids)))
 
 
 def _listed(names: Iterable[str], most: int = 10) -> str:

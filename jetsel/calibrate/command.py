@@ -10,7 +10,7 @@ from typing import Any
 
 from jetsel.calibrate import record as recording
 from jetsel.calibrate.assemble import Identity
-from jetsel.calibrate.calibrating import Calibrated, InUse, Order, calibrate
+from jetsel.calibrate.calibrating import FOLDS, Calibrated, InUse, Order, calibrate, check_top5
 from jetsel.calibrate.from_files import FeatureClock, decoded
 from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.record import Found, Loaded
@@ -20,6 +20,7 @@ from jetsel.config import Config, Power, power_folder
 from jetsel.errors import CalibrationError
 from jetsel.features import table_hash
 from jetsel.image import Limits
+from jetsel.policies.registry import KINDS, no_such
 from jetsel.power.machine import kept, look
 from jetsel.power.meter import Opened, open_meter
 from jetsel.wire import Criterion
@@ -47,6 +48,15 @@ class Job:
     without: str | None = None
 
 
+def check_order(job: Job, policy: str | None, criterion: Criterion) -> None:
+    """Raise CalibrationError, before anything is recorded, for a policy or a criterion that this family cannot have."""
+    known = [*(f"single:{model}" for model in job.served), *(kind.name for kind in KINDS)]
+    if policy is not None and policy not in known:
+        raise CalibrationError(f"--policy: there is {no_such(policy, known)}")
+    if criterion == "top5":
+        check_top5(len(job.family.labels.names))
+
+
 def recording_path(folder: Path, family: str, photos: Path) -> Path:
     """Return one file for each family and source, so that the same command goes on with its own."""
     source = hashlib.sha256(str(photos.resolve()).encode()).hexdigest()[:8]
@@ -64,6 +74,9 @@ def record(job: Job, tell: Tell, stop: Stop, goal: Goal | None = None) -> Loaded
             f"--labels-from: family {job.family.name} has no model {job.labels_from}: {', '.join(served)}"
         )
     found = recording.find(job.photos, job.family.labels, job.label_map, job.labels_from is None)
+    if goal is not None and len(found.photographs) < FOLDS:
+        count = f"{len(found.photographs)} images with a label that the family knows"
+        raise CalibrationError(f"{job.photos}: {count} are too few, {FOLDS} are the least: add images")
     with open_meter(job.config.power, power_folder(job.config.power)) as opened:
         if goal is not None and goal.needs_energy and opened.reason is not None:
             raise CalibrationError(f"the goal needs energy, and it is not known: {opened.reason}")

@@ -57,6 +57,7 @@ class Result(Struct, frozen=True, kw_only=True):
     energy_reason: str | None = None
     runs: dict[str, float]  # model -> share of the photographs that it ran on
     in_doubt: float
+    always: str | None = None  # the one model that it ran on every photograph, and no other
     coin: float | None
     vs_best_single: PolicyDifference
     vs_oracle: PolicyDifference

@@ -120,44 +120,46 @@ class Goal:
         gain_error = max(gain_error, 1 / len(rival.correct))
         ours, theirs = candidate.cost(self.objective), rival.cost(self.objective)
         saving, saving_error = difference(theirs, ours)
-        points = f"{100 * gain:+.2f} points of accuracy (95 % within {100 * SURE * gain_error:.2f})"
-        ratio = ours.mean() / theirs.mean()
-        said = f"{points} {'in' if self.objective == 'time' else 'for'} {ratio:.2f} times the {self.objective}"
-        if candidate.excess(self) > 1:
-            return False, f"{said}, over the {self._allowed()} allowed"
-        if self.min_accuracy is not None and candidate.correct.mean() < self.min_accuracy:
-            return False, f"{said}, under the accuracy of {100 * self.min_accuracy:g} % wanted"
+        ratio = float(ours.mean() / theirs.mean())
+        said = _difference_in_words(gain, SURE * gain_error, ratio, self.objective)
+        if not self.keeps(candidate):
+            return False, f"{said}, and exceeds your limit of {self._allowed()}"
         if not self.keeps(rival):
-            return True, f"{said}, within the limits, which the rival does not keep"
+            return True, f"only it keeps your limit of {self._allowed()}; {said}"
         is_cheaper = saving > SURE * saving_error
         is_as_good = self.min_accuracy is not None or 100 * (gain - SURE * gain_error) >= -TOLERATED_POINTS
         is_right_more = gain > SURE * gain_error
         if is_cheaper and is_as_good and not self.is_limited:
             if is_right_more or ratio <= 1 - LEAST_SAVING:
                 return True, said
-            meters = "clocks" if self.objective == "time" else "meters"
-            return (
-                False,
-                f"{said}, and a saving below {100 * LEAST_SAVING:.0f} % may be the noise of {meters} and folds",
-            )
+            return False, f"{said}, and a saving below {100 * LEAST_SAVING:.0f} % may be measurement noise"
         if is_right_more and (self.is_limited or not saving < -SURE * saving_error):
             return True, said
         if is_cheaper and not is_as_good and gain > -SURE * gain_error:
-            too_few = f"{len(rival.correct)} photographs are too few to tell that it is as accurate"
-            return False, f"{said}: {too_few}{_more(rival, gain + TOLERATED_POINTS / 100, gain_error)}"
-        return False, f"{said}, which is not better by more than the noise{_more(rival, gain, gain_error)}"
+            too_few = f"{len(rival.correct):,} images are not enough to rule out a loss of accuracy"
+            return False, f"{said}; {too_few}{_more(rival, gain + TOLERATED_POINTS / 100, gain_error)}"
+        return False, f"{said}, which may be chance{_more(rival, gain, gain_error)}"
 
     def _allowed(self) -> str:
         limits = (self.max_time_ms, "ms"), (self.max_energy_mj, "mJ")
-        return " and ".join(f"{limit:g} {unit}" for limit, unit in limits if limit is not None)
+        accuracy = [] if self.min_accuracy is None else [f"at least {100 * self.min_accuracy:g} % right"]
+        return " and ".join([*(f"{limit:g} {unit}" for limit, unit in limits if limit is not None), *accuracy])
+
+
+def _difference_in_words(gain: float, half: float, ratio: float, objective: Objective) -> str:
+    """Say how far one is from another: gain, half of its 95 % interval, as shares; ratio: of the mean costs."""
+    points = f"{abs(100 * gain):.2f} \u00b1 {100 * half:.2f} points {'less' if gain < 0 else 'more'} accurate"
+    saved = round(100 * (1 - ratio))
+    cost = f"{abs(saved)} % {'less' if saved > 0 else 'more'}" if saved else "as much"
+    return f"it is {points} and takes {cost} {objective}"
 
 
 def _more(rival: Outcomes, gain: float, error: float) -> str:
-    """Say how many photographs more would tell this gain from none if it stays: errors fall as 1 / sqrt(n)."""
+    """Say how many images more would tell this gain from none if it stays: errors fall as 1 / sqrt(n)."""
     if gain <= 0:
         return ""
     photographs = len(rival.correct) * ((SURE * error / gain) ** 2 - 1)
-    return f"; about {max(10, round(photographs, 1 - len(str(int(photographs))))):,.0f} more would settle it"
+    return f"; add about {max(10, round(photographs, 1 - len(str(int(photographs))))):,.0f}"
 
 
 def _mean(values: NDArray[np.float64], errors: float) -> float:

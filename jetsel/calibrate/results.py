@@ -88,6 +88,7 @@ class Judge:
             energy_reason=self.energy_reason if energy_mj is None else None,
             runs={model: float(run.ran[:, i].mean()) for i, model in enumerate(self.recording.models)},
             in_doubt=float(run.in_doubt.mean()),
+            always=self.always(run),
             coin=best_mix(self.recording.costs("time"), self.right.mean(axis=0), float(time_ms.mean())),
             vs_best_single=self._against(run, self._single),
             vs_oracle=self._against(run, self._oracle),
@@ -110,6 +111,11 @@ class Judge:
         """A model drawn evenly for each photograph."""
         draw = np.random.default_rng(RANDOM_SEED)
         return self._of_columns(draw.integers(0, len(self.recording.models), len(self.recording.classes)))
+
+    def always(self, run: Run) -> str | None:
+        """The one model that a run asks on every photograph, and no other; None where there is none such."""
+        used = np.flatnonzero(run.ran.any(axis=0))
+        return self.recording.models[used[0]] if len(used) == 1 and run.ran[:, used[0]].all() else None
 
     @cached_property
     def best_single(self) -> str:

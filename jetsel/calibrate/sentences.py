@@ -36,7 +36,7 @@ def sentences(
         f"right in {_costs(oracle)}; {best_single} alone is right on {100 * single.share(criterion):.1f} % "
         f"in {_costs(single)}."
     )
-    said.append(_break_even(chain))
+    said.append(_chooser(chain))
     if multiplexing is not None:
         said.append(_of_multiplexer(multiplexing))
     if labels_from is not None:
@@ -52,6 +52,8 @@ def _beside_coin(results: list[Result], criterion: Criterion) -> list[str]:
 
 
 def _beside_single(result: Result, best_single: str, criterion: Criterion) -> str:
+    if result.always is not None:
+        return f"{always_in_words(result)}."
     against = result.vs_best_single
     gained = against.points(criterion)
     said = [
@@ -69,6 +71,11 @@ def _beside_single(result: Result, best_single: str, criterion: Criterion) -> st
     return f"On your photographs, {result.name} {joined(said)}."
 
 
+def always_in_words(result: Result) -> str:
+    """Say of a policy that asked one model about everything that it did no more than that model."""
+    return f"{result.name}: always {result.always}, plus the cost of choosing"
+
+
 def _saving(ratio: float, of: str, more: str, same: str) -> str:
     """What a ratio to the best single model says, in whole hundredths."""
     saved = round(100 * (1 - ratio))
@@ -82,14 +89,9 @@ def _costs(result: Result) -> str:
     return f"{result.time_ms.mean:.2f} ms{energy}"
 
 
-def _break_even(chain: Chain) -> str:
-    """Whether chain can pay at all: it saves no more than the runs of the cascade's first model that were in vain."""
-    could = "can" if chain.chooser_ms < chain.pays_below_ms else "cannot"
+def _chooser(chain: Chain) -> str:
     energy = "" if chain.chooser_mj is None else f" and {chain.chooser_mj:.3f} mJ"
-    return (
-        f"Features and choice of chain take {chain.chooser_ms:.3f} ms{energy} and save at most "
-        f"{chain.pays_below_ms:.3f} ms: they {could} pay."
-    )
+    return f"The chain's features and choice take {chain.chooser_ms:.3f} ms{energy}."
 
 
 def _of_multiplexer(found: Multiplexing) -> str:

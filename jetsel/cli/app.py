@@ -21,6 +21,7 @@ from jetsel.cli.fleet import fleet
 from jetsel.cli.gateway import gateway
 from jetsel.cli.install_service import install_service
 from jetsel.cli.models import models
+from jetsel.cli.options import print_json
 from jetsel.cli.power import power
 from jetsel.cli.repo import repo
 from jetsel.cli.serve import serve
@@ -62,14 +63,19 @@ GONE = {
 """Commands and options of earlier versions: what to do instead of each."""
 
 
+UsageError: Any = typer.BadParameter.__mro__[1]  # click's, or the one of the click that typer itself brings
+_JSON = "jetsel.json"  # in the context: whether --json was given
+
+
 class Commands(TyperGroup):
     """The subcommands, whose errors end as one line and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse what is gone, before typer knows no such thing."""
+        ctx.meta[_JSON] = "--json" in args
         for word in (*args[:1], *(arg.partition("=")[0] for arg in args if arg.startswith("--"))):
             if word in GONE:
-                typer.echo(f"jetsel: there is no {word} any more: {GONE[word]}", err=True)
+                _print_error(ctx, "usage", f"there is no {word} any more: {GONE[word]}")
                 raise typer.Exit(EXIT_USAGE)
         return super().parse_args(ctx, args)
 
@@ -78,10 +84,26 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except JetselError as error:
-            typer.echo(f"jetsel: {' '.join(str(error).split())}", err=True)
+            _print_error(ctx, error.code, str(error), retry=error.retry)
             raise typer.Exit(EXIT_USAGE if isinstance(error, ConfigError) else EXIT_FAILED) from None
+        except UsageError as error:
+            if not ctx.meta[_JSON]:
+                raise  # the usage line of the subcommand is part of what typer prints
+            _print_error(ctx, "usage", error.format_message())
+            raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
+            if ctx.meta[_JSON]:
+                _print_error(ctx, "interrupted", "stopped by Ctrl-C; run the same command again", retry=True)
             raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def _print_error(ctx: Any, code: str, message: str, *, retry: bool = False) -> None:
+    """Print one error: for people one line on standard error, with --json one object on standard output."""
+    text = " ".join(message.split())
+    if ctx.meta[_JSON]:
+        print_json({"error": code, "message": text, "retry": retry})
+    else:
+        typer.echo(f"jetsel: {text}", err=True)
 
 
 def _version(wanted: bool) -> None:

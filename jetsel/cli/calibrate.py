@@ -108,7 +108,7 @@ def calibrate(
     interrupted. Then every policy is compared on photographs that it was not fitted on. What wins is installed only if
     it is better than what is in use by more than the noise. Go back with: jetsel calibration rollback.
     """
-    from jetsel.calibrate.command import fit, record, recording_path
+    from jetsel.calibrate.command import check_order, fit, record, recording_path
     from jetsel.calibrate.condensed import condense
     from jetsel.calibrate.goal import Goal
     from jetsel.cli import family_calibrations
@@ -127,6 +127,7 @@ def calibrate(
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
     job = calibrations.job(path, photos, label_map, labels_from)
+    check_order(job, policy, criterion)
     with Output(quiet=json) as output:
         with output.interruptible() as stop:
             loaded = record(job, output.step, stop, goal)
@@ -196,6 +197,7 @@ def _finish(
         "installed": None if entry is None else entry.number,
         "is_allowed": found.is_allowed,
         "daemon": None if daemon is None else daemon.said,
+        "is_served": daemon is not None and daemon.is_served,
         "report": None if page is None else str(report),
     }
 
@@ -204,7 +206,9 @@ def _said(outcome: dict[str, Any]) -> str:
     """What was installed, and what that changes."""
     winner, rival = outcome["winner"], outcome["rival"]
     if outcome["installed"] is not None:
-        changed = f"{winner} answers by default now, in place of {rival}"
+        changed = f"its default policy is {winner}"
+        if outcome["is_served"]:
+            changed = f"{winner} answers by default now, in place of {rival}"
         return f"installed as number {outcome['installed']}: {changed}; back with: jetsel calibration rollback"
     if not outcome["is_allowed"]:
         return f"nothing was installed: no policy keeps the limits, {winner} comes nearest; allow more, or add a model"

@@ -79,7 +79,8 @@ def show(
 
     out = console()
     shown = table("fact", "value")
-    shown.title = f"family {calibrations.family}: {entry.called}" + (", in use" if entry.is_current else "")
+    mark = _mark(entry)
+    shown.title = f"family {calibrations.family}: {entry.called}" + (f", {mark}" if mark else "")
     for name, value in plain.items():
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
         shown.add_row(name, text)
@@ -129,7 +130,8 @@ def rollback(
     from jetsel.policies import installed
 
     calibrations = family_calibrations.find(config, family)
-    chosen = installed.rollback(calibrations.folder, calibrations.family, to)
+    refused = {entry.number: entry.reason for entry in calibrations.entries() if entry.reason is not None}
+    chosen = installed.rollback(calibrations.folder, calibrations.family, to, refused)
     if chosen is None and calibrations.models is not None:
         chosen = shipped(calibrations.models)
     told = family_calibrations.tell_daemon(calibrations, chosen, endpoint)
@@ -161,6 +163,11 @@ def summary(entry: Installed) -> dict[str, Any]:
     }
 
 
+def _mark(entry: Installed) -> str:
+    """Whether requests are answered by it: the one installed last is not used if it is refused."""
+    return "" if not entry.is_current else "in use" if entry.reason is None else "not used"
+
+
 def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) -> Table:
     """Return the history, the newest first."""
     from jetsel.cli.family_calibrations import named
@@ -175,5 +182,5 @@ def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) ->
             defaults = ", ".join(f"{criterion} {policy}" for criterion, policy in found.default_policy.items())
             labels = f"answers of {found.labels_from}" if found.labels_from else "the photographs'"
             row = (found.created, defaults, str(found.photographs), labels)
-        shown.add_row(named(entry.number), "in use" if entry.is_current else "", *row, entry.reason or "")
+        shown.add_row(named(entry.number), _mark(entry), *row, entry.reason or "")
     return shown

@@ -24,13 +24,13 @@ def in_words(findings: Findings) -> list[str]:
     return [*comparison.sentences, fitted]
 
 
-def results_table(criterion: Criterion, results: Iterable[Result]) -> Table:
+def results_table(criterion: Criterion, results: Iterable[Result], default: str | None = None) -> Table:
     """Return a row for each: accuracy, time, energy where it is known, and on how many photographs each model ran.
 
     'beside a coin': the points over the best mix of two single models in the same mean time.
     """
     found = list(results)
-    columns = _columns(criterion)
+    columns = _columns(criterion, default)
     if all(result.energy_mj is None for result in found):
         columns = {name: cell for name, cell in columns.items() if name not in OF_ENERGY}
     if all(result.top5 == 1 for result in found):  # of five classes or fewer
@@ -41,10 +41,17 @@ def results_table(criterion: Criterion, results: Iterable[Result]) -> Table:
     return shown
 
 
-def _columns(criterion: Criterion) -> dict[str, Callable[[Result], str]]:
+def _name(result: Result, default: str | None) -> str:
+    """The policy, and whether it answers by default, or does no more than one model."""
+    is_single = result.name.startswith("single:")
+    name = result.name if is_single or result.always is None else f"{result.name} (always {result.always})"
+    return f"{name} (default)" if result.name == default else name
+
+
+def _columns(criterion: Criterion, default: str | None) -> dict[str, Callable[[Result], str]]:
     """A column's name -> a result's cell in it."""
     return {
-        criterion: lambda r: r.name,
+        criterion: lambda r: _name(r, default),
         ">top-1 %": lambda r: f"{100 * r.top1:.2f} ± {50 * (r.top1_interval.high - r.top1_interval.low):.2f}",
         ">top-5 %": lambda r: f"{100 * r.top5:.2f}",
         ">F1 %": lambda r: f"{100 * r.f1:.1f}",

@@ -84,6 +84,8 @@ def demo(
         for line in (_summary(asked), *family_lines(family)):
             out.print(line, soft_wrap=True)
     out.print("the daemon has stopped")
+    if folder is not None:
+        out.print("to serve these models: jetsel models pull efficientnet-lite, then jetsel serve")
 
 
 def photographs() -> dict[str, Path]:

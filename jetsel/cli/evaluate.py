@@ -38,7 +38,8 @@ def evaluate(
     path = recording or recording_path(calibrations.folder, calibrations.family, photos)
     job = calibrations.job(path, photos, label_map, labels_from)
     with Output(quiet=json) as output:
-        calibration = calibrations.in_use(criterion).calibration
+        in_use = calibrations.in_use(criterion)
+        calibration = in_use.calibration
         wanted = [] if ALL in (policy or [ALL]) else policy or []
         replayed = asked(tuple(job.served), calibration, criterion, wanted)
         with output.interruptible() as stop:
@@ -50,6 +51,7 @@ def evaluate(
         said = {
             "photographs": len(loaded.recording.classes),
             "criterion": criterion,
+            "default_policy": in_use.policy,
             "labels_from": loaded.labels_from,
             "noisy": loaded.times.noisy,
             "energy_reason": reason,
@@ -62,7 +64,7 @@ def evaluate(
     from jetsel.cli.terminal import console
 
     out = console()
-    out.print(results_table(criterion, [*policies.values(), *bounds.values()]))
+    out.print(results_table(criterion, [*policies.values(), *bounds.values()], in_use.policy))
     judged_by = "no calibration is in use" if calibration is None else f"the calibration is of {calibration.created}"
     out.print(f"{len(loaded.recording.classes)} photographs; {judged_by}")
     if labels_from is not None:

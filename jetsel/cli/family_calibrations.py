@@ -50,9 +50,10 @@ class FamilyCalibrations:
         """
         owners = installed.history(self.folder, self.family)
         own = None if self.models is None else shipped(self.models)
-        if own is not None:
-            own = replace(own, is_current=not any(entry.is_current for entry in owners))
-        return [self._judged(entry) for entry in [*owners, *([own] if own else [])]]
+        judged = [self._judged(entry) for entry in [*owners, *([own] if own else [])]]
+        if own is not None and judged[-1].reason is None:
+            judged[-1] = replace(judged[-1], is_current=not any(entry.is_current for entry in owners))
+        return judged
 
     def entry(self, number: int | None) -> Installed:
         """The calibration with this number, 0 for what came with the models, or the current one for None."""
@@ -144,10 +145,14 @@ def find(config: Path | None, family: str | None) -> FamilyCalibrations:
 
 @dataclass(frozen=True)
 class ReloadOutcome:
-    """What a running daemon made of a change. `reloaded` is None where no daemon listens: no failure."""
+    """What a running daemon made of a change. `reloaded` is None where no daemon listens: no failure.
+
+    is_served: whether the daemon answers by the calibration that was chosen.
+    """
 
     reloaded: bool | None
     said: str
+    is_served: bool = False
 
 
 def tell_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, endpoint: str | None) -> ReloadOutcome:
@@ -163,20 +168,25 @@ def tell_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, endp
     try:
         with Client(where, timeout_ms=RELOAD_MS) as client:
             client.reload()
-            families: Mapping[str, str | None] = {f.name: f.calibration for f in client.status().families}
+            families = {family.name: family for family in client.status().families}
     except NoDaemonError:
         return ReloadOutcome(None, "no daemon listens: the next one to start will use it")
     except JetselError as fault:
         return ReloadOutcome(False, f"the daemon was not reloaded: {fault}")
     if calibrations.family not in families:
         return ReloadOutcome(True, f"the daemon has reloaded, and does not serve family {calibrations.family}")
-    used = families[calibrations.family]
-    said = f"the daemon has reloaded, and serves family {calibrations.family} with this calibration: {used}"
-    if chosen is not None and used != chosen.called:
-        said += (
-            f". That is not {chosen.called}: see its log, and whether its models.calibrations is {calibrations.folder}"
-        )
-    return ReloadOutcome(True, said)
+    served = families[calibrations.family]
+    said = f"the daemon has reloaded, and serves family {served.name} with this calibration: {served.calibration}"
+    used = None if served.calibration_identity is None else served.calibration_identity.sha256
+    if used != (None if chosen is None else chosen.sha256):
+        due = "no calibration" if chosen is None else f"{chosen.called} in {chosen.directory.parent}"
+        repair = f"start it with models.calibrations = {str(calibrations.folder)!r}, or see its log"
+        return ReloadOutcome(True, f"{said}. The daemon does not use {due}: {repair}")
+    if chosen is not None and chosen.calibration is not None:
+        defaults = served.default_policy
+        if defaults != chosen.calibration.default_policy:
+            said += f"; {defaults['top1']} answers by default: {served.because}"
+    return ReloadOutcome(True, said, is_served=True)
 
 
 def named(number: int) -> str:

@@ -72,7 +72,7 @@ def choose(family: Family, networks: Mapping[str, Model], config: Config, before
 
 def shipped(family: Family) -> Installed | None:
     """Return the calibration that came with the models, or None where none did."""
-    return installed.shipped(family.calibration)
+    return installed.shipped(family.calibration, family.labels.sha256)
 
 
 def offered(

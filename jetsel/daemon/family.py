@@ -317,7 +317,7 @@ def defaults_of(
             f"{calibration.default_policy['top1']} needs models that are not here: the most accurate that is here",
         )
     single = f"single:{best}"
-    return {"top1": single, "top5": single}, f"without a calibration the most expensive model answers; {in_use}"
+    return {"top1": single, "top5": single}, "without a calibration the most expensive model answers"
 
 
 def served_models(family: Family, config: Config) -> dict[str, Model]:

@@ -86,6 +86,9 @@ def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
             f"models.paths: no model in {', '.join(map(str, folders)) or 'no folder'}; {'; '.join(broken)}"
         )
     default = default_family(config, list(served))
+    if default == "starter" and "imagenet" not in served and before is None:
+        words = "the starter family answers: 100 classes; for ImageNet's 1,000: jetsel models pull efficientnet-lite"
+        log.info(words, extra=event("starter-answers"))
     known = before.families if before else {}
     helped = config.edge.family or default
     if helped not in served:

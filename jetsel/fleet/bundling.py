@@ -37,7 +37,8 @@ def files_of(family: Family, calibrations: Path) -> tuple[dict[str, bytes], tupl
                     f"family {family.name}: two of its folders have a file {name}, and they differ: remove one of the "
                     "models, and add it again under another name"
                 )
-    used = installed.current(calibrations, family.name) or installed.shipped(family.calibration)
+    shipped = installed.shipped(family.calibration, family.labels.sha256)
+    used = installed.current(calibrations, family.name) or shipped
     if used is not None:
         used.usable()
         names = [

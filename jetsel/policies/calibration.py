@@ -161,33 +161,29 @@ def check(
     """
     differences = []
     if calibration.labels_sha256 != labels_sha256:
-        differences.append(_differ("its labels", calibration.labels_sha256, labels_sha256))
+        differences.append("other labels")
     if calibration.feature_table != feature_table:
-        differences.append(_differ("its table of features", calibration.feature_table, feature_table))
+        differences.append("another version of the features")
     if calibration.decode_px != decode_px:
-        differences.append(f"photographs were decoded for {calibration.decode_px} px, now for {decode_px}")
+        differences.append(f"images decoded for {calibration.decode_px} px, now for {decode_px}")
     for model, made_for in calibration.identities.items():
         if model not in identities:
             if model in elsewhere:
                 continue
             differences.append(f"model {model} is neither served here nor named under [edge.models]")
         elif identities[model] != made_for:
-            differences.append(_differ(f"model {model}", made_for, identities[model]))
+            differences.append(f"model {model} has changed")
     if (mux := calibration.multiplexer) is not None and mux.name not in identities:
         differences.append(f"its multiplexer {mux.name} is not there")
     elif mux is not None and identities[mux.name] != mux.identity:
-        differences.append(_differ(f"its multiplexer {mux.name}", mux.identity, identities[mux.name]))
+        differences.append(f"its multiplexer {mux.name} has changed")
     if differences:
         raise CalibrationError(
-            f"the calibration of family {calibration.family} does not belong to what is served: "
-            f"{'; '.join(differences)}. Recalibrate, or put back what it was made for"
+            f"the calibration of family {calibration.family} was made for other models: "
+            f"{'; '.join(differences)}. Run `jetsel calibrate IMAGES`, or put the models back"
         )
 
 
 def _require(holds: bool, otherwise: str) -> None:
     if not holds:
         raise CalibrationError(f"the calibration contradicts itself: {otherwise}; recalibrate")
-
-
-def _differ(what: str, made_for: str, served: str) -> str:
-    return f"{what} had hash {made_for[:12]}, now {served[:12]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,9 +75,16 @@ def current(folder: Path, family: str) -> Installed | None:
     return None if number == NONE else _look(versions.path(number), number, is_current=True)
 
 
-def shipped(directory: Path) -> Installed | None:
-    """Return the calibration that came with a family's models, in the same shape; None where none did."""
-    return _look(directory, SHIPPED, is_current=False) if directory.is_dir() else None
+def shipped(directory: Path, labels_sha256: str | None = None) -> Installed | None:
+    """Return the calibration that came with a family's models, in the same shape; None where none did.
+
+    labels_sha256: of the family, None for any. Models with heads of their owner's share the folder of their backbone:
+    its calibration is of other classes, and not theirs.
+    """
+    found = _look(directory, SHIPPED, is_current=False) if directory.is_dir() else None
+    if found is None or found.calibration is None or labels_sha256 in (None, found.calibration.labels_sha256):
+        return found
+    return None
 
 
 def history(folder: Path, family: str) -> list[Installed]:
@@ -87,9 +95,12 @@ def history(folder: Path, family: str) -> list[Installed]:
     return [_look(versions.path(number), number, is_current=number == used) for number in numbers]
 
 
-def rollback(folder: Path, family: str, to: int | None = None) -> Installed | None:
+def rollback(
+    folder: Path, family: str, to: int | None = None, refused: Mapping[int, str] | None = None
+) -> Installed | None:
     """Have the calibration before the current one used, or the one numbered `to`; None where that is the shipped one.
 
+    refused: by number, why the models cannot be served with it.
     Nothing is deleted: the number that was left can be gone back to. Raises CalibrationError where there is none such
     or it would be refused, and then nothing has changed.
     """
@@ -107,9 +118,10 @@ def rollback(folder: Path, family: str, to: int | None = None) -> Installed | No
         there = ", ".join(map(str, [SHIPPED, *numbers]))
         raise CalibrationError(f"family {family} has no calibration number {wanted}: there are {there}")
     found = None if wanted == SHIPPED else _look(versions.path(wanted), wanted, is_current=True)
-    if found is not None and found.reason is not None:
+    reason = (refused or {}).get(wanted) or (None if found is None else found.reason)
+    if reason is not None:
         raise CalibrationError(
-            f"number {wanted} cannot be used: {found.reason}. Nothing has changed; "
+            f"number {wanted} cannot be used: {reason}. Nothing has changed; "
             "name another with --to, see: jetsel calibration list"
         )
     versions.use(wanted, read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -83,11 +84,7 @@ def see(
 
 def train(seen: Seen, names: Sequence[str], tell: Tell) -> dict[str, Trained]:
     """Train a head for each backbone. names: of the classes. Raises CalibrationError where a class has too few."""
-    counts = np.bincount(seen.classes, minlength=len(names))
-    few = [f"{name} ({count})" for name, count in zip(names, counts, strict=True) if count < FEWEST]
-    if few or len(names) < 2:
-        what = f"too few of {', '.join(few)}" if few else "one class alone"
-        raise CalibrationError(f"{what}: {FEWEST} photographs of each of two or more classes are the least")
+    check_enough(np.bincount(seen.classes, minlength=len(names)).tolist(), names)
     held = _held_out(seen.classes)
     found = {}
     for done, (model, embeddings) in enumerate(seen.embeddings.items()):
@@ -97,6 +94,20 @@ def train(seen: Seen, names: Sequence[str], tell: Tell) -> dict[str, Trained]:
         found[model] = Trained(_fitted(embeddings, seen.classes), float(right.mean()))
     tell("training", len(found), len(found))
     return found
+
+
+def check_can_train() -> None:
+    """Raise CalibrationError where scikit-learn is missing."""
+    if importlib.util.find_spec("sklearn") is None:
+        raise CalibrationError(NEEDS_SKLEARN)
+
+
+def check_enough(counts: Sequence[int], names: Sequence[str]) -> None:
+    """Raise CalibrationError where a class has too few photographs. counts: of each class."""
+    few = [f"{name} ({count})" for name, count in zip(names, counts, strict=True) if count < FEWEST]
+    if few or len(names) < 2:
+        what = f"too few of {', '.join(few)}" if few else "one class alone"
+        raise CalibrationError(f"{what}: {FEWEST} images of each of two or more classes are the least")
 
 
 def _held_out(classes: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -110,10 +121,8 @@ def _held_out(classes: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 def _fitted(embeddings: NDArray[np.float32], classes: NDArray[np.int64]) -> Head:
     """Fit a logistic regression on standardised embeddings, and return it as one for the embeddings themselves."""
-    try:
-        from sklearn.linear_model import LogisticRegression
-    except ImportError as error:
-        raise CalibrationError(NEEDS_SKLEARN) from error
+    from sklearn.linear_model import LogisticRegression
+
     mean, deviation = embeddings.mean(axis=0), embeddings.std(axis=0) + 1e-6
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it could go on: the accuracy held out tells whether it was enough

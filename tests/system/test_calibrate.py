@@ -130,8 +130,8 @@ def test_what_cannot_be_better_is_not_installed_and_a_model_that_stands_for_labe
     done = jetsel("calibrate", flat, "--labels-from", "s", "--config", config)
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
-    meaning = "where right means agreement with s"
-    for part in ("single:s, which is in use", meaning, "nothing was installed"):
+    meaning = "right means agreement with s"
+    for part in ("single:s, the policy in use", meaning, "nothing was installed"):
         assert part in text
     assert [path.name for path in (tmp_path / "calibrations").iterdir()] == ["recordings"]
     (report,) = (tmp_path / "calibrations/recordings").glob("starter-flat-*.html")
@@ -146,6 +146,7 @@ def test_what_cannot_be_better_is_not_installed_and_a_model_that_stands_for_labe
         (["--objective", "energy"], "energy, and it is not known: [power] sensor is"),
         (["--labels-from", "m"], "has no model m: xs, s"),  # it is not served
         (["--report", "nowhere/report.html"], "no folder nowhere"),
+        (["--policy", "nonsense"], "no policy 'nonsense'"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_recorded(
@@ -155,6 +156,13 @@ def test_what_cannot_be_done_is_refused_before_anything_is_recorded(
     done = jetsel("calibrate", home.photos, *options, "--config", config)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
     assert part in done.stderr
+    assert not (tmp_path / "calibrations").exists()
+
+
+def test_too_few_images_are_refused_before_anything_is_recorded(tmp_path: Path) -> None:
+    done = jetsel("calibrate", put(tmp_path / "few", 5), "--config", configured(tmp_path))
+    assert done.returncode == 1
+    assert "the family knows are too few" in done.stderr
     assert not (tmp_path / "calibrations").exists()
 
 
@@ -224,5 +232,5 @@ def test_a_limit_is_kept_with_force_too(home: Home, tmp_path: Path) -> None:
     assert "nothing was installed: no policy keeps the limits" in " ".join(done.stdout.split())
     named = ("--policy", "single:xs", "--recording", home.recording, "--config", config)
     done = jetsel("calibrate", home.photos, *named)
-    assert "single:xs answers by default now, in place of single:s" in " ".join(done.stdout.split())
+    assert "its default policy is single:xs" in " ".join(done.stdout.split())
     assert installed(tmp_path).default_policy["top1"] == "single:xs"

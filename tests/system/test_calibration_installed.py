@@ -78,9 +78,23 @@ def test_a_daemon_that_reads_another_folder_or_does_not_reload_is_noticed_and_th
     done = jetsel(*rollback)
     assert done.returncode == 0, done.stderr
     assert "with this calibration: shipped with the models" in done.stdout
-    assert f"That is not number 1, of {calibration('xs', 1.0).created}" in done.stdout
+    assert f"does not use number 1, of {calibration('xs', 1.0).created} in {owners}" in done.stdout
     daemon.config.write_text(daemon.config.read_text() + '[models]\nonly = ["huge"]\n')
     done = jetsel(*rollback, "--to", "2")
     assert done.returncode == 1
     assert "now uses number 2, of " in done.stdout
     assert "the daemon was not reloaded" in done.stdout
+
+
+def test_the_same_number_and_date_in_another_folder_is_not_taken_for_what_is_served(
+    start: Start, owners: Path, tmp_path: Path
+) -> None:
+    daemon = start(f'[models]\ncalibrations = "{owners}"\n')
+    install(calibration("xs", 1.0), owners, "starter")
+    for model in ("s", "xs"):
+        install(calibration(model, 2.0), tmp_path / "others", "starter")
+    other = tmp_path / "other.toml"
+    other.write_text(f'[models]\ncalibrations = "{tmp_path / "others"}"\n')
+    done = jetsel("calibration", "rollback", "--config", other, "--endpoint", daemon.endpoint)
+    assert done.returncode == 0, done.stderr
+    assert "The daemon does not use number 1, of " in done.stdout

@@ -21,6 +21,7 @@ from jetsel.calibrate.recording import Multiplexed, Recording
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
 from jetsel.power.integration import NO_METER
+from jetsel.weights import HASH_BYTES, learned_images
 from jetsel.zoo import Family, Model
 
 
@@ -47,7 +48,8 @@ class Loaded:
 
     features_px: the pixels of a photograph that its features saw at most. skipped: kind of reason -> files left out.
     left_out: each of them, its path and the whole reason. labels_from: the model whose answers are the classes, None
-    where they are the owner's labels. recording.costs_ms are the times'.
+    where they are the owner's labels. learned: share of the images that heads were trained on.
+    recording.costs_ms are the times'.
     """
 
     recording: Recording
@@ -58,6 +60,7 @@ class Loaded:
     features_px: int
     family: str
     labels_from: str | None
+    learned: float = 0.0
 
 
 def load(
@@ -102,8 +105,19 @@ def load(
         )
         (features_px,) = file.execute("SELECT value FROM meta WHERE key = 'features_px'").fetchone()
         left_out = file.execute("SELECT path, reason FROM skipped ORDER BY path").fetchall()
+        hashes = dict(file.execute("SELECT id, sha256 FROM photographs"))
+    learned = learned_share(
+        [model for model in family.models if model.manifest.name in names], [hashes[r[0]] for r in rows]
+    )
     skipped = count_reasons([reason for _, reason in left_out])
-    return Loaded(recording, times, skipped, left_out, wanted, int(features_px), family.name, labels_from)
+    return Loaded(recording, times, skipped, left_out, wanted, int(features_px), family.name, labels_from, learned)
+
+
+def learned_share(models: Sequence[Model], hashes: Sequence[str]) -> float:
+    """The share of the images that one of the models' heads was trained on; hashes: of the images."""
+    heads = [model.directory / model.manifest.head.file for model in models if model.manifest.head is not None]
+    known: set[str] = set().union(*map(learned_images, heads))
+    return float(np.mean([one[: 2 * HASH_BYTES] in known for one in hashes]))
 
 
 def _refuse_others(file: sqlite3.Connection, path: Path, models: Mapping[str, str]) -> None:

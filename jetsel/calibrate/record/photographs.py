@@ -58,6 +58,11 @@ def find(source: Path, labels: Labels, label_map: Path | None, need_labels: bool
     photographs = sorted((j for j in judged if isinstance(j, Labelled)), key=lambda p: (p.path, p.label or ""))
     skipped = sorted((j for j in judged if isinstance(j, Skipped)), key=lambda s: (s.path, s.reason))
     if not photographs:
+        deeper = _sets_in(source, numbers) if need_labels and source.is_dir() else []
+        if deeper:
+            raise CalibrationError(
+                f"{source}: its folders hold the classes one level deeper; give one of these: {', '.join(deeper)}"
+            )
         raise CalibrationError(_none_found(source, skipped, labels, need_labels))
     return Found(source, tuple(photographs), tuple(skipped))
 
@@ -114,6 +119,18 @@ def _in_csv(source: Path, need_labels: bool) -> Iterator[tuple[Path, str | None]
                 f"{source}, line {line}: {len(cells)} columns where path,label are due, as in: cats/1.jpg,tabby"
             )
         yield source.parent / cells[0], cells[1] if need_labels else None
+
+
+def _sets_in(source: Path, numbers: Mapping[str, int]) -> list[str]:
+    """Return the folders of a folder that hold a folder for at least one known class."""
+    return sorted(str(inner) for name in labels_in(source) if _names_classes(inner := source / name, numbers))
+
+
+def _names_classes(folder: Path, numbers: Mapping[str, int]) -> bool:
+    try:
+        return any(key(name) in numbers for name in labels_in(folder))
+    except OSError:
+        return False
 
 
 def _none_found(source: Path, skipped: list[Skipped], labels: Labels, need_labels: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,11 +23,12 @@ from jetsel.engines.building.builder import Builder
 from jetsel.engines.trying import try_run
 from jetsel.errors import CalibrationError, JetselError
 from jetsel.store import write
+from jetsel.train.optimize.content import NEEDS_TORCH
 from jetsel.train.optimize.facts import Facts, facts_of
 from jetsel.train.optimize.making import make
 from jetsel.train.optimize.material import Material, Plan
 from jetsel.train.optimize.photographs import check_enough, drawn
-from jetsel.train.optimize.recipes import recipes
+from jetsel.train.optimize.recipes import FACTORISING, PRUNING, recipes
 from jetsel.weights import Weights
 from jetsel.zoo import Family, Model
 
@@ -76,6 +78,8 @@ def optimize(family: Family, parent: Model, values: Config, asked: Asked, folder
 
     folder: where everything is kept, so that the same command goes on. Raises JetselError.
     """
+    if {*PRUNING, *FACTORISING} & set(asked.methods) and importlib.util.find_spec("torch") is None:
+        raise CalibrationError(NEEDS_TORCH)
     given = recording.find(asked.photos, family.labels, asked.label_map, need_labels=True)
     paths = {one.path: one.class_number for one in given.photographs}
     learn, held = _parted(asked, family, list(paths))

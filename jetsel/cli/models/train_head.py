@@ -11,7 +11,9 @@ from jetsel.cli.models.options import plain_name
 from jetsel.cli.options import ConfigFile, Json, print_json
 
 if TYPE_CHECKING:
+    from jetsel.config import Config
     from jetsel.zoo import Family, Zoo
+    from jetsel.zoo.labels import Labels
 
 
 def train_head(
@@ -33,11 +35,13 @@ def train_head(
     then each head is trained on all. Needs scikit-learn: pip install 'jetsel[train]'.
     """
     from jetsel.calibrate.record import find, loaded_models
+    from jetsel.calibrate.record.photographs import labels_in
     from jetsel.cli import settings
-    from jetsel.cli.models.placed import first_writable, notes_of
+    from jetsel.cli.models.placed import notes_of
     from jetsel.cli.progress import Output
     from jetsel.daemon.snapshot import limits_of
-    from jetsel.errors import ManifestError
+    from jetsel.errors import CalibrationError
+    from jetsel.store import sha256_of
     from jetsel.train.heads import see, train
     from jetsel.zoo import model_folders, scan
     from jetsel.zoo.heading import NewFamily, add_head, check_name
@@ -46,23 +50,24 @@ def train_head(
     values = settings.read(settings.locate(config))
     zoo = scan(model_folders(values.models))
     known = _backbone(zoo, backbone)
+    if not labels_in(photos):
+        raise CalibrationError(f"{photos}: it has no class folders; make one folder of images for each class")
     names = sorted(entry.name for entry in photos.iterdir() if entry.is_dir() and not entry.name.startswith("."))
-    if not names:
-        raise ManifestError(f"{photos}: no folders there; make one for each class, and put its images there")
     made = NewFamily(
         family or plain_name(photos.resolve().name), table_of(names, str(photos)), f"head for {photos.name}"
     )
     there = check_name(zoo, made)
     labels = Labels.parse(made.labels, photos)
     found = find(photos, labels, None, need_labels=True)
+    folder = check_before(values, labels, [one.class_number for one in found.photographs])
     shown = [(one.path, one.class_number) for one in found.photographs if one.class_number is not None]
     with Output(quiet=json) as output, loaded_models(known, values) as engines:
         seen = see(shown, known.models, engines, limits_of(values), known.decode_px, output.step)
         trained = train(seen, labels.names, output.step)
-    folder = first_writable(values)
+    learned = sorted({sha256_of(path) for path, _ in shown if path.is_file()})
     classes = len(known.labels.wnids)
     models = [
-        add_head(model, trained[name].head.content(), classes, made, folder, there.get(name))
+        add_head(model, trained[name].head.content(learned), classes, made, folder, there.get(name))
         for model in known.models
         for name in [model.manifest.name]
     ]
@@ -80,6 +85,23 @@ def train_head(
     for note in notes:
         typer.echo(f"note: {note}")
     typer.echo(f"next: jetsel reload, and jetsel calibrate OTHER_PHOTOS --family {made.name}")
+
+
+def check_before(values: Config, labels: Labels, classes: list[int | None]) -> Path:
+    """Return the folder for the models; raises CalibrationError, before any image is read, where training must fail."""
+    import os
+
+    from jetsel.cli.models.placed import first_writable
+    from jetsel.errors import CalibrationError
+    from jetsel.train.heads import check_can_train, check_enough
+
+    check_can_train()
+    check_enough([classes.count(number) for number in range(len(labels.names))], labels.names)
+    folder = first_writable(values)
+    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise CalibrationError(f"{folder}: you may not write there; name a folder of your own in models.paths")
+    return folder
 
 
 def _backbone(zoo: Zoo, name: str) -> Family:

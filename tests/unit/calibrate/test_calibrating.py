@@ -78,7 +78,7 @@ def test_the_cascade_of_an_easy_half_is_found_and_beats_the_best_single_model(fo
     findings = found.findings
     assert findings.rival == "single:l"
     assert found.is_better
-    assert findings.verdict.startswith(f"{findings.winner} beside single:l, under top1, on photographs held out: ")
+    assert findings.verdict.startswith(f"{findings.winner} is better than single:l: it is ")
     winner = findings.comparisons["top1"].policies[findings.winner]
     assert winner.time_ms.mean < 0.75 * COSTS_MS["l"]
     assert winner.vs_best_single.time_ratio == pytest.approx(winner.time_ms.mean / COSTS_MS["l"], rel=0.01)
@@ -133,7 +133,7 @@ def test_a_model_in_use_that_is_no_better_is_replaced_and_named() -> None:
     found = calibrated(dataclasses.replace(loaded, recording=equal), order)
     assert (found.findings.winner, found.findings.rival, found.is_better) == ("single:s", "single:l", True)
     assert found.findings.current == found.findings.comparisons["top1"].policies["single:l"]
-    assert found.findings.verdict.startswith("single:s beside single:l, which is in use, under top1, ")
+    assert found.findings.verdict.startswith("single:s is better than single:l, the policy in use: ")
 
 
 def test_a_limit_is_kept_by_what_wins_and_by_what_is_asked_for() -> None:
@@ -165,8 +165,8 @@ def test_answers_of_a_model_in_place_of_labels_are_said_so_everywhere() -> None:
     one = calibrated(dataclasses.replace(loaded, recording=recording, labels_from="s"))
     assert not one.is_better  # than the cheapest model, which always agrees with itself
     assert one.findings.winner == one.findings.rival == "single:s"
-    assert one.findings.verdict.startswith("nothing is better than single:s, under top1, on photographs held out, ")
-    assert "where right means agreement with s" in one.findings.verdict
+    assert one.findings.verdict.startswith("no policy is proven better than single:s")
+    assert "right means agreement with s" in one.findings.verdict
     assert (one.findings.labels_from, one.calibration.labels_from) == ("s", "s")
     assert "agrees with s's" in one.findings.comparisons["top5"].sentences[0]
 
@@ -188,7 +188,7 @@ def frugal() -> Calibrated:
 @pytest.mark.slow
 def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(frugal: Calibrated, tmp_path: Path) -> None:
     assert frugal.is_better
-    assert "times the energy" in frugal.findings.verdict
+    assert "less energy" in frugal.findings.verdict
     save(frugal.calibration, tmp_path / "stored")
     found_again = read(tmp_path / "stored")
     assert (found_again.objective, found_again.energy_reason) == ("energy", None)
@@ -201,6 +201,20 @@ def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(fruga
     rows = range(100)
     ran = replay_all(policy, loaded.recording, rows, "top1", found_again.temperatures, "l").ran.mean(axis=0)
     assert ran[0] == 0  # what is easy m gets right as well, for a tenth of the energy
+
+
+def test_a_policy_that_only_ever_asks_one_model_is_said_to_be_that_and_is_no_default() -> None:
+    loaded = drawn(60)
+    alike = dataclasses.replace(loaded.recording, logits=loaded.recording.logits[[0, 0, 0]])
+    loaded = dataclasses.replace(loaded, recording=alike, learned=0.25)
+    found = calibrated(loaded)
+    comparison = found.findings.comparisons["top1"]
+    assert comparison.policies["chain"].always == "s"
+    assert "chain: always s, plus the cost of choosing." in comparison.sentences
+    assert found.calibration.default_policy == dict.fromkeys(CRITERIA, "single:s")
+    assert "of which the models learned 25 %" in found.findings.verdict
+    with pytest.raises(CalibrationError, match="say --policy single:s"):
+        calibrated(loaded, dataclasses.replace(ORDER, policy="chain"))
 
 
 def test_a_goal_of_energy_without_energies_is_refused() -> None:

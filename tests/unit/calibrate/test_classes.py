@@ -47,3 +47,9 @@ def test_what_nobody_knows_and_what_has_no_photographs_is_said() -> None:
     ]
     many = family("many", *(f"class {number}" for number in range(60)))
     assert remarks(loaded, many)[1:] == ["photographs of 2 of the 60 classes"]  # type: ignore[arg-type]
+
+
+def test_a_misspelt_class_names_the_one_that_is_near() -> None:
+    left_out = [("a", "unknown label: 'rsoe' is no class of the family; rename it")]
+    loaded = SimpleNamespace(left_out=left_out, recording=SimpleNamespace(classes=np.array([0, 1, 2])))
+    assert remarks(loaded, FLOWERS)[0].endswith("rsoe (1) (did you mean rose?)")  # type: ignore[arg-type]

@@ -44,14 +44,14 @@ def test_the_best_point(goal: Goal, points: list[Outcomes], place: int) -> None:
 @pytest.mark.parametrize(
     ("goal", "candidate", "is_better", "reason"),
     [
-        (Goal(), of(600, 5), True, r"\+0.00 points .* in 0.50 times the time"),
-        (Goal(), of(597, 5), False, "too few to tell"),  # 3 less: 0.3 points, but it might be 0.6
-        (Goal(), of(602, 10), False, r"noise; about 900 more would settle it"),
-        (Goal(), of(620, 12), False, "not better"),  # more accurate, but slower, and nobody allowed that
-        (Goal(max_time_ms=20), of(620, 12), True, r"\+2.00 points"),
-        (Goal(max_time_ms=11), of(620, 12), False, "over the 11 ms allowed"),
+        (Goal(), of(600, 5), True, r"0.00 ± .* and takes 50 % less time"),
+        (Goal(), of(597, 5), False, "not enough to rule out a loss"),  # 3 less: 0.3 points, but it might be 0.6
+        (Goal(), of(602, 10), False, r"may be chance; add about 900"),
+        (Goal(), of(620, 12), False, "may be chance"),  # more accurate, but slower, and nobody allowed that
+        (Goal(max_time_ms=20), of(620, 12), True, "2.00 ± .* more accurate and takes 20 % more time"),
+        (Goal(max_time_ms=11), of(620, 12), False, "exceeds your limit of 11 ms"),
         (Goal(), of(600, 9.7), False, "a saving below 5 %"),
-        (Goal(max_time_ms=5), of(560, 4.9), True, "the rival does not keep"),
+        (Goal(max_time_ms=5), of(560, 4.9), True, "^only it keeps your limit of 5 ms"),
     ],
 )
 def test_better_by_more_than_the_noise(goal: Goal, candidate: Outcomes, is_better: bool, reason: str) -> None:
@@ -63,7 +63,7 @@ def test_better_by_more_than_the_noise(goal: Goal, candidate: Outcomes, is_bette
 def test_a_few_photographs_without_a_difference_prove_nothing() -> None:
     found, said = Goal().compare(of(6, 5, photographs=12), of(6, 10, photographs=12))
     assert not found
-    assert "12 photographs are too few" in said
+    assert "12 images are not enough" in said
 
 
 def test_errors_that_fall_on_other_photographs_are_noise() -> None:
@@ -103,11 +103,11 @@ def test_the_best_point_by_energy(goal: Goal, points: list[Outcomes], place: int
 @pytest.mark.parametrize(
     ("goal", "candidate", "is_better", "reason"),
     [
-        (Goal("energy"), of(600, 90, energy_mj=25), True, r"\+0.00 points .* for 0.50 times the energy"),
-        (Goal("energy"), of(600, 5, energy_mj=60), False, r"for 1.20 times the energy, which is not better"),
-        (Goal(max_time_ms=5, max_energy_mj=20), of(620, 6, energy_mj=1), False, "over the 5 ms and 20 mJ allowed"),
-        (Goal(max_energy_mj=60), of(620, 90, energy_mj=55), True, r"\+2.00 points .* in 9.00 times the time"),
-        (Goal("energy", min_accuracy=0.5), of(560, 90, energy_mj=25), True, r"-4.00 points"),
+        (Goal("energy"), of(600, 90, energy_mj=25), True, "takes 50 % less energy"),
+        (Goal("energy"), of(600, 5, energy_mj=60), False, "takes 20 % more energy, which may be chance"),
+        (Goal(max_time_ms=5, max_energy_mj=20), of(620, 6, energy_mj=1), False, "exceeds your limit of 5 ms and 20 mJ"),
+        (Goal(max_energy_mj=60), of(620, 90, energy_mj=55), True, "takes 800 % more time"),
+        (Goal("energy", min_accuracy=0.5), of(560, 90, energy_mj=25), True, "4.00 ± .* less accurate"),
     ],
 )
 def test_better_by_energy(goal: Goal, candidate: Outcomes, is_better: bool, reason: str) -> None:

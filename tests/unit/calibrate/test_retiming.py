@@ -51,7 +51,7 @@ def test_times_are_this_machines_and_all_that_depends_on_them_is_fitted_again(sh
 def test_without_its_answers_or_for_other_models_it_is_refused(shipped: Shipped, tmp_path: Path) -> None:
     family, models = served("xs")
     other = {"xs": next(iter(served("s")[1].values()))}
-    with pytest.raises(CalibrationError, match="does not belong to what is served"):
+    with pytest.raises(CalibrationError, match="was made for other models"):
         retime(family, other, shipped, Config(), LIMITS, lambda *_: None)
     (shipped.folder / ANSWERS).unlink()
     with pytest.raises(CalibrationError, match="came without its answers: calibrate on photographs"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import msgspec
-import pytest
 
 from jetsel.calibrate.findings import Chain, Interval, Multiplexing, PolicyDifference, Result, Spread
 from jetsel.calibrate.sentences import sentences
@@ -64,11 +63,6 @@ def test_top5_has_its_own_points() -> None:
     assert text[0].count("gains 1.0 points") == text[2].count("loses 1.0 points") == 1
     assert not any("both faster" in sentence for sentence in text)
     assert "90.0 % would be right in 4.00 ms" in text[4]
-
-
-@pytest.mark.parametrize(("pays_below_ms", "could"), [(0.26, "they can pay"), (0.25, "they cannot pay")])
-def test_a_chooser_pays_only_below_its_break_even(pays_below_ms: float, could: str) -> None:
-    assert could in said(chain=msgspec.structs.replace(CHAIN, pays_below_ms=pays_below_ms))[-1]
 
 
 def test_energies_are_said_where_they_are_known() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
@@ -15,3 +17,21 @@ def test_commands_and_options_that_went_say_what_to_do_instead(words: tuple[str,
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 2
     assert any(f"no {word} any more" in done.output and instead in done.output for word, instead in GONE.items())
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "status"),
+    [
+        (("calibration", "list", "--family", "dogs"), "unknown-family", 1),
+        (("status", "--endpoint", "ipc:///nonexistent/jetsel.sock"), "no-daemon", 1),
+        (("calibration", "list", "--config", "/nonexistent.toml"), "config", 2),
+        (("calibrate", "/nonexistent"), "usage", 2),
+        (("keys",), "usage", 2),
+    ],
+)
+def test_with_json_an_error_is_one_object_and_the_status_stays(words: tuple[str, ...], code: str, status: int) -> None:
+    done = CliRunner().invoke(app, [*words, "--json"])
+    found = json.loads(done.stdout)
+    assert (done.exit_code, set(found), found["error"]) == (status, {"error", "message", "retry"}, code)
+    assert found["retry"] is (code == "no-daemon")
+    assert done.stderr == ""

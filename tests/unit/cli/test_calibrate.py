@@ -11,7 +11,7 @@ from tests.unit.calibrate.report import sample
 
 FOUND = Calibrated(None, sample.findings(), is_better=True, is_allowed=True)  # type: ignore[arg-type]
 OUTCOME = {"verdict": "chain wins", "winner": "chain", "rival": "single:xl", "is_allowed": True, "installed": None}
-OUTCOME |= {"daemon": None, "report": None}
+OUTCOME |= {"daemon": None, "report": None, "is_served": False}
 
 
 def test_without_the_page_the_report_is_printed_and_the_extra_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,7 +27,8 @@ def test_without_the_page_the_report_is_printed_and_the_extra_is_named(capsys: p
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"installed": 3}, "installed as number 3: chain answers by default now, in place of single:xl;"),
+        ({"installed": 3, "is_served": True}, "installed as number 3: chain answers by default now, in place of"),
+        ({"installed": 3}, "installed as number 3: its default policy is chain;"),  # another daemon, or none
         ({}, "nothing was installed: single:xl stays; --force installs chain, --policy NAME another"),
         ({"rival": "chain"}, "nothing was installed: chain stays; --policy NAME installs another"),
         ({"is_allowed": False}, "nothing was installed: no policy keeps the limits, chain comes nearest;"),

@@ -75,9 +75,9 @@ def test_the_history_is_listed_with_what_is_in_use_and_what_is_refused(config: P
     assert (rows[3]["created"], rows[3]["default_policy"], rows[3]["photographs"]) == (None, None, None)
     assert "damaged" in rows[3]["refused"]
     assert rows[2]["created"] == "July"
-    assert "its labels had hash aaaaaaaaaaaa" in rows[2]["refused"]
+    assert "made for other models: other labels" in rows[2]["refused"]
     printed = run(config, "list")
-    for words in ("family cats", "in use", "June", "top1 cascade", "0 (shipped)", str(config.parent / "owners")):
+    for words in ("family cats", "not used", "June", "top1 cascade", "0 (shipped)", str(config.parent / "owners")):
         assert words in printed
 
 
@@ -110,6 +110,24 @@ def test_the_way_back_says_what_is_used_now_and_that_no_daemon_listens(config: P
     assert (found["number"], found["reloaded"]) == (0, None)
     assert current(config.parent / "owners", "cats") is None
     assert "now uses number 2, of July" in run(config, "rollback", "--to", "2")
+
+
+def test_a_calibration_of_other_classes_that_lies_beside_the_models_is_not_theirs(config: Path) -> None:
+    calibrate(config.parent / "cats", "cats", labels_sha256="a" * 64)  # as a backbone's, whose folder heads share
+    assert as_json(config, "list")["calibrations"] == []
+    assert "has no calibration yet" in run(config, "show", status=1)
+    put(config, "June")
+    printed = run(config, "rollback")
+    assert "no calibration: none came with it" in printed
+
+
+def test_what_is_refused_is_not_in_use_and_not_gone_back_to(config: Path) -> None:
+    calibrate(config.parent / "cats", "cats", identities={"s": "0" * 64, "l": "1" * 64})
+    assert as_json(config, "list")["current"] is None
+    assert "in use" not in run(config, "list")
+    put(config, "June")
+    assert "number 0 cannot be used" in run(config, "rollback", status=1)
+    assert as_json(config, "list")["current"] == 1
 
 
 def test_where_there_is_nothing_to_show_or_to_go_back_to_one_line_says_so(config: Path) -> None:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from jetsel.cli.app import app
 from jetsel.cli.models.candidates import on_tensorrt
 from jetsel.config import Config, Models
 from jetsel.zoo import STARTER, scan
@@ -11,3 +17,13 @@ def test_models_of_other_backends_are_not_built() -> None:
     config = Config(models=Models(backends={"s": "tensorrt", "m": "onnxruntime"}))
     found = on_tensorrt("starter", scan([STARTER]).families["starter"].models, 100, config)
     assert [(one.family, one.name, one.classes) for one in found] == [("starter", "s", 100)]
+
+
+def test_methods_that_need_torch_are_refused_before_the_images_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    command = ["models", "optimize", "xs", "--photos", str(tmp_path), "--methods", "int8,svd"]  # an empty folder
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 1
+    assert "pruning and factorising need torch" in done.stderr

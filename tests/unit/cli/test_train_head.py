@@ -47,6 +47,25 @@ def test_a_family_is_made_that_shares_the_backbones_files(
     assert len(heads) == len(found.models)
 
 
+def test_what_cannot_be_trained_is_refused_before_an_image_is_read(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    (tmp_path / "empty").mkdir()
+    (photos / "green").mkdir()
+    command = ["models", "train-head", "--backbone", "starter"]
+    for folder, part in ((photos, "too few of green (0)"), (tmp_path / "empty", "it has no class folders; make one")):
+        done = CliRunner().invoke(app, [*command, str(folder)])
+        assert done.exit_code == 1
+        assert part in done.stderr
+        assert "looking at" not in done.stderr
+    (photos / "green").rmdir()
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    done = CliRunner().invoke(app, [*command, str(photos)])
+    assert "scikit-learn is needed" in done.stderr
+    assert "looking at" not in done.stderr
+
+
 def test_a_backbone_that_is_not_there_names_the_command_that_brings_it(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,4 +78,4 @@ def test_a_backbone_that_is_not_there_names_the_command_that_brings_it(
 def test_a_folder_without_folders_is_told_so(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["models", "train-head", str(tmp_path), "--backbone", "starter"])
     assert done.exit_code == 1
-    assert "no folders there; make one for each class" in done.stderr
+    assert "it has no class folders; make one folder" in done.stderr

@@ -102,7 +102,7 @@ def test_a_reload_keeps_the_one_before_where_the_new_one_is_refused(models: Path
     assert family.in_use.calibration is first.families["cats"].in_use.calibration
     assert family.because == "June did best"
     said = str(told(second))
-    assert said.startswith("number 1, of June; refused: number 2: the calibration of family cats does not belong")
+    assert said.startswith("number 1, of June; refused: number 2: the calibration of family cats was made for")
     assert changes(first, second) == [f"calibration of cats ({said})"]
     third = served(models, owners, second)
     assert told(third) == said, "refused again, and told again"
@@ -119,4 +119,4 @@ def test_a_reload_keeps_nothing_that_does_not_belong_to_the_models_any_more(mode
     assert family.in_use.calibration is None
     assert family.default_policy["top1"] == "single:l"
     assert "model m is neither served here" in str(family.in_use)
-    assert str(family.in_use) in family.because
+    assert "model m is neither served here" not in family.because, "status shows both: one of them names the models"

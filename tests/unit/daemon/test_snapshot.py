@@ -232,3 +232,15 @@ def test_a_multiplexer_alone_does_not_serve(cats: Path) -> None:
         (cats / f"{name}.onnx").write_bytes(b"damaged")
     with pytest.raises(ConfigError, match="no model of the default family cats can run"):
         loaded(config(cats))
+
+
+def test_a_start_with_the_starter_family_alone_names_what_brings_more(
+    cats: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    caplog.set_level("INFO")
+    read_snapshot(config(cats))
+    assert "starter-answers" not in [getattr(record, "event", None) for record in caplog.records]
+    caplog.clear()
+    read_snapshot(Config())
+    assert "models pull efficientnet-lite" in caplog.text

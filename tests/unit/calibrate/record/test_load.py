@@ -6,14 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import cv2
+import msgspec
 import numpy as np
 import pytest
 
 from jetsel.calibrate.record import load, record
 from jetsel.calibrate.record.conditions import gather
+from jetsel.calibrate.record.load import learned_share
 from jetsel.engines import Engine
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
+from jetsel.weights import Head
+from jetsel.zoo import Model
+from jetsel.zoo.manifest import Head as ManifestHead
 from tests.unit.calibrate.record.making import LABELS, QUICK, change, draw, family, found, put, rows
 
 BOTH = family("xs", "s")
@@ -150,3 +155,14 @@ def test_a_recording_of_other_values_than_jetsel_writes_is_refused(copy: Path, s
     change(copy, statement)
     with pytest.raises(CalibrationError, match="holds what jetsel does not write"):
         load(copy, BOTH)
+
+
+def test_the_share_of_images_that_heads_were_trained_on_is_known(tmp_path: Path, whole: Path) -> None:
+    head = Head(np.zeros((2, 3), np.float32), np.zeros(3, np.float32))
+    digests = [f"{number:064x}" for number in (1 << 200, 2 << 200, 3 << 200, 4 << 200)]
+    (tmp_path / "head.npz").write_bytes(head.content(digests[:1]))
+    assert Head.read(tmp_path / "head.npz").bias.shape == (3,)
+    of_head = ManifestHead(file="head.npz", sha256="0" * 64, backbone_classes=3)
+    manifest = msgspec.structs.replace(BOTH.models[0].manifest, head=of_head)
+    assert learned_share([Model(manifest, tmp_path / "m.json"), BOTH.models[1]], digests) == 0.25
+    assert load(whole, BOTH).learned == 0

@@ -122,3 +122,10 @@ def test_nothing_usable_names_the_repair(tmp_path: Path) -> None:
     for need_labels in (False, True):
         with pytest.raises(CalibrationError, match="no images there; put JPEG, PNG or WebP files"):
             find(touch(tmp_path / "empty", "x/.y"), LABELS, None, need_labels)
+
+
+def test_sets_one_level_deeper_are_named(tmp_path: Path) -> None:
+    touch(tmp_path, "summer/n2/1.jpg", "winter/n2/1.jpg", "notes/1.txt")
+    with pytest.raises(CalibrationError) as raised:
+        find(tmp_path, LABELS, None, need_labels=True)
+    assert f"give one of these: {tmp_path / 'summer'}, {tmp_path / 'winter'}" in str(raised.value)
