@@ -37,7 +37,10 @@ LIMITS = image.Limits(max_bytes=16_000_000, max_pixels=50_000_000)
 
 
 class Choices(NamedTuple):
-    """What the chain chooses. yes: (n, links), each link's vote. column: (n,) of the model that answers; right: (n,)."""
+    """What the chain chooses.
+
+    yes: (n, links), each link's vote. column: (n,), the model that answers. right: (n,), whether it is right.
+    """
 
     yes: NDArray[np.bool_]
     column: NDArray[np.int64]
