@@ -107,30 +107,34 @@ def time_price(right: NDArray[np.bool_], costs: NDArray[np.float64]) -> float:
 
 
 def select(known: Known, cost: Cost) -> Selection:
-    """Remove the feature whose loss costs least lift, again and again, and keep the set of the largest lift less cost.
+    """Remove the feature whose loss costs least lift, again and again, and keep the smallest set that is as good.
 
-    Each set is scored with the k that suits it best, on neighbours in other folds.
+    As good is a lift less cost within one standard error of the largest (Breiman et al., Classification and Regression
+    Trees, 1984, section 3.4.3): of many sets the best looks better than it is. Each set is scored with the k that suits
+    it best, on neighbours in other folds.
     """
     distances = Distances(known.features, known.fold_of)
     left = list(range(len(known.names)))
     whole = distances.total(left)
-    by_k = _lifts(distances, whole, known, None)
-    standing, order, importance = [(tuple(left), by_k)], list[str](), dict[str, float]()
+    standing = [(tuple(left), _lifts(distances, whole, known, None))]
+    order, importance = list[str](), dict[str, float]()
     while len(left) > 1:
         without = {column: _lifts(distances, whole, known, column) for column in left}
         if not importance:
-            most = max(by_k.values())
-            importance = {known.names[column]: 100 * (most - max(one.values())) for column, one in without.items()}
-        least = max(left, key=lambda column: (max(without[column].values()), -left.index(column)))
+            most = standing[0][1].best
+            importance = {known.names[column]: 100 * (most - one.best) for column, one in without.items()}
+        least = max(left, key=lambda column: (without[column].best, -left.index(column)))
         whole -= distances.of(least)
         left.remove(least)
         order.append(known.names[least])
         standing.append((tuple(left), without[least]))
-    named = [(tuple(known.names[column] for column in columns), by_k) for columns, by_k in standing]
-    features, by_k = max(reversed(named), key=lambda one: max(one[1].values()) - cost(one[0]))
-    counts = [(len(columns), _best(by_k), 100 * max(by_k.values())) for columns, by_k in standing]
-    in_points = {k: 100 * lift for k, lift in by_k.items()}
-    return Selection(features, _best(by_k), importance, counts, tuple(order), in_points)
+    named = [(tuple(known.names[column] for column in columns), lifts) for columns, lifts in standing]
+    worth = [lifts.best - cost(features) for features, lifts in named]
+    enough = max(worth) - named[int(np.argmax(worth))][1].error
+    features, chosen = [one for one, its in zip(named, worth, strict=True) if its >= enough][-1]
+    counts = [(len(columns), lifts.k, 100 * lifts.best) for columns, lifts in standing]
+    in_points = {k: 100 * lift for k, lift in chosen.by_k.items()}
+    return Selection(features, chosen.k, importance, counts, tuple(order), in_points)
 
 
 def judge(known: Known, selection: Selection, cost: Cost) -> Judgement:
@@ -153,11 +157,24 @@ def judge(known: Known, selection: Selection, cost: Cost) -> Judgement:
     return Judgement(float(each.mean()), error, cost(selection.features), float(np.concatenate(doubt).mean()))
 
 
-def _lifts(distances: Distances, whole: NDArray[np.float64], known: Known, without: int | None) -> dict[int, float]:
-    """Return the lift with each k that the other folds have neighbours for.
+@dataclass(frozen=True)
+class _Lifts:
+    """Of one set of features: the lift with each k, the best of them, its k and its standard error."""
 
-    whole: (n, n) squared distances, of which the column `without` is left out; so few rows at a time that they stay in
-    the processor's cache, which makes it several times as fast.
+    by_k: dict[int, float]
+    k: int
+    error: float
+
+    @property
+    def best(self) -> float:
+        return self.by_k[self.k]
+
+
+def _lifts(distances: Distances, whole: NDArray[np.float64], known: Known, without: int | None) -> _Lifts:
+    """Return the lifts with each k that the other folds have neighbours for; of equals the smallest k is the best.
+
+    whole: (n, n) squared distances, of which the column `without` is left out; a few rows at a time, which stay in the
+    processor's cache, which makes it several times as fast.
     """
     most = int(np.isfinite(whole).sum(axis=1).min())
     tried = [k for k in TRIED if k <= most] or [most]
@@ -167,14 +184,10 @@ def _lifts(distances: Distances, whole: NDArray[np.float64], known: Known, witho
         squared = whole[rows] if without is None else whole[rows] - distances.of(without, rows)
         near.append(nearest_columns(squared, tried[-1]))
     counted = known.votes[np.concatenate(near)].cumsum(axis=1, dtype=np.int16)
-    found = {}
+    added = {}
     for k in tried:
         yes = counted[:, k - 1] * 2 > k
-        chosen = np.where(yes.any(axis=1), yes.argmax(axis=1), known.fallback)
-        found[k] = float(lift_of(chosen, known.right).mean())
-    return found
-
-
-def _best(by_k: dict[int, float]) -> int:
-    """The k of the largest lift; of equals the smallest."""
-    return max(by_k, key=lambda k: (by_k[k], -k))
+        added[k] = lift_of(np.where(yes.any(axis=1), yes.argmax(axis=1), known.fallback), known.right)
+    by_k = {k: float(each.mean()) for k, each in added.items()}
+    best = max(by_k, key=lambda k: (by_k[k], -k))
+    return _Lifts(by_k, best, float(added[best].std() / np.sqrt(len(known.right))))

@@ -178,6 +178,27 @@ def test_the_boards_slower_processor_makes_choices_dearer_and_what_it_said_of_it
     assert chain.time_ms.mean > models_ms + 1  # a choice takes microseconds here
 
 
+def test_a_chain_is_offered_where_its_features_tell_what_is_easy(found: Calibrated) -> None:
+    assert NAMES[0] in found.calibration.features
+    chain, best = (found.findings.comparisons["top1"].policies[name] for name in ("chain", "single:l"))
+    assert "chain" in found.calibration.parts
+    assert chain.top1 > best.top1 - 0.01
+    assert chain.time_ms.mean < 0.7 * best.time_ms.mean
+
+
+def test_a_chain_whose_features_say_nothing_is_shown_and_not_offered() -> None:
+    loaded = drawn(300)
+    noise = np.random.default_rng(11).random((300, len(NAMES)), dtype=np.float32)
+    blind = dataclasses.replace(loaded, recording=dataclasses.replace(loaded.recording, features=noise))
+    found = calibrated(blind)
+    assert "chain" not in found.calibration.parts
+    comparison = found.findings.comparisons["top1"]
+    assert "chain" in comparison.policies
+    assert any("adds nothing here" in sentence for sentence in comparison.sentences)
+    named = calibrated(blind, dataclasses.replace(ORDER, policy="chain"))
+    assert named.calibration.default_policy["top1"] == "chain"  # whoever names it has it
+
+
 @pytest.fixture(scope="module")
 def frugal() -> Calibrated:
     return calibrated(metered(drawn()), dataclasses.replace(ORDER, goal=Goal("energy")))
@@ -195,7 +216,7 @@ def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(fruga
     assert found_again.costs_ms == COSTS_MS
     assert found_again.figures["top1"]["single:m"]["mean_mj"] == pytest.approx(4.0, abs=0.05)
     loaded = metered(drawn())
-    policy = catalogue(tuple(COSTS_MS), found_again)["top1"]["chain"]
+    policy = catalogue(tuple(COSTS_MS), found_again)["top1"]["cascade"]
     rows = range(100)
     ran = replay_all(policy, loaded.recording, rows, "top1", found_again.temperatures, "l").ran.mean(axis=0)
     assert ran[0] == 0  # what is easy m gets right as well, for a tenth of the energy
