@@ -178,10 +178,20 @@ def test_the_boards_slower_processor_makes_choices_dearer_and_what_it_said_of_it
     assert chain.time_ms.mean > models_ms + 1  # a choice takes microseconds here
 
 
-def test_a_chain_is_offered_where_its_features_tell_what_is_easy(found: Calibrated) -> None:
+def test_a_chain_is_offered_if_its_features_tell_what_is_easy_and_keeps_the_accuracy_in_less_time() -> None:
+    loaded = drawn()
+    costs_ms = {"s": 1.0, "l": 10.0}
+    two = dataclasses.replace(
+        loaded.recording,
+        models=tuple(costs_ms),
+        logits=np.asarray(loaded.recording.logits)[[0, 2]],
+        costs_ms=costs_ms,
+        multiplexer=None,
+    )
+    found = calibrated(dataclasses.replace(loaded, recording=two))
     assert NAMES[0] in found.calibration.features
-    chain, best = (found.findings.comparisons["top1"].policies[name] for name in ("chain", "single:l"))
     assert "chain" in found.calibration.parts
+    chain, best = (found.findings.comparisons["top1"].policies[name] for name in ("chain", "single:l"))
     assert chain.top1 > best.top1 - 0.01
     assert chain.time_ms.mean < 0.7 * best.time_ms.mean
 
