@@ -34,19 +34,24 @@ def show(title: str, columns: str, rows: Iterable[Iterable[object]]) -> None:
 def show_features(study: Study) -> None:
     """Print Table 3 and Figures 12 and 13."""
     planned = study.planned
-    removal = planned.removal
+    selection, judged = planned.selection, planned.judgement
     alike = [(kept, name, r) for kept, gone in planned.dropped.items() for name, r in gone]
     rows = ((kept, name, "constant" if r is None else f"{r:.2f}") for kept, name, r in alike)
     show("Table 3: dropped for their correlation", "kept | dropped | absolute correlation", rows)
-    ranked = sorted(removal.importance.items(), key=lambda item: -item[1])
-    lost = ((name, f"{points:+.1f}", "yes" if name in removal.chosen else "no") for name, points in ranked)
-    show("Figure 12: points lost without each feature", "feature | points | stays", lost)
+    ranked = sorted(selection.importance.items(), key=lambda item: -item[1])
+    lost = ((name, f"{points:+.1f}", "yes" if name in selection.features else "no") for name, points in ranked)
+    show("Figure 12: points of lift lost without each feature", "feature | points | stays", lost)
     fewer = []
-    for number, accuracy in removal.counts:
-        gone = removal.order[: len(planned.kept) - number]
+    for number, k, points in selection.counts:
+        gone = selection.order[: len(planned.kept) - number]
         left = tuple(name for name in planned.kept if name not in gone)
-        fewer.append((number, f"{accuracy:.1f}", f"{study.clock(left):.3f}"))
-    show("Figure 13: how many features", "features | top-1 % of the premodel | ms of extracting", fewer)
+        fewer.append((number, k, f"{points:+.1f}", f"{study.clock(left):.3f}"))
+    show("Figure 13: how many features", "features | best k | points of lift | ms of extracting", fewer)
+    print(
+        f"\nOn images that had no part in the selection: {100 * judged.lift:+.2f} points of lift (standard error "
+        f"{100 * judged.error:.2f}); the features cost {100 * judged.cost:.2f}; doubt on {100 * judged.doubt:.0f} %: "
+        f"the premodel {'adds accuracy' if judged.adds else 'adds nothing here'}."
+    )
 
 
 def show_models(study: Study) -> None:
@@ -65,9 +70,9 @@ def show_chain(study: Study) -> None:
     from sklearn.metrics import roc_auc_score
 
     recording, right, near, columns = study.recording, study.right, study.near, study.links(study.plan.theta_points)
-    by_k = ((k, f"{share:.1f}") for k, share in study.planned.k_accuracy.items())
-    show(f"Neighbours: {study.plan.k} are chosen", "k | the optimum is named, %", by_k)
-    chosen = near.choices(right, columns, study.costs_ms)
+    by_k = ((k, f"{points:+.1f}") for k, points in study.planned.selection.by_k.items())
+    show(f"Neighbours: {study.plan.k} are chosen", "k | points of lift", by_k)
+    chosen = study.choices(near, columns)
     truth = optimum_votes(right[:, columns], study.costs_ms[columns].tolist())
     agrees = (chosen.yes == truth).mean(axis=0)
     commoner = np.maximum(truth.mean(axis=0), 1 - truth.mean(axis=0))
@@ -79,7 +84,7 @@ def show_chain(study: Study) -> None:
     optimum = np.where(right, study.costs_ms, np.inf).argmin(axis=1)
     some = right.any(axis=1)
     print(f"\nThe optimum is named on {100 * (chosen.column == optimum)[some].mean():.1f} % (theirs: 95.6 %).")
-    sound = fit_soundness(near.mean_distance, chosen.right, right[:, -1])
+    sound = fit_soundness(near.distance, chosen.right, right[:, -1])
     steps = ((f"{end:.3f}", f"{100 * share:.1f}") for end, share in sound.steps)
     show(f"Distance: in doubt beyond {sound.limit}", "distance up to which | right choices, %", steps)
     confidence = recording.confidences("top1", fit_temperatures(recording))[:, 0]

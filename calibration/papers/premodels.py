@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibration.papers.network import choose_by_network, small_pictures
 from calibration.papers.techniques import Alternative, compare_techniques
@@ -26,11 +28,23 @@ from jetsel.calibrate.planning import Planned, make_plan
 from jetsel.calibrate.record import load
 from jetsel.calibrate.recording import Recording
 from jetsel.features import WORKING_PX
+from jetsel.policies.chain import PAPER_K
 from jetsel.policies.kind import Plan
 from jetsel.premodel import fit_scaling, optimum_votes, select_models
 from jetsel.zoo import STARTER, scan
 
 LIMITS = image.Limits(max_bytes=16_000_000, max_pixels=50_000_000)
+
+
+class Choices(NamedTuple):
+    """What the chain chooses.
+
+    yes: (n, links), each link's vote. column: (n,), the model that answers. right: (n,), whether it is right.
+    """
+
+    yes: NDArray[np.bool_]
+    column: NDArray[np.int64]
+    right: NDArray[np.bool_]
 
 
 class Study:
@@ -46,12 +60,20 @@ class Study:
         columns = [recording.feature_names.index(name) for name in self.plan.features]
         self.features = recording.features[:, columns]
         self.near: Neighbourhood = nearest_in_other_folds(self.features, self.fold_of, self.plan.k)
+        self.near_paper: Neighbourhood = nearest_in_other_folds(self.features, self.fold_of, PAPER_K)
         self.right, self.costs_ms = recording.right("top1"), recording.costs("time")
 
     def links(self, theta_points: float) -> list[int]:
         """The chain's columns in the order of Algorithm 1."""
         links, _ = select_models(self.right, self.costs_ms, self.recording.models, theta_points)
         return [self.recording.models.index(model) for model in links]
+
+    def choices(self, near: Neighbourhood, columns: list[int]) -> Choices:
+        """What a chain of these columns chooses by its neighbours; in doubt the last model of all answers."""
+        votes = optimum_votes(self.right[:, columns], self.costs_ms[columns])
+        yes = votes[near.near].sum(axis=1) * 2 > near.near.shape[1]
+        column = np.where(yes.any(axis=1), np.array(columns)[yes.argmax(axis=1)], len(self.costs_ms) - 1)
+        return Choices(yes, column, self.right[np.arange(len(column)), column])
 
     def figures_9_and_10(self, network: bool) -> list[Alternative]:
         """Every technique alone, then every mix by level, then the network where it is asked for."""
@@ -64,7 +86,7 @@ class Study:
         right, costs_ms = self.right[:, columns], self.costs_ms[columns]
         scaled = fit_scaling(self.features).apply(self.features)
         found = compare_techniques(
-            scaled, votes, right, costs_ms, self.fold_of, self.near.k, self.plan.features_ms, fallback
+            scaled, votes, right, costs_ms, self.fold_of, PAPER_K, self.plan.features_ms, fallback
         )
         if network:
             optimum = np.where(votes.any(axis=1), votes.argmax(axis=1), fallback)
@@ -79,7 +101,7 @@ class Study:
         columns = self.links(-1.0)
         rows = []
         for number in range(1, len(columns) + 1):
-            chosen = self.near.choices(self.right, columns[:number], self.costs_ms)
+            chosen = self.choices(self.near_paper, columns[:number])
             time_ms = float(self.costs_ms[chosen.column].mean()) + self.plan.features_ms
             rows.append((number, float(chosen.right.mean()), time_ms))
         return rows
@@ -126,7 +148,7 @@ def main() -> None:
     family = scan([STARTER]).families["starter"]
     loaded = load(options.recording, family)
     study = Study(loaded.recording, family.decode_px, loaded.times.features_ms)
-    print(f"{len(study.right)} photographs; k = {study.plan.k}; features: {', '.join(study.plan.features)}")
+    print(f"{len(study.right)} photographs; k = {PAPER_K}, as in the paper; features: {', '.join(study.plan.features)}")
     found = study.figures_9_and_10(options.network)
     show("Figure 9: one technique", [one for one in found if "." not in one.name])
     show("Figure 10: one technique for each level", [one for one in found if "." in one.name])

@@ -7,11 +7,13 @@ same command goes on. The digits are scikit-learn's 1,797 handwritten ones, 8 x 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -36,7 +38,10 @@ RULES = {
 }
 OUTLIERS = {"outliers": Rule(outliers=True), "outliers, distorted, L1": Rule(outliers=True, distorted=True, l1=1e-5)}
 SAMPLES, BATCH, EPOCHS = 1_000_000, 1_000, 10  # section 2.2.2
-CODER_EPOCHS, CODER_BATCH = 12, 100
+CODER_SEEDS, CODER_BATCH = (1, 2, 3), 16
+CODER_LEAST, CODER_MOST, CODER_WINDOW = 20_000, 60_000, 2_000
+"""Steps: in the first cycle at least, in any at most, and over how many the loss is averaged."""
+CODER_FLAT = 0.02  # the loss is flat if one window's mean is less than this share below the last one's
 CLASSIFIER_EPOCHS, TUNING_EPOCHS = 12, 4
 TIMED = 60
 
@@ -56,7 +61,7 @@ def main() -> None:
         if options.part in (None, name):
             kept = options.work / f"{name}.md"
             if not kept.exists():
-                kept.write_text(part(), encoding="utf-8")
+                kept.write_text(part(options.work), encoding="utf-8")
             print(kept.read_text(encoding="utf-8"))
     if options.part is None and None not in (options.models, options.fit, options.test):
         family = scan([options.models]).families["imagenet"]
@@ -64,7 +69,7 @@ def main() -> None:
         print(table("MODI, Figure 2", columns, figure_2(family, ("lite0-224", "lite2-260"), options.fit, options.test)))
 
 
-def sums() -> str:
+def sums(_work: Path) -> str:
     """Section 2.2.2: x + y by a thousand units, of which one would do; 'approximately 950' of them went."""
     rows = []
     for start, scale in (("normal, deviation 1", 1.0), ("torch's own", None)):
@@ -115,20 +120,27 @@ def digits() -> tuple[Tensor, Tensor]:
     return shown, torch.from_numpy(found.target[order])
 
 
-def autoencoder() -> str:
+def autoencoder(work: Path) -> str:
     """Section 2.2.3: an autoencoder of [32, 64, 32] channels; 'pruned insignificantly', to [16, 64, 22]."""
     shown, _ = digits()
     rows = []
     for name, rule in (RULES | OUTLIERS).items():
-        found = [_coder(shown, rule, seed) for seed in SEEDS]
-        channels = ", ".join(str(widths) for widths, _, _ in found)
-        losses = ", ".join(f"{before:.4f} / {after:.4f}" for _, before, after in found)
-        rows.append(f"{name} | {'[16, 64, 22]' if name == 'plain' else '-'} | {channels} | {losses}")
-    return table("The autoencoder [32, 64, 32]", "pruning | thesis | here, two seeds | loss before / after", rows)
+        runs = []
+        for seed in CODER_SEEDS:
+            kept = work / f"autoencoder, {name}, {seed}.json"
+            if not kept.exists():
+                kept.write_text(json.dumps(_coder(shown, rule, seed)), encoding="utf-8")
+            runs.append(json.loads(kept.read_text(encoding="utf-8")))
+        channels = ", ".join(str(run["channels"]) for run in runs)
+        losses = ", ".join(f"{run['losses'][0]:.4f} / {run['losses'][-1]:.4f}" for run in runs)
+        steps = ", ".join(f"{sum(run['steps']):,}" for run in runs)
+        rows.append(f"{name} | {'[16, 64, 22]' if name == 'plain' else '-'} | {channels} | {losses} | {steps}")
+    columns = "pruning | thesis | here, three seeds | loss before the first cut / at the end | steps"
+    return table("The autoencoder [32, 64, 32], trained until its loss is flat", columns, rows)
 
 
-def _coder(shown: Tensor, rule: Rule, seed: int) -> tuple[list[int], float, float]:
-    """Return the channels that are left of encoders 1 and 2 and decoder 1, and the loss before any went and after."""
+def _coder(shown: Tensor, rule: Rule, seed: int) -> dict[str, list[Any]]:
+    """Return the channels that are left of encoders 1 and 2 and decoder 1, and each cycle's final loss and steps."""
     torch.manual_seed(seed)
     blocks: list[nn.Module] = []
     for wide_in, wide_out in ((1, 32), (32, 64)):
@@ -136,24 +148,40 @@ def _coder(shown: Tensor, rule: Rule, seed: int) -> tuple[list[int], float, floa
     for wide_in, wide_out in ((64, 32), (32, 1)):
         blocks += [nn.ConvTranspose2d(wide_in, wide_out, 3, 2, 1, 1), nn.BatchNorm2d(wide_out), nn.ReLU()]
     net = nn.Sequential(*blocks)
-    losses: list[float] = []
+    losses, steps = list[float](), list[int]()
 
     def train(trained: nn.Module, penalty: Callable[[nn.Module], Tensor]) -> None:
         optimiser = torch.optim.SGD(trained.parameters(), lr=0.01, momentum=0.9)
         trained.train()
-        for _ in range(CODER_EPOCHS):
-            for rows in torch.randperm(len(shown)).split(CODER_BATCH):
-                loss = F.mse_loss(trained(shown[rows]), shown[rows])
+        windows = list[float]()
+        while not _is_flat(windows, CODER_LEAST if not losses else 2 * CODER_WINDOW):
+            seen = []
+            for _ in range(CODER_WINDOW):
+                rows = shown[torch.randint(len(shown), (CODER_BATCH,))]
+                with torch.autocast("cpu", torch.bfloat16):
+                    shown_again = trained(rows)
+                loss = F.mse_loss(shown_again.float(), rows)
                 optimiser.zero_grad()
                 (loss + penalty(trained)).backward()
                 optimiser.step()
-        losses.append(float(loss.detach()))
+                seen.append(float(loss.detach()))
+            windows.append(statistics.mean(seen))
+        losses.append(windows[-1])
+        steps.append(len(windows) * CODER_WINDOW)
 
     prune(net, shown[:2], rule, train, [shown], [net[9], net[10]], least_left=0.0, seed=seed)
-    return [net[place].out_channels for place in (0, 3, 6)], losses[0], losses[-1]
+    return {"channels": [net[place].out_channels for place in (0, 3, 6)], "losses": losses, "steps": steps}
 
 
-def classifier() -> str:
+def _is_flat(windows: Sequence[float], least_steps: int) -> bool:
+    """Whether enough steps were taken and the last window's mean loss is hardly below that of the one before."""
+    steps = len(windows) * CODER_WINDOW
+    if steps < least_steps:
+        return False
+    return steps >= CODER_MOST or windows[-1] > (1 - CODER_FLAT) * windows[-2]
+
+
+def classifier(_work: Path) -> str:
     """Section 2.3.1, Table 2.2: its figures stand unfinished in the thesis."""
     shown, classes = digits()
     part = len(shown) * 4 // 5
@@ -220,7 +248,7 @@ def _times(nets: list[nn.Module], example: Tensor) -> list[float]:
     return [statistics.median(times) for times in taken]
 
 
-def sparse() -> str:
+def sparse(_work: Path) -> str:
     """Section 2.2.1: single weights pruned; TensorFlow's guide names 15 % as the density where sparse products pay."""
     draw = torch.Generator().manual_seed(1)
     weights = torch.randn(1024, 1024, generator=draw)
@@ -245,11 +273,11 @@ def sparse() -> str:
     )
 
 
-PARTS: dict[str, Callable[[], str]] = {
+PARTS: dict[str, Callable[[Path], str]] = {
     "sums": sums,
     "autoencoder": autoencoder,
     "classifier": classifier,
-    "counts": lambda: "\n".join(table(*one) for one in counts()),
+    "counts": lambda _work: "\n".join(table(*one) for one in counts()),
     "sparse": sparse,
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from jetsel.calibrate.assemble import Identity, assemble
 from jetsel.calibrate.comparing import compared
 from jetsel.calibrate.cross_validation import CrossValidated, cross_validate
 from jetsel.calibrate.expecting import expected
-from jetsel.calibrate.findings import Comparison, Findings, ImageSample
+from jetsel.calibrate.findings import Comparison, Findings, ImageSample, Lift
 from jetsel.calibrate.folds import assign_folds
 from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.held_out import fit_temperatures, learn
@@ -101,7 +101,11 @@ def calibrate(
     groups = np.arange(len(recording.classes)) if recording.groups is None else recording.groups
     fold_of = assign_folds(groups, FOLDS, SEED)
     progress("choosing features", 0, 1)
-    plan = make_plan(recording, fold_of, order.decides, order.theta_points, features_ms).plan
+    planned = make_plan(recording, fold_of, order.decides, order.theta_points, features_ms)
+    plan, judged = planned.plan, planned.judgement
+    lift = Lift(
+        100 * judged.lift, 100 * judged.error, 100 * judged.cost, judged.doubt, judged.adds or order.policy == "chain"
+    )
     columns = [recording.feature_names.index(name) for name in plan.features]
     near = nearest_in_other_folds(recording.features[:, columns], fold_of, plan.k)
     # Limits are meant for the criterion that decides: 60 % may be much under top1, and little under top5.
@@ -115,11 +119,16 @@ def calibrate(
         for criterion in CRITERIA
     }
     comparisons: dict[str, Comparison] = {
-        criterion: compared(judge, tried[criterion], draft)
+        criterion: compared(judge, tried[criterion], draft, lift if criterion == order.decides else None)
         for criterion, judge in judges.items()
         if criterion != "top5" or has_top5
     }
-    winners = {criterion: _winner(tried[criterion], judges[criterion], goals[criterion]) for criterion in CRITERIA}
+    # A chain that adds nothing stands in the report, and is not offered: each of its answers would pay for features.
+    withheld = () if lift.offered else ("chain",)
+    winners = {
+        criterion: _winner(_without(tried[criterion], withheld), judges[criterion], goals[criterion])
+        for criterion in CRITERIA
+    }
     if order.policy is not None:
         winners[order.decides] = _named(order.policy, tried[order.decides], judges[order.decides])
     if not has_top5:
@@ -129,6 +138,7 @@ def calibrate(
     is_better, verdict = _verdict(order, loaded.labels_from, loaded.learned, winner, rival, judge.outcomes(rival_run))
     calibration = msgspec.structs.replace(
         draft,
+        parts={name: part for name, part in draft.parts.items() if name not in withheld},
         default_policy={criterion: one.name for criterion, one in winners.items()},
         because=verdict,
         figures={criterion: _figures(comparison) for criterion, comparison in comparisons.items()},
@@ -231,6 +241,11 @@ def _winner(tried: CrossValidated, judge: Judge, goal: Goal) -> _Winner:
     if wins or goal.is_limited:
         return _Winner(name, outcomes[name], None)
     return _Winner(single, outcomes[single], None if name == single else f"of {name}, {said}")
+
+
+def _without(tried: CrossValidated, names: Sequence[str]) -> CrossValidated:
+    """The same less what these policies gave."""
+    return replace(tried, runs={name: run for name, run in tried.runs.items() if name not in names})
 
 
 def _named(name: str, tried: CrossValidated, judge: Judge) -> _Winner:

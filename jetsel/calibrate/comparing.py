@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jetsel.calibrate.cross_validation import CrossValidated
-from jetsel.calibrate.findings import Chain, Comparison, Multiplexing
+from jetsel.calibrate.findings import Chain, Comparison, Lift, Multiplexing
 from jetsel.calibrate.metrics import area_under_curve, mean_interval, undominated
 from jetsel.calibrate.reliability import reliability
 from jetsel.calibrate.results import Judge
@@ -11,12 +11,15 @@ from jetsel.calibrate.sentences import sentences
 from jetsel.policies.calibration import Calibration
 
 
-def compared(judge: Judge, tried: CrossValidated, draft: Calibration) -> Comparison:
-    """Return everything about one criterion. draft: what was fitted on all photographs, not decided on yet."""
+def compared(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift | None) -> Comparison:
+    """Return everything about one criterion.
+
+    draft: what was fitted on all photographs, not decided on yet. lift: of the chain, under the criterion that decides.
+    """
     recording, criterion = judge.recording, judge.criterion
     results = {name: judge.result(name, run) for name, run in tried.runs.items()}
     bounds = judge.bounds()
-    chain = _chain(judge, tried, draft)
+    chain = _chain(judge, tried, draft, lift)
     multiplexing = _multiplexing(judge, tried, draft, chain)
     return Comparison(
         criterion=criterion,
@@ -35,7 +38,7 @@ def compared(judge: Judge, tried: CrossValidated, draft: Calibration) -> Compari
     )
 
 
-def _chain(judge: Judge, tried: CrossValidated, draft: Calibration) -> Chain:
+def _chain(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift | None) -> Chain:
     """What the premodel was fitted to, what it costs, and below what cost one can pay.
 
     One that knew when to skip the first rung of the fitted cascade would save that rung's time on the photographs that
@@ -51,6 +54,7 @@ def _chain(judge: Judge, tried: CrossValidated, draft: Calibration) -> Chain:
         chooser_ms=spent_ms,
         chooser_mj=judge.chooser_mj(tried.runs["chain"]) if recording.knows_energy else None,
         pays_below_ms=goes_on * recording.costs_ms[first.model],
+        lift=lift,
     )
 
 

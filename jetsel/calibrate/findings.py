@@ -84,6 +84,21 @@ class Reliability(Struct, frozen=True):
     error_after: float
 
 
+class Lift(Struct, frozen=True):
+    """What the chain's choice adds to its own shares of models dealt at random, on images not selected on.
+
+    points: of accuracy, with their standard error. cost_points: what its features cost, at the price of time between
+    the cheapest and the best single model. doubt: the share of images that it leaves to the fallback. offered: whether
+    the calibration has the policy.
+    """
+
+    points: float
+    error_points: float
+    cost_points: float
+    doubt: float
+    offered: bool
+
+
 class Chain(Struct, frozen=True):
     """The premodel as it was fitted, and what it costs. links: the models that it names, in the order of asking."""
 
@@ -92,6 +107,7 @@ class Chain(Struct, frozen=True):
     chooser_ms: float  # features and choice
     pays_below_ms: float  # how often the cascade goes on from its first rung, times that rung's time
     chooser_mj: float | None = None  # features and choice, above idle power
+    lift: Lift | None = None  # None for the criterion that does not decide
 
 
 class Multiplexing(Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jetsel.calibrate.findings import Chain, Multiplexing, Result
+from jetsel.calibrate.findings import Chain, Lift, Multiplexing, Result
 from jetsel.calibrate.report.words import joined
 from jetsel.policies.registry import KINDS
 from jetsel.wire import Criterion
@@ -37,6 +37,8 @@ def sentences(
         f"in {_costs(single)}."
     )
     said.append(_chooser(chain))
+    if chain.lift is not None:
+        said.append(_lift(chain.lift))
     if multiplexing is not None:
         said.append(_of_multiplexer(multiplexing))
     if labels_from is not None:
@@ -92,6 +94,18 @@ def _costs(result: Result) -> str:
 def _chooser(chain: Chain) -> str:
     energy = "" if chain.chooser_mj is None else f" and {chain.chooser_mj:.3f} mJ"
     return f"The chain's features and choice take {chain.chooser_ms:.3f} ms{energy}."
+
+
+def _lift(lift: Lift) -> str:
+    """Whether the premodel adds anything to chance, and what follows from it."""
+    gives = (
+        f"choosing models by features gives {lift.points:+.1f} points of accuracy over the same shares of models dealt "
+        f"at random (standard error {lift.error_points:.1f}); extracting them costs as much time as "
+        f"{lift.cost_points:.1f} points are worth; it is in doubt on {100 * lift.doubt:.0f} % of the images"
+    )
+    if lift.offered:
+        return f"The premodel: {gives}."
+    return f"The premodel adds nothing here, so chain is not offered: {gives}."
 
 
 def _of_multiplexer(found: Multiplexing) -> str:

@@ -1,9 +1,8 @@
-"""Which features the premodel reads: first those that do not repeat one another, then those that it needs."""
+"""Features that do not repeat one another, and the distances between photographs by some of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,23 +11,8 @@ from jetsel.features import PAPER_SEVEN
 from jetsel.premodel import fit_scaling
 
 MOST_CORRELATED = 0.75  # section 3.4.1
-TOLERANCE_POINTS = 0.2
 SAMPLE = 2000  # photographs: pairs grow with the square, and accuracies are known to a point with these
 GROUPS = 16  # for each neighbour: groups whose minima bound its distance, measured as the fastest for five
-
-
-@dataclass(frozen=True)
-class Removal:
-    """How features were removed one by one.
-
-    importance: feature -> points of accuracy lost without it, of those that the correlation left. counts: (features,
-    accuracy in percent) from all of them down to one. chosen: those that stay. order: feature after feature as removed.
-    """
-
-    importance: dict[str, float]
-    counts: list[tuple[int, float]]
-    chosen: tuple[str, ...]
-    order: tuple[str, ...]
 
 
 def drop_correlated(
@@ -71,9 +55,9 @@ class Distances:
         self._columns = np.ascontiguousarray(scaled.T)
         self._same_fold = fold_of[:, None] == fold_of[None, :]
 
-    def of(self, column: int) -> NDArray[np.float32]:
-        """One feature's part of all squared distances, (n, n)."""
-        apart: NDArray[np.float32] = self._columns[column][:, None] - self._columns[column][None, :]
+    def of(self, column: int, rows: slice = slice(None)) -> NDArray[np.float32]:  # it does not change
+        """One feature's part of the squared distances of some rows to all, (rows, n)."""
+        apart: NDArray[np.float32] = self._columns[column][rows, None] - self._columns[column][None, :]
         apart *= apart
         return apart
 
@@ -106,6 +90,16 @@ def nearest_columns(squared: NDArray[np.floating], k: int) -> NDArray[np.int64]:
     return found
 
 
+def elected(near: NDArray[np.int64], votes: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the first link for which most neighbours vote, (n,); -1 where there is none, which is doubt.
+
+    near: (n, k) rows of each one's neighbours. votes: (n, links), in the chain's order.
+    """
+    yes = votes[near].sum(axis=1) * 2 > near.shape[1]
+    found: NDArray[np.int64] = np.where(yes.any(axis=1), yes.argmax(axis=1), -1)
+    return found
+
+
 def chosen_right(
     near: NDArray[np.int64], votes: NDArray[np.bool_], right: NDArray[np.bool_], fallback: int
 ) -> NDArray[np.bool_]:
@@ -114,50 +108,9 @@ def chosen_right(
     votes: (n, links), right: (n, m), whose first columns are the links in the chain's order; in doubt the column
     `fallback` answers.
     """
-    yes = votes[near].sum(axis=1) * 2 > near.shape[1]
-    chosen = np.where(yes.any(axis=1), yes.argmax(axis=1), fallback)
-    found: NDArray[np.bool_] = right[np.arange(len(right)), chosen]
+    link = elected(near, votes)
+    found: NDArray[np.bool_] = right[np.arange(len(right)), np.where(link < 0, fallback, link)]
     return found
-
-
-def remove_greedily(
-    features: NDArray[np.float32],
-    names: Sequence[str],
-    votes: NDArray[np.bool_],
-    right: NDArray[np.bool_],
-    fold_of: NDArray[np.int64],
-    k: int,
-    fallback: int,
-    tolerance_points: float = TOLERANCE_POINTS,
-) -> Removal:
-    """Remove the least important feature again and again (section 3.4.1), judged by cross-validation.
-
-    The features stay that are left when any further removal would leave the premodel more than tolerance_points below
-    the best that any number of features gave. features: (n, f); votes, right: (n, m), the chain's order; fold_of: (n,).
-    """
-    distances = Distances(features, fold_of)
-    left = list(range(len(names)))
-    whole = distances.total(left)
-
-    def accuracy(squared: NDArray[np.float64]) -> float:
-        return 100 * float(chosen_right(nearest_columns(squared, k), votes, right, fallback).mean())
-
-    best = accuracy(whole)
-    counts, order, standing = [(len(left), best)], [], [(best, tuple(left))]
-    importance: dict[str, float] = {}
-    while len(left) > 1:
-        without = {column: accuracy(whole - distances.of(column)) for column in left}
-        if not importance:
-            importance = {names[column]: best - value for column, value in without.items()}
-        least = max(left, key=lambda column: (without[column], -left.index(column)))
-        whole -= distances.of(least)
-        left.remove(least)
-        order.append(names[least])
-        counts.append((len(left), without[least]))
-        standing.append((without[least], tuple(left)))
-    enough = max(value for value, _ in standing) - tolerance_points
-    chosen = min((columns for value, columns in standing if value >= enough), key=len)
-    return Removal(importance, counts, tuple(names[column] for column in chosen), tuple(order))
 
 
 def sample(photographs: int, seed: int, most: int = SAMPLE) -> NDArray[np.int64]:

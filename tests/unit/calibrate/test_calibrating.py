@@ -180,6 +180,37 @@ def test_the_boards_slower_processor_makes_choices_dearer_and_what_it_said_of_it
     assert chain.time_ms.mean > models_ms + 1  # a choice takes microseconds here
 
 
+def test_a_chain_is_offered_if_its_features_tell_what_is_easy_and_keeps_the_accuracy_in_less_time() -> None:
+    loaded = drawn()
+    costs_ms = {"s": 1.0, "l": 10.0}
+    two = dataclasses.replace(
+        loaded.recording,
+        models=tuple(costs_ms),
+        logits=np.asarray(loaded.recording.logits)[[0, 2]],
+        costs_ms=costs_ms,
+        multiplexer=None,
+    )
+    found = calibrated(dataclasses.replace(loaded, recording=two))
+    assert NAMES[0] in found.calibration.features
+    assert "chain" in found.calibration.parts
+    chain, best = (found.findings.comparisons["top1"].policies[name] for name in ("chain", "single:l"))
+    assert chain.top1 > best.top1 - 0.01
+    assert chain.time_ms.mean < 0.7 * best.time_ms.mean
+
+
+def test_a_chain_whose_features_say_nothing_is_shown_and_not_offered() -> None:
+    loaded = drawn(300)
+    noise = np.random.default_rng(11).random((300, len(NAMES)), dtype=np.float32)
+    blind = dataclasses.replace(loaded, recording=dataclasses.replace(loaded.recording, features=noise))
+    found = calibrated(blind)
+    assert "chain" not in found.calibration.parts
+    comparison = found.findings.comparisons["top1"]
+    assert "chain" in comparison.policies
+    assert any("adds nothing here" in sentence for sentence in comparison.sentences)
+    named = calibrated(blind, dataclasses.replace(ORDER, policy="chain"))
+    assert named.calibration.default_policy["top1"] == "chain"  # whoever names it has it
+
+
 @pytest.fixture(scope="module")
 def frugal() -> Calibrated:
     return calibrated(metered(drawn()), dataclasses.replace(ORDER, goal=Goal("energy")))
@@ -197,7 +228,7 @@ def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(fruga
     assert found_again.costs_ms == COSTS_MS
     assert found_again.figures["top1"]["single:m"]["mean_mj"] == pytest.approx(4.0, abs=0.05)
     loaded = metered(drawn())
-    policy = catalogue(tuple(COSTS_MS), found_again)["top1"]["chain"]
+    policy = catalogue(tuple(COSTS_MS), found_again)["top1"]["cascade"]
     rows = range(100)
     ran = replay_all(policy, loaded.recording, rows, "top1", found_again.temperatures, "l").ran.mean(axis=0)
     assert ran[0] == 0  # what is easy m gets right as well, for a tenth of the energy
@@ -209,12 +240,12 @@ def test_a_policy_that_only_ever_asks_one_model_is_said_to_be_that_and_is_no_def
     loaded = dataclasses.replace(loaded, recording=alike, learned=0.25)
     found = calibrated(loaded)
     comparison = found.findings.comparisons["top1"]
-    assert comparison.policies["chain"].always == "s"
-    assert "chain: always s, plus the cost of choosing." in comparison.sentences
+    assert comparison.policies["cascade"].always == "s"
+    assert "cascade: always s, plus the cost of choosing." in comparison.sentences
     assert found.calibration.default_policy == dict.fromkeys(CRITERIA, "single:s")
     assert "of which the models learned 25 %" in found.findings.verdict
     with pytest.raises(CalibrationError, match="say --policy single:s"):
-        calibrated(loaded, dataclasses.replace(ORDER, policy="chain"))
+        calibrated(loaded, dataclasses.replace(ORDER, policy="cascade"))
 
 
 def test_a_goal_of_energy_without_energies_is_refused() -> None:

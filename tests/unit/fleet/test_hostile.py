@@ -6,7 +6,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 
@@ -34,7 +34,7 @@ def replying(*replies: bytes, drips: bool = False, resets_at: Event | None = Non
                 peer, _ = listener.accept()
             except OSError:
                 return
-            with peer:
+            with peer, suppress(ConnectionError):  # the reader may have had enough
                 requests.append(peer.recv(65536))
                 peer.sendall(replies[min(len(requests), len(replies)) - 1])
                 if resets_at is not None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from jetsel.image import InputSpec, Photograph, model_input
 from tests.unit.image.files import noise
@@ -152,6 +153,19 @@ def test_extreme_shapes_take_little_memory(shape):
             tracemalloc.stop()
         np.testing.assert_allclose(got, 77, atol=2e-3)  # averages of up to 1,024 levels, added up in float32
         assert peak_bytes < 30_000_000
+
+
+@pytest.mark.parametrize(("width", "height"), [(500, 375), (61, 1200), (10, 2000)])
+def test_an_antialiased_input_is_within_one_level_of_pillows(width, height):
+    bgr = noise(width, height)
+    for interpolation, kernel in (
+        ("antialiased-bilinear", Image.Resampling.BILINEAR),
+        ("antialiased-bicubic", Image.Resampling.BICUBIC),
+    ):
+        of = spec(width_px=48, height_px=40, resize="stretch", interpolation=interpolation)
+        expected = np.asarray(Image.fromarray(bgr).resize((48, 40), kernel))
+        apart = np.abs(model_input(photo(bgr), of) - plain(expected, of)) * 255 * np.reshape(of.std, (3, 1, 1))
+        assert apart.max() <= 1.01
 
 
 def test_a_read_only_photograph_is_taken_as_it_is_and_the_result_is_the_callers_own():

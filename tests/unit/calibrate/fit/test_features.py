@@ -1,4 +1,4 @@
-"""Which features stay: correlations known by construction, and removals whose accuracies can be told beforehand."""
+"""Which features do not repeat one another, by correlations known by construction; distances and votes by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from jetsel.calibrate.fit.features import (
     chosen_right,
     drop_correlated,
     nearest_columns,
-    remove_greedily,
     sample,
 )
 
@@ -73,23 +72,6 @@ def test_the_first_majority_chooses_and_in_doubt_the_fallback() -> None:
     assert chosen_right(nearest_columns(squared, 2), votes, right, fallback=1)[:3].tolist() == [False, True, False]
     # One neighbour: 1 says column 0 first, though it votes for both.
     assert chosen_right(nearest_columns(squared, 1), votes, right, fallback=1).tolist() == [True, False, True, False]
-
-
-def test_features_that_only_tell_together_both_stay() -> None:
-    draw = np.random.default_rng(1)
-    left, up = draw.integers(0, 2, (2, 100))
-    is_s = left != up
-    places = np.column_stack([left, up]) + draw.uniform(-0.1, 0.1, (100, 2))
-    features = np.column_stack([places, draw.uniform(0, 0.5, 100)]).astype(np.float32)
-    votes = np.column_stack([is_s, ~is_s])
-    fold_of = np.arange(100) % 5
-    found = remove_greedily(features, ("left", "up", "noise"), votes, votes, fold_of, 5, 1)
-    assert found.chosen == ("left", "up")
-    assert found.order[0] == "noise"
-    assert [number for number, _ in found.counts] == [3, 2, 1]
-    assert found.importance["left"] > 20 > abs(found.importance["noise"])
-    loose = remove_greedily(features, ("left", "up", "noise"), votes, votes, fold_of, 5, 1, tolerance_points=100)
-    assert len(loose.chosen) == 1
 
 
 @settings(max_examples=30)
