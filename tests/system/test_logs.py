@@ -41,7 +41,7 @@ def test_a_life_is_a_handful_of_lines_and_requests_add_none(start: Start, connec
         assert peer.ask(b"{", jpeg)["code"] == "bad-request"
     peer.close()
     assert daemon.stop() == 0
-    assert events(daemon) == ["starting", "ready", "shutting-down", "drained", "stopped"]
+    assert events(daemon) == ["starting", "starter-answers", "ready", "shutting-down", "drained", "stopped"]
 
 
 def test_a_reload_asks_for_a_line_for_each_request_and_for_another_level(
