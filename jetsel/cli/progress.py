@@ -69,7 +69,6 @@ class Output:
         lines = [f"{count} photographs in {job.path}{left_out}"]
         lines += [] if times.noisy is None else [f"the times are noisy: {times.noisy}"]
         lines += [] if times.energy_reason is None else [f"energy is not known: {times.energy_reason}"]
-        lines += [] if job.without is None else [job.without]
         lines += [] if loaded.labels_from is not None else [f"note: {line}" for line in remarks(loaded, job.family)]
         self._console.print("\n".join(lines), markup=False, soft_wrap=True)
 
