@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 NAME = "multiplexer"
 HELD_OUT = "held_out"
+PRICES = (0.0, *np.geomspace(0.003, 1.0, 31))
+"""Of the most expensive model's cost, in chance; from 1 on, only the cheapest model ever answers."""
 
 
 class Priced(Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,7 +89,7 @@ class MultiplexerKind(Kind):
         if len(train.models) < 2:
             return None
         return Learned(
-            *fit_readout(inputs_in(train), train.right, train.groups), train.costs, np.array([0.0, *train.prices])
+            *fit_readout(inputs_in(train), train.right, train.groups), train.costs, np.array(PRICES) / train.costs.max()
         )
 
     def tried(self, learned: Learned, held: Table) -> list[Tried]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 HIDDEN = 32
 STATISTICS = 6
-PENALTIES = (0.003, 0.03, 0.3)
+PENALTIES = (0.03, 0.3, 1.0, 3.0)
 """Of the squares of the weights, which are tried in folds; a thousand images say little of a thousand numbers."""
 FOLDS = 3
 EPOCHS, BATCH, RATE = 20, 64, 2e-3

@@ -18,7 +18,7 @@ from jetsel.premodel import is_right
 
 BUDGETS = (1.0, 0.75, 0.5, 0.3)  # of the time of the most expensive model
 BESIDE, AVERAGED = "cascade", "averaging all above T"
-SHOWN = (BESIDE, NAME, AVERAGED, "embedding")
+SHOWN = (BESIDE, NAME, AVERAGED)
 THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
