@@ -18,7 +18,7 @@ from jetsel.policies.embedding import EmbeddingPolicy, after_the_cheapest
 from jetsel.policies.kind import Kind, Part, Plan, Table, Tried
 from jetsel.policies.policy import Policy, Prediction
 from jetsel.premodel import worthiest
-from jetsel.premodel.readout import Readout, fit_readout, inputs_of
+from jetsel.premodel.readout import STATISTICS, Readout, fit_readout, inputs_of
 from jetsel.wire import Criterion
 
 if TYPE_CHECKING:
@@ -60,7 +60,11 @@ class Multiplexer:
 
     def chances(self, seen: Prediction) -> NDArray[np.float64]:
         """Return how likely each model is right, (m,). Raises ValueError if the embedding is of another width."""
-        return self.readout.chances(inputs_of(seen.probabilities, seen.embedding))
+        inputs, wanted = inputs_of(seen.probabilities, seen.embedding), len(self.readout.weights["mean"])
+        if len(inputs) != wanted:
+            width = len(inputs) - STATISTICS
+            raise ValueError(f"its embedding has {width} numbers, and {wanted - STATISTICS} are read")
+        return self.readout.chances(inputs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,9 +75,11 @@ class MultiplexerEdge:
         seen, why = yield from run_or_fall_back(cheapest, "its answer says what to do", photo.fallback or self.here[-1])
         if seen.model != cheapest:
             return Decision(seen, why)
-        place, local, edge = weighed(
-            self.multiplexer.chances(seen), self.models_known, self.here, self.there, self.accuracy
-        )
+        try:
+            known = self.multiplexer.chances(seen)
+        except ValueError as fault:
+            return Decision(seen, f"{seen.model} says nothing to go on from: {fault}")
+        place, local, edge = weighed(known, self.models_known, self.here, self.there, self.accuracy)
         model = self.here[int(place)]
         chances = f"{model} is right with a chance of {float(local):.2f}, {self.away} of {float(edge):.2f}"
         if photo.on_device:

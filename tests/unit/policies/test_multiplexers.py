@@ -18,7 +18,7 @@ from jetsel.policies.embedding import EmbeddingPolicy
 from jetsel.policies.multiplexer import Multiplexer, MultiplexerKind
 from jetsel.policies.multiplexer_edge import Margin, MultiplexerEdge, fit_margin, fit_most, made_for
 from jetsel.policies.policy import Evidence, Prediction, Run, Steps
-from jetsel.premodel.readout import Readout, inputs_of
+from jetsel.premodel.readout import STATISTICS, Readout, inputs_of
 from tests.unit.policies.animals import animals, multiplexer
 from tests.unit.policies.stepping import ended, said
 
@@ -29,12 +29,12 @@ GONE = ModelUnavailableError("gone")
 
 @dataclass(frozen=True, eq=False)
 class Fixed(Readout):
-    """A readout that says the same of every image."""
+    """A readout of the statistics alone that says the same of every image."""
 
     said: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """It has no arrays."""
+        """It has but one array."""
 
     def chances(self, inputs: NDArray[np.float32]) -> NDArray[np.float64]:
         """Whatever the answer was."""
@@ -44,7 +44,9 @@ class Fixed(Readout):
 
 def knows(*chances: float) -> Multiplexer:
     """A multiplexer that gives the models these chances."""
-    return Multiplexer(Fixed({}, chances), np.zeros((1, len(chances)), np.float32))
+    return Multiplexer(
+        Fixed({"mean": np.zeros(STATISTICS, np.float32)}, chances), np.zeros((1, len(chances)), np.float32)
+    )
 
 
 def edge(*chances: float, **change: Any) -> MultiplexerEdge:
@@ -79,8 +81,12 @@ def test_the_cheapest_runs_once_and_the_model_most_worth_its_cost_after_it(price
 def test_the_network_reads_probabilities_and_embedding_and_refuses_another_width() -> None:
     mux = Multiplexer.of(multiplexer(np.zeros((4, 3), np.float32), "top1"), "top1", animals())
     assert mux.chances(Prediction("small", np.full(5, 0.2, np.float32), 0.2)).shape == (3,)
-    with pytest.raises(ValueError, match="broadcast"):
-        mux.chances(Prediction("small", np.full(5, 0.2, np.float32), 0.2, np.zeros(2, np.float32)))
+    wide = Prediction("small", np.full(5, 0.2, np.float32), 0.2, np.zeros(2, np.float32))
+    with pytest.raises(ValueError, match="has 2 numbers, and 0 are read"):
+        mux.chances(wide)
+    steps = edge(multiplexer=mux)(PHOTO)
+    next(steps)
+    assert ended(steps, wide).seen.model == "small"
 
 
 @pytest.mark.parametrize("held_out", [np.zeros((4, 2), np.float32), np.zeros((3, 3), np.float32)])
