@@ -96,6 +96,10 @@ def test_what_was_found_is_complete(found: Calibrated) -> None:
         assert set(comparison.bounds) == {"cheapest", "best single", "random", "oracle"}
         assert comparison.sentences
         assert [one.model for one in comparison.reliability] == list(COSTS_MS)
+        assert comparison.multiplexing is not None
+        assert comparison.multiplexing.reads == "s"
+        assert comparison.multiplexing.stays.keys() == {"s", "m"}
+        assert all(0 <= one.share <= 1 for one in comparison.multiplexing.stays.values())
     assert findings.comparisons["top1"].best_single == "l"
     assert findings.differing
 

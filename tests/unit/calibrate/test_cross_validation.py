@@ -90,6 +90,25 @@ def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it
         np.testing.assert_allclose(given.energy_mj, points[place].energy_mj)
 
 
+def test_a_multiplexer_wins_where_the_cheapest_models_embedding_tells_which_model_is_right() -> None:
+    """Two numbers decide by their product whether s or m is right; l is right as often, and no model is sure."""
+    draw = np.random.default_rng(8)
+    embeddings = draw.normal(size=(1200, 2)).astype(np.float16)
+    of_s = embeddings[:, 0] * embeddings[:, 1] > 0
+    right = np.stack([of_s, ~of_s, draw.random(1200) < 0.5])
+    logits = np.stack([np.where(one, 1.0, -1.0) for one in right])[..., None] * np.array([0.5, -0.5], np.float32)
+    labelled = dataclasses.replace(
+        drawn(1, 1200), logits=logits.astype(np.float32), classes=np.zeros(1200, np.int64), embeddings=embeddings
+    )
+    learned, held = parted(labelled)
+    multiplexer, cascade = (
+        max(float(one.correct.mean()) for one in try_out(KIND[name], learned, held))
+        for name in ("multiplexer", "cascade")
+    )
+    assert multiplexer > 0.85
+    assert cascade < 0.7
+
+
 def test_the_papers_chain_has_its_seven_features_five_neighbours_and_three_links() -> None:
     """Whatever the plan says of features, neighbours and theta; with photographs that lie apart, those vote."""
     draw = np.random.default_rng(5)
