@@ -18,7 +18,7 @@ from calibration.imagenet.calibrate import listed
 from calibration.papers.multiplexer.identities import identities
 from calibration.papers.multiplexer.local import PAPER, figure_1, local, tables_i_and_ii
 from calibration.papers.multiplexer.policies import as_in_the_paper, at_equal_time, break_even
-from calibration.papers.multiplexer.readers import areas
+from calibration.papers.multiplexer.readers import areas, gains
 from calibration.papers.tables import table
 from jetsel.calibrate.held_out import fit_temperatures, learn
 from jetsel.calibrate.record import Plan as Times
@@ -44,6 +44,11 @@ def judged(name: str, models: Path, fit_images: Path, test_images: Path, work: P
     counted = f"{name}, fitted on {len(fit.classes)} images, {len(test.classes)} others"
     tables = (
         (f"where {test.models[0]} is right", "reader | AUC | the multiplexer has more", areas(learned, test)),
+        (
+            f"which images a larger model gains over {test.models[0]}",
+            f"model | gains | AUC, multiplexer | by doubt | AUC, multiplexer: {test.models[-1]} gains over it",
+            gains(learned, test),
+        ),
         (
             f"what stays at the accuracy of {test.models[-1]} at the edge (paper: {PAPER:g} %)",
             "here | threshold on | stays | top-1 % | beside the edge, points",

@@ -32,6 +32,20 @@ def areas(learned: Learned, test: Recording) -> list[str]:
     ]
 
 
+def gains(learned: Learned, test: Recording) -> list[str]:
+    """Return a row for each larger model: how often it alone is right, the cheapest not, and how well that is known."""
+    right, confidence = test.right("top1"), test.confidences("top1", learned.temperatures)[:, 0]
+    chances = learned.policies[NAME].readout.chances(inputs_in(test.table("top1", learned.temperatures)))
+    rows = []
+    for place, name in list(enumerate(test.models))[1:]:
+        gain = right[:, place] & ~right[:, 0]
+        ours, own = _area(gain, chances[:, place] - chances[:, 0]), _area(gain, -confidence)
+        last = right[:, -1] & ~right[:, place]
+        beyond = "" if name == test.models[-1] else f"{_area(last, chances[:, -1] - chances[:, place]):.3f}"
+        rows.append(f"{name} | {100 * gain.mean():.1f} % | {ours:.3f} | {own:.3f} | {beyond}")
+    return rows
+
+
 def _said(learned: Learned, test: Recording) -> dict[str, NDArray[np.float64]]:
     """What each reader says of each image, (n,)."""
     from sklearn.ensemble import HistGradientBoostingClassifier
