@@ -41,7 +41,7 @@ def recorded(family: Family, photos: Path, file: Path, times: Plan) -> Recording
         found = find(photos, family.labels, None, need_labels=True)
         record(file, family, engines, found, Options(limits=LIMITS, plan=times), tell)
     print()
-    return load(file, family, multiplexer=family.multiplexer).recording
+    return load(file, family).recording
 
 
 def beside_parents(title: str, test: Recording, models: Mapping[str, Model], fit: Recording) -> None:

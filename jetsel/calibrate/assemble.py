@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jetsel.calibrate.held_out import Learned
-from jetsel.calibrate.recording import Multiplexed
-from jetsel.policies.calibration import Calibration, MultiplexerFacts
+from jetsel.policies.calibration import Calibration
 from jetsel.policies.registry import KINDS
 from jetsel.wire import Criterion
 
@@ -19,10 +18,7 @@ Chosen = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Identity:
-    """What a calibration is bound to: the family, and the identities of its labels, models and features.
-
-    identities: of the models, and of the multiplexer that was recorded with them.
-    """
+    """What a calibration is bound to: the family, and the identities of its labels, models and features."""
 
     family: str
     labels_sha256: str
@@ -61,25 +57,10 @@ def assemble(
         costs_ms=dict(train.costs_ms),
         energies_mj=dict(train.energies_mj or {}),
         objective=train.objective,
-        multiplexer=_multiplexer(train.multiplexer, identity),
         default_policy=dict.fromkeys(learned, "cascade"),
         because="not compared yet",
         figures={},
         created=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         right={criterion: one.train.right(criterion) for criterion, one in learned.items()},
         parts=parts,
-    )
-
-
-def _multiplexer(recorded: Multiplexed | None, identity: Identity) -> MultiplexerFacts | None:
-    """What a calibration says of the multiplexer, None where none was recorded."""
-    if recorded is None:
-        return None
-    return MultiplexerFacts(
-        name=recorded.name,
-        identity=identity.identities[recorded.name],
-        models=recorded.models,
-        loss=recorded.loss,
-        cost_ms=recorded.cost_ms,
-        energy_mj=recorded.energy_mj,
     )

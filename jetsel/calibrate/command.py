@@ -32,8 +32,7 @@ class Job:
     """Which photographs are shown to which models.
 
     served: those of the family's models that are shown them, by name, cheapest first. path: of the recording.
-    labels_from: the model whose answers stand for labels. multiplexer: None where there is none, or it is not shown
-    them; then `without` says why.
+    labels_from: the model whose answers stand for labels.
     """
 
     family: Family
@@ -44,8 +43,6 @@ class Job:
     photos: Path
     label_map: Path | None = None
     labels_from: str | None = None
-    multiplexer: Model | None = None
-    without: str | None = None
 
 
 def check_order(job: Job, policy: str | None, criterion: Criterion) -> None:
@@ -81,7 +78,7 @@ def record(job: Job, tell: Tell, stop: Stop, goal: Goal | None = None) -> Loaded
         if goal is not None and goal.needs_energy and opened.reason is not None:
             raise CalibrationError(f"the goal needs energy, and it is not known: {opened.reason}")
         _calibrate_into(job, found, opened, tell, stop)
-    return recording.load(job.path, job.family, served, job.labels_from, job.multiplexer)
+    return recording.load(job.path, job.family, served, job.labels_from)
 
 
 def fit(
@@ -137,7 +134,7 @@ def _calibrate_into(job: Job, found: Found, opened: Opened, tell: Tell, stop: St
             f"{job.path.parent}: {fault.strerror}: say where to record with --recording FILE"
         ) from fault
     # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
-    asked = replace(job.family, models=tuple(job.served.values()), multiplexer=job.multiplexer)
+    asked = replace(job.family, models=tuple(job.served.values()))
     with recording.loaded_models(asked, job.config) as engines:
         options = recording.Options(limits=job.limits, opened=opened, sysfs=job.config.power.sysfs)
         done = recording.record(job.path, job.family, engines, found, options, tell=tell, stop=stop)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from jetsel.calibrate.cross_validation import CrossValidated
-from jetsel.calibrate.findings import Chain, Comparison, Lift, Multiplexing
+from jetsel.calibrate.findings import Chain, Comparison, Lift, Multiplexing, Staying
 from jetsel.calibrate.metrics import area_under_curve, mean_interval, undominated
 from jetsel.calibrate.reliability import reliability
 from jetsel.calibrate.results import Judge
 from jetsel.calibrate.sentences import sentences
 from jetsel.policies.calibration import Calibration
+from jetsel.policies.multiplexer import HELD_OUT
+from jetsel.policies.multiplexer import NAME as MULTIPLEXER
+from jetsel.policies.multiplexer_edge import fit_margin
 
 
 def compared(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift | None) -> Comparison:
@@ -59,23 +65,32 @@ def _chain(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift |
 
 
 def _multiplexing(judge: Judge, tried: CrossValidated, draft: Calibration, chain: Chain) -> Multiplexing | None:
-    """What the multiplexer tells of the fitted cascade's first rung, and what it gives before that cascade."""
-    recording, mux = judge.recording, judge.recording.multiplexer
-    if mux is None or "multiplexer-cascade" not in tried.runs:
+    """What the multiplexer knows once the cheapest model ran, and what it gives beside the cascade."""
+    recording, criterion = judge.recording, judge.criterion
+    part = draft.parts.get(MULTIPLEXER)
+    if part is None:
         return None
-    first = draft.parts["cascade"].facts[judge.criterion][0].model
-    place = recording.models.index(first)
-    right = judge.right[:, place]
-    ours, theirs = (judge.outcomes(tried.runs[name]) for name in ("multiplexer-cascade", "cascade"))
+    cheapest, right = recording.models[0], judge.right
+    chances = part.arrays[f"{criterion}.{HELD_OUT}"]
+    ours, theirs = (judge.outcomes(tried.runs[name]) for name in (MULTIPLEXER, "cascade"))
     gained = 100 * (ours.correct.astype(float) - theirs.correct)
-    knows = first in mux.models
     return Multiplexing(
-        cost_ms=mux.cost_ms,
-        first=first,
-        area=area_under_curve(right, mux.chances[:, mux.models.index(first)]) if knows else None,
-        own_area=area_under_curve(right, recording.confidences(judge.criterion, draft.temperatures)[:, place]),
+        reads=cheapest,
+        cost_ms=recording.costs_ms[cheapest],
+        area=area_under_curve(right[:, 0], chances[:, 0]),
+        own_area=area_under_curve(right[:, 0], recording.confidences(criterion, draft.temperatures)[:, 0]),
+        first=draft.parts["cascade"].facts[criterion][0].model,
         pays_below_ms=chain.pays_below_ms,
         points=float(gained.mean()),
         points_interval=mean_interval(gained),
         time_ratio=float(ours.time_ms.mean() / theirs.time_ms.mean()),
+        stays={name: _staying(chances, right, place) for place, name in enumerate(recording.models[:-1])},
     )
+
+
+def _staying(chances: NDArray[np.float32], right: NDArray[np.bool_], place: int) -> Staying:
+    """How many images the model at this place may answer if the last one runs on an edge server."""
+    local, edge = right[:, place], right[:, -1]
+    _, stays = fit_margin(chances[:, place], chances[:, -1], local, edge)
+    gained = 100 * (np.where(stays, local, edge).astype(float) - edge)
+    return Staying(float(stays.mean()), float(gained.mean()), mean_interval(gained))

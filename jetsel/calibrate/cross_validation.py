@@ -148,5 +148,4 @@ def _joined(parts: Sequence[Run], order: NDArray[np.int64]) -> Run:
     names = ("answered", "is_top5", "models_ms", "ran", "in_doubt")
     arrays = {name: np.concatenate([getattr(part, name) for part in parts])[order] for name in names}
     choice_ms = float(np.median([part.choice_ms for part in parts]))
-    asks = any(part.asks_multiplexer for part in parts)
-    return Run(**arrays, choice_ms=choice_ms, features=parts[0].features, asks_multiplexer=asks)
+    return Run(**arrays, choice_ms=choice_ms, features=parts[0].features)

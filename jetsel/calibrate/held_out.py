@@ -55,15 +55,13 @@ def try_out(kind: Kind, learned: Learned, held: Recording) -> list[Outcomes]:
     if taught is None:
         return []
     processor_ms = learned.plan.features_ms if kind.reads_features else 0.0
-    mux = held.multiplexer if kind.asks_multiplexer else None
-    chooser_ms = processor_ms + (0.0 if mux is None else mux.cost_ms)
 
     def energy_mj(ran: NDArray[np.bool_]) -> Any:
         if not held.knows_energy:
             return None
-        return ran @ held.costs("energy") + held.chooser_mj(processor_ms) + (held.multiplexer_mj() if mux else 0.0)
+        return ran @ held.costs("energy") + held.chooser_mj(processor_ms)
 
     return [
-        Outcomes(one.correct, one.ran @ held.costs("time") + chooser_ms, energy_mj(one.ran))
+        Outcomes(one.correct, one.ran @ held.costs("time") + processor_ms, energy_mj(one.ran))
         for one in kind.tried(taught, held.table(learned.criterion, learned.temperatures))
     ]

@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
 from jetsel.policies.kind import Table
-from jetsel.policies.multiplexing import Loss, chances_of
 from jetsel.policies.policy import Prediction
 from jetsel.premodel import is_right
-from jetsel.premodel.cascades import log_softmax
 from jetsel.runtime.infer import predict
 from jetsel.wire import Criterion
 
@@ -23,27 +21,6 @@ Objective = Literal["time", "energy"]
 """What is to be saved: the cheapest model is the one that takes least of it."""
 
 CALIBRATE_POWER = "measure the idle power with `jetsel power calibrate`, and record again"
-
-
-@dataclass(frozen=True, eq=False)
-class Multiplexed:
-    """What a family's multiplexer said of n photographs, as of ones that it had not seen, and what a run of it cost.
-
-    models: the N that it tells of. logits: (n, N + 1) float32, the last 0. energy_mj: above idle power, None where it
-    was not measured.
-    """
-
-    name: str
-    models: tuple[str, ...]
-    loss: Loss
-    logits: NDArray[np.float32]
-    cost_ms: float
-    energy_mj: float | None = None
-
-    @property
-    def chances(self) -> NDArray[np.float64]:
-        """What it says of each model, (n, N), as policies read it."""
-        return chances_of(np.exp(log_softmax(self.logits, 1.0)), self.loss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +33,7 @@ class Recording:
     that are nearly the same share a number, and are never held out apart; None: each is its own. paths: where each
     photograph was read. energies_mj: model -> mean energy of the same run above idle power, None where it was not
     measured. chooser_w: watts above idle while features are extracted, None likewise. objective: which cost counts.
-    is_scaled: whether the logits are divided by calibrated temperatures already. multiplexer: None where none was
-    recorded.
+    is_scaled: whether the logits are divided by calibrated temperatures already.
     """
 
     models: tuple[str, ...]
@@ -73,7 +49,6 @@ class Recording:
     chooser_w: float | None = None
     objective: Objective = "time"
     is_scaled: bool = False
-    multiplexer: Multiplexed | None = None
 
     @property
     def knows_energy(self) -> bool:
@@ -99,12 +74,6 @@ class Recording:
             raise CalibrationError(f"no energy was measured: {CALIBRATE_POWER}")
         return chooser_ms * self.chooser_w
 
-    def multiplexer_mj(self) -> float:
-        """The energy of a run of the multiplexer. Raises CalibrationError where it was not measured."""
-        if self.multiplexer is None or self.multiplexer.energy_mj is None:
-            raise CalibrationError(f"no energy of a multiplexer was measured: {CALIBRATE_POWER}")
-        return self.multiplexer.energy_mj
-
     def features_of(self, photograph: int, names: tuple[str, ...]) -> NDArray[np.float32]:
         """The named features of one photograph, (len(names),) float32, in the order of the names."""
         return self.features[photograph, [self.feature_names.index(name) for name in names]]
@@ -127,19 +96,8 @@ class Recording:
             columns.append(np.partition(odds, -first)[:, -first:].sum(axis=1))
         return np.stack(columns, axis=1)
 
-    def likely(self, temperatures: Mapping[str, float]) -> NDArray[np.float32]:
-        """What each model gives the true class, (n, m) float32."""
-        rows = np.arange(len(self.classes))
-        columns = [
-            np.exp(log_softmax(logits, temperatures[model])[rows, self.classes])
-            for model, logits in zip(self.models, self.logits, strict=True)
-        ]
-        return np.stack(columns, axis=1).astype(np.float32)
-
     def prediction(self, model: str, photograph: int, criterion: Criterion, temperature: float) -> Prediction:
-        """What the model, or the multiplexer, said of one photograph, as the driver would hand it to a policy."""
-        if self.multiplexer is not None and model == self.multiplexer.name:
-            return predict(model, self.multiplexer.logits[photograph], temperature, criterion)
+        """What the model said of one photograph, as the driver would hand it to a policy."""
         logits = self.logits[self.models.index(model), photograph].astype(np.float32)
         cheapest = model == self.models[0] and self.embeddings is not None
         embedding = self.embeddings[photograph].astype(np.float32) if cheapest and self.embeddings is not None else None
@@ -158,21 +116,19 @@ class Recording:
             features=self.features,
             feature_names=self.feature_names,
             embeddings=self.embeddings,
-            multiplexed=() if self.multiplexer is None else self.multiplexer.models,
-            chances=None if self.multiplexer is None else self.multiplexer.chances,
+            groups=self.groups,
         )
 
     def of_models(self, names: Iterable[str]) -> Recording:
-        """The same of some models, cheapest first; their embeddings, and the multiplexer, are left out."""
+        """The same of some models, cheapest first; their embeddings are left out."""
         chosen = sorted(names, key=lambda name: (self.costs_ms[name], name))
         columns = [self.models.index(name) for name in chosen]
         costs_ms = {name: self.costs_ms[name] for name in chosen}
         logits = self.logits[columns]
-        return replace(self, models=tuple(chosen), logits=logits, costs_ms=costs_ms, embeddings=None, multiplexer=None)
+        return replace(self, models=tuple(chosen), logits=logits, costs_ms=costs_ms, embeddings=None)
 
     def take(self, rows: NDArray[np.int64]) -> Recording:
         """The same of some photographs, in the order of `rows`."""
-        mux = self.multiplexer
         return replace(
             self,
             logits=self.logits[:, rows],
@@ -181,5 +137,4 @@ class Recording:
             embeddings=None if self.embeddings is None else self.embeddings[rows],
             groups=None if self.groups is None else self.groups[rows],
             paths=tuple(self.paths[row] for row in rows) if self.paths else (),
-            multiplexer=None if mux is None else replace(mux, logits=mux.logits[rows]),
         )

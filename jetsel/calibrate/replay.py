@@ -24,14 +24,12 @@ class Replayed:
     """One photograph under one policy. decision is None where the policy refused.
 
     ran: the models that ran; models_ms: their time, as recorded. choice_ms: what the policy itself took just now.
-    asked: whether the multiplexer ran for it.
     """
 
     decision: Decision | None
     ran: tuple[str, ...]
     models_ms: float
     choice_ms: float
-    asked: bool
 
 
 def replay(
@@ -45,24 +43,19 @@ def replay(
     """Run the policy on one recorded photograph; every model is available and time never runs out."""
     features = recording.features_of(photograph, policy.features) if policy.features else None
     steps = policy(Evidence(features, fallback))
-    chooser = None if recording.multiplexer is None else recording.multiplexer.name
     ran: list[str] = []
     models_ms = choice_ms = 0.0
-    asked = False
     predictions: tuple[Prediction, ...] | None = None
     while True:
         began = time.perf_counter()
         moved = _move(steps, predictions)
         choice_ms += (time.perf_counter() - began) * 1e3
         if not isinstance(moved, Asked):
-            return Replayed(moved, tuple(ran), models_ms, choice_ms, asked)
-        answering = [model for model in moved.models if model != chooser]
-        asked |= len(answering) < len(moved.models)
-        ran += answering
-        models_ms += sum(recording.costs_ms[model] for model in answering)
+            return Replayed(moved, tuple(ran), models_ms, choice_ms)
+        ran += moved.models
+        models_ms += sum(recording.costs_ms[model] for model in moved.models)
         predictions = tuple(
-            recording.prediction(model, photograph, criterion, 1.0 if model == chooser else temperatures[model])
-            for model in moved.models
+            recording.prediction(model, photograph, criterion, temperatures[model]) for model in moved.models
         )
 
 
@@ -83,8 +76,7 @@ class Run:
 
     answered: (n,) class numbers, -1 where it refused. is_top5: (n,), whether the true class is among the first five of
     the answer. ran: (n, models). choice_ms: the median of the policy's own time; it is the same work each time, and the
-    rest is the machine's noise. features: those that must be extracted first, by name. asks_multiplexer: whether the
-    multiplexer runs first, on every photograph.
+    rest is the machine's noise. features: those that must be extracted first, by name.
     """
 
     answered: NDArray[np.int64]
@@ -94,7 +86,6 @@ class Run:
     in_doubt: NDArray[np.bool_]
     choice_ms: float
     features: tuple[str, ...]
-    asks_multiplexer: bool = False
 
 
 def replay_all(
@@ -111,15 +102,13 @@ def replay_all(
     answered, is_top5, in_doubt = np.full(len(rows), -1), np.zeros(len(rows), bool), np.ones(len(rows), bool)
     models_ms, choice_ms = np.zeros(len(rows)), np.zeros(len(rows))
     ran = np.zeros((len(rows), len(column)), bool)
-    asked = False
     for place, photograph in enumerate(rows):
         one = replay(policy, recording, photograph, criterion, temperatures, fallback)
         models_ms[place], choice_ms[place] = one.models_ms, one.choice_ms
-        asked |= one.asked
         ran[place, [column[model] for model in one.ran]] = True
         if one.decision is not None:
             odds, true = one.decision.seen.probabilities, int(recording.classes[photograph])
             answered[place], in_doubt[place] = int(odds.argmax()), one.decision.in_doubt
             above = np.count_nonzero(odds > odds[true]) + np.count_nonzero(odds[:true] == odds[true])
             is_top5[place] = above < 5
-    return Run(answered, is_top5, models_ms, ran, in_doubt, float(np.median(choice_ms)), tuple(policy.features), asked)
+    return Run(answered, is_top5, models_ms, ran, in_doubt, float(np.median(choice_ms)), tuple(policy.features))

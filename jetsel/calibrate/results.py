@@ -54,18 +54,12 @@ class Judge:
         return models_mj + self.chooser_mj(run)
 
     def chooser_ms(self, run: Run) -> float:
-        """The time of choosing for one photograph, features and multiplexer included."""
-        mux = self.recording.multiplexer
-        return self._processor_ms(run) + (mux.cost_ms if mux is not None and run.asks_multiplexer else 0.0)
+        """The time of choosing for one photograph, features included."""
+        return run.choice_ms * self.choice_factor + (self.features_ms(run.features) if run.features else 0.0)
 
     def chooser_mj(self, run: Run) -> float:
         """The energy of the same. Raises CalibrationError where it was not measured."""
-        multiplexer_mj = self.recording.multiplexer_mj() if run.asks_multiplexer else 0.0
-        return self.recording.chooser_mj(self._processor_ms(run)) + multiplexer_mj
-
-    def _processor_ms(self, run: Run) -> float:
-        """What of choosing the processor does: the features, and the choice."""
-        return run.choice_ms * self.choice_factor + (self.features_ms(run.features) if run.features else 0.0)
+        return self.recording.chooser_mj(self.chooser_ms(run))
 
     def result(self, name: str, run: Run) -> Result:
         """Describe one policy."""

@@ -65,15 +65,12 @@ def retime(
     known = msgspec.structs.replace(
         before,
         identities={name: before.identities[name] for name in models},
-        multiplexer=None,
         decode_px=min(before.decode_px, family.decode_px),  # less, where a fleet's plan leaves out the largest input
     )
     check(known, family.labels.sha256, identities, table_hash(), family.decode_px)
     tell("timing the models", 0, 1)
     shown = _picture(family.decode_px, limits)
-    times = _times(
-        replace(family, models=tuple(models.values()), multiplexer=None), shown, before.features_px, config, limits
-    )
+    times = _times(replace(family, models=tuple(models.values())), shown, before.features_px, config, limits)
     recording = read_condensed(shipped.folder, times.costs_ms)
     loaded = Loaded(recording, times, {}, [], identities, before.features_px, family.name, before.labels_from)
     identity = Identity(

@@ -109,20 +109,24 @@ def _lift(lift: Lift) -> str:
 
 
 def _of_multiplexer(found: Multiplexing) -> str:
-    """Whether the multiplexer can pay before the cascade, whether it does, and how much it tells."""
-    could = "a perfect one could pay" if found.cost_ms < found.pays_below_ms else "not even a perfect one could pay"
+    """How much the multiplexer knows, what it costs, and whether it pays beside the cascade and before an edge."""
     knows = ""
     if found.area is not None and found.own_area is not None:
         knows = (
-            f" It tells where {found.first} is right with an area under the curve of {found.area:.2f}, where 0.5 is "
-            f"guessing; {found.first}'s own confidence, once it ran, {found.own_area:.2f}."
+            f" It predicts where {found.reads} is right with an area under the curve of {found.area:.3f}, where 0.5 is "
+            f"guessing; {found.reads}'s own confidence has {found.own_area:.3f}."
         )
-    interval = found.points_interval
+    cost = f"the cascade begins with {found.first}, and a perfect one pays only below {found.pays_below_ms:.3f} ms"
+    if found.first == found.reads:
+        cost = "the cascade begins with the same model, so that this costs nothing more"
+    near = list(found.stays)[-1]
+    stays, interval = found.stays[near], found.points_interval
     return (
-        f"The multiplexer takes {found.cost_ms:.3f} ms on every photograph; one that skips the cascade's first rung "
-        f"pays only below {found.pays_below_ms:.3f} ms: here {could}.{knows} multiplexer-cascade beside cascade: "
-        f"{found.points:+.2f} points ({interval.low:+.2f} to {interval.high:+.2f}) in {found.time_ratio:.2f} times "
-        "the time."
+        f"The multiplexer reads what {found.reads} answers, {found.cost_ms:.3f} ms on every image; {cost}.{knows} "
+        f"multiplexer beside cascade: {found.points:+.2f} points ({interval.low:+.2f} to {interval.high:+.2f}) in "
+        f"{found.time_ratio:.2f} times the time. If the most expensive model ran on an edge server, {near} here could "
+        f"answer {100 * stays.share:.1f} % of the images with {stays.points:+.2f} points "
+        f"({stays.points_interval.low:+.2f} to {stays.points_interval.high:+.2f})."
     )
 
 

@@ -28,7 +28,6 @@ from jetsel.cli.serve import serve
 from jetsel.cli.simulate import simulate
 from jetsel.cli.status import reload, status
 from jetsel.cli.top import top
-from jetsel.cli.train_multiplexer import train_multiplexer
 from jetsel.cli.watch import watch
 from jetsel.errors import ConfigError, JetselError
 
@@ -139,7 +138,6 @@ app.command(rich_help_panel="Operate")(doctor)
 app.command(rich_help_panel="Operate")(install_service)
 app.command(rich_help_panel="Choose better")(calibrate)
 app.command(rich_help_panel="Choose better")(evaluate)
-app.command("train-multiplexer", rich_help_panel="Choose better")(train_multiplexer)
 app.command(rich_help_panel="Choose better")(simulate)
 app.add_typer(calibration, name="calibration", rich_help_panel="Choose better")
 app.add_typer(models, name="models", rich_help_panel="Operate")

@@ -12,7 +12,7 @@ from jetsel.cli import settings
 from jetsel.config import Config, calibrations_folder
 from jetsel.daemon.calibration import InUse as Chosen
 from jetsel.daemon.calibration import offered, shipped
-from jetsel.daemon.family import defaults_of, served_models, served_networks
+from jetsel.daemon.family import defaults_of, served_models
 from jetsel.daemon.snapshot import default_family, limits_of
 from jetsel.endpoint import VARIABLE
 from jetsel.errors import CalibrationError, NoDaemonError, UnknownFamilyError
@@ -98,26 +98,13 @@ class FamilyCalibrations:
         if labels_from is None:
             check_family(photos, models, self.others, label_map)
         limits = limits_of(self.config)
-        mux, without = self._multiplexer(models)
-        return Job(models, served, self.config, limits, path, photos, label_map, labels_from, mux, without)
-
-    def _multiplexer(self, family: Family) -> tuple[Model | None, str | None]:
-        """The family's multiplexer, or why nothing is recorded of one that is there."""
-        mux = family.multiplexer
-        if mux is None or mux.manifest.multiplexes is None:
-            return None, None
-        name, models = mux.manifest.name, mux.manifest.multiplexes.models
-        lost = [model for model in (name, *models) if model not in served_networks(family, self.config)]
-        if lost:
-            without = f"no policy of the multiplexer {name} is offered: [models] only leaves out {', '.join(lost)}"
-            return None, without
-        return mux, None
+        return Job(models, served, self.config, limits, path, photos, label_map, labels_from)
 
     def _judged(self, entry: Installed) -> Installed:
         if self.models is None or entry.calibration is None:
             return entry
         try:
-            offered(entry.calibration, self.models, served_networks(self.models, self.config))
+            offered(entry.calibration, self.models, served_models(self.models, self.config))
         except CalibrationError as fault:
             return replace(entry, reason=str(fault))
         return entry

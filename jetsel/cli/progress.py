@@ -79,7 +79,6 @@ class Output:
             lines.append(
                 f"warning: the models learned from {share} of these images; use images that they have not seen"
             )
-        lines += [] if job.without is None else [job.without]
         lines += [] if loaded.labels_from is not None else [f"note: {line}" for line in remarks(loaded, job.family)]
         self._console.print("\n".join(lines), soft_wrap=True)
 

@@ -135,17 +135,16 @@ def stages_table(stages: StageTimes | None) -> Table | None:
 
 
 def models_table(family: FamilyStatus) -> Table:
-    """Return the models, cheapest first, and the multiplexer: what runs took, and how often another had to follow."""
+    """Return the models, cheapest first: what runs took, and how often another had to follow."""
     from jetsel.cli.terminal import milliseconds, table
 
     shown = table("model", "runs on", "state", ">load", ">runs", ">escalated", ">p50", ">p95", ">p99")
     shown.columns[0].no_wrap = True
     shown.title = f"family {family.name}: {family.classes} classes; times of the last load and of recent runs in ms"
-    for model in family.networks:
-        name = f"{model.name} (chooses)" if model is family.multiplexer else model.name
+    for model in family.models:
         state = model.state if model.reason is None else f"{model.state}: {model.reason}"
         times = (milliseconds(ms) for ms in (model.p50_ms, model.p95_ms, model.p99_ms))
-        what = (name, model.backend, state)
+        what = (model.name, model.backend, state)
         load = milliseconds(model.load_ms)
         shown.add_row(*what, load, f"{model.runs:,}", share(model.escalations, model.runs), *times)
     return shown

@@ -76,9 +76,7 @@ def _explanation(
     job: Job, decision: Decision, run: RequestRun, photograph: image.Photograph, metering: Metering
 ) -> Explanation:
     height, width = photograph.bgr.shape[:2]
-    steps = [
-        f"{one.model}: {one.because}" + ("" if one.chooses else f" ({one.confidence:.3f} confident)") for one in run.ran
-    ]
+    steps = [f"{one.model}: {one.because} ({one.confidence:.3f} confident)" for one in run.ran]
     features = None
     if job.features is not None:
         features = {name: float(value) for name, value in zip(job.policy.features, job.features, strict=True)}

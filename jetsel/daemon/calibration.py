@@ -41,10 +41,10 @@ class InUse:
         return self.source if self.refused is None else f"{self.source}; refused: {self.refused}"
 
 
-def choose(family: Family, networks: Mapping[str, Model], config: Config, before: InUse | None) -> InUse:
+def choose(family: Family, models: Mapping[str, Model], config: Config, before: InUse | None) -> InUse:
     """Return the first calibration that belongs to the models: the owner's, then the one that came with them.
 
-    networks: those served, by name, the models cheapest first. before: what this family was served with until this
+    models: those served, by name, the models cheapest first. before: what this family was served with until this
     reload; where a calibration is refused, it stays if it still belongs to the models.
     """
     refused: list[str] = []
@@ -56,18 +56,18 @@ def choose(family: Family, networks: Mapping[str, Model], config: Config, before
             if found is None:
                 continue
             calibration = found.usable()
-            policies = offered(calibration, family, networks, config.edge.models)
+            policies = offered(calibration, family, models, config.edge.models)
         except CalibrationError as fault:
             refused.append(f"number {found.number}: {fault}" if found and found.number else str(fault))
             told = event("calibration-refused", family=family.name)
             log.error("calibration of family %s is not used: %s", family.name, refused[-1], extra=told)
-            kept = _kept(before, family, networks, config)
+            kept = _kept(before, family, models, config)
             if kept is not None:
                 return replace(kept, refused="; ".join(refused))
             continue
         return InUse(calibration, policies, found.called, "; ".join(refused) or None, _identity(found, calibration))
     source = f"refused: {'; '.join(refused)}" if refused else "none was made"
-    return InUse(None, catalogue(_models(networks), None), source)
+    return InUse(None, catalogue(list(models), None), source)
 
 
 def shipped(family: Family) -> Installed | None:
@@ -76,21 +76,21 @@ def shipped(family: Family) -> Installed | None:
 
 
 def offered(
-    calibration: Calibration, family: Family, networks: Mapping[str, Model], elsewhere: Collection[str] = ()
+    calibration: Calibration, family: Family, models: Mapping[str, Model], elsewhere: Collection[str] = ()
 ) -> dict[Criterion, dict[str, Policy]]:
     """Return the policies of a family with this calibration; raises CalibrationError where it cannot serve it.
 
-    networks: those served; elsewhere: names of those that the calibration may know beside them, as an edge runs them.
+    models: those served; elsewhere: names of those that the calibration may know beside them, as an edge runs them.
     """
-    hashes = {name: one.manifest.identity for name, one in networks.items()}
+    hashes = {name: one.manifest.identity for name, one in models.items()}
     check(calibration, family.labels.sha256, hashes, table_hash(), family.decode_px, elsewhere)
     missing = [criterion for criterion in CRITERIA if criterion not in calibration.right]
     if missing:
         raise CalibrationError(f"it was not made for {' and '.join(missing)}: recalibrate")
-    policies = catalogue(_models(networks), calibration)
+    policies = catalogue(list(models), calibration)
     for criterion in CRITERIA:
         default = calibration.default_policy[criterion]
-        if default not in policies[criterion] and calibration.identities.keys() <= networks.keys():
+        if default not in policies[criterion] and calibration.identities.keys() <= models.keys():
             raise CalibrationError(
                 f"its default policy for {criterion}: the family has {no_such(default, policies[criterion])}: "
                 "recalibrate (jetsel calibrate PHOTOS), or update jetsel"
@@ -119,16 +119,11 @@ def _identity(found: Installed, calibration: Calibration) -> CalibrationIdentity
     return None if found.sha256 is None else CalibrationIdentity(number, calibration.created, found.sha256)
 
 
-def _models(networks: Mapping[str, Model]) -> list[str]:
-    """The names of those that answer."""
-    return [name for name, one in networks.items() if not one.chooses]
-
-
-def _kept(before: InUse | None, family: Family, networks: Mapping[str, Model], config: Config) -> InUse | None:
+def _kept(before: InUse | None, family: Family, models: Mapping[str, Model], config: Config) -> InUse | None:
     """What the family was served with, with the policies that it offers now; None where it does not belong any more."""
     if before is None or before.calibration is None:
         return None
     try:
-        return replace(before, policies=offered(before.calibration, family, networks, config.edge.models))
+        return replace(before, policies=offered(before.calibration, family, models, config.edge.models))
     except CalibrationError:
         return None

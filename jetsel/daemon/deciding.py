@@ -44,8 +44,8 @@ def _asked_for(family: ServedFamily, request: Classify) -> Policy:
         if request.policy is not None:
             raise UnknownPolicyError('"model" pins one model and "policy" chooses among several: send one of them')
         queue = family.driver.queues.get(request.model)
-        if queue is None or queue.chooses:
-            names = [name for name, one in family.driver.queues.items() if not one.chooses]
+        if queue is None:
+            names = list(family.driver.queues)
             near = did_you_mean(request.model, names)
             raise UnknownModelError(f"family {family.name} has no model {request.model!r}{near}: {', '.join(names)}")
         return offered[f"single:{request.model}"]

@@ -42,7 +42,6 @@ class ServedFamily:
     name: str
     labels: Labels
     models: dict[str, Model]
-    multiplexer: Model | None
     specs: dict[str, InputSpec]
     backends: dict[str, str]  # what each model runs on
     decode_px: int
@@ -79,18 +78,12 @@ class ServedFamily:
 
     def _verify_again(self, name: str) -> None:
         try:
-            verify(self.networks[name])
+            verify(self.models[name])
         except ManifestError as error:
             self.damaged[name] = str(error)
-            told = event("weights-damaged", model=name, family=self.name, path=self.networks[name].path)
+            told = event("weights-damaged", model=name, family=self.name, path=self.models[name].path)
             words = "model %s of family %s cannot be loaded again, and runs on while it is loaded: %s"
             log.error(words, name, self.name, error, extra=told)
-
-    @property
-    def networks(self) -> dict[str, Model]:
-        """All that is loaded, by name: the models, and the multiplexer last."""
-        mux = self.multiplexer
-        return self.models if mux is None else {**self.models, mux.manifest.name: mux}
 
     @property
     def features_px(self) -> int:
@@ -99,15 +92,15 @@ class ServedFamily:
         return WORKING_PX if calibration is None else calibration.features_px
 
     def weights(self, name: str) -> Weights:
-        """What a backend needs to load this model of the family, or its multiplexer."""
-        return self.networks[name].weights(len(self.labels.names))
+        """What a backend needs to load this model of the family."""
+        return self.models[name].weights(len(self.labels.names))
 
     def load(self, config: Config, workers: int, backends: Backends, begin: Callable[[], None]) -> None:
         """Load and warm up every model; one that fails is marked with its reason, for `stand_in`, and the rest go on.
 
         begin: called before each; what it raises ends the loading.
         """
-        for name, model in self.networks.items():
+        for name, model in self.models.items():
             begin()
             queue = self.driver.queues[name]
             if queue.engine is not None:
@@ -134,7 +127,7 @@ class ServedFamily:
         for name, error in self._failed.items():
             told = event("model-unavailable", model=name, family=self.name, code=error.code)
             log.error("model %s of family %s is unavailable: %s", name, self.name, error, extra=told)
-        running = [name for name, queue in self.driver.queues.items() if queue.engine is not None and not queue.chooses]
+        running = [name for name, queue in self.driver.queues.items() if queue.engine is not None]
         if not running:
             return  # each request is told why
         best = running[-1]
@@ -178,7 +171,6 @@ class ServedFamily:
             calibration_identity=self.in_use.identity,
             drift=None if self.drift is None else self.drift.status(),
             operating_points=None if self.in_use.calibration is None else operating_points(self.in_use.calibration),
-            multiplexer=None if self.multiplexer is None else self._model_status(self.multiplexer.manifest.name),
         )
 
     def _model_status(self, name: str) -> ModelStatus:
@@ -188,7 +180,7 @@ class ServedFamily:
         runs, escalations = queue.record.counts()
         return ModelStatus(
             name=name,
-            version=self.networks[name].manifest.version,
+            version=self.models[name].manifest.version,
             state=queue.state,
             reason=None if queue.state == "loading" else queue.reason,
             load_ms=None if queue.load_ms is None else round(queue.load_ms, 3),
@@ -223,13 +215,10 @@ def serve_family(
     The configuration's fallback and default policy must be there in the default family; another one that has not got
     them goes by its own. Raises ConfigError where the default family has not.
     """
-    models, networks = served_models(family, config), served_networks(family, config)
-    multiplexer = next((one for one in networks.values() if one.chooses), None)
-    in_use = choose(family, networks, config, before.in_use if before else None)
+    models = served_models(family, config)
+    in_use = choose(family, models, config, before.in_use if before else None)
     temperatures = in_use.calibration.temperatures if in_use.calibration else {}
-    queues = {
-        name: ModelQueue(name, None, temperatures.get(name, 1.0), chooses=one.chooses) for name, one in networks.items()
-    }
+    queues = {name: ModelQueue(name, None, temperatures.get(name, 1.0)) for name in models}
     if edge is not None:
         queues |= {name: ModelQueue(name, None, runner=one) for name, one in runners(config, family, edge).items()}
     best = list(models)[-1]
@@ -242,14 +231,13 @@ def serve_family(
         fallback = best
     seed(queues, in_use.calibration)
     defaults, because = defaults_of(family, in_use, config, best, is_default=is_default)
-    specs = {name: model.manifest.input for name, model in networks.items()}
+    specs = {name: model.manifest.input for name, model in models.items()}
     return ServedFamily(
         name=family.name,
         labels=family.labels,
         models=models,
-        multiplexer=multiplexer,
         specs=specs,
-        backends={name: config.models.backends.get(name, config.models.backend) for name in networks},
+        backends={name: config.models.backends.get(name, config.models.backend) for name in models},
         decode_px=family.decode_px,
         driver=Driver(queues, config.models.max_batch, events=events),
         policies={criterion: _offered(criterion, in_use, queues, config) for criterion in in_use.policies},
@@ -283,7 +271,7 @@ def _offered(
 
 def _places(queues: Mapping[str, ModelQueue]) -> tuple[list[str], list[str]]:
     """Return the models that answer here, cheapest first, and those of the edge."""
-    here = [name for name, queue in queues.items() if queue.runner is None and not queue.chooses]
+    here = [name for name, queue in queues.items() if queue.runner is None]
     return here, [name for name, queue in queues.items() if queue.runner is not None]
 
 
@@ -324,12 +312,3 @@ def served_models(family: Family, config: Config) -> dict[str, Model]:
     """Return those of a family's models that the configuration has served, by name, cheapest first."""
     only = config.models.only
     return {model.manifest.name: model for model in family.models if not only or model.manifest.name in only}
-
-
-def served_networks(family: Family, config: Config) -> dict[str, Model]:
-    """Return the same, and last the family's multiplexer where the configuration has it served."""
-    only, mux = config.models.only, family.multiplexer
-    served = served_models(family, config)
-    if mux is not None and (not only or mux.manifest.name in only):
-        served[mux.manifest.name] = mux
-    return served

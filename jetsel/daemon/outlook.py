@@ -16,10 +16,9 @@ from jetsel.policies.ask_edge import AskEdge
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.comparison import SELECTIONS
 from jetsel.policies.deadline import REDUCED, Deadline
-from jetsel.policies.multiplexer_edge import NAME as EDGE
+from jetsel.policies.multiplexer import NAME as MULTIPLEXER
 from jetsel.policies.multiplexer_edge import MultiplexerEdge, made_for
 from jetsel.policies.policy import Outlook
-from jetsel.policies.registry import KIND
 from jetsel.policies.requirements import Path, Requirements
 from jetsel.policies.single import Single
 from jetsel.runtime import ModelQueue
@@ -53,8 +52,6 @@ def outlook(
     traffic_kb: dict[str, float] = {}
     network_ms = None
     for name, queue in queues.items():
-        if queue.chooses:
-            continue
         if (reason := STAYS if on_device and queue.runner is not None else queue.reason) is not None:
             unavailable[name] = reason
         elif isinstance(queue.runner, EdgeRunner):
@@ -139,10 +136,10 @@ def edge_policy(
 ) -> MultiplexerEdge | None:
     """Return the policy by which a multiplexer says what is sent to the edge's most accurate model.
 
-    None where there is no edge, or the calibration has no multiplexer for it. Raises as deadline_policies does.
+    None if there is no edge, or the calibration has no multiplexer. Raises as deadline_policies does.
     """
     whole = [name for name in elsewhere if REDUCED not in name]
-    if not whole or EDGE not in calibration.parts:
+    if not whole or MULTIPLEXER not in calibration.parts:
         return None
     accuracy = _accuracy_of(criterion, calibration, whole, edge)
     away = max(whole, key=accuracy.__getitem__)
@@ -199,13 +196,8 @@ def _known_paths(
     return {
         name: policy
         for name, policy in offered.items()
-        if name in figures and not policy.features and set(policy.models) <= set(here) and not _asks_multiplexer(name)
+        if name in figures and not policy.features and set(policy.models) <= set(here)
     }
-
-
-def _asks_multiplexer(policy: str) -> bool:
-    """Whether a policy takes more time than that of its models."""
-    return policy in KIND and KIND[policy].asks_multiplexer
 
 
 def _accuracy_of(
@@ -234,7 +226,6 @@ def seed(queues: Mapping[str, ModelQueue], calibration: Calibration | None) -> N
     """Have the running estimates begin with what the calibration measured."""
     if calibration is None:
         return
-    mux = calibration.multiplexer
-    for name, cost_ms in (calibration.costs_ms | ({} if mux is None else {mux.name: mux.cost_ms})).items():
+    for name, cost_ms in calibration.costs_ms.items():
         if name in queues and math.isfinite(cost_ms):
             queues[name].estimate.prior_ms = (cost_ms, SEEDED * cost_ms)

@@ -107,7 +107,7 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
 
 
 def _of_family(known: ServedFamily, family: ServedFamily) -> list[str]:
-    hashes, now = {name: model.manifest.identity for name, model in known.networks.items()}, family.networks
+    hashes, now = {name: model.manifest.identity for name, model in known.models.items()}, family.models
     changed = [f"model {name}" for name, model in now.items() if hashes.get(name) != model.manifest.identity]
     changed += [f"model {name} removed" for name in hashes if name not in now]
     if family.in_use.refused is not None:

@@ -115,7 +115,7 @@ def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
 
 def _served(zoo: Zoo, config: Config) -> dict[str, list[str]]:
     """The names of the models that the configuration has served, by family."""
-    known = {model.manifest.name for family in zoo.families.values() for model in family.networks}
+    known = {model.manifest.name for family in zoo.families.values() for model in family.models}
     for key, named in (("only", config.models.only), ("backends", config.models.backends)):
         unknown = sorted(set(named) - known)
         if unknown:
@@ -163,7 +163,7 @@ def load(
         for name, family in families.items():
             if name in before.families:
                 family.take_over(before.families[name])
-    count, total = itertools.count(1), sum(len(family.networks) for family in families.values())
+    count, total = itertools.count(1), sum(len(family.models) for family in families.values())
 
     def next_model() -> None:
         if stop.is_set():
@@ -172,8 +172,7 @@ def load(
 
     for family in families.values():
         family.load(snapshot.config, snapshot.workers, backends, next_model)
-    queues = families[snapshot.default_family].driver.queues.values()
-    default = [queue for queue in queues if not queue.chooses]
+    default = families[snapshot.default_family].driver.queues.values()
     if all(queue.engine is None for queue in default):
         reasons = "; ".join(dict.fromkeys(str(queue.unavailable) for queue in default))
         raise ConfigError(f"no model of the default family {snapshot.default_family} can run: {reasons}")

@@ -65,7 +65,7 @@ class Tally:
         with self._lock:
             self._outcomes[OK] += 1
             self._answers[family] += 1
-            self._escalated[family] += sum(not ran.chooses for ran in reply.ran) > 1
+            self._escalated[family] += len(reply.ran) > 1
             self._stages_ms.add(now_s, *stages_ms)
             self._by_model[family, reply.model] += 1
             self._by_policy[family, reply.policy] += 1

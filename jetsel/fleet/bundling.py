@@ -1,4 +1,4 @@
-"""The files of one family: each model's, its multiplexer's, and those of the calibration in use."""
+"""The files of one family: each model's, and those of the calibration in use."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def files_of(family: Family, calibrations: Path) -> tuple[dict[str, bytes], tupl
     """
     found: dict[str, bytes] = {}
     models = []
-    for model in family.networks:
+    for model in family.models:
         theirs = {
             model.manifest_path.name: model.manifest_path.read_bytes(),
             model.manifest.file: verify(model),
             model.manifest.labels: (model.directory / model.manifest.labels).read_bytes(),
             **model.others(),
         }
-        models.append(BundledModel(name=model.manifest.name, files=tuple(theirs), chooses=model.chooses))
+        models.append(BundledModel(name=model.manifest.name, files=tuple(theirs)))
         for name, content in theirs.items():
             if found.setdefault(name, content) != content:
                 raise RepositoryError(

@@ -36,7 +36,7 @@ class File(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class BundledModel(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A model of a bundle and the names of its files, which models may share. chooses: whether it is a multiplexer."""
+    """A model of a bundle and the names of its files, which models may share. chooses: of earlier versions."""
 
     name: Name
     files: tuple[FilePath, ...]
@@ -44,7 +44,7 @@ class BundledModel(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Bundle(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One family at one version, which only rises. models: cheapest first, the multiplexer last."""
+    """One family at one version, which only rises. models: cheapest first."""
 
     format: Literal["jetsel-bundle-1"] = "jetsel-bundle-1"
     family: Name

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from jetsel.errors import CalibrationError
 from jetsel.policies.expected import Expected
 from jetsel.policies.kind import Part
-from jetsel.policies.multiplexing import Loss
 from jetsel.policies.registry import KIND
 
 ANSWERS = "answers.npz"
@@ -23,20 +22,6 @@ ANSWERS = "answers.npz"
 Name = Annotated[str, Meta(min_length=1)]
 Positive = Annotated[float, Meta(gt=0)]
 Unsigned = Annotated[float, Meta(ge=0)]
-
-
-class MultiplexerFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The multiplexer that a calibration was made with: its Manifest.identity, what it multiplexes, and what it cost.
-
-    models, loss: as its manifest has them. energy_mj: above idle power, None where it was not measured.
-    """
-
-    name: Name
-    identity: Name
-    models: tuple[Name, ...]
-    loss: Loss
-    cost_ms: Positive
-    energy_mj: Positive | None = None
 
 
 class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=True):
@@ -67,20 +52,12 @@ class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=T
         None  # how features and confidences lay on its photographs; None: made before this was kept
     )
     machine: dict[str, Any] = {}  # what the board said of itself when times and energies were measured; empty: unknown
-    multiplexer: MultiplexerFacts | None = None  # None: the policies need none
+    multiplexer: None = None  # of earlier versions, whose multiplexer was a model of its own
 
     @property
     def costs(self) -> dict[str, float]:
         """What each model costs of the objective: ms, or mJ."""
         return self.energies_mj if self.objective == "energy" else self.costs_ms
-
-    @property
-    def runs_mj(self) -> dict[str, float]:
-        """The energy of one run of whatever can run, as far as it is known: the models and the multiplexer."""
-        mux = self.multiplexer
-        return (
-            self.energies_mj if mux is None or mux.energy_mj is None else {**self.energies_mj, mux.name: mux.energy_mj}
-        )
 
     @property
     def cost_array(self) -> NDArray[np.float64]:
@@ -131,9 +108,6 @@ def verify(calibration: Calibration) -> None:
     _require(set(calibration.costs) == set(models), "energy is its objective, and energies_mj names no model")
     _require(len(criteria) > 0, "it was made for no criterion")
     _require(set(calibration.default_policy) == criteria, "default_policy must name exactly the criteria of right")
-    if calibration.multiplexer is not None:
-        known = set(calibration.multiplexer.models) <= set(models)
-        _require(known, "its multiplexer names a model that identities does not know")
     wanted = (calibration.photographs, len(models))
     for criterion, table in calibration.right.items():
         _require(table.shape == wanted, f"right[{criterion!r}] must be {wanted}, not {table.shape}")
@@ -155,9 +129,9 @@ def check(
 ) -> None:
     """Refuse a calibration that was made for other labels, models, features or pixels than those served.
 
-    identities: model -> Manifest.identity, as served, the multiplexer among them. A served model that the calibration
-    does not know is no fault: the premodel never chooses it. elsewhere: models that may be missing, since an edge runs
-    them. Raises CalibrationError that names each difference and the repair.
+    identities: model -> Manifest.identity, as served. A served model that the calibration does not know is no fault:
+    the premodel never chooses it. elsewhere: models that may be missing, since an edge runs them. Raises
+    CalibrationError that names each difference and the repair.
     """
     differences = []
     if calibration.labels_sha256 != labels_sha256:
@@ -173,10 +147,6 @@ def check(
             differences.append(f"model {model} is neither served here nor named under [edge.models]")
         elif identities[model] != made_for:
             differences.append(f"model {model} has changed")
-    if (mux := calibration.multiplexer) is not None and mux.name not in identities:
-        differences.append(f"its multiplexer {mux.name} is not there")
-    elif mux is not None and identities[mux.name] != mux.identity:
-        differences.append(f"its multiplexer {mux.name} has changed")
     if differences:
         raise CalibrationError(
             f"the calibration of family {calibration.family} was made for other models: "

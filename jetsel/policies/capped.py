@@ -11,13 +11,12 @@ from jetsel.errors import JetselError, ModelUnavailableError
 from jetsel.policies.policy import Decision, Evidence, OutOfTime, Policy, Prediction, Run, Steps, best
 
 
-def capped(policy: Policy, models: Sequence[str], level: int, why: str, multiplexer: str | None = None) -> Policy:
+def capped(policy: Policy, models: Sequence[str], level: int, why: str) -> Policy:
     """Return the policy without the `level` most expensive of its family's models; the cheapest always stays.
 
-    models: the family's, cheapest first. why: for people, as in "the power budget is exceeded". multiplexer: the
-    family's, None for none.
+    models: the family's, cheapest first. why: for people, as in "the power budget is exceeded".
     """
-    return Capped(policy, tuple(models[: max(1, len(models) - level)]), why, multiplexer)
+    return Capped(policy, tuple(models[: max(1, len(models) - level)]), why)
 
 
 @dataclass(frozen=True)
@@ -25,14 +24,12 @@ class Capped:
     """The policy itself, as long as it asks for nothing that is left out.
 
     Where it does, the best prediction so far is the answer. Where there is none yet, the most expensive model that
-    remains and can run does, and the policy takes its prediction for the one that it asked for. The multiplexer runs as
-    it is asked to, and is never the answer.
+    remains and can run does, and the policy takes its prediction for the one that it asked for.
     """
 
     policy: Policy
     models: tuple[str, ...]  # of the family, those that remain, cheapest first: any may stand in
     why: str
-    multiplexer: str | None = None
 
     @property
     def name(self) -> str:
@@ -57,7 +54,7 @@ class Capped:
         try:
             asked = next(steps)
             while True:
-                unwanted = [model for model in asked.models if model not in (*self.models, self.multiplexer)]
+                unwanted = [model for model in asked.models if model not in self.models]
                 told = f"without {' and '.join(unwanted)}, {self.why}"
                 if unwanted and seen:
                     return Decision(best(seen), f"{told}; {best(seen).model} is the best that ran")
@@ -72,7 +69,7 @@ class Capped:
                 if unwanted:
                     note = f"; {remaining[-1]} stands in, {told}"
                     found *= len(asked.models)  # the policy waits for as many
-                seen += [prediction for prediction in found if prediction.model != self.multiplexer]
+                seen += found
                 asked = steps.send(found)
         except StopIteration as end:
             decision: Decision = end.value

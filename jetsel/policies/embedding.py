@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jetsel.errors import ModelUnavailableError
 from jetsel.policies.kind import Kind, Part, Plan, Table, Tried
-from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps, run_or_fall_back
+from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, run_or_fall_back
 from jetsel.premodel import Neighbours, shares, worthiest
 from jetsel.wire import Criterion
 
@@ -36,16 +36,16 @@ class Weighing(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class EmbeddingPolicy:
-    """Runs the cheapest model, and lets the neighbours of its embedding say whether and to which model to go on.
+    """Runs the cheapest model, and lets what it said decide whether and to which model to go on.
 
-    chances: (width,) float32 -> (models,) float64, how likely each model is right. costs: (models,), in ms, or in mJ
-    where energy was the objective, of running each after the cheapest, whose own is therefore 0. price: how much chance
-    one of these must buy.
+    chances: how likely each model is right, (models,) float64; ValueError if the prediction does not say it. costs:
+    (models,), in ms, or in mJ where energy was the objective, of running each after the cheapest, whose own is
+    therefore 0. price: how much chance one of these must buy.
     """
 
     name: str
     models: tuple[str, ...]
-    chances: Callable[[NDArray[np.float32]], NDArray[np.float64]]
+    chances: Callable[[Prediction], NDArray[np.float64]]
     costs: NDArray[np.float64]
     price: float
     features: tuple[str, ...] = ()
@@ -58,12 +58,13 @@ class EmbeddingPolicy:
     def __call__(self, photo: Evidence) -> Steps:
         """Run the cheapest, look, perhaps run one more; where one of the two is unavailable, another answers."""
         cheapest, stands_in = self.models[0], photo.fallback or self.models[-1]
-        seen, why = yield from run_or_fall_back(cheapest, "its embedding says what to do", stands_in)
+        seen, why = yield from run_or_fall_back(cheapest, "its answer says what to do", stands_in)
         if seen.model != cheapest:
             return Decision(seen, why)
-        if seen.embedding is None:
-            return Decision(seen, f"{seen.model} gave no embedding to go on from")
-        chances = self.chances(seen.embedding)
+        try:
+            chances = self.chances(seen)
+        except ValueError as fault:
+            return Decision(seen, f"{seen.model} says nothing to go on from: {fault}")
         which = int(worthiest(chances, self.costs, self.price))
         best = self.models[which]
         because = f"{best} is most worth what it costs: right with a chance of {chances[which]:.2f}"
@@ -97,7 +98,7 @@ class EmbeddingKind(Kind):
         for k in KS:
             chances = learned.right[near[:, : min(k, most)]].mean(axis=1)
             for price in learned.prices:
-                place = np.arange(len(chances)), worthiest(chances, _after(learned.costs), price)
+                place = np.arange(len(chances)), worthiest(chances, after_the_cheapest(learned.costs), price)
                 ran = np.zeros_like(held.right)
                 ran[place] = True
                 ran[:, 0] = True
@@ -116,18 +117,25 @@ class EmbeddingKind(Kind):
 
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
         """All criteria share the neighbours."""
-        models, costs = tuple(calibration.identities), _after(calibration.cost_array)
+        models, costs = tuple(calibration.identities), after_the_cheapest(calibration.cost_array)
         neighbours = Neighbours(part.arrays["points"].astype(np.float32))
         made: dict[Criterion, Policy] = {}
         for criterion, weighing in part.facts.items():
             right, points = calibration.right[criterion], len(neighbours.points)
             if points != len(right) or weighing.k > points:
                 raise ValueError(f"{points} points, {len(right)} rows and k {weighing.k} do not fit one another")
-            chances = partial(shares, neighbours, right, weighing.k)
+            chances = partial(_shares, neighbours, right, weighing.k)
             made[criterion] = EmbeddingPolicy(self.name, models, chances, costs, weighing.price)
         return made
 
 
-def _after(costs: NDArray[np.float64]) -> NDArray[np.float64]:
+def _shares(neighbours: Neighbours, right: NDArray[np.bool_], k: int, seen: Prediction) -> NDArray[np.float64]:
+    """How often each model was right on the neighbours of an embedding, (models,). Raises ValueError without one."""
+    if seen.embedding is None:
+        raise ValueError("it gave no embedding")
+    return shares(neighbours, right, k, seen.embedding)
+
+
+def after_the_cheapest(costs: NDArray[np.float64]) -> NDArray[np.float64]:
     """What each model costs once the cheapest has run, (m,)."""
     return np.where(np.arange(len(costs)) == 0, 0.0, costs)

@@ -35,8 +35,7 @@ class Table:
 
     logits: one (n, c) for each model. temperatures: (m,). classes: (n,) the true ones. right: (n, m). costs: (m,) of
     the objective, ms or mJ. features: (n, f), in the order of feature_names. embeddings: (n, width)
-    of the cheapest model, None where it gives none. multiplexed: the N models that a multiplexer tells of, none where
-    there is no multiplexer; chances: (n, N) what it says of each, see policies.multiplexing.
+    of the cheapest model, None where it gives none. groups: (n,), see Recording; None if each image is its own.
     """
 
     models: tuple[str, ...]
@@ -49,8 +48,7 @@ class Table:
     features: NDArray[np.float32]
     feature_names: tuple[str, ...]
     embeddings: NDArray[np.float16] | None
-    multiplexed: tuple[str, ...] = ()
-    chances: NDArray[np.float64] | None = None
+    groups: NDArray[np.int64] | None = None
 
     def of(self, names: Sequence[str]) -> NDArray[np.float32]:
         """The named features, (n, names) float32. Raises ValueError where one is not in the table."""
@@ -70,11 +68,6 @@ class Table:
     def cascades(self) -> list[Fitted]:
         """The most accurate cascade for each budget, in which the last model that ran answers."""
         return fit_cascades(self.outputs(averaged=False))
-
-    @property
-    def multiplexed_columns(self) -> NDArray[np.int64]:
-        """Where the models that the multiplexer tells of stand among all, (N,)."""
-        return np.array([self.models.index(model) for model in self.multiplexed])
 
     @cached_property
     def log_odds(self) -> list[NDArray[np.float32]]:
@@ -104,7 +97,6 @@ class Kind(ABC):
     name: str
     facts: Any  # the type of what is stored for each criterion
     reads_features = False  # whether its operating points pay for the plan's features
-    asks_multiplexer = False  # whether they pay for a run of the multiplexer, on every photograph
 
     @abstractmethod
     def learn(self, train: Table, plan: Plan) -> Any:

@@ -1,4 +1,8 @@
-"""The policy that runs the one model which a multiplexer names (Eshratifar and Pedram, Algorithm 2 with argmax)."""
+"""The policy that runs the cheapest model, and then the one that a small network on its answer names.
+
+Eshratifar and Pedram (2020), Algorithm 2 with the argmax: the multiplexer's first layers are the whole cheapest model,
+which runs once, and whose own answer is kept where it is the one to give.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,20 @@ import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
+from jetsel.policies.embedding import EmbeddingPolicy, after_the_cheapest
 from jetsel.policies.kind import Kind, Part, Plan, Table, Tried
-from jetsel.policies.multiplexing import Multiplexer
-from jetsel.policies.policy import Decision, Evidence, Policy, Steps, run_or_fall_back
+from jetsel.policies.policy import Policy, Prediction
 from jetsel.premodel import worthiest
+from jetsel.premodel.readout import STATISTICS, Readout, fit_readout, inputs_of
 from jetsel.wire import Criterion
 
 if TYPE_CHECKING:
     from jetsel.policies.calibration import Calibration
+
+NAME = "multiplexer"
+HELD_OUT = "held_out"
+PRICES = (0.0, *np.geomspace(0.003, 1.0, 31))
+"""Of the most expensive model's cost, in chance; from 1 on, only the cheapest model ever answers."""
 
 
 class Priced(Struct, frozen=True, forbid_unknown_fields=True):
@@ -27,61 +37,93 @@ class Priced(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, eq=False)
-class MultiplexerPolicy:
-    """Runs the model whose chance is most worth its cost."""
+class Multiplexer:
+    """What the network says once the cheapest model ran. held_out: (n, m), the chances of the calibration images.
 
-    name: str
-    multiplexer: Multiplexer
-    price: float
-    features: tuple[str, ...] = ()
+    Those are of networks that had not seen the image, so that thresholds can be fitted on them.
+    """
 
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Every model that it may choose."""
-        return self.multiplexer.models
+    readout: Readout
+    held_out: NDArray[np.float32]
 
-    first = models
+    @classmethod
+    def of(cls, part: Part, criterion: Criterion, calibration: Calibration) -> Multiplexer:
+        """Return what a calibration stores; raises ValueError or LookupError if it does not fit the calibration."""
+        own = f"{criterion}."
+        arrays = {name.removeprefix(own): one for name, one in part.arrays.items() if name.startswith(own)}
+        held_out = arrays.pop(HELD_OUT)
+        readout = Readout(arrays)
+        wanted = (calibration.photographs, len(calibration.identities))
+        if held_out.shape != wanted or readout.models != wanted[1]:
+            raise ValueError(f"chances {held_out.shape} of {readout.models} models, not {wanted}")
+        return cls(readout, held_out)
 
-    def __call__(self, photo: Evidence) -> Steps:
-        """Ask, run, answer; where either is unavailable, the fallback answers."""
-        mux = self.multiplexer
-        chances = yield from mux.ask()
-        if chances is None:
-            return (yield from mux.without(photo))
-        which = int(worthiest(chances, mux.costs, self.price))
-        because = f"{mux.words(which, chances)}, most worth its cost"
-        seen, because = yield from run_or_fall_back(self.models[which], because, photo.fallback or mux.strongest)
-        return Decision(seen, because)
+    def chances(self, seen: Prediction) -> NDArray[np.float64]:
+        """Return how likely each model is right, (m,). Raises ValueError if the embedding is of another width."""
+        inputs, wanted = inputs_of(seen.probabilities, seen.embedding), len(self.readout.weights["mean"])
+        if len(inputs) != wanted:
+            width = len(inputs) - STATISTICS
+            raise ValueError(f"its embedding has {width} numbers, and {wanted - STATISTICS} are read")
+        return self.readout.chances(inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The network and its held-out chances, see Multiplexer; costs, prices: of the table that it was fitted on."""
+
+    readout: Readout
+    held_out: NDArray[np.float32]
+    costs: NDArray[np.float64]
+    prices: NDArray[np.float64]
+
+
+def inputs_in(table: Table) -> NDArray[np.float32]:
+    """Return what the network reads of each image of a table, (n, inputs)."""
+    return inputs_of(np.exp(table.log_odds[0]), table.embeddings)
 
 
 class MultiplexerKind(Kind):
-    """Learned are the prices; tried is each of them."""
+    """Learned is the network; tried is each price."""
 
-    name = "multiplexer"
+    name = NAME
     facts = Priced
-    asks_multiplexer = True
 
-    def learn(self, train: Table, _plan: Plan) -> NDArray[np.float64] | None:
-        """Return 0 and the prices of other policies; None without a multiplexer."""
-        return None if train.chances is None else np.array([0.0, *train.prices])
+    def learn(self, train: Table, _plan: Plan) -> Learned | None:
+        """Fit the network; None if there is only one model."""
+        if len(train.models) < 2:
+            return None
+        return Learned(
+            *fit_readout(inputs_in(train), train.right, train.groups), train.costs, np.array(PRICES) / train.costs.max()
+        )
 
-    def tried(self, learned: NDArray[np.float64], held: Table) -> list[Tried]:
+    def tried(self, learned: Learned, held: Table) -> list[Tried]:
         """One point for each price."""
-        assert held.chances is not None
-        columns, rows = held.multiplexed_columns, np.arange(len(held.classes))
-        found = []
-        for price in learned:
-            which = columns[worthiest(held.chances, held.costs[columns], price)]
+        chances = learned.readout.chances(inputs_in(held))
+        found, rows = [], np.arange(len(chances))
+        for price in learned.prices:
+            which = worthiest(chances, after_the_cheapest(learned.costs), price)
             ran = np.zeros_like(held.right)
             ran[rows, which] = True
+            ran[:, 0] = True
             found.append(Tried(held.right[rows, which], ran))
         return found
 
-    def fitted(self, learned: Mapping[Criterion, NDArray[np.float64]], chosen: Mapping[Criterion, Any]) -> Part:
-        """Store the chosen price."""
-        return Part({criterion: Priced(float(prices[chosen[criterion]])) for criterion, prices in learned.items()})
+    def fitted(self, learned: Mapping[Criterion, Learned], chosen: Mapping[Criterion, Any]) -> Part:
+        """Store the network of each criterion, and the chosen price."""
+        facts: dict[Criterion, Priced] = {}
+        arrays: dict[str, NDArray[Any]] = {}
+        for criterion, one in learned.items():
+            facts[criterion] = Priced(float(one.prices[chosen[criterion]]))
+            named = {**one.readout.weights, HELD_OUT: one.held_out}
+            arrays |= {f"{criterion}.{name}": array for name, array in named.items()}
+        return Part(facts, arrays)
 
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
         """One policy a criterion."""
-        mux = Multiplexer.of(calibration)
-        return {criterion: MultiplexerPolicy(self.name, mux, one.price) for criterion, one in part.facts.items()}
+        models, costs = tuple(calibration.identities), after_the_cheapest(calibration.cost_array)
+        return {
+            criterion: EmbeddingPolicy(
+                self.name, models, Multiplexer.of(part, criterion, calibration).chances, costs, one.price
+            )
+            for criterion, one in part.facts.items()
+        }

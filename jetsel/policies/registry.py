@@ -11,9 +11,6 @@ from jetsel.policies.chain import ChainKind, PaperChainKind
 from jetsel.policies.embedding import EmbeddingKind
 from jetsel.policies.kind import Kind
 from jetsel.policies.multiplexer import MultiplexerKind
-from jetsel.policies.multiplexer_cascade import MultiplexerCascadeKind
-from jetsel.policies.multiplexer_edge import MultiplexerEdgeKind
-from jetsel.policies.multiplexer_ensemble import MultiplexerEnsembleKind
 
 KINDS: tuple[Kind, ...] = (
     ChainKind(),
@@ -22,16 +19,19 @@ KINDS: tuple[Kind, ...] = (
     CascadeKind("cascade-averaged", averaged=True),
     EmbeddingKind(),
     MultiplexerKind(),
-    MultiplexerEnsembleKind(),
-    MultiplexerCascadeKind(),
-    MultiplexerEdgeKind(),
 )
 """In the order in which they are listed and reported."""
 
 KIND: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in KINDS})
 
 GONE: Mapping[str, str] = MappingProxyType(
-    {"chain-right": "chain", "cascade-skipping": "cascade", "boosted": "cascade"}
+    {
+        "chain-right": "chain",
+        "cascade-skipping": "cascade",
+        "boosted": "cascade",
+        "multiplexer-ensemble": "multiplexer",
+        "multiplexer-cascade": "cascade",
+    }
 )
 """Policies that earlier versions had, and which of today's takes their place."""
 

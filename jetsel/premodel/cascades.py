@@ -61,22 +61,14 @@ class Fitted:
     thresholds: tuple[float, ...]
 
 
-def judge(
-    fitted: Fitted, outputs: Outputs, entered: NDArray[np.int64] | None = None
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return for each photograph whether the cascade is right, (n,), and which models run, (n, m).
-
-    entered: the place of the rung that each photograph begins with, (n,), where the last that ran answers; None: the
-    first.
-    """
+def judge(fitted: Fitted, outputs: Outputs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return for each photograph whether the cascade is right, (n,), and which models run, (n, m)."""
     waiting = np.ones(len(outputs.classes), bool)
-    begins = np.zeros(len(waiting), np.int64) if entered is None else entered
     correct, ran = np.zeros(len(waiting), bool), np.zeros((len(waiting), len(outputs.costs)), bool)
     for place, threshold in enumerate(fitted.thresholds):
         confidence, right = outputs.of(fitted.rungs[: place + 1])
-        asked = waiting & (begins <= place)
-        ran[:, fitted.rungs[place]] = asked
-        taken = asked & (confidence >= threshold)
+        ran[:, fitted.rungs[place]] = waiting
+        taken = waiting & (confidence >= threshold)
         correct |= taken & right
         waiting = waiting & ~taken
     return correct, ran

@@ -240,7 +240,7 @@ class Driver:
         for run, (prediction, ran) in zip(runs, results, strict=True):
             goes_on = self._take_result(run, queue.model, prediction, ran)
             if run.is_counted:
-                escalated = goes_on and run.outcome is None and not queue.chooses
+                escalated = goes_on and run.outcome is None
                 queue.record.ran(ran.latency_ms / len(runs), self._now(), escalated=escalated)
             if goes_on:
                 going.append(run)
@@ -333,7 +333,6 @@ class Driver:
 
 
 def _note(run: RequestRun, prediction: Prediction, ran: Ran) -> None:
-    """Note what ran for a request; what a multiplexer says is never its answer."""
+    """Note what ran for a request."""
     run.ran.append(ran)
-    if not ran.chooses:
-        run.best = prediction
+    run.best = prediction

@@ -34,7 +34,7 @@ def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -
         because = asked.because if asked is not None else ""
         run.waiting_ms += (begun_s - run.asked_s) * 1e3
         confidence = prediction.confidence
-        ran = Ran(queue.model, because, confidence, took_ms, len(runs), device_ms, chooses=queue.chooses)
+        ran = Ran(queue.model, because, confidence, took_ms, len(runs), device_ms)
         results.append((prediction, ran))
     if runs[0].is_counted:  # the daemon's own request is seldom in a batch
         queue.times_ms.append(took_ms / len(runs))

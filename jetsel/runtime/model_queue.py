@@ -23,8 +23,7 @@ class ModelQueue:
     """A model, the request runs that wait for it, and its recent times.
 
     temperature divides the logits (Guo et al. 2017, section 4.2). unavailable: why it did not load, None where it did.
-    runner: of a model that runs elsewhere, which has no engine, and for which nothing waits here. chooses: whether it
-    is a multiplexer, whose classes are models: no prediction of it is an answer.
+    runner: of a model that runs elsewhere, which has no engine, and for which nothing waits here.
     """
 
     model: str
@@ -36,7 +35,6 @@ class ModelQueue:
     runner: Runner | None = None
     estimate: Estimate = field(default_factory=Estimate)  # of one run, whatever its batch
     times_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))  # of one image: a batch's, shared out
-    chooses: bool = False
 
     @property
     def reason(self) -> str | None:

@@ -21,7 +21,7 @@ class Ran(Struct, frozen=True):
     """One model that ran for the request, and why. `latency_ms` is the whole batch's, `batch` its size.
 
     `device_ms` is what the device itself took of it, null where that is not measured. Bytes are of a run on the edge,
-    null of one here. `chooses` is of a multiplexer, which says which models are to run and answers nothing itself.
+    null of one here.
     """
 
     model: str
@@ -32,7 +32,6 @@ class Ran(Struct, frozen=True):
     device_ms: float | None = None
     sent_bytes: int | None = None
     received_bytes: int | None = None
-    chooses: bool = False
 
 
 class Stages(Struct, frozen=True):

@@ -156,7 +156,7 @@ class OperatingPoint(Struct, frozen=True):
 class FamilyStatus(Struct, frozen=True):
     """One family: its models cheapest first, the policies that a request may name, and what decides by default.
 
-    `escalated` of its `answers` took more than one model. `multiplexer` is no model that answers; null for none.
+    `escalated` of its `answers` took more than one model.
     """
 
     name: str
@@ -173,12 +173,6 @@ class FamilyStatus(Struct, frozen=True):
     calibration_identity: CalibrationIdentity | None = None
     drift: DriftStatus | None = None
     operating_points: list[OperatingPoint] | None = None
-    multiplexer: ModelStatus | None = None
-
-    @property
-    def networks(self) -> list[ModelStatus]:
-        """All that it has loaded: the models, and the multiplexer last."""
-        return self.models if self.multiplexer is None else [*self.models, self.multiplexer]
 
 
 class Histogram(Struct, frozen=True):

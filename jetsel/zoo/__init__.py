@@ -3,7 +3,7 @@
 from jetsel.zoo.folders import model_folders
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import Manifest
-from jetsel.zoo.store import STARTER, Broken, Family, Model, Zoo, answering, scan, verify
+from jetsel.zoo.store import STARTER, Broken, Family, Model, Zoo, scan, verify
 
 __all__ = [
     "STARTER",
@@ -13,7 +13,6 @@ __all__ = [
     "Manifest",
     "Model",
     "Zoo",
-    "answering",
     "model_folders",
     "scan",
     "verify",

@@ -143,7 +143,7 @@ def _family(zoo: Zoo, labels: Labels, wanted: Wanted, replace: bool) -> str:
 
 
 def _replaced(zoo: Zoo, family: str, name: str, folder: Path | None, replace: bool) -> Model | None:
-    models = zoo.families[family].networks if family in zoo.families else ()
+    models = zoo.families[family].models if family in zoo.families else ()
     there = next((model for model in models if model.manifest.name == name), None)
     if there is None:
         return None

@@ -35,27 +35,6 @@ class Head(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     backbone_classes: Count
 
 
-class Multiplexes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The models of the same family that a multiplexer chooses from, in the order of its logits; and its training.
-
-    identities: `Manifest.identity` of each. loss: "right" where each logit says whether its model is right, "ensemble"
-    where together they weigh the models' answers (Eshratifar and Pedram, equation 7). held_out: the file of what
-    multiplexers that had not seen them say of the photographs that this one learned from, see zoo.held_out.
-    """
-
-    models: Annotated[tuple[Name, ...], Meta(min_length=2)]
-    identities: tuple[Sha256, ...]
-    loss: Literal["right", "ensemble"]
-    held_out: FileName
-    held_out_sha256: Sha256
-
-    def __post_init__(self) -> None:
-        if len(set(self.models)) != len(self.models):
-            raise ValueError(f"models: {', '.join(self.models)}: name none twice")
-        if len(self.identities) != len(self.models):
-            raise ValueError(f"identities: {len(self.identities)} of {len(self.models)} models: one for each")
-
-
 class DerivedFrom(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The model of the same family that this one was made of: its name, its `Manifest.identity`, how it was made."""
 
@@ -74,8 +53,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     outputs: what the weights name them; logits (n, classes) always, embedding (n, embedding_width) where there is one.
     source: where the model came from; notice: what whoever uses it must know, None where there is nothing. licence: the
     text that came with the weights. head: None where the weights' own last layer answers. derived_from: None unless
-    `jetsel models optimize` made it. multiplexes: None for a model that answers. A multiplexer's logits are one for
-    each of its models and a last that is 0.
+    `jetsel models optimize` made it. multiplexes: null, as earlier versions wrote it.
     """
 
     name: Name
@@ -97,7 +75,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     licence: Sentence | None = None
     head: Head | None = None
     derived_from: DerivedFrom | None = None
-    multiplexes: Multiplexes | None = None
+    multiplexes: Any = None
 
     def __post_init__(self) -> None:
         if "logits" not in self.outputs or len(set(self.outputs)) != len(self.outputs):
@@ -108,17 +86,16 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             raise ValueError("latency_ms: how long one photograph takes, by which the models of a family are ordered")
         if (self.tensors_sha256 is None) != (self.recipe is None):
             raise ValueError("tensors_sha256 and recipe: both, or neither")
-        if self.multiplexes is not None and (self.head is not None or self.outputs != ("logits",)):
-            raise ValueError("multiplexes: a multiplexer answers logits alone, and has no head")
+        if self.multiplexes is not None:
+            raise ValueError(
+                "multiplexes: a multiplexer of an earlier version; delete this file, and run `jetsel calibrate`, which "
+                "fits one now"
+            )
 
     @property
     def others(self) -> dict[str, str]:
         """What it needs beside weights and labels: the name of each file, and its SHA-256 in hexadecimal."""
-        head, mux = self.head, self.multiplexes
-        return {
-            **({} if head is None else {head.file: head.sha256}),
-            **({} if mux is None else {mux.held_out: mux.held_out_sha256}),
-        }
+        return {} if self.head is None else {self.head.file: self.head.sha256}
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -129,15 +106,13 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def identity(self) -> str:
         """What recordings and calibrations bind to, in hexadecimal: what the model answers to a photograph.
 
-        A hash of the tensors, how they are made a graph, the input's specification, the head, and what it multiplexes;
-        of the file where nothing is said of its tensors.
+        A hash of the tensors, how they are made a graph, the input's specification, and the head; of the file where
+        nothing is said of its tensors.
         """
         said = sorted(msgspec.to_builtins(self.input).items())
         spec = {key: value for key, value in said if value is not None}
         head = [] if self.head is None else [self.head.sha256]
-        mux = self.multiplexes
-        chooses = [] if mux is None else [mux.models, mux.identities, mux.loss, mux.held_out_sha256]
-        plain = msgspec.json.encode([self.tensors_sha256 or self.sha256, self.recipe, spec, *head, *chooses])
+        plain = msgspec.json.encode([self.tensors_sha256 or self.sha256, self.recipe, spec, *head])
         return hashlib.sha256(plain).hexdigest()
 
     @property

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.errors import ManifestError, UnknownModelError, did_you_mean
 from jetsel.store import read_bounded, sha256_of
 from jetsel.weights import HeadFile, Weights
 from jetsel.zoo.labels import Labels
-from jetsel.zoo.manifest import Manifest, Multiplexes, read_manifest
+from jetsel.zoo.manifest import Manifest, read_manifest
 
 MAX_WEIGHTS_BYTES = 2**31 - 1  # protobuf's own limit: a larger file is no ONNX file
-
-TRAIN = "jetsel train-multiplexer"
 
 STARTER = Path(__file__).parent / "starter"
 """The family that ships with jetsel."""
@@ -41,11 +39,6 @@ class Model:
         """The weights; `verify` before opening them."""
         return self.directory / self.manifest.file
 
-    @property
-    def chooses(self) -> bool:
-        """Whether it is a multiplexer, whose classes are models."""
-        return self.manifest.multiplexes is not None
-
     def others(self) -> dict[str, bytes]:
         """Return the content of each of `Manifest.others`, by its name."""
         return {name: (self.directory / name).read_bytes() for name in self.manifest.others}
@@ -54,35 +47,25 @@ class Model:
         """Return what a backend needs to load the model; classes: of its family's labels."""
         manifest = self.manifest
         height_px, width_px = manifest.input.height_px, manifest.input.width_px
-        head, mux = manifest.head, manifest.multiplexes
+        head = manifest.head
         return Weights(
             manifest.name,
             self.path,
             manifest.sha256,
             height_px,
             width_px,
-            classes if mux is None else len(mux.models) + 1,
+            classes,
             None if head is None else HeadFile(self.directory / head.file, head.backbone_classes),
         )
 
 
 @dataclass(frozen=True)
 class Family:
-    """Models that answer alike at several costs, cheapest first by Manifest.cost_ms.
-
-    multiplexer: what chooses among them by looking at the photograph, None where there is none; it answers nothing, and
-    is none of the models.
-    """
+    """Models that answer alike at several costs, cheapest first by Manifest.cost_ms."""
 
     name: str
     labels: Labels
     models: tuple[Model, ...]
-    multiplexer: Model | None = None
-
-    @property
-    def networks(self) -> tuple[Model, ...]:
-        """Whatever can be loaded and run: the models, and the multiplexer where there is one."""
-        return self.models if self.multiplexer is None else (*self.models, self.multiplexer)
 
     @property
     def calibration(self) -> Path:
@@ -92,10 +75,7 @@ class Family:
 
     @property
     def decode_px(self) -> int:
-        """The shorter side below which no photograph of this family is decoded: the largest that a model takes.
-
-        It depends on the models alone: recording and serving see the same pixels, with a multiplexer and without.
-        """
+        """The shorter side below which no photograph of this family is decoded: the largest that a model takes."""
         return max(model.manifest.input.shorter_px for model in self.models)
 
 
@@ -115,19 +95,19 @@ class Zoo:
     broken: tuple[Broken, ...]
 
     def find(self, name: str, family: str | None) -> tuple[Family, Model]:
-        """Return the one model of this name, or the multiplexer, in this family or in any.
+        """Return the one model of this name, in this family or in any.
 
         Raises UnknownModelError for none or several.
         """
         found = [
             (known, model)
             for known in self.families.values()
-            for model in known.networks
+            for model in known.models
             if model.manifest.name == name and family in (None, known.name)
         ]
         if not found:
             where = "" if family is None else f" in family {family}"
-            known = [model.manifest.name for one in self.families.values() for model in one.networks]
+            known = [model.manifest.name for one in self.families.values() for model in one.models]
             near = did_you_mean(name, known)
             raise UnknownModelError(f"there is no model {name}{where}{near}: see jetsel models list")
         if len(found) > 1:
@@ -158,7 +138,7 @@ def scan(directories: Iterable[Path]) -> Zoo:
                 _take_in(path, labels, models)
             except ManifestError as error:  # noqa: PERF203  # what is wrong with one hides no other
                 broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
-    families = {name: _divided(Family(name, labels[name], tuple(found)), broken) for name, found in models.items()}
+    families = {name: Family(name, labels[name], tuple(sorted(found, key=_cost))) for name, found in models.items()}
     return Zoo({name: family for name, family in families.items() if family.models}, tuple(broken))
 
 
@@ -179,17 +159,8 @@ def verify(model: Model) -> bytes:
         )
     for name, sha256 in model.manifest.others.items():
         if sha256_of(model.directory / name) != sha256:
-            again = "train the head" if model.manifest.head is not None else TRAIN
-            raise ManifestError(f"{model.directory / name}: sha256 is not that of its manifest: {again} again")
+            raise ManifestError(f"{model.directory / name}: sha256 is not that of its manifest: train the head again")
     return content
-
-
-def answering(model: Model) -> Model:
-    """Return the model; raises UnknownModelError for a multiplexer, which gives no answers."""
-    mux = model.manifest.multiplexes
-    if mux is not None:
-        raise UnknownModelError(f"{model.manifest.name} is a multiplexer: name one of {', '.join(mux.models)}")
-    return model
 
 
 def _take_in(path: Path, labels: dict[str, Labels], models: dict[str, list[Model]]) -> None:
@@ -221,37 +192,6 @@ def _take_in(path: Path, labels: dict[str, Labels], models: dict[str, list[Model
             )
     labels.setdefault(family, theirs)
     models.setdefault(family, []).append(Model(manifest, path))
-
-
-def _divided(family: Family, broken: list[Broken]) -> Family:
-    """Return a family of all that was found with its multiplexer apart; one that cannot serve is added to the broken.
-
-    The first that belongs to the models stands.
-    """
-    models = tuple(sorted((one for one in family.models if not one.chooses), key=_cost))
-    chosen: Model | None = None
-    for one in family.models:
-        if (mux := one.manifest.multiplexes) is None:
-            continue
-        reason = _unfit(mux, models)
-        if reason is None and chosen is not None:
-            reason = f"family {family.name} has a multiplexer in {chosen.manifest_path}: take one of them away"
-        if reason is None:
-            chosen = one
-        else:
-            broken.append(Broken(one.manifest_path, reason))
-    return replace(family, models=models, multiplexer=chosen)
-
-
-def _unfit(mux: Multiplexes, models: Sequence[Model]) -> str | None:
-    """Which of its models are not those that it was trained for, and the repair; None where all are."""
-    known = {model.manifest.name: model.manifest.identity for model in models}
-    pairs = zip(mux.models, mux.identities, strict=True)
-    words = {name: "has changed" if name in known else "is not there" for name, one in pairs if known.get(name) != one}
-    if not words:
-        return None
-    lost = " and ".join(f"{name} {what}" for name, what in words.items())
-    return f"it chooses among {', '.join(mux.models)}, and {lost}: {TRAIN} again"
 
 
 def _cost(model: Model) -> tuple[float, str]:

@@ -1,45 +1,89 @@
-"""Table I: how many photographs stay on the device where accuracy is to be the edge's."""
+"""Table I: how many images stay on the device at the edge's accuracy, and what a mean image takes then."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.live import bootstrap
-from jetsel.calibrate.held_out import fit_temperatures
+from jetsel.calibrate.held_out import Learned
 from jetsel.calibrate.recording import Recording
-from jetsel.policies.multiplexer_edge import fit_margin
+from jetsel.policies.multiplexer import NAME, inputs_in
+from jetsel.policies.multiplexer_edge import Margin, fit_margin, fit_most
 
 PAPER = 68.0
 
 
-def local(fit: Recording, test: Recording) -> list[str]:
-    """Return a row for each model here but the most expensive, which is the edge's: what stays here, and is right.
+def chances_of(learned: Learned, test: Recording) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
+    """Return what the multiplexer says of the images that it was fitted on, held out, and of others: (n, m) each."""
+    mux = learned.policies[NAME]
+    return mux.held_out, mux.readout.chances(inputs_in(test.table("top1", learned.temperatures)))
 
-    Margins are fitted on `fit`, so that as many are right there as where all go to the edge. Beside the multiplexer
-    stands the model's own confidence, which needs it to run on every photograph.
+
+def local(learned: Learned, test: Recording) -> list[str]:
+    """Return rows for each model here, the most expensive being the edge's: what stays here, and is right.
+
+    Thresholds are fitted on the images of `learned`. Beside the multiplexer, by both orderings and by the one that
+    folds choose, stands the model's own confidence, for which it runs on every image.
     """
-    rows = []
-    temperatures = fit_temperatures(fit)
-    for name in fit.models[:-1]:
-        behind = {
-            "multiplexer": [_behind(one, name) for one in (fit, test)],
-            "its own confidence": [
-                -one.confidences("top1", temperatures)[:, one.models.index(name)].astype(np.float64)
-                for one in (fit, test)
-            ],
+    rows, fit = [], learned.train
+    known, due = chances_of(learned, test)
+    confident = [one.confidences("top1", learned.temperatures).astype(np.float64) for one in (fit, test)]
+    for place, name in enumerate(fit.models[:-1]):
+        ours, theirs = (fit.right("top1")[:, one] for one in (place, -1))
+        margins = {
+            "the edge's chance less the one here": Margin(1, fit_most(known[:, -1] - known[:, place], ours, theirs)),
+            "the chance here alone": Margin(0, fit_most(-known[:, place], ours, theirs)),
         }
-        for reader, (known, due) in behind.items():
-            ours, theirs = (fit.right("top1")[:, fit.models.index(one)] for one in (name, fit.models[-1]))
-            stays = due <= fit_margin(known, ours, theirs)
-            here, edge = (test.right("top1")[:, test.models.index(one)] for one in (name, test.models[-1]))
-            gain, low, high = bootstrap(np.where(stays, here, edge).astype(float) - edge)
-            share, share_low, share_high = bootstrap(stays.astype(float))
-            rows.append(
-                f"{name} | {reader} | {share:.1f} % ({share_low:.1f} to {share_high:.1f}) | "
-                f"{100 * np.where(stays, here, edge).mean():.2f} | {gain:+.2f} ({low:+.2f} to {high:+.2f})"
-            )
+        chosen, _ = fit_margin(known[:, place], known[:, -1], ours, theirs)
+        for words, margin in margins.items():
+            mark = ", which folds choose" if margin.weight == chosen.weight else ""
+            rows.append(_row(name, f"{words}{mark}", margin.stays(due[:, place], due[:, -1]), test, place))
+        most = fit_most(-confident[0][:, place], ours, theirs)
+        rows.append(_row(name, "its own confidence, once it ran", -confident[1][:, place] <= most, test, place))
     return rows
+
+
+def _row(name: str, reader: str, stays: NDArray[np.bool_], test: Recording, place: int) -> str:
+    here, edge = (test.right("top1")[:, one] for one in (place, -1))
+    answered = np.where(stays, here, edge).astype(float)
+    gain, low, high = bootstrap(answered - edge)
+    share, share_low, share_high = bootstrap(stays.astype(float))
+    return (
+        f"{name} | {reader} | {share:.1f} % ({share_low:.1f} to {share_high:.1f}) | {100 * answered.mean():.2f} | "
+        f"{gain:+.2f} ({low:+.2f} to {high:+.2f})"
+    )
+
+
+def tables_i_and_ii(learned: Learned, test: Recording, operations: Mapping[str, int]) -> list[str]:
+    """Return rows of what a mean image takes, in G multiply-accumulates and ms, as Tables I and II have it.
+
+    operations: multiply-accumulates of each model. The cheapest model, which the multiplexer reads, runs on every image
+    and is counted once.
+    """
+    rows, names = [], test.models
+    known, due = chances_of(learned, test)
+    units = np.array([[operations[name] / 1e9 for name in names], test.costs("time")])
+    right = learned.train.right("top1")
+    for place, name in list(enumerate(names[:-1]))[1:]:
+        margin, _ = fit_margin(known[:, place], known[:, -1], right[:, place], right[:, -1])
+        share = float(margin.stays(due[:, place], due[:, -1]).mean())
+        mean = units[:, 0] + share * units[:, place] + (1 - share) * units[:, -1]
+        rows.append(_mean(f"I: {100 * share:.1f} % stay for {name}, the rest goes to {names[-1]}", mean, units[:, -1]))
+    called = np.bincount(due.argmax(axis=1), minlength=len(names)) / len(due)
+    mean = units[:, 0] + called[1:] @ units[:, 1:].T
+    words = ", ".join(f"{name} {100 * share:.1f} %" for name, share in zip(names, called, strict=True))
+    rows.append(_mean(f"II: the argmax calls {words}", mean, units[:, -1]))
+    return rows
+
+
+def _mean(words: str, mean: NDArray[np.float64], largest: NDArray[np.float64]) -> str:
+    return (
+        f"{words} | {mean[0]:.3f} | {mean[1]:.2f} | {largest[0]:.3f} | {largest[1]:.2f} | {mean[0] / largest[0]:.2f}, "
+        f"{mean[1] / largest[1]:.2f}"
+    )
 
 
 def figure_1(test: Recording) -> list[str]:
@@ -49,13 +93,3 @@ def figure_1(test: Recording) -> list[str]:
         f"{name} | " + " | ".join(f"{100 * (right[:, a] & ~right[:, b]).mean():.1f}" for b in range(len(test.models)))
         for a, name in enumerate(test.models)
     ]
-
-
-def _behind(recording: Recording, name: str) -> NDArray[np.float64]:
-    """How much smaller the chance of the model is than that of the edge's, (n,)."""
-    mux = recording.multiplexer
-    assert mux is not None
-    behind: NDArray[np.float64] = (
-        mux.chances[:, mux.models.index(recording.models[-1])] - mux.chances[:, mux.models.index(name)]
-    )
-    return behind

@@ -1,137 +1,126 @@
-"""What policies give on photographs that nothing was fitted on, each at the operating point that a mean time allows."""
+"""What policies give on images that nothing was fitted on, each at the operating point that a mean time allows."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.live import bootstrap
 from calibration.imagenet.reproduce import mixed
-from jetsel.calibrate.assemble import Identity, assemble
+from calibration.papers.multiplexer.local import chances_of
 from jetsel.calibrate.goal import Outcomes
-from jetsel.calibrate.held_out import Learned, fit_temperatures, learn, try_out
+from jetsel.calibrate.held_out import Learned, try_out
 from jetsel.calibrate.metrics import share_interval
 from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import replay_all
-from jetsel.features import PAPER_SEVEN, table_hash
-from jetsel.policies.kind import Plan
+from jetsel.policies.multiplexer import NAME
 from jetsel.policies.registry import KIND
+from jetsel.premodel import is_right
 
 BUDGETS = (1.0, 0.75, 0.5, 0.3)  # of the time of the most expensive model
-BESIDE = "cascade"
-SHOWN = (BESIDE, "multiplexer", "multiplexer-ensemble", "multiplexer-cascade")
+BESIDE, AVERAGED = "cascade", "averaging all above T"
+SHOWN = (BESIDE, NAME, AVERAGED)
+THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
-def at_equal_time(fit: Recording, test: Recording) -> list[str]:
-    """Return a row for each mean time and policy: fitted and chosen on `fit`, judged on `test`.
+def at_equal_time(learned: Learned, test: Recording) -> list[str]:
+    """Return a row for each mean time and policy: fitted and chosen on the images of `learned`, judged on `test`.
 
-    The multiplexer's time is in. Of operating points that keep the mean time on `fit`, the most accurate there.
+    Of operating points that keep the mean time there, held out for the multiplexer, the most accurate there.
     """
-    learned = learned_from(fit)
-    right, costs_ms = test.right("top1"), test.costs("time")
+    fit, right, costs_ms = learned.train, test.right("top1"), test.costs("time")
     rows = []
     for share in BUDGETS:
         budget_ms = share * float(fit.costs("time").max())
-        chosen = {name: _best(name, learned, fit, test, budget_ms) for name in SHOWN}
+        chosen = {name: _best(name, learned, test, budget_ms) for name in SHOWN}
         beside = chosen[BESIDE]
         for name, found in chosen.items():
             if found is None or beside is None:
-                rows.append(f"{budget_ms:.2f} | {name} | none is as fast | | | |")
+                rows.append(f"{budget_ms:.2f} | {name} | none is as fast | | | ")
                 continue
             gain = "" if name == BESIDE else _points(found.correct.astype(float) - beside.correct)
             mix = _points(found.correct - mixed(right, costs_ms, max(float(found.time_ms.mean()), costs_ms.min())))
-            shown = f"{_share(found.correct)} | {found.time_ms.mean():.2f}"
-            rows.append(f"{budget_ms:.2f} | {name} | {shown} | {gain} | {mix}")
+            rows.append(
+                f"{budget_ms:.2f} | {name} | {_share(found.correct)} | {found.time_ms.mean():.2f} | {gain} | {mix}"
+            )
     return rows
 
 
-def as_in_the_paper(test: Recording) -> list[str]:
-    """Return a row for each multiplexer policy at the paper's own settings: argmax, and T = 0.5. Called shares too."""
-    mux, right = test.multiplexer, test.right("top1")
-    assert mux is not None
-    columns = [test.models.index(name) for name in mux.models]
-    best = mux.chances.argmax(axis=1)
-    correct = right[np.arange(len(best)), np.array(columns)[best]]
-    called = np.bincount(best, minlength=len(columns)) / len(best)
-    shares = ", ".join(f"{name} {100 * share:.0f}" for name, share in zip(mux.models, called, strict=True))
-    costs_ms = test.costs("time")[columns]
-    rows = [f"argmax | {_share(correct)} | {costs_ms[best].mean() + mux.cost_ms:.2f} | {shares}"]
-    above = (mux.chances > 0.5).sum(axis=1)
-    rows.append(
-        f"models above T = 0.5 | none on {100 * (above == 0).mean():.0f} % | | {above.mean():.2f} of {len(columns)}"
-    )
+def as_in_the_paper(learned: Learned, test: Recording) -> list[str]:
+    """Return rows at the paper's own settings: argmax, and T = 0.5."""
+    _, chances = chances_of(learned, test)
+    right, costs_ms = test.right("top1"), test.costs("time")
+    best = chances.argmax(axis=1)
+    ran = np.zeros_like(right)
+    ran[np.arange(len(best)), best] = ran[:, 0] = True
+    rows = [f"argmax | {_share(right[np.arange(len(best)), best])} | {(ran @ costs_ms).mean():.2f}"]
+    found = _averaged(test, learned, chances, 0.5)
+    rows.append(f"{AVERAGED} = 0.5 | {_share(found.correct)} | {found.time_ms.mean():.2f}")
+    rows.append(f"{test.models[-1]} alone | {_share(right[:, -1])} | {costs_ms[-1]:.2f}")
     return rows
 
 
-def break_even(fit: Recording) -> list[str]:
-    """Return a row for each mean time: what a multiplexer may cost before the cascade, and what it does.
+def break_even(learned: Learned) -> list[str]:
+    """Return a row for each mean time: what a multiplexer may cost before the cascade, and what this one adds.
 
-    That is the first rung's time, times the share that goes on from it.
+    That is the first rung's time, times the share that goes on from it. Nothing is added if that rung is what it reads.
     """
-    learned, mux = learned_from(fit), fit.multiplexer
-    assert mux is not None
-    lines = []
+    fit, lines = learned.train, []
     for share in BUDGETS:
         budget_ms = share * float(fit.costs("time").max())
-        tried = try_out(KIND[BESIDE], learned, fit)
-        place = _place(tried, budget_ms)
+        place = _place(try_out(KIND[BESIDE], learned, fit), budget_ms)
         if place is None:
             continue
         fitted = learned.policies[BESIDE].cascades[place]
         names = [learned.policies[BESIDE].models[rung] for rung in fitted.rungs]
         ran = KIND[BESIDE].tried(learned.policies[BESIDE], fit.table("top1", learned.temperatures))[place].ran
-        goes_on = float((ran.sum(axis=1) > 1).mean())
-        first_ms = fit.costs_ms[names[0]]
-        limit_ms = goes_on * first_ms
-        verdict = "it could" if mux.cost_ms < limit_ms else "not even a perfect one could"
+        goes_on, first_ms = float((ran.sum(axis=1) > 1).mean()), fit.costs_ms[names[0]]
+        adds_ms = 0.0 if names[0] == fit.models[0] else fit.costs_ms[fit.models[0]]
+        verdict = "it could" if adds_ms < goes_on * first_ms else "not even a perfect one could"
         lines.append(
-            f"{budget_ms:.2f} | {', '.join(names)} | {first_ms:.2f} | {100 * goes_on:.0f} % | {limit_ms:.2f} | "
-            f"{mux.cost_ms:.2f} | {verdict}"
+            f"{budget_ms:.2f} | {', '.join(names)} | {first_ms:.2f} | {100 * goes_on:.0f} % | "
+            f"{goes_on * first_ms:.2f} | {adds_ms:.2f} | {verdict}"
         )
     return lines
 
 
-def beside_the_premodel(fit: Recording, test: Recording) -> list[str]:
-    """Return a row for the chain of Taylor et al. with its own settings, and for the cascade in its time.
-
-    What its features take is not counted, in its favour.
-    """
-    learned = learned_from(fit)
-    kind, temperatures = KIND["chain-paper"], learned.temperatures
-    names = dict.fromkeys(fit.models, "its file")
-    identity = Identity("family", "its labels", names, table_hash(), 1, 1)
-    only = replace(
-        learned,
-        train=replace(fit, multiplexer=None),
-        policies=dict.fromkeys(KIND) | {kind.name: learned.policies[kind.name]},
-    )
-    calibration = assemble(identity, {"top1": only}, {"top1": {}})
-    policy = kind.make(calibration.parts[kind.name], calibration)["top1"]
-    run = replay_all(policy, test, range(len(test.classes)), "top1", temperatures, test.models[-1])
-    correct, mean_ms = (run.answered == test.classes).astype(float), float(run.models_ms.mean())
-    rows = [f"{kind.name} | {100 * correct.mean():.2f} | {mean_ms:.2f} | "]
-    beside = _best(BESIDE, learned, fit, test, mean_ms)
-    if beside is not None:
-        gain = _points(correct - beside.correct)
-        rows.append(f"{BESIDE} | {100 * beside.correct.mean():.2f} | {beside.time_ms.mean():.2f} | {gain}")
-    return rows
+def _tried(name: str, learned: Learned, recording: Recording) -> list[Outcomes]:
+    """Every operating point; of the multiplexer's on its own images, by what it said of them held out."""
+    held_out, chances = chances_of(learned, recording)
+    own = recording is learned.train
+    if name == AVERAGED:
+        return [_averaged(recording, learned, held_out if own else chances, one) for one in THRESHOLDS]
+    if name == NAME and own:
+        return [_priced(recording, held_out, learned, price) for price in learned.policies[NAME].prices]
+    return try_out(KIND[name], learned, recording)
 
 
-def learned_from(fit: Recording) -> Learned:
-    """Learn every policy from one recording."""
-    plan = Plan(PAPER_SEVEN, 1)
-    return learn(fit, "top1", plan, fit_temperatures(fit))
+def _priced(recording: Recording, chances: NDArray[np.floating], learned: Learned, price: float) -> Outcomes:
+    after = learned.policies[NAME].costs.copy()
+    after[0] = 0.0
+    which = (chances - price * after).argmax(axis=1)
+    ran = np.zeros_like(recording.right("top1"))
+    ran[np.arange(len(which)), which] = ran[:, 0] = True
+    return Outcomes(recording.right("top1")[np.arange(len(which)), which], ran @ recording.costs("time"))
 
 
-def _best(name: str, learned: Learned, fit: Recording, test: Recording, budget_ms: float) -> Outcomes | None:
-    place = _place(try_out(KIND[name], learned, fit), budget_ms)
-    return None if place is None else try_out(KIND[name], learned, test)[place]
+def _averaged(recording: Recording, learned: Learned, chances: NDArray[np.floating], threshold: float) -> Outcomes:
+    """Algorithm 2: the mean of all models whose chance is above T, of the likeliest if none is."""
+    chosen = chances > threshold
+    none = ~chosen.any(axis=1)
+    chosen[none, chances[none].argmax(axis=1)] = True
+    odds = [np.exp(one) for one in recording.table("top1", learned.temperatures).log_odds]
+    total = np.sum([mask[:, None] * one for mask, one in zip(chosen.T, odds, strict=True)], axis=0)
+    chosen[:, 0] = True
+    return Outcomes(is_right(total, recording.classes, "top1"), chosen @ recording.costs("time"))
+
+
+def _best(name: str, learned: Learned, test: Recording, budget_ms: float) -> Outcomes | None:
+    place = _place(_tried(name, learned, learned.train), budget_ms)
+    return None if place is None else _tried(name, learned, test)[place]
 
 
 def _place(tried: list[Outcomes], budget_ms: float) -> int | None:
-    """Return the most accurate within a mean time, of equals the first; None where none is as fast."""
+    """Return the most accurate within a mean time, of equals the first; None if none is as fast."""
     within = [place for place, one in enumerate(tried) if one.time_ms.mean() <= budget_ms]
     return max(within, key=lambda place: float(tried[place].correct.mean()), default=None)
 

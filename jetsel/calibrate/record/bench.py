@@ -120,7 +120,7 @@ class Bench:
 
     def run(self, name: str, photograph: image.Photograph) -> Output:
         """Let one model answer, its input made anew: that is part of what a request pays."""
-        spec = next(model.manifest.input for model in self.family.networks if model.manifest.name == name)
+        spec = next(model.manifest.input for model in self.family.models if model.manifest.name == name)
         return self.engines[name].infer(image.model_input(photograph, spec))
 
     def look(self, on_gpu: bool) -> None:

@@ -19,7 +19,6 @@ from jetsel.calibrate.record.store import Store
 from jetsel.engines import Engine, EngineFailedError
 from jetsel.errors import BadImageError, ImageTooLargeError
 from jetsel.zoo import Family
-from jetsel.zoo.held_out import read_held_out
 
 Said = tuple[bytes, bytes | None]
 """One model's answer: logits and, of the cheapest model alone, the embedding; each float16, little-endian."""
@@ -41,14 +40,11 @@ class Examiner:
     """Examines photographs from any number of threads; each engine serves as many at a time as it says."""
 
     def __init__(self, family: Family, engines: Mapping[str, Engine], options: Options) -> None:
-        """Raises ManifestError where the multiplexer's held-out file is not its manifest's."""
+        """Nothing is done yet."""
         self._family = family
         self._engines = engines
         self._limits, self._features_px = options.limits, options.features_px
-        self._specs = {model.manifest.name: model.manifest.input for model in family.networks}
-        mux = family.multiplexer
-        self._multiplexer = None if mux is None else mux.manifest.name
-        self._held_out = {} if mux is None or self._multiplexer not in engines else read_held_out(mux)
+        self._specs = {model.manifest.name: model.manifest.input for model in family.models}
         self._free = {name: threading.BoundedSemaphore(engine.concurrency) for name, engine in engines.items()}
 
     def __call__(self, task: Task) -> Seen | str:
@@ -65,7 +61,7 @@ class Examiner:
         if hashlib.sha256(data).hexdigest() != task.sha256:
             return "changed: it was written to meanwhile; record again"
         facts = self._facts(photograph, data, decode_ms) if task.number is None else None
-        return Seen(facts, {name: self._ask(name, photograph, task.sha256) for name in task.missing})
+        return Seen(facts, {name: self._ask(name, photograph) for name in task.missing})
 
     def _facts(self, photograph: image.Photograph, data: bytes, decode_ms: float) -> dict[str, object]:
         began = time.thread_time()
@@ -79,10 +75,7 @@ class Examiner:
             "decode_ms": decode_ms,
         }
 
-    def _ask(self, name: str, photograph: image.Photograph, sha256: str) -> Said:
-        """sha256: of the photograph's file; a multiplexer that learned from it is not asked."""
-        if name == self._multiplexer and sha256 in self._held_out:
-            return _halved(name, self._held_out[sha256]), None
+    def _ask(self, name: str, photograph: image.Photograph) -> Said:
         batch = image.model_input(photograph, self._specs[name])
         with self._free[name]:
             output = self._engines[name].infer(batch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from jetsel.calibrate.record.energies import Energies, read_energies
 from jetsel.calibrate.record.near import groups
 from jetsel.calibrate.record.photographs import count_reasons
 from jetsel.calibrate.record.schema import opened_to_read
-from jetsel.calibrate.recording import Multiplexed, Recording
+from jetsel.calibrate.recording import Recording
 from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
 from jetsel.power.integration import NO_METER
@@ -68,29 +68,24 @@ def load(
     family: Family,
     models: Sequence[str] | None = None,
     labels_from: str | None = None,
-    multiplexer: Model | None = None,
 ) -> Loaded:
     """Read what the family's models, or those named, said of each photograph that all of them have seen.
 
-    multiplexer: None, or the family's, of which the same is read. labels_from: take this model's first answers as the
+    labels_from: take this model's first answers as the
     classes, and photographs without a label too. Raises CalibrationError where the file is refused, a model was not
     recorded or has other weights by now, or nothing is complete, labelled and timed.
     """
     known = {model.manifest.name: model.manifest.identity for model in family.models}
     wanted = {name: identity for name, identity in known.items() if models is None or name in models}
-    names, chooser = tuple(wanted), () if multiplexer is None else (multiplexer.manifest.name,)
-    if multiplexer is not None:
-        wanted[multiplexer.manifest.name] = multiplexer.manifest.identity
+    names = tuple(wanted)
     with opened_to_read(path, family) as file:
         _refuse_others(file, path, wanted)
-        rows = _complete(file, path, (*names, *chooser), labels_from is None)
+        rows = _complete(file, path, names, labels_from is None)
         logits, embeddings = _said(file, names, [row[0] for row in rows], len(family.labels.wnids))
         classes = np.array([-1 if row[2] is None else row[2] for row in rows], np.int64)
         if labels_from is not None:
             classes = logits[names.index(labels_from)].argmax(axis=1)
-        times = _times(file, path, (*names, *chooser))
-        multiplexed = None if multiplexer is None else _multiplexed(file, multiplexer, [row[0] for row in rows], times)
-        times = _without(times, chooser)
+        times = _times(file, path, names)
         recording = Recording(
             models=names,
             logits=logits,
@@ -101,7 +96,6 @@ def load(
             embeddings=embeddings if names[0] == family.models[0].manifest.name else None,
             groups=groups(np.array([row[3] for row in rows], np.int64)),
             paths=tuple(row[1] for row in rows),
-            multiplexer=multiplexed,
         )
         (features_px,) = file.execute("SELECT value FROM meta WHERE key = 'features_px'").fetchone()
         left_out = file.execute("SELECT path, reason FROM skipped ORDER BY path").fetchall()
@@ -171,15 +165,6 @@ def _said(
     return logits, np.stack([embeddings[row] for row in range(len(photographs))]) if whole else None
 
 
-def _multiplexed(file: sqlite3.Connection, multiplexer: Model, photographs: list[int], times: Times) -> Multiplexed:
-    """What the multiplexer said of these photographs, and cost."""
-    name, mux = multiplexer.manifest.name, multiplexer.manifest.multiplexes
-    assert mux is not None
-    logits, _ = _said(file, (name,), photographs, len(mux.models) + 1)
-    energy_mj = None if times.energies is None else times.energies.mean_mj[name]
-    return Multiplexed(name, mux.models, mux.loss, logits[0].astype(np.float32), times.costs_ms[name], energy_mj)
-
-
 def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Times:
     """Means over the photographs on which every one of the models was timed."""
     marks = ", ".join("?" * len(models))
@@ -199,17 +184,6 @@ def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Tim
     energies = read_energies(file, models)
     found, reason = (None, energies) if isinstance(energies, str) else (energies, None)
     return Times(costs_ms, float(np.mean(features)), conditions, noisy, found, reason)
-
-
-def _without(times: Times, chooser: tuple[str, ...]) -> Times:
-    """The same of the models alone, since what a multiplexer costs is the chooser's."""
-    energies = times.energies
-    costs_ms = {name: ms for name, ms in times.costs_ms.items() if name not in chooser}
-    if energies is not None:
-        mean_mj = {name: mj for name, mj in energies.mean_mj.items() if name not in chooser}
-        half_mj = {name: mj for name, mj in energies.half_width_mj.items() if name not in chooser}
-        energies = Energies(mean_mj, half_mj, energies.chooser_w)
-    return replace(times, costs_ms=costs_ms, energies=energies)
 
 
 def _of_energy(energies: Energies | None) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class Recorded:
 
 @contextmanager
 def loaded_models(family: Family, config: Config = DEFAULTS) -> Iterator[dict[str, Engine]]:
-    """Check, load and warm up every model of the family, and its multiplexer: name -> engine; closed at the end.
+    """Check, load and warm up every model of the family: name -> engine; closed at the end.
 
     Engines serve as many callers as there are cores.
     Raises ManifestError, ConfigError or EngineFailedError.
@@ -56,7 +56,7 @@ def loaded_models(family: Family, config: Config = DEFAULTS) -> Iterator[dict[st
     backends = Backends(host_settings(config.host))
     cores = len(os.sched_getaffinity(0))
     try:
-        for model in family.networks:
+        for model in family.models:
             manifest = model.manifest
             verify(model)
             weights = model.weights(len(family.labels.wnids))
@@ -82,8 +82,6 @@ def record(
 ) -> Recorded:
     """Record the photographs under the family's models that `engines` holds, then time and meter the models.
 
-    The multiplexer is recorded alike, except that of photographs that it learned from one that had not seen them says.
-
     Whatever the file at `path` has is not done again; a kill at any moment loses at most a second's work. What cannot
     be read is listed and stops nothing. Memory holds a few photographs at a time, and of each file its path.
     Raises CalibrationError where the file is refused or no photograph can be used, EngineFailedError where a model
@@ -93,7 +91,7 @@ def record(
     halt, options = stop or threading.Event(), options or Options()
     opened, conditions = options.opened, gather(options.sysfs)
     with faults(path), Store(path, family, options.features_px) as store:
-        store.set_models([model for model in family.networks if model.manifest.name in engines], family.models[0])
+        store.set_models([model for model in family.models if model.manifest.name in engines], family.models[0])
         number = store.begin(conditions)
         workers = Workers(store, options.workers, tell, halt)
         tasks = claim(store, found, workers)

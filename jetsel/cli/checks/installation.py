@@ -59,5 +59,5 @@ def daemon(subject: Subject) -> Iterator[Finding]:
     if reply.version != __version__:
         said = f"it is jetsel {reply.version}, this command is {__version__}"
         yield Finding("version", "warning", said, "sudo systemctl restart jetsel")
-    for model in (model for family in reply.families for model in family.networks if model.state == "unavailable"):
+    for model in (model for family in reply.families for model in family.models if model.state == "unavailable"):
         yield Finding(model.name, "failed", f"{model.state}: {model.reason}", "jetsel reload, once that is repaired")

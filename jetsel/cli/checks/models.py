@@ -21,7 +21,7 @@ def models(subject: Subject) -> Iterator[Finding]:
         yield Finding("backend", "failed", f"{unknown!r} is no backend", f"name one of these: {', '.join(BACKENDS)}")
     for name, family in subject.snapshot.families.items():
         yield Finding(f"family {name}", "ok", f"{', '.join(family.models)}; {len(family.labels.names)} classes")
-        for model in family.networks.values():
+        for model in family.models.values():
             try:
                 model_in(verify(model), str(model.path))
                 latency_ms = try_run(model.weights(len(family.labels.names)), subject.config.models.threads).latency_ms
@@ -60,7 +60,7 @@ def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
 
     host = subject.config.host
     for family, served in subject.snapshot.families.items():
-        for model in on_tensorrt(family, served.networks.values(), len(served.labels.names), subject.config):
+        for model in on_tensorrt(family, served.models.values(), len(served.labels.names), subject.config):
             name = model.name
             try:
                 made = find(host_settings(host), model.weights, about).record

@@ -29,7 +29,7 @@ def triton_repository(
     from jetsel.daemon.snapshot import default_family
     from jetsel.edge.triton_repository import write
     from jetsel.errors import UnknownFamilyError, did_you_mean
-    from jetsel.zoo import answering, model_folders, scan
+    from jetsel.zoo import model_folders, scan
 
     if python_backend and tensorrt:
         raise ConfigError("--python-backend and --tensorrt: choose one")
@@ -40,7 +40,7 @@ def triton_repository(
         known = ", ".join(zoo.families)
         raise UnknownFamilyError(f"there is no family {wanted}{did_you_mean(wanted, zoo.families)}: found: {known}")
     found = zoo.families[wanted]
-    models = [answering(zoo.find(name, wanted)[1]) for name in model] if model else found.models
+    models = [zoo.find(name, wanted)[1] for name in model] if model else found.models
     mapped = write(out, found.labels, models, "python" if python_backend else "tensorrt" if tensorrt else "onnx")
     typer.echo(
         f'# add to jetsel.toml, where [edge] has url = "http://HOST:8000" and family = "{wanted}":\n{mapped}', nl=False

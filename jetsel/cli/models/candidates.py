@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from jetsel.config import Config
-from jetsel.daemon.family import served_networks
+from jetsel.daemon.family import served_models
 from jetsel.engines.building.builder import Order
 from jetsel.engines.building.trial import Array, Photographs
 from jetsel.errors import ConfigError, UnknownFamilyError, UnknownModelError
@@ -56,16 +56,14 @@ def asked_for(config: Config, names: Collection[str], family: str | None) -> lis
         raise UnknownFamilyError(f"there is no family {family}: see jetsel models list")
     families = [known for known in zoo.families.values() if family in (None, known.name)]
     if names:
-        every = [
-            Candidate(known.name, model, len(known.labels.names)) for known in families for model in known.networks
-        ]
+        every = [Candidate(known.name, model, len(known.labels.names)) for known in families for model in known.models]
         if unknown := sorted(set(names) - {one.name for one in every}):
             raise UnknownModelError(f"there is no model {', '.join(unknown)}: see jetsel models list")
         return [one for one in every if one.name in names]
     found = [
         one
         for known in families
-        for one in on_tensorrt(known.name, served_networks(known, config).values(), len(known.labels.names), config)
+        for one in on_tensorrt(known.name, served_models(known, config).values(), len(known.labels.names), config)
     ]
     if not found:
         raise ConfigError(

@@ -47,8 +47,7 @@ def as_plain(zoo: Zoo) -> dict[str, Any]:
                 "name": family.name,
                 "classes": len(family.labels.names),
                 "models": [
-                    msgspec.to_builtins(model.manifest) | {"directory": str(model.directory)}
-                    for model in family.networks
+                    msgspec.to_builtins(model.manifest) | {"directory": str(model.directory)} for model in family.models
                 ],
             }
             for family in zoo.families.values()
@@ -58,15 +57,13 @@ def as_plain(zoo: Zoo) -> dict[str, Any]:
 
 
 def family_table(family: Family) -> Table:
-    """Return a row for each model of a family, and its multiplexer; --json tells all that its manifest says."""
+    """Return a row for each model of a family; --json tells all that its manifest says."""
     from jetsel.cli.terminal import table
 
     shown = table("model", "version", ">time", ">parameters", "input", "folder")
     shown.title = f"family {family.name}: {len(family.labels.names)} classes"
-    for model in family.networks:
+    for model in family.models:
         manifest, spec = model.manifest, model.manifest.input
-        if (mux := manifest.multiplexes) is not None:
-            shown.caption = f"{manifest.name} chooses among {', '.join(mux.models)}"
         shown.add_row(
             manifest.name,
             manifest.version,
@@ -90,10 +87,10 @@ def _time(manifest: Manifest) -> str:
 def notices(family: Family) -> list[str]:
     """Return each notice of the family's models once, with the models it is about where it is not about all."""
     about: dict[str, list[str]] = {}
-    for model in family.networks:
+    for model in family.models:
         if model.manifest.notice is not None:
             about.setdefault(model.manifest.notice, []).append(model.manifest.name)
     return [
-        f"notice: {notice}" if len(names) == len(family.networks) else f"notice ({', '.join(names)}): {notice}"
+        f"notice: {notice}" if len(names) == len(family.models) else f"notice ({', '.join(names)}): {notice}"
         for notice, names in about.items()
     ]

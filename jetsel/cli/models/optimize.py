@@ -77,12 +77,12 @@ def optimize(
     from jetsel.errors import UnknownModelError, did_you_mean
     from jetsel.state import state_folder
     from jetsel.train.optimize.recipes import chosen
-    from jetsel.zoo import answering, model_folders, scan
+    from jetsel.zoo import model_folders, scan
     from jetsel.zoo.placing import copy_to
 
     values = settings.read(settings.locate(config))
     known, parent = scan(model_folders(values.models)).find(model, family)
-    identity = answering(parent).manifest.identity[:12]
+    identity = parent.manifest.identity[:12]
     folder = work or state_folder("optimize") / f"{known.name}-{parent.manifest.name}-{identity}"
     asked = Asked(photos, learn_on, label_map, chosen(methods), max_drop, target_ms, target_mb, epochs, 60 * minutes)
     with Output(quiet=json) as output:

@@ -22,8 +22,7 @@ def remove(
 ) -> None:
     """Remove a model: its manifest and weights, and its labels where no other model uses them.
 
-    A calibration belongs to the models that it was made with, and is refused without one of them; so does a
-    multiplexer, which is removed alike.
+    A calibration belongs to the models that it was made with, and is refused without one of them.
     """
     from jetsel.cli import settings
     from jetsel.errors import ManifestError
@@ -38,9 +37,6 @@ def remove(
             "[models] in jetsel.toml"
         )
     notes = [f"calibrations of family {found.name} that were made with it are refused from then on"]
-    mux = None if found.multiplexer is None else found.multiplexer.manifest
-    if mux is not None and mux.multiplexes is not None and name in mux.multiplexes.models:
-        notes.append(f"the multiplexer {mux.name} chooses among models with it, and is not used from then on")
     notes += _named_in(values, name)
     if not yes:
         for note in notes:

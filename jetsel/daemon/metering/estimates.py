@@ -25,7 +25,7 @@ def estimated_mj(
     if calibration is None or not calibration.energies_mj:
         return None, no_energies(calibration)
     here = [run.model for run in ran if run.sent_bytes is None]
-    runs_mj = calibration.runs_mj
+    runs_mj = calibration.energies_mj
     unknown = [model for model in here if model not in runs_mj]
     if unknown:
         return None, f"the calibration has no energy of {', '.join(unknown)}"
@@ -96,12 +96,10 @@ class Estimates:
         chose: whether features were read for it. best_mj: the energy of the best single model, None if not known.
         """
         made = None if answer.out_of_conditions else calibration
-        of_model = made.runs_mj if made is not None else {}
+        of_model = made.energies_mj if made is not None else {}
         with self._lock:
             for run in answer.ran:
-                if run.chooses:
-                    self._chooser.add(of_model.get(run.model))
-                elif run.sent_bytes is None:
+                if run.sent_bytes is None:
                     self._models[answer.family, run.model].add(of_model.get(run.model))
             if chose:
                 self._chooser.add(None if made is None else made.chooser_energy_mj or 0.0)

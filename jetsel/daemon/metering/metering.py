@@ -141,10 +141,10 @@ class Metering:
         level, limit_w = self.budget.level, self.budget.limit_w
         if not level or limit_w is None or request.model is not None or request.policy is not None:
             return policy
-        why, mux, models = f"to keep the power budget of {limit_w:g} W", family.multiplexer, list(family.models)
+        why, models = f"to keep the power budget of {limit_w:g} W", list(family.models)
         if isinstance(policy, Requirements):
             return replace(policy, left_out=dict.fromkeys(models[max(1, len(models) - level) :], f"left out {why}"))
-        return capped(policy, models, level, why, None if mux is None else mux.manifest.name)
+        return capped(policy, models, level, why)
 
     # What is done beside the requests.
 

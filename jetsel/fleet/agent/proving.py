@@ -53,7 +53,7 @@ def _run(family: Family, config: Config) -> dict[str, float | None]:
     settings, backends, engines = config.models, Backends(host_settings(config.host)), []
     memory_mb: dict[str, float | None] = {}
     try:
-        for model in family.networks:
+        for model in family.models:
             name, weights = model.manifest.name, model.weights(len(family.labels.names))
             verify(model)
             backend = settings.backends.get(name, settings.backend)

@@ -27,13 +27,13 @@ def network_of(model: ModelProto, name: str) -> nn.Module:
     alone.CopyFrom(model)
     for output in [output for output in alone.graph.output if output.name != LOGITS]:
         alone.graph.output.remove(output)
-    net = converted(alone, name, FILE_ALONE)
+    net = _converted(alone, name)
     for parameter in net.parameters():
         parameter.requires_grad_(True)
     return net
 
 
-def converted(model: ModelProto, name: str, instead: str) -> nn.Module:
+def _converted(model: ModelProto, name: str) -> nn.Module:
     """Return a graph as a torch network that is not trained; raises CalibrationError with what to do instead."""
     try:
         from onnx2torch import convert
@@ -44,7 +44,7 @@ def converted(model: ModelProto, name: str, instead: str) -> nn.Module:
     try:
         net: nn.Module = convert(model)
     except (NotImplementedError, KeyError, ValueError) as error:
-        raise CalibrationError(f"{name} cannot be made a torch network: {error}; {instead}") from error
+        raise CalibrationError(f"{name} cannot be made a torch network: {error}; {FILE_ALONE}") from error
     return net.eval()
 
 

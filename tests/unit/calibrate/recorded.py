@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
-from jetsel.calibrate.recording import Multiplexed, Recording
+from jetsel.calibrate.recording import Recording
 
 COSTS_MS = {"s": 1.0, "m": 3.0, "l": 10.0}
 ENERGIES_MJ = {"s": 12.0, "m": 6.0, "l": 30.0}  # the fastest is not the most frugal
@@ -22,18 +20,6 @@ def drawn(seed: int, photographs: int = 30, classes: int = 7) -> Recording:
         of_model[np.arange(photographs), true] += strength
     features = draw.random((photographs, 2), dtype=np.float32)
     return Recording(tuple(COSTS_MS), logits, true, features, COSTS_MS, feature_names=("contrast", "hue1"))
-
-
-MULTIPLEXER_MS, MULTIPLEXER_MJ = 0.25, 2.0
-
-
-def multiplexed(recording: Recording, *models: str, seed: int = 5) -> Recording:
-    """The same with a multiplexer of these models that knows, not surely, which of them is right."""
-    right = recording.right("top1")[:, [recording.models.index(model) for model in models]]
-    logits = np.zeros((len(right), len(models) + 1), np.float32)
-    logits[:, :-1] = np.where(right, 1.0, -1.0) + np.random.default_rng(seed).normal(size=right.shape)
-    mux = Multiplexed("mux", models, "right", logits, MULTIPLEXER_MS, MULTIPLEXER_MJ)
-    return dataclasses.replace(recording, multiplexer=mux)
 
 
 def of_two_classes(*margins: list[float], classes: list[int]) -> Recording:

@@ -21,11 +21,10 @@ from jetsel.policies.calibration import check
 from jetsel.policies.catalogue import CRITERIA, catalogue
 from jetsel.policies.coding import read, save
 from jetsel.policies.registry import KINDS
-from tests.unit.calibrate.recorded import multiplexed
 
 NAMES = ALL_NAMES[:4]  # few, so that choosing among them takes no time
 COSTS_MS = {"s": 1.0, "m": 3.0, "l": 10.0}
-HASHES = {"s": "a" * 64, "m": "b" * 64, "l": "c" * 64, "mux": "e" * 64}
+HASHES = {"s": "a" * 64, "m": "b" * 64, "l": "c" * 64}
 CLASSES = 7
 IDENTITY = Identity("drawn", "d" * 64, HASHES, table_hash(), 64, 4096)
 ORDER = Order(names=tuple(f"class {number}" for number in range(CLASSES)))
@@ -51,8 +50,7 @@ def drawn(photographs: int = 500) -> Loaded:
     features = draw.random((photographs, len(NAMES)), dtype=np.float32)
     features[:, 0] = easy + 0.2 * draw.random(photographs)
     embeddings = np.stack([easy, draw.random(photographs)], axis=1).astype(np.float16)
-    alone = Recording(tuple(COSTS_MS), logits, true, features, COSTS_MS, embeddings, feature_names=NAMES)
-    recording = multiplexed(alone, "s", "l")
+    recording = Recording(tuple(COSTS_MS), logits, true, features, COSTS_MS, embeddings, feature_names=NAMES)
     times = Times(COSTS_MS, of_features(NAMES), {"board": "drawn"}, "a fan stood")
     return Loaded(recording, times, {"unreadable": 2}, LEFT_OUT, HASHES, 4096, "drawn", None)
 
@@ -93,11 +91,15 @@ def test_what_was_found_is_complete(found: Calibrated) -> None:
     assert set(findings.comparisons) == set(CRITERIA)
     assert NAMES[0] in findings.features
     for comparison in findings.comparisons.values():
-        others = {kind.name for kind in KINDS} - {"chain-paper", "multiplexer-edge"}  # for want of features, of an edge
+        others = {kind.name for kind in KINDS} - {"chain-paper"}  # for want of features
         assert set(comparison.policies) == {f"single:{model}" for model in COSTS_MS} | others
         assert set(comparison.bounds) == {"cheapest", "best single", "random", "oracle"}
         assert comparison.sentences
         assert [one.model for one in comparison.reliability] == list(COSTS_MS)
+        assert comparison.multiplexing is not None
+        assert comparison.multiplexing.reads == "s"
+        assert comparison.multiplexing.stays.keys() == {"s", "m"}
+        assert all(0 <= one.share <= 1 for one in comparison.multiplexing.stays.values())
     assert findings.comparisons["top1"].best_single == "l"
     assert findings.differing.total >= len(findings.differing.images) > 0
     assert findings.current is None  # nothing is in use
@@ -188,7 +190,6 @@ def test_a_chain_is_offered_if_its_features_tell_what_is_easy_and_keeps_the_accu
         models=tuple(costs_ms),
         logits=np.asarray(loaded.recording.logits)[[0, 2]],
         costs_ms=costs_ms,
-        multiplexer=None,
     )
     found = calibrated(dataclasses.replace(loaded, recording=two))
     assert NAMES[0] in found.calibration.features

@@ -26,10 +26,7 @@ from tests.unit.calibrate.recorded import (
     CHOOSER_W,
     COSTS_MS,
     ENERGIES_MJ,
-    MULTIPLEXER_MJ,
-    MULTIPLEXER_MS,
     drawn,
-    multiplexed,
 )
 from tests.unit.premodel.fitted import fit_chain
 
@@ -37,14 +34,14 @@ CHAINS = ("chain", "chain-paper")
 FOLDS = 4
 PLAN = Plan(("contrast", "hue1"), k=5, features_ms=0.5)
 GOALS = dict.fromkeys(CRITERIA, Goal())
-HASHES = {model: letter * 64 for model, letter in zip((*COSTS_MS, "mux"), "abce", strict=True)}
+HASHES = {model: letter * 64 for model, letter in zip(COSTS_MS, "abc", strict=True)}
 IDENTITY = Identity("drawn", "d" * 64, HASHES, "t", 64, 4096)
 
 
 def recorded(photographs: int = 120) -> Recording:
     draw = np.random.default_rng(3)
     embeddings = draw.normal(size=(photographs, 4)).astype(np.float16)
-    return multiplexed(dataclasses.replace(drawn(11, photographs), embeddings=embeddings), "s", "l")
+    return dataclasses.replace(drawn(11, photographs), embeddings=embeddings)
 
 
 def parted(recording: Recording) -> tuple[Learned, Recording]:
@@ -60,13 +57,12 @@ def put_together(learned: Learned, **places: int) -> Calibration:
 
 
 def replayed(calibration: Calibration, name: str, held: Recording) -> Outcomes:
-    """What the policy gives, its features and the multiplexer included and the choice left out."""
+    """What the policy gives, its features included and the choice left out."""
     policy = catalogue([], calibration)["top1"][name]
     run = replay_all(policy, held, range(len(held.classes)), "top1", calibration.temperatures, held.models[-1])
     features_ms = PLAN.features_ms * bool(run.features)
-    mux_ms, mux_mj = (MULTIPLEXER_MS, MULTIPLEXER_MJ) if run.asks_multiplexer else (0.0, 0.0)
-    energy_mj = run.ran @ held.costs("energy") + features_ms * CHOOSER_W + mux_mj if held.knows_energy else None
-    return Outcomes(run.answered == held.classes, run.models_ms + features_ms + mux_ms, energy_mj)
+    energy_mj = run.ran @ held.costs("energy") + features_ms * CHOOSER_W if held.knows_energy else None
+    return Outcomes(run.answered == held.classes, run.models_ms + features_ms, energy_mj)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +72,6 @@ def replayed(calibration: Calibration, name: str, held: Recording) -> Outcomes:
         ("cascade-averaged", "energy"),
         ("embedding", "energy"),
         ("multiplexer", "energy"),
-        ("multiplexer-ensemble", "time"),
-        ("multiplexer-cascade", "energy"),
     ],
 )
 def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it_has_not_seen(
@@ -96,11 +90,29 @@ def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it
         np.testing.assert_allclose(given.energy_mj, points[place].energy_mj)
 
 
+def test_a_multiplexer_wins_where_the_cheapest_models_embedding_tells_which_model_is_right() -> None:
+    """Two numbers decide by their product whether s or m is right; l is right as often, and no model is sure."""
+    draw = np.random.default_rng(8)
+    embeddings = draw.normal(size=(1200, 2)).astype(np.float16)
+    of_s = embeddings[:, 0] * embeddings[:, 1] > 0
+    right = np.stack([of_s, ~of_s, draw.random(1200) < 0.5])
+    logits = np.stack([np.where(one, 1.0, -1.0) for one in right])[..., None] * np.array([0.5, -0.5], np.float32)
+    labelled = dataclasses.replace(
+        drawn(1, 1200), logits=logits.astype(np.float32), classes=np.zeros(1200, np.int64), embeddings=embeddings
+    )
+    learned, held = parted(labelled)
+    multiplexer, cascade = (
+        max(float(one.correct.mean()) for one in try_out(KIND[name], learned, held))
+        for name in ("multiplexer", "cascade")
+    )
+    assert multiplexer > 0.85
+    assert cascade < 0.7
+
+
 def test_the_papers_chain_has_its_seven_features_five_neighbours_and_three_links() -> None:
     """Whatever the plan says of features, neighbours and theta; with photographs that lie apart, those vote."""
     draw = np.random.default_rng(5)
-    alone = dataclasses.replace(recorded(), multiplexer=None)
-    four = dataclasses.replace(alone, models=("s", "m", "l", "xl"), costs_ms=COSTS_MS | {"xl": 30.0})
+    four = dataclasses.replace(recorded(), models=("s", "m", "l", "xl"), costs_ms=COSTS_MS | {"xl": 30.0})
     extra = four.logits[:1] + draw.normal(size=four.logits[:1].shape).astype(np.float32)
     names = ("another", *reversed(PAPER_SEVEN))
     seven = draw.random((len(four.classes), 8), dtype=np.float32)

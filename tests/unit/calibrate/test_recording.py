@@ -8,7 +8,7 @@ import pytest
 from jetsel.calibrate.recording import Recording
 from jetsel.runtime.infer import predict
 from jetsel.wire import Criterion
-from tests.unit.calibrate.recorded import drawn, multiplexed, of_two_classes
+from tests.unit.calibrate.recorded import drawn, of_two_classes
 
 TEMPERATURES = {"s": 0.7, "m": 1.0, "l": 2.5}
 
@@ -54,31 +54,7 @@ def test_confidences_are_the_driver_s(criterion: Criterion) -> None:
             assert np.array_equal(again.probabilities, said.probabilities)
 
 
-def test_what_models_give_the_true_class_is_their_probability_of_it() -> None:
-    found = drawn(2)
-    table = found.likely(TEMPERATURES)
-    for i, true in enumerate(found.classes):
-        for column, model in enumerate(found.models):
-            said = found.prediction(model, i, "top1", TEMPERATURES[model]).probabilities
-            assert table[i, column] == pytest.approx(said[true], abs=1e-6)
-
-
 def test_with_fewer_than_five_classes_top5_is_certain() -> None:
     found = of_two_classes([1.0, -1.0], classes=[0, 0])
     assert found.confidences("top5", {"s": 1.0}) == pytest.approx(np.ones((2, 1)))
     assert found.right("top5").all()
-
-
-def test_a_multiplexer_s_rows_go_with_the_photographs_and_its_models_with_it() -> None:
-    told = multiplexed(drawn(1), "s", "l")
-    assert told.multiplexer is not None
-    rows = np.array([4, 2])
-    taken = told.take(rows).multiplexer
-    assert taken is not None
-    assert np.array_equal(taken.logits, told.multiplexer.logits[rows])
-    assert told.of_models(["s", "m"]).multiplexer is None
-    table = told.table("top1", TEMPERATURES)
-    assert table.multiplexed_columns.tolist() == [0, 2]
-    assert table.chances is not None
-    sigmoids = 1 / (1 + np.exp(-told.multiplexer.logits[:, :2].astype(float)))
-    assert table.chances == pytest.approx(sigmoids, abs=1e-5)

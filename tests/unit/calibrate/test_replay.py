@@ -17,12 +17,10 @@ from jetsel.errors import InDoubtError
 from jetsel.policies import Decision, Evidence, Policy
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.chain import ChainPolicy
-from jetsel.policies.multiplexer import MultiplexerPolicy
-from jetsel.policies.multiplexing import Multiplexer
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver, ModelQueue, RequestRun
 from jetsel.wire import Criterion
-from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, multiplexed, of_two_classes
+from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, of_two_classes
 from tests.unit.premodel.fitted import fit_chain
 from tests.unit.runtime.driving import TableEngine, finish
 
@@ -133,15 +131,3 @@ def test_a_refusal_is_no_answer_and_runs_nothing() -> None:
     assert found.answered.tolist()[4:] == [-1, -1]
     assert found.is_top5.tolist()[4:] == [False, False]
     assert found.models_ms.tolist() == [1, 1, 3, 3, 0, 0]
-
-
-def test_a_multiplexer_s_run_is_the_chooser_s_and_none_of_the_models() -> None:
-    told = multiplexed(of_four(), "s", "m")
-    mux = Multiplexer("mux", ("s", "m"), np.array([1.0, 3.0]), "right")
-    found = run(MultiplexerPolicy("multiplexer", mux, 0.0), told)
-    assert told.multiplexer is not None
-    named = told.multiplexer.logits[:, :2].argmax(axis=1)
-    assert found.ran.tolist() == np.eye(2, dtype=bool)[named].tolist()
-    assert found.models_ms.tolist() == [[1, 3][which] for which in named]
-    assert found.asks_multiplexer
-    assert not run(Single("m"), told).asks_multiplexer

@@ -15,10 +15,7 @@ from tests.unit.calibrate.recorded import (
     CHOOSER_W,
     COSTS_MS,
     ENERGIES_MJ,
-    MULTIPLEXER_MJ,
-    MULTIPLEXER_MS,
     drawn,
-    multiplexed,
     of_two_classes,
 )
 
@@ -154,12 +151,3 @@ def test_where_energy_is_saved_the_optimum_is_the_most_frugal_that_is_right() ->
     by_energy = dataclasses.replace(METERED, objective="energy")
     # m takes less than s: it is the optimum on 0, 2, 3 and 4, s on 1; on the last nobody is right.
     assert judge(by_energy).bounds()["oracle"].runs == pytest.approx({"s": 2 / 6, "m": 4 / 6, "l": 0})
-
-
-def test_a_multiplexer_costs_its_own_time_and_energy_and_is_no_model() -> None:
-    metered = dataclasses.replace(SIX, energies_mj=ENERGIES_MJ, chooser_w=CHOOSER_W)
-    told = judge(multiplexed(metered, "s", "l"))
-    asks = dataclasses.replace(of(CHOSEN), asks_multiplexer=True)
-    assert told.chooser_ms(asks) == told.chooser_ms(of(CHOSEN)) + MULTIPLEXER_MS
-    assert told.chooser_mj(asks) == pytest.approx(2.5 * CHOOSER_W + MULTIPLEXER_MJ)
-    assert told.result("multiplexer", asks).runs.keys() == {"s", "m", "l"}

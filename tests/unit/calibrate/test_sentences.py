@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from jetsel.calibrate.findings import Chain, Interval, Multiplexing, PolicyDifference, Result, Spread
+from jetsel.calibrate.findings import Chain, Interval, Multiplexing, PolicyDifference, Result, Spread, Staying
 from jetsel.calibrate.sentences import sentences
 from tests.unit.calibrate.report import sample
 
@@ -86,14 +86,31 @@ def test_agreement_comes_before_everything() -> None:
     assert "agrees with l's" in said(labels_from="l")[0]
 
 
-def test_a_multiplexer_is_told_whether_it_can_pay_and_whether_it_does() -> None:
-    found = Multiplexing(0.75, "s", 0.61, 0.79, 0.5, 0.2, Interval(-0.1, 0.5), 1.11)
-    text = sentences(POLICIES, BOUNDS, "l", CHAIN, "top1", None, found)[-1]
-    assert "takes 0.750 ms" in text
-    assert re.search("below 0.500 ms: .* not even", text)
-    assert re.search("where s is right .* 0.61, .* 0.79", text)
+MULTIPLEXING = Multiplexing(
+    reads="s",
+    cost_ms=0.75,
+    area=0.811,
+    own_area=0.792,
+    first="m",
+    pays_below_ms=0.5,
+    points=0.2,
+    points_interval=Interval(-0.1, 0.5),
+    time_ratio=1.11,
+    stays={"s": Staying(0.1, 0.0, Interval(0, 0)), "m": Staying(0.558, -0.1, Interval(-0.9, 0.7))},
+)
+
+
+def test_what_the_multiplexer_knows_costs_and_gives_is_reported() -> None:
+    text = sentences(POLICIES, BOUNDS, "l", CHAIN, "top1", None, MULTIPLEXING)[-1]
+    assert "what s answers, 0.750 ms on every image" in text
+    assert re.search("begins with m, .* only below 0.500", text)
+    assert re.search("where s is right .* 0.811, .* 0.792", text)
     assert re.search(r"\+0.20 points \(-0.10 to \+0.50\) in 1.11", text)
-    cheap = msgspec.structs.replace(found, cost_ms=0.4, area=None)
-    text = sentences(POLICIES, BOUNDS, "l", CHAIN, "top1", None, cheap)[-1]
-    assert "a perfect one could pay" in text
+    assert re.search(r"m here could answer 55.8 % .* -0.10 points \(-0.90 to \+0.70\)", text)
+
+
+def test_a_multiplexer_that_reads_the_cascades_first_rung_costs_nothing_more() -> None:
+    found = msgspec.structs.replace(MULTIPLEXING, first="s", area=None)
+    text = sentences(POLICIES, BOUNDS, "l", CHAIN, "top1", None, found)[-1]
+    assert "costs nothing more" in text
     assert "area" not in text

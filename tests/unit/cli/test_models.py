@@ -24,7 +24,7 @@ from jetsel.zoo.onnx_model import read_model
 from jetsel.zoo.placing import take_out
 from jetsel.zoo.pretrained import SPEC, Rung, drawn
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model, mean_model
-from tests.unit.daemon.families import put_family, put_multiplexer
+from tests.unit.daemon.families import put_family
 from tests.unit.zoo.networks import network
 
 PLAIN = ["--mean", "0.5,0.25,0.125", "--std", "0.25,0.5,1"]
@@ -314,15 +314,3 @@ def test_how_a_family_is_served_by_default_is_told(own: Path, onnx: Path, labels
     assert "answered by starter" in said
     assert 'default_family = "others"' in said
     assert own.is_dir()
-
-
-def test_a_multiplexer_is_listed_for_what_it_is_and_removed_alike(own: Path) -> None:
-    put_family(own, "cats", "s", "m")
-    put_multiplexer(own, "cats", np.zeros((48, 2), np.float32))
-    assert "mux chooses among s, m" in run("list")
-    (listed,) = [one for one in json.loads(run("list", "--json"))["families"] if one["name"] == "cats"]
-    assert [model["name"] for model in listed["models"]] == ["s", "m", "mux"]
-    assert "mux chooses among models with it" in run("remove", "m", "--family", "cats", "--yes")
-    put_family(own, "cats", "s", "m")
-    run("remove", "mux", "--yes")
-    assert scan([own]).families["cats"].multiplexer is None

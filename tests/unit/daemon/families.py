@@ -17,7 +17,6 @@ from jetsel.policies.chain import Links
 from jetsel.policies.coding import save
 from jetsel.policies.kind import Part
 from jetsel.zoo import Family, scan
-from jetsel.zoo.held_out import held_out_file
 from tests.contract.tiny import matrix_model
 from tests.unit.zoo.making import put_model
 
@@ -72,43 +71,6 @@ def put_family(
             multiply_accumulates=1000 * (place + 1),
         )
     return folder
-
-
-SEEN_BEFORE = "ab" * 32  # a photograph that the multiplexer learned from
-
-
-def put_multiplexer(
-    folder: Path, family: str, matrix: NDArray[np.float32], *, name: str = "mux", loss: str = "right", **changes: object
-) -> Path:
-    """Write a multiplexer of the models that stand in the folder, cheapest first; return its manifest.
-
-    matrix: (48, N), its logits are a photograph's 4 x 4 pixels times it; of SEEN_BEFORE one that had not seen it says
-    1.0 for the first model and 0.0 for the others. changes: of what it multiplexes.
-    """
-    models = scan([folder]).families[family].models
-    weights = matrix_model(np.pad(matrix, ((0, 0), (0, 1))), embedding=False, side_px=SIDE_PX)
-    held_out = held_out_file({SEEN_BEFORE: np.eye(len(models) + 1, dtype=np.float32)[0]})
-    (folder / f"{name}.npz").write_bytes(held_out)
-    multiplexes = {
-        "models": [model.manifest.name for model in models],
-        "identities": [model.manifest.identity for model in models],
-        "loss": loss,
-        "held_out": f"{name}.npz",
-        "held_out_sha256": hashlib.sha256(held_out).hexdigest(),
-    }
-    return put_model(
-        folder,
-        labels=labels(family),
-        weights=weights,
-        name=name,
-        family=family,
-        file=f"{name}.onnx",
-        sha256=hashlib.sha256(weights).hexdigest(),
-        input={**INPUT, "width_px": SIDE_PX, "height_px": SIDE_PX},
-        outputs=["logits"],
-        embedding_width=None,
-        multiplexes=multiplexes | changes,
-    )
 
 
 def calibrate(folder: Path, family: str, **changes: object) -> Calibration:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from jetsel.config import Config
@@ -16,7 +15,7 @@ from jetsel.policies.requirements import Requirements
 from jetsel.runtime import Events
 from jetsel.wire import Classify
 from jetsel.zoo import scan
-from tests.unit.daemon.families import calibrate, put_family, put_multiplexer
+from tests.unit.daemon.families import calibrate, put_family
 
 
 @pytest.fixture
@@ -47,12 +46,6 @@ def test_a_request_for_what_is_not_there_is_told_what_is(folder: Path) -> None:
         policy_for(family, asked(policy="cascade"))
     with pytest.raises(UnknownPolicyError, match="send one of them"):
         policy_for(family, asked(policy="single:s", model="s"))
-
-
-def test_a_multiplexer_answers_no_request(folder: Path) -> None:
-    put_multiplexer(folder, "cats", np.zeros((48, 3), np.float32))
-    with pytest.raises(UnknownModelError, match="family cats has no model 'mux': s, m, l"):
-        policy_for(served(folder), asked(model="mux"))
 
 
 def test_what_a_request_requires_goes_with_it_and_with_nothing_that_it_names(folder: Path) -> None:

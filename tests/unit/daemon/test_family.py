@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from jetsel.config import Config, Models, Policy
+from jetsel.config import Config, Policy
 from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.runtime import Events
 from jetsel.zoo import scan
-from tests.unit.daemon.families import calibrate, put_family, put_multiplexer
+from tests.unit.daemon.families import calibrate, put_family
 
 SINGLES = ["single:s", "single:m", "single:l"]
 
@@ -54,27 +53,3 @@ def test_the_configuration_s_choice_stands_above_the_calibration_s(folder: Path)
     assert family.because == "the configuration says so"
     assert (family.fallback, family.on_doubt) == ("m", "refuse")
     assert family.status(0, 0).fallback is None, "in doubt it refuses"
-
-
-@pytest.fixture
-def multiplexed(folder: Path) -> Path:
-    put_multiplexer(folder, "cats", np.zeros((48, 3), np.float32))
-    return folder
-
-
-def test_a_multiplexer_is_served_beside_the_models_and_answers_nothing(multiplexed: Path) -> None:
-    calibrate(multiplexed, "cats")
-    family = served(multiplexed)
-    assert list(family.models) == ["s", "m", "l"]
-    assert [name for name, queue in family.driver.queues.items() if queue.chooses] == ["mux"]
-    assert list(family.policies["top1"])[:4] == [*SINGLES, "chain"]
-    assert family.fallback == "l"
-    assert family.weights("mux").classes == 4
-    status = family.status(0, 0)
-    assert status.multiplexer is not None
-    assert [model.name for model in status.networks] == ["s", "m", "l", "mux"]
-
-
-def test_a_multiplexer_that_models_only_does_not_name_is_not_served(multiplexed: Path) -> None:
-    assert served(multiplexed, models=Models(only=["s", "m", "l"])).multiplexer is None
-    assert served(multiplexed, models=Models(only=["s", "mux"])).multiplexer is not None

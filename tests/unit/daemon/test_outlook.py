@@ -20,12 +20,11 @@ from jetsel.daemon.outlook import (
 )
 from jetsel.engines import OnDemandEngine
 from jetsel.policies import Policy, catalogue
-from jetsel.policies.calibration import Calibration, MultiplexerFacts
+from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import CRITERIA
-from jetsel.policies.kind import Part
-from jetsel.policies.multiplexer import Priced
 from jetsel.runtime import ModelQueue
 from tests.unit.daemon.families import calibration_of, put_family
+from tests.unit.policies.animals import multiplexer
 from tests.unit.runtime.driving import TableEngine
 from tests.waiting import until
 
@@ -36,19 +35,14 @@ ACCURACIES = {"single:s": 0.5, "single:m": 0.6, "single:l": 0.9, "multiplexer": 
 
 @pytest.fixture
 def calibration(tmp_path: Path) -> Calibration:
-    mux = MultiplexerFacts(name="mux", identity="9" * 64, models=("s", "m", "l"), loss="right", cost_ms=1.0)
     chances = np.tile(np.array([0.6, 0.5, 0.9], np.float32), (6, 1))
     figures = {
         criterion: {name: {criterion: one, "mean_ms": 2.0, "mean_mj": 7.0} for name, one in ACCURACIES.items()}
         for criterion in CRITERIA
     }
     folder = put_family(tmp_path / "cats", "cats", "s", "m", "l")
-    made = calibration_of(folder, "cats", multiplexer=mux, figures=figures)
-    parts = {
-        "multiplexer": Part(dict.fromkeys(CRITERIA, Priced(0.0))),
-        "multiplexer-edge": Part(dict.fromkeys(CRITERIA, mux.models), {"chances": chances}),
-    }
-    return replace(made, parts={**made.parts, **parts})
+    made = calibration_of(folder, "cats", figures=figures)
+    return replace(made, parts={**made.parts, "multiplexer": multiplexer(chances, *CRITERIA)})
 
 
 def test_a_load_is_in_a_model_s_time_and_begins_where_it_alone_keeps_it_from_the_deadline() -> None:
@@ -72,11 +66,11 @@ def test_a_load_is_in_a_model_s_time_and_begins_where_it_alone_keeps_it_from_the
     until(lambda: engines["l"].is_loaded)
 
 
-def test_what_a_multiplexer_takes_is_in_no_path_s_time_and_so_it_is_none(calibration: Calibration) -> None:
+def test_a_multiplexer_takes_the_time_of_its_models_and_so_it_is_a_path(calibration: Calibration) -> None:
     offered: dict[str, Policy] = catalogue(["s", "m", "l"], calibration)["top1"]
     assert "multiplexer" in offered
     timed = deadline_policies("top1", offered, calibration, ["s", "m", "l"], [], EDGE)[0]
-    assert set(timed.paths) == {"single:s", "single:m", "single:l", "cascade"}
+    assert set(timed.paths) == {"single:s", "single:m", "single:l", "multiplexer", "cascade"}
 
 
 def test_the_most_accurate_model_of_the_edge_is_asked_whole(calibration: Calibration) -> None:

@@ -12,7 +12,7 @@ from jetsel.config import Config, Models, Policy, Server
 from jetsel.daemon.snapshot import Snapshot, default_family, load, read_snapshot
 from jetsel.engines import Backends
 from jetsel.errors import ConfigError, JetselError, UnknownFamilyError
-from tests.unit.daemon.families import SIDE_PX, calibrate, put_family, put_multiplexer
+from tests.unit.daemon.families import SIDE_PX, calibrate, put_family
 
 BATCH = np.zeros((1, 3, SIDE_PX, SIDE_PX), np.float32)
 
@@ -206,32 +206,6 @@ def test_engines_made_for_other_threads_are_not_taken_over_and_the_workers_wait_
     assert second.workers == 1
     for snapshot in (first, second):
         snapshot.close()
-
-
-def test_a_multiplexer_is_loaded_and_taken_over_and_one_that_is_damaged_hides_no_model(cats: Path) -> None:
-    put_multiplexer(cats, "cats", np.eye(48, 2, dtype=np.float32))
-    first = loaded(config(cats))
-    queue = first.families["cats"].driver.queues["mux"]
-    assert queue.engine is not None
-    assert queue.engine.infer(BATCH).logits.shape == (1, 3)
-    second = loaded(config(cats), first)
-    assert second.families["cats"].driver.queues["mux"].engine is queue.engine
-    first.close()
-    (cats / "mux.npz").write_bytes(b"damaged")
-    fresh = loaded(config(cats))
-    family = fresh.families["cats"]
-    assert "mux.npz: sha256 is not that of its manifest" in str(family.driver.queues["mux"].unavailable)
-    assert family.driver.queues["cat-l"].engine is not None
-    assert family.instead == [], "no model stands in for it"
-    fresh.close()
-
-
-def test_a_multiplexer_alone_does_not_serve(cats: Path) -> None:
-    put_multiplexer(cats, "cats", np.eye(48, 2, dtype=np.float32))
-    for name in ("cat-s", "cat-l"):
-        (cats / f"{name}.onnx").write_bytes(b"damaged")
-    with pytest.raises(ConfigError, match="no model of the default family cats can run"):
-        loaded(config(cats))
 
 
 def test_a_start_with_the_starter_family_alone_names_what_brings_more(

@@ -39,9 +39,6 @@ def test_an_answer_that_took_more_than_one_model_is_counted_as_such() -> None:
     found.ended(fail(ASKED, "deadline", retry=False))
     assert found.of_family("f") == (2, 1)
     assert found.of_family("another") == (0, 0)
-    chosen = [Ran("mux", "says which", 0.5, 0.5, 1, chooses=True), Ran("m", "named", 0.9, 1.5, 1)]
-    found.ended(msgspec.structs.replace(ANSWER, ran=chosen))
-    assert found.of_family("f") == (3, 1), "a multiplexer answers nothing"
 
 
 def test_stages_are_those_of_the_answers_alone() -> None:

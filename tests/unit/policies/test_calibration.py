@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from jetsel.errors import CalibrationError
@@ -17,7 +16,7 @@ from jetsel.policies.catalogue import catalogue
 from jetsel.policies.chain import ChainPolicy, Links
 from jetsel.policies.embedding import Weighing
 from jetsel.policies.kind import Part
-from tests.unit.policies.animals import MULTIPLEXER, PARTS, TWO
+from tests.unit.policies.animals import TWO
 
 ENERGIES = {"small": 9.0, "middle": 2.0, "large": 30.0}
 
@@ -79,7 +78,6 @@ def test_a_part_that_does_not_fit_is_named_with_its_policy(
         ({"right": {"top1": np.zeros((4, 3), bool), "top5": np.zeros((4, 2), bool)}}, r"right\['top5'\] must be"),
         ({"energies_mj": {"small": 1.0}}, "energies_mj must name exactly"),
         ({"objective": "energy"}, "energy is its objective, and energies_mj names no model"),
-        ({"multiplexer": replace(MULTIPLEXER, models=("tiny",))}, "its multiplexer names a model that"),
     ],
 )
 def test_a_contradiction_is_named(calibration: Calibration, change: dict[str, Any], reason: str) -> None:
@@ -103,23 +101,6 @@ def test_every_difference_is_named_with_the_repair(calibration: Calibration) -> 
     assert "images decoded for 64 px, now for 96" in message
     assert "model small" not in message
     assert "Run `jetsel calibrate" in message
-
-
-def test_its_multiplexer_must_be_there_and_the_same(calibration: Calibration) -> None:
-    with_one = replace(calibration, multiplexer=MULTIPLEXER)
-    check(with_one, "a" * 64, calibration.identities | {"mux": "9" * 64}, "f" * 64, 64)
-    for served, reason in (
-        ({}, "its multiplexer mux is not there"),
-        ({"mux": "8" * 64}, "multiplexer mux has changed"),
-    ):
-        with pytest.raises(CalibrationError, match=reason):
-            check(with_one, "a" * 64, calibration.identities | served, "f" * 64, 64)
-
-
-def test_without_a_multiplexer_its_policies_are_refused(calibration: Calibration) -> None:
-    for name in ("multiplexer", "multiplexer-ensemble", "multiplexer-cascade", "multiplexer-edge"):
-        with pytest.raises(CalibrationError, match=f"{name}: the calibration names no multiplexer"):
-            verify(replace(calibration, parts={name: PARTS[name]}))
 
 
 def test_as_plain_values_one_other_value_in_an_array_shows(

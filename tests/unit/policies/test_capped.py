@@ -43,24 +43,6 @@ def test_each_level_leaves_out_one_more_and_the_cheapest_always_stays() -> None:
     assert next(capped(single, ["l"], 1, WHY)(NOTHING)).models == ("l",), "the only model of a family"
 
 
-class Asking:
-    """Asks the multiplexer, then the most expensive model."""
-
-    name, models, first, features = "asking", ("l",), ("l",), ()
-
-    def __call__(self, photo: Evidence) -> Steps:
-        yield Run(("mux",), "says which model to run")
-        (seen,) = yield Run(("l",), "it is named")
-        return Decision(seen, "l")
-
-
-def test_the_multiplexer_runs_and_what_it_says_is_no_answer() -> None:
-    steps = capped(Asking(), MODELS, 1, WHY, "mux")(NOTHING)
-    assert next(steps).models == ("mux",)
-    assert steps.send((said("mux", 0.9),)).models == ("m",), "it stands in: nothing has run that can answer"
-    assert ended(steps, said("m", 0.6)).seen.model == "m"
-
-
 def chain_policy(vote: list[bool]) -> ChainPolicy:
     """A chain that knows one photograph, at 0.5, on which the models were right as `vote` says."""
     points = Neighbours(np.array([[0.5]], np.float32))

@@ -17,7 +17,7 @@ from jetsel.policies.calibration import Calibration, Facts
 from jetsel.policies.coding import ARRAYS, MANIFEST, read, save
 from jetsel.policies.registry import KIND
 from jetsel.store import arrays
-from tests.unit.policies.animals import MULTIPLEXER, PARTS
+from tests.unit.policies.animals import PARTS
 
 
 def refused(folder: Path, reason: str) -> None:
@@ -43,7 +43,7 @@ def arrays_of(calibration: Calibration) -> list[dict[str, Any]]:
 
 def test_what_is_saved_is_loaded(calibration: Calibration, tmp_path: Path) -> None:
     assert PARTS.keys() == KIND.keys()
-    calibration = msgspec.structs.replace(calibration, parts=PARTS, multiplexer=MULTIPLEXER)
+    calibration = msgspec.structs.replace(calibration, parts=PARTS)
     save(calibration, tmp_path / "c")
     found = read(tmp_path / "c")
     for name in Facts.__struct_fields__:

@@ -57,8 +57,10 @@ def chances_of(*likely: float) -> NDArray[np.float64]:
 
 
 def embedding_policy(price: float) -> EmbeddingPolicy:
-    def chances(x: NDArray[np.float32]) -> NDArray[np.float64]:
-        return chances_of(float(x[0]), 0.7, 0.9)
+    def chances(seen: Prediction) -> NDArray[np.float64]:
+        if seen.embedding is None:
+            raise ValueError("it gave no embedding")
+        return chances_of(float(seen.embedding[0]), 0.7, 0.9)
 
     return EmbeddingPolicy("embedding", ("s", "m", "l"), chances, np.array([0.0, 2.0, 10.0]), price)
 

@@ -55,46 +55,7 @@ def test_keys_are_those_of_a_manifest_and_all_of_them(tmp_path: Path) -> None:
         read(tmp_path, notice=...)
 
 
-MULTIPLEXES = {
-    "models": ["s", "m"],
-    "identities": ["1" * 64, "2" * 64],
-    "loss": "right",
-    "held_out": "mux.npz",
-    "held_out_sha256": "3" * 64,
-}
 ALONE: dict[str, Any] = {"outputs": ["logits"], "embedding_width": None}
-
-
-def test_what_it_multiplexes_is_a_part_of_its_identity_and_of_its_files(tmp_path: Path) -> None:
-    mux = read(tmp_path, **ALONE, multiplexes=MULTIPLEXES)
-    assert mux.files == ("small.onnx", "labels.tsv", "mux.npz")
-    assert mux.others == {"mux.npz": "3" * 64}
-    changes = [{"loss": "ensemble"}, {"held_out_sha256": "4" * 64}, {"models": ["m", "s"]}, {"held_out": "other.npz"}]
-    identities = [read(tmp_path, **ALONE, multiplexes=MULTIPLEXES | change).identity for change in changes]
-    assert len({mux.identity, read(tmp_path, **ALONE).identity, *identities[:3]}) == 5
-    assert identities[3] == mux.identity, "what a file is called changes nothing"
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"models": ["s"], "identities": ["1" * 64]}, "length >= 2.*multiplexes.models"),
-        ({"models": ["s", "s"]}, "name none twice"),
-        ({"identities": ["1" * 64]}, "1 of 2 models"),
-        ({"loss": "wrong"}, "multiplexes.loss"),
-        ({"held_out": "../mux.npz"}, "multiplexes.held_out"),
-    ],
-)
-def test_a_multiplexer_names_two_models_at_least_and_each_one_s_identity(
-    tmp_path: Path, change: dict[str, Any], reason: str
-) -> None:
-    with pytest.raises(ManifestError, match=reason):
-        read(tmp_path, **ALONE, multiplexes=MULTIPLEXES | change)
-
-
-def test_a_multiplexer_gives_no_embedding(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match="answers logits alone"):
-        read(tmp_path, multiplexes=MULTIPLEXES)
 
 
 def test_its_identity_is_what_it_answers_to_a_photograph(tmp_path: Path) -> None:
@@ -108,3 +69,9 @@ def test_its_identity_is_what_it_answers_to_a_photograph(tmp_path: Path) -> None
     assert read(tmp_path, **told | {"recipe": "a net 2"}).identity != of_tensors
     with pytest.raises(ManifestError, match="tensors_sha256 and recipe: both, or neither"):
         read(tmp_path, recipe="a net 1")
+
+
+def test_null_of_an_earlier_version_is_read_and_its_multiplexer_is_refused_with_the_repair(tmp_path: Path) -> None:
+    assert read(tmp_path, multiplexes=None).identity == read(tmp_path).identity
+    with pytest.raises(ManifestError, match="delete this file, and run `jetsel calibrate`"):
+        read(tmp_path, multiplexes={"models": ["s", "m"]})

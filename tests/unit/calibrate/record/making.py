@@ -13,7 +13,6 @@ import numpy as np
 
 from jetsel.calibrate.record import Found, Options, Plan, find
 from jetsel.zoo import STARTER, Family, scan
-from tests.unit.daemon.families import put_family, put_multiplexer
 
 STARTER_FAMILY = scan([STARTER]).families["starter"]
 LABELS = STARTER_FAMILY.labels
@@ -50,12 +49,6 @@ def put(folder: Path, count: int, first_seed: int = 0, classes: int = 3, width: 
 
 def found(folder: Path, need_labels: bool = True) -> Found:
     return find(folder, LABELS, None, need_labels)
-
-
-def multiplexed_family(folder: Path) -> Family:
-    """A family of two models and a multiplexer, written into this folder."""
-    put_multiplexer(put_family(folder, "cats", "s", "l"), "cats", np.eye(48, 2, dtype=np.float32))
-    return scan([folder]).families["cats"]
 
 
 def shown(family: Family, folder: Path) -> Found:

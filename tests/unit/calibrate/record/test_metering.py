@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from jetsel.calibrate.record import EnergyPlan, Recorded, load, loaded_models, record
+from jetsel.calibrate.record import EnergyPlan, Recorded, load, record
 from jetsel.calibrate.record.metering import Series, Windows
 from jetsel.calibrate.record.repeats import half_width
 from jetsel.engines import Engine
 from jetsel.power.integration import FEWEST, Reading
 from jetsel.power.meter import Meter, Opened
-from tests.unit.calibrate.record.making import QUICK, change, family, found, multiplexed_family, put, rows, shown
+from tests.unit.calibrate.record.making import QUICK, change, family, found, put, rows
 
 BOTH = family("xs", "s")
 GO_ON = threading.Event()
@@ -220,15 +220,3 @@ def test_energy_that_cannot_be_told_from_nothing_is_unknown(path: Path, go: Go) 
     times = load(path, BOTH).times
     assert times.energies is None
     assert "cannot be told from nothing" in (times.energy_reason or "")
-
-
-def test_what_a_multiplexer_takes_is_the_chooser_s_and_no_model_s(path: Path) -> None:
-    of = multiplexed_family(path.with_name("models"))
-    options = dataclasses.replace(QUICK, opened=Opened(Steady(TEN_JOULES), idle_half_w=0.01), energy=ENERGY)
-    with loaded_models(of) as loaded:
-        record(path, of, loaded, shown(of, path.with_name("photos")), options)
-    found = load(path, of, multiplexer=of.multiplexer)
-    assert found.recording.multiplexer_mj() == 10_000.0
-    assert found.recording.energies_mj == {"s": 10_000.0, "l": 10_000.0}
-    assert found.times.energies is not None
-    assert found.times.energies.half_width_mj.keys() == {"s", "l"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 import shutil
 import threading
@@ -15,14 +14,12 @@ import numpy as np
 import pytest
 
 from jetsel import image
-from jetsel.calibrate.record import Options, Plan, Recorded, load, loaded_models, record
-from jetsel.calibrate.record.examine import Examiner
+from jetsel.calibrate.record import Options, Plan, Recorded, load, record
 from jetsel.calibrate.record.near import perceptual_hash
 from jetsel.engines import Engine, EngineFailedError, Output
-from jetsel.errors import CalibrationError, ManifestError
+from jetsel.errors import CalibrationError
 from jetsel.features import extract
 from jetsel.zoo import Family
-from jetsel.zoo.held_out import held_out_file
 from tests.unit.calibrate.record.making import (
     LABELS,
     QUICK,
@@ -30,10 +27,8 @@ from tests.unit.calibrate.record.making import (
     family,
     found,
     jpeg,
-    multiplexed_family,
     put,
     rows,
-    shown,
 )
 
 BOTH = family("xs", "s")
@@ -277,56 +272,3 @@ def test_stopped_in_any_phase_it_goes_on_later(
     one_call = path.with_name("one.db")
     record(one_call, BOTH, engines, found(photographs), QUICK)
     assert content(one_call) == content(path)
-
-
-@pytest.fixture
-def multiplexed(tmp_path: Path) -> Family:
-    return multiplexed_family(tmp_path / "models")
-
-
-def test_a_multiplexer_is_recorded_and_of_what_it_learned_from_as_one_that_had_not_seen_it(
-    multiplexed: Family, tmp_path: Path
-) -> None:
-    photos = shown(multiplexed, tmp_path / "photos")
-    mux = multiplexed.multiplexer
-    assert mux is not None
-    known = photos.photographs[1].path.read_bytes()
-    held_out = held_out_file({hashlib.sha256(known).hexdigest(): np.array([-2.0, 4.0, 0.0], np.float32)})
-    (mux.directory / "mux.npz").write_bytes(held_out)
-    assert mux.manifest.multiplexes is not None
-    bound = msgspec.structs.replace(mux.manifest.multiplexes, held_out_sha256=hashlib.sha256(held_out).hexdigest())
-    mux = dataclasses.replace(mux, manifest=msgspec.structs.replace(mux.manifest, multiplexes=bound))
-    of = dataclasses.replace(multiplexed, multiplexer=mux)
-    path = tmp_path / "recording.db"
-    with loaded_models(of) as engines:
-        record(path, of, engines, photos, QUICK)
-        expected = []
-        for photograph in photos.photographs:
-            seen = image.decode(photograph.path.read_bytes(), QUICK.limits, of.decode_px)
-            expected.append(engines["mux"].infer(image.model_input(seen, mux.manifest.input)).logits[0])
-    expected[1] = np.array([-2, 4, 0], np.float32)
-    loaded = load(path, of, multiplexer=mux)
-    found = loaded.recording.multiplexer
-    assert found is not None
-    rows = [loaded.recording.paths.index(str(photograph.path)) for photograph in photos.photographs]
-    assert np.array_equal(found.logits[rows], np.stack(expected).astype(np.float16).astype(np.float32))
-    assert (found.name, found.models, found.loss) == ("mux", ("s", "l"), "right")
-    assert found.cost_ms > 0
-    assert loaded.times.costs_ms.keys() == loaded.recording.costs_ms.keys() == {"s", "l"}
-    assert loaded.identities["mux"] == mux.manifest.identity
-    assert load(path, of).recording.multiplexer is None
-
-
-def test_a_multiplexer_of_another_table_is_recorded_anew(multiplexed: Family, tmp_path: Path) -> None:
-    photos, path = shown(multiplexed, tmp_path / "photos"), tmp_path / "recording.db"
-    with loaded_models(multiplexed) as engines:
-        record(path, multiplexed, engines, photos, NO_TIMES)
-    mux = multiplexed.multiplexer
-    assert mux is not None
-    assert mux.manifest.multiplexes is not None
-    other = msgspec.structs.replace(mux.manifest.multiplexes, held_out_sha256="0" * 64)
-    changed = dataclasses.replace(mux, manifest=msgspec.structs.replace(mux.manifest, multiplexes=other))
-    with pytest.raises(CalibrationError, match="mux was recorded with other weights"):
-        load(path, multiplexed, multiplexer=changed)
-    with pytest.raises(ManifestError, match="sha256 is not that of its manifest"):
-        Examiner(dataclasses.replace(multiplexed, multiplexer=changed), {"mux": engines["mux"]}, QUICK)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from jetsel.daemon.metering.estimates import NO_CALIBRATION, Estimates, best_mj, estimated_mj
-from jetsel.policies.calibration import MultiplexerFacts
 from jetsel.wire import Criterion, Ran
 from jetsel.wire.power import ModelEnergy, PolicyEnergy
 from tests.unit.daemon.families import calibration_of, put_family
@@ -93,15 +92,3 @@ def test_what_is_not_known_has_a_reason() -> None:
     (policy,) = sums.policies()
     assert (policy.joules, policy.mean_mj, policy.saved_j) == (None, None, None)
     assert (sums.chooser_j(), sums.chooser_share()) == (None, None)
-
-
-def test_a_run_of_the_multiplexer_is_choosing(tmp_path: Path) -> None:
-    mux = MultiplexerFacts(name="mux", identity="9" * 64, models=("s", "l"), loss="right", cost_ms=1.0, energy_mj=3.0)
-    made, sums = calibration(tmp_path, **ENERGIES, multiplexer=mux), Estimates()
-    chose = Ran("mux", "", 0.9, 5.0, 1, chooses=True)
-    assert estimated_mj([chose, *ran("s")], False, made, None) == (13.0, None)
-    told = answer("multiplexer", 13.0, "s")
-    told.ran.insert(0, chose)
-    sums.add(told, False, made, 10.0)
-    assert sums.chooser_j() == pytest.approx(0.003)
-    assert [one.model for one in sums.models()] == ["s"]
