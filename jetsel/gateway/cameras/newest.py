@@ -98,5 +98,7 @@ class Newest:
 
     def _put(self, frame: np.ndarray | None) -> None:
         with self._changed:
+            if frame is not None and time.monotonic() < self._rest_until_s:
+                return  # another was taken while this one was made
             self._frame = frame
             self._changed.notify_all()

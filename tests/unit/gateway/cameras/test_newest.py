@@ -148,3 +148,23 @@ def test_a_frame_is_not_given_back_to_a_source_that_went_away(newest: Newest, ca
     until(lambda: len(told) == 2)
     newest.give_back(frame)
     assert newest.take(0.0) is None
+
+
+def test_a_frame_that_was_being_made_when_another_was_taken_is_dropped(
+    camera: Scripted, newest: Newest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    camera.show(newest, 1)
+    is_made, go_on, made = threading.Event(), threading.Event(), camera.retrieve
+
+    def slowly() -> np.ndarray:
+        is_made.set()
+        go_on.wait(60)
+        return made()
+
+    monkeypatch.setattr(camera, "retrieve", slowly)
+    camera.steps.put(2)
+    assert is_made.wait(60)
+    assert newest.take(60, rest_s=3600) is not None
+    go_on.set()
+    camera.show(newest, 3)  # it is read after the second was put, or dropped
+    assert newest.take(0) is None
