@@ -1,11 +1,11 @@
-"""How the chain's premodel is fitted to a recording: `python -m calibration.papers.chain RECORDING`.
+"""How the chain's premodel is fitted to a recording: `python -m calibration.papers.chain RECORDING [--models DIR]`.
 
-RECORDING is a file that `jetsel calibrate --recording` or `calibration.starter.calibrate` wrote, of the starter family.
-Prints, of Taylor et al. under top-1, tables in Markdown: the optimal models and Algorithm 1 (Figures 5 and 6), the
-features dropped for their correlation (Table 3), accuracy without each feature and with fewer of them (Figures 12 and
-13), the premodel with each number of neighbours, how often each link is right (section 5.2), and how often choices are
-right by the distance of the neighbours (section 6). All are judged on held-out photographs, in the ten folds of
-`jetsel calibrate`. Needs scikit-learn.
+RECORDING is a file that `jetsel calibrate --recording` or `calibration.starter.calibrate` wrote, of the family in DIR
+(default: the starter's). Prints, of Taylor et al. under top-1, tables in Markdown: the optimal models and Algorithm 1
+(Figures 5 and 6), the features dropped for their correlation (Table 3), lift without each feature and with fewer of
+them (Figures 12 and 13), the premodel with each number of neighbours, how often each link is right (section 5.2), and
+how often choices are right by the distance of the neighbours (section 6). All are judged on held-out photographs, in
+the ten folds of `jetsel calibrate`. Needs scikit-learn.
 """
 
 from __future__ import annotations
@@ -97,8 +97,10 @@ def main() -> None:
     """Read the recording and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("recording", type=Path)
-    family = scan([STARTER]).families["starter"]
-    loaded = load(parser.parse_args().recording, family)
+    parser.add_argument("--models", type=Path, default=STARTER, help="folder with the family (default: the starter's)")
+    options = parser.parse_args()
+    (family,) = scan([options.models]).families.values()
+    loaded = load(options.recording, family)
     study = Study(loaded.recording, family.decode_px, loaded.times.features_ms)
     print(f"{len(study.right)} photographs; features: {', '.join(study.plan.features)}")
     show_features(study)
