@@ -33,7 +33,7 @@ def test_a_fleet_is_planned_by_its_limits_and_traffic_and_a_bad_model_is_taken_b
     first = next(part for head, part in parts.items() if head.startswith("A plan for each"))
     models = {line.split()[0]: line for line in first.splitlines() if " change " in line}
     assert models.keys() == {"small", "middle", "large"}
-    assert "storage binds" in models["small"]
+    assert "storage (" in models["small"]
     assert "xl" in models["large"]
     followed = [part for head, part in parts.items() if "the plan follows" in head]
     middle = [[line for line in part.splitlines() if line.startswith("middle: ") and "-" in line] for part in followed]

@@ -85,7 +85,7 @@ def test_what_cannot_be_is_told_with_what_to_do(home: Path, more: list[str], sai
 def test_candidates_are_never_judged_by_what_they_learned_from(home: Path, tmp_path: Path) -> None:
     done = jetsel(*command(home, "--learn-on", str(tmp_path), methods="clustered"))
     assert done.returncode != 0
-    assert "no photograph" in done.stderr
+    assert "no images there" in done.stderr
     put(tmp_path, 60)
     assert jetsel(*command(home, methods="clustered")).returncode == 0
     done = jetsel(*command(home, "--learn-on", str(tmp_path), methods="clustered"))
