@@ -13,7 +13,7 @@ from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from jetsel.errors import ConfigError, RepositoryError
 from jetsel.store import open_regular
@@ -81,8 +81,8 @@ class _Https(_Ending, HTTPSConnection):
     pass
 
 
-class _Connecting(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
-    """Opens http:// and https:// by connections that end in time."""
+class _Connecting(urllib.request.HTTPHandler, urllib.request.HTTPSHandler, urllib.request.FTPHandler):
+    """Opens http:// and https:// by connections that end in time, and ftp://, where a server may redirect to, never."""
 
     def __init__(self, until_s: float) -> None:
         super().__init__()
@@ -93,6 +93,9 @@ class _Connecting(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
 
     def https_open(self, request: urllib.request.Request) -> HTTPResponse:
         return self.do_open(partial(_Https, until_s=self._until_s), request)
+
+    def ftp_open(self, request: urllib.request.Request) -> NoReturn:
+        raise OSError(f"the server redirects to {request.full_url}")
 
 
 def ask(request: urllib.request.Request, token: str | None, until_s: float) -> HTTPResponse:

@@ -38,15 +38,15 @@ WHITE = encoded(np.full((32, 32, 3), 255, np.uint8), ".png")
 DARK = encoded(np.full((32, 32, 3), 60, np.uint8), ".png")
 
 
-def put_endless_family(folder: Path) -> Path:
+def put_endless_family(folder: Path, family: str = "hanging") -> Path:
     """Write a family of two models, `plain` and the dearer `endless`, which hangs on a white photograph."""
     weights = endless()
     put_model(
-        put_family(folder, "hanging", "plain"),
-        labels=labels("hanging"),
+        put_family(folder, family, "plain"),
+        labels=labels(family),
         weights=weights,
         name="endless",
-        family="hanging",
+        family=family,
         file="endless.onnx",
         sha256=hashlib.sha256(weights).hexdigest(),
         input=SCALED,

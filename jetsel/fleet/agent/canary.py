@@ -30,8 +30,8 @@ class Canary:
     most_memory_mb: float | None
     deadline_ms: float | None = None
 
-    def photographs(self, family: str, labels: Labels) -> list[Labelled]:
-        """Return those of one family, evenly drawn; none where there are none. Without labels they count for time."""
+    def photographs(self, family: str, labels: Labels, most: int) -> list[Labelled]:
+        """Return so many of one family, evenly drawn; none if there are none. Without labels they count for time."""
         from jetsel.calibrate.record.photographs import find  # most rounds do without what it brings along
 
         folder = self.folder / family
@@ -44,12 +44,12 @@ class Canary:
                 found = find(folder, labels, None, need_labels=False).photographs
             except CalibrationError:
                 return []
-        step = max(1, math.ceil(len(found) / MOST_PHOTOGRAPHS))
+        step = max(1, math.ceil(len(found) / most))
         return list(found[::step])
 
-    def replay(self, client: Client, family: str, labels: Labels) -> CanaryResult | None:
+    def replay(self, client: Client, family: str, labels: Labels, most: int = MOST_PHOTOGRAPHS) -> CanaryResult | None:
         """Ask for each photograph; None where there is none. Raises what may be tried again, as NoDaemonError."""
-        shown = self.photographs(family, labels)
+        shown = self.photographs(family, labels, most)
         if not shown:
             return None
         times_ms, right, failed = [], 0, 0

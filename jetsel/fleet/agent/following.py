@@ -11,9 +11,9 @@ from pathlib import Path
 from msgspec import structs
 
 from jetsel.client import Client
-from jetsel.errors import JetselError, RepositoryError
+from jetsel.errors import JetselError, NoReplyError, RepositoryError
 from jetsel.events import event
-from jetsel.fleet.agent.canary import Canary
+from jetsel.fleet.agent.canary import MOST_PHOTOGRAPHS, Canary
 from jetsel.fleet.agent.installing import Installer, ModelsRefusedError, UnprovenError
 from jetsel.fleet.agent.remembered import OnTrial, Remembered, write
 from jetsel.fleet.documents import Plan
@@ -143,14 +143,17 @@ class Follower:
         return structs.replace(known, trial=structs.replace(trial, served_s=served_s))
 
     def _go_back(self, known: Remembered, on_trial: OnTrial) -> Remembered:
-        """Have the version before used again; what the daemon has not reloaded stays on trial, for the next round."""
+        """Have the version before used again; until the daemon answers by it, it is on trial, for the next round."""
         if self.installer.versions.current() != on_trial.before:
             self.installer.versions.use(on_trial.before, lambda _: None)
         try:
             with self.client() as client:
                 client.reload(timeout_ms=RELOAD_MS)
+                for family in client.status().families:  # models that hang keep it from answering by others, too
+                    self._replay(client, family.name, {}, most=1)
         except JetselError as fault:
-            why = f"{on_trial.worse}; on the way back, the daemon has not reloaded: {fault}"
+            repair = "; if this stays, start it again" if isinstance(fault, NoReplyError) else ""
+            why = f"{on_trial.worse}; on the way back: {fault}{repair}"
             return structs.replace(known, waits=_waiting(on_trial.serial, why))
         self.installer.forget_downloads()
         return structs.replace(known, on_trial=None)
@@ -187,10 +190,10 @@ class Follower:
                     return f"family {name}: {worse}"
         return None
 
-    def _replay(self, client: Client, family: str, into: dict[str, CanaryResult]) -> None:
+    def _replay(self, client: Client, family: str, into: dict[str, CanaryResult], most: int = MOST_PHOTOGRAPHS) -> None:
         here = scan(model_folders(self.installer.config.models)).families
         if self.canary is not None and family in here:
-            result = self.canary.replay(client, family, here[family].labels)
+            result = self.canary.replay(client, family, here[family].labels, most)
             if result is not None:
                 into[family] = result
 

@@ -187,7 +187,10 @@ def read_plans(storage: Storage, trusted: Collection[str]) -> dict[str, Plan]:
     contents = storage.contents(names) if names else {}
     if lost := {*names} - contents.keys():
         raise RepositoryError(f"{min(lost)}: cannot be read: try again when the repository can be reached")
-    plans = (opened(content, Plan, trusted, name)[0] for name, content in contents.items())
+    try:
+        plans = [opened(content, Plan, trusted, name)[0] for name, content in contents.items()]
+    except RepositoryError as fault:
+        raise RepositoryError(f"{fault}; or remove it to plan the device anew") from fault
     return {plan.device: plan for plan in plans}
 
 

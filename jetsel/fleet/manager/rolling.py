@@ -12,7 +12,7 @@ import msgspec
 from msgspec import structs
 
 from jetsel.errors import ConfigError, RepositoryError
-from jetsel.fleet.documents import ROLLOUT, Plan, Rolled, Rollout
+from jetsel.fleet.documents import MAX_SERIAL, ROLLOUT, Plan, Rolled, Rollout
 from jetsel.fleet.manager.devices import Device, Served
 from jetsel.fleet.manager.planning import Proposal, read_plans
 from jetsel.fleet.publishing import read_rollout, write_plan
@@ -80,13 +80,12 @@ class Rolling:
             raise RepositoryError("the proposals change no device: there is nothing to roll out")
         rolled = []
         for one in sorted(changing, key=lambda one: hashlib.sha256(one.device.encode()).digest()):
-            plan, device = plans.get(one.device), devices.get(one.device)
-            known = [0 if plan is None else plan.serial]
-            if known[0] != one.serial:
+            plan = plans.get(one.device)
+            last = 0 if plan is None else plan.serial
+            if last != one.serial:
                 raise RepositoryError(f"{one.device} has another plan than when this was proposed: plan again")
-            if device is not None:
-                known += [device.line.plan, 0 if device.line.trial is None else device.line.trial.serial]
-            new = Plan(device=one.device, serial=max(known) + 1, families=one.families, because=one.because)
+            serial = max(last, _reported(devices.get(one.device))) + 1
+            new = Plan(device=one.device, serial=serial, families=one.families, because=one.because)
             rolled.append(Rolled(plan=new, before=() if plan is None else plan.families))
         return self._write(Rollout(devices=tuple(rolled), waves=waves_of(waves, len(rolled))))
 
@@ -160,17 +159,28 @@ class Rolling:
             ) from fault
 
 
+def _reported(device: Device | None) -> int:
+    """Return the highest serial that a device reports, as far as it can be one of ours.
+
+    A thief's key may have signed the highest of all, or the device reports nonsense; a next one must exist.
+    """
+    if device is None:
+        return 0
+    found = [device.line.plan, 0 if device.line.trial is None else device.line.trial.serial]
+    return max((serial for serial in found if serial <= MAX_SERIAL // 2), default=0)
+
+
 def judged(rollout: Rollout, devices: Mapping[str, Device], allowed: Allowed) -> Step:
     """Say whom a roll-out waits for, and what stands against going on."""
     waiting, failed, changes = [], [], []
     for one in rollout.out:
         name, device = one.plan.device, devices.get(one.plan.device)
         trial = None if device is None else device.line.trial
-        if device is None or trial is None or trial.serial < one.plan.serial or trial.outcome == "waiting":
+        if device is None or trial is None or trial.serial != one.plan.serial or trial.outcome == "waiting":
             waiting.append(
                 f"{name}: {trial.reason}" if trial is not None and trial.reason else f"{name} has not told yet"
             )
-        elif trial.serial == one.plan.serial and trial.outcome != "installed":
+        elif trial.outcome != "installed":
             failed.append(f"{name}: {trial.outcome}: {trial.reason}")
         else:
             changes.append(_before_and_after(device, one.plan.serial))
@@ -180,8 +190,8 @@ def judged(rollout: Rollout, devices: Mapping[str, Device], allowed: Allowed) ->
 
 def _before_and_after(device: Device, serial: int) -> tuple[list[Served], list[Served]]:
     return (
-        [served for plan, served in device.served.items() if plan < serial],
-        [served for plan, served in device.served.items() if plan >= serial],
+        [served for plan, served in device.served.items() if plan != serial],
+        [served for plan, served in device.served.items() if plan == serial],
     )
 
 

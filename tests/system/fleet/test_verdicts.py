@@ -23,6 +23,7 @@ from jetsel.fleet.sources import FolderSource
 from jetsel.fleet.usage import CanaryResult
 from tests.system.command import COMMAND
 from tests.system.daemons import Daemon, Start
+from tests.system.endless import WHITE, put_endless_family
 from tests.system.fleet.site import Site, fleet_config, put_pets, run_agent, state
 from tests.unit.fleet.published import pair
 from tests.waiting import until
@@ -115,6 +116,27 @@ def test_an_agent_killed_on_the_way_back_goes_on_until_the_daemon_has_reloaded(
     with follower.client() as client:
         assert [model.name for model in client.status().families[0].models] == ["small"]
     assert not installed(tmp_path).joinpath("3").exists(), "it was not tried a second time"
+
+
+def test_a_way_back_ends_when_the_daemon_answers_again(
+    follower: Follower, start: Start, device: Daemon, site: Site, canary: Path, tmp_path: Path
+) -> None:
+    for path in canary.rglob("*.png"):
+        path.write_bytes(WHITE)
+    device.stop()
+    one_worker = start(fleet_config(site, "one", canary, "[server]\nworkers = 1"), env=state(tmp_path))
+    site.publish(put_endless_family(tmp_path / "endless", "pets"))
+    site.plan("one", 2, "endless")
+    hurried = replace(follower, client=lambda: Client(device.endpoint, timeout_ms=5000))
+    known = hurried.follow(remembered.read(follower.memory))
+    assert known.on_trial is not None
+    known = hurried.follow(structs.replace(known, on_trial=structs.replace(known.on_trial, rounds=3)))
+    assert known.waits is not None
+    assert "start it again" in str(known.waits.reason)
+    one_worker.process.kill()
+    start(fleet_config(site, "one", canary), env=state(tmp_path))
+    known = follower.follow(known)
+    assert (known.waits, known.on_trial, known.trial and known.trial.outcome) == (None, None, "rolled-back")
 
 
 def test_a_reload_that_fails_on_the_way_back_is_tried_again(device: Daemon, site: Site, tmp_path: Path) -> None:

@@ -70,6 +70,14 @@ def test_a_redirect_to_no_address_is_a_broken_way() -> None:
         read_index(HttpSource(url), [])
 
 
+def test_a_redirect_to_ftp_is_not_followed() -> None:
+    with (
+        replying(b"HTTP/1.0 302 Found\r\nLocation: ftp://127.0.0.1:1/x\r\n\r\n") as (url, _),
+        pytest.raises(OSError, match="redirects to ftp"),
+    ):
+        HttpSource(url).open("a")
+
+
 def test_a_chunk_of_less_than_no_size_is_read_in_pieces() -> None:
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n"
     with replying(head + bytes(3_000_000)) as (url, _), HttpSource(url).open("a") as (stream, _):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.errors import ConfigError, RepositoryError
-from jetsel.fleet.documents import ROLLOUT, Entry, Plan, PlannedFamily
+from jetsel.fleet.documents import MAX_SERIAL, ROLLOUT, Entry, Plan, PlannedFamily
 from jetsel.fleet.manager.devices import Device, read_devices
 from jetsel.fleet.manager.metadata import Metadata
 from jetsel.fleet.manager.planning import Proposal, read_plans
@@ -158,6 +158,24 @@ def test_an_earlier_state_that_is_put_back_is_rejected(fleet: Fleet) -> None:
     fleet.storage.remove(ROLLOUT)
     begun = fleet.rolling.begin([Proposal(device="d", serial=5, families=NEW, changes=True)], {}, "100%")
     assert begun.serial > 3, "no serial comes twice"
+
+
+def test_a_serial_that_leaves_room_for_no_next_does_not_count(fleet: Fleet) -> None:
+    fleet.rolling.stop("worse", revert=False)
+    stolen = {"plan": MAX_SERIAL, "trial": Trial(serial=MAX_SERIAL, outcome="installed")}
+    upload(fleet.storage, told("d", 2, 100, **stolen))
+    fleet.rolling.begin([Proposal(device="d", serial=5, families=NEW, changes=True)], fleet.devices(), "100%")
+    assert fleet.rolling.advance(fleet.devices(), Allowed()).released == ("d",)
+    assert fleet.serials()["d"] == 6
+    step = fleet.rolling.advance(fleet.devices(), Allowed())
+    assert (step.waiting, step.is_done) == (("d has not told yet",), False)
+
+
+def test_a_plan_by_a_key_that_is_not_trusted_is_named_with_the_repair(fleet: Fleet) -> None:
+    stolen = pair(fleet.folder, "stolen")
+    write_plan(fleet.storage, Plan(device="a", serial=MAX_SERIAL, families=OLD), [stolen.private])
+    with pytest.raises(RepositoryError, match=r"plans/a\.json.*remove it to plan the device anew"):
+        fleet.rolling.advance(fleet.devices(), Allowed())
 
 
 def test_serials_that_cannot_be_written_or_read_are_named(fleet: Fleet) -> None:
