@@ -15,6 +15,7 @@ from jetsel.calibrate.from_files import FeatureClock, decoded
 from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.record import Found, Loaded
 from jetsel.calibrate.record.conditions import gather
+from jetsel.calibrate.record.photographs import UNKNOWN
 from jetsel.calibrate.record.progress import Stop, Tell
 from jetsel.config import Config, Power, power_folder
 from jetsel.errors import CalibrationError
@@ -73,7 +74,9 @@ def record(job: Job, tell: Tell, stop: Stop, goal: Goal | None = None) -> Loaded
     found = recording.find(job.photos, job.family.labels, job.label_map, job.labels_from is None)
     if goal is not None and len(found.photographs) < FOLDS:
         count = f"{len(found.photographs)} images with a label that the family knows"
-        raise CalibrationError(f"{job.photos}: {count} are too few, {FOLDS} are the least: add images")
+        left = [one for one in found.skipped if one.reason.startswith(UNKNOWN)] or found.skipped
+        out = f"; {len(found.skipped)} files are left out, for example {left[0].path}: {left[0].reason}" if left else ""
+        raise CalibrationError(f"{job.photos}: {count} are too few, {FOLDS} are the least: add images{out}")
     with open_meter(job.config.power, power_folder(job.config.power)) as opened:
         if goal is not None and goal.needs_energy and opened.reason is not None:
             raise CalibrationError(f"the goal needs energy, and it is not known: {opened.reason}")

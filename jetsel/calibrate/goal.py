@@ -138,6 +138,9 @@ class Goal:
         if is_cheaper and not is_as_good and gain > -SURE * gain_error:
             too_few = f"{len(rival.correct):,} images are not enough to rule out a loss of accuracy"
             return False, f"{said}; {too_few}{_more(rival, gain + TOLERATED_POINTS / 100, gain_error)}"
+        if is_right_more:  # surely, and surely slower: more images would not decide between the two
+            limit = "--max-time-ms" if self.objective == "time" else "--max-energy-mj"
+            return False, f"{said}; set --min-accuracy or {limit} to choose"
         return False, f"{said}, which may be chance{_more(rival, gain, gain_error)}"
 
     def _allowed(self) -> str:

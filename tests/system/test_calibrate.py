@@ -160,9 +160,13 @@ def test_what_cannot_be_done_is_refused_before_anything_is_recorded(
 
 
 def test_too_few_images_are_refused_before_anything_is_recorded(tmp_path: Path) -> None:
-    done = jetsel("calibrate", put(tmp_path / "few", 5), "--config", configured(tmp_path))
+    few = put(tmp_path / "few", 5)
+    (few / "foood").mkdir()
+    (few / "foood/1.jpg").write_bytes(b"")
+    done = jetsel("calibrate", few, "--config", configured(tmp_path))
     assert done.returncode == 1
     assert "the family knows are too few" in done.stderr
+    assert "foood/1.jpg: unknown label" in done.stderr
     assert not (tmp_path / "calibrations").exists()
 
 

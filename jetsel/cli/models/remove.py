@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.cli.models.options import FamilyName
 from jetsel.cli.options import ConfigFile, Json, print_json
 
 if TYPE_CHECKING:
@@ -15,7 +14,9 @@ if TYPE_CHECKING:
 
 def remove(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The model, see jetsel models list.")],
-    family: FamilyName = None,
+    family: Annotated[
+        str | None, typer.Option("--family", metavar="NAME", help="Family of the model, if its name is ambiguous.")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     config: ConfigFile = None,
     json: Json = False,

@@ -47,7 +47,7 @@ def test_the_best_point(goal: Goal, points: list[Outcomes], place: int) -> None:
         (Goal(), of(600, 5), True, r"0.00 ± .* and takes 50 % less time"),
         (Goal(), of(597, 5), False, "not enough to rule out a loss"),  # 3 less: 0.3 points, but it might be 0.6
         (Goal(), of(602, 10), False, r"may be chance; add about 900"),
-        (Goal(), of(620, 12), False, "may be chance"),  # more accurate, but slower, and nobody allowed that
+        (Goal(), of(700, 12), False, "set --min-accuracy or --max-time-ms"),  # more accurate, but slower
         (Goal(max_time_ms=20), of(620, 12), True, "2.00 ± .* more accurate and takes 20 % more time"),
         (Goal(max_time_ms=11), of(620, 12), False, "exceeds your limit of 11 ms"),
         (Goal(), of(600, 9.7), False, "a saving below 5 %"),
