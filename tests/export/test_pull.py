@@ -174,7 +174,7 @@ def test_a_checkpoint_that_is_not_there_or_not_the_one_published_is_refused(
 
 
 def test_what_is_not_published_is_named(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "no classifier resnet19; it has alexnet, " in pull("torchvision:resnet19", status=1)
+    assert "no classifier resnet19 (did you mean resnet18?)" in pull("torchvision:resnet19", status=1)
     assert "no classifier fasterrcnn_resnet50_fpn" in pull("torchvision:fasterrcnn_resnet50_fpn", status=1)
     said = pull("torchvision:resnet50", "--weights", "BEST", status=1)
     assert "it has IMAGENET1K_V1, IMAGENET1K_V2, DEFAULT" in said
