@@ -148,7 +148,7 @@ class Ingress:
             Route(f"{one}/infer", self._infer, methods=["POST"]),
         ]
         app = Starlette(routes=routes, exception_handlers={JetselError: refused})
-        return Limits(app, token=self._token, max_body_mb=self._body_mb, concurrency=256)
+        return Limits(app, token=self._token, behind_proxy=True, max_body_mb=self._body_mb, concurrency=256)
 
     async def _about(self, _: Request) -> Response:
         about = {"name": "jetsel on Ray Serve", "version": __version__, "extensions": ["binary_tensor_data"]}
