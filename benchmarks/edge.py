@@ -172,7 +172,7 @@ def _predicted(recording: Path | None, trace: Path, config: Path, deadlines_ms: 
     command += [option for ms in deadlines_ms for option in ("--sla-ms", f"{ms:g}")]
     command += ["--json", "--config", str(config)]
     rows = []
-    for selection in ((), ("--policy", "mdinference")):
+    for selection in ((), ("--policy", "deadline:mdinference")):
         told = subprocess.run([*command, *selection], stdout=subprocess.PIPE, check=True)
         rows += json.loads(told.stdout)["rows"]
     return {(row["deadline_ms"], row["policy"], row["models"]): row["effective"] for row in rows}

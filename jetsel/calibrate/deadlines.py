@@ -9,7 +9,7 @@ import numpy as np
 
 from jetsel.calibrate.recording import Recording
 from jetsel.edge.link import FEWEST, Link
-from jetsel.edge.simulation.networks import Network, Recorded
+from jetsel.edge.networks import Network, Recorded
 from jetsel.errors import JetselError
 from jetsel.policies.deadline import REDUCED, Deadline
 from jetsel.policies.policy import Decision, Evidence, Outlook, OutOfTime, Prediction, Run

@@ -76,6 +76,8 @@ class FamilyCalibrations:
         models, served = self.served()
         entry = next((entry for entry in self.entries() if entry.is_current and entry.reason is None), None)
         calibration = None if entry is None else entry.calibration
+        if calibration is not None and not calibration.identities.keys() <= served.keys():
+            calibration = None  # it has models of the edge server, which is not asked here
         chosen = Chosen(calibration, catalogue(list(served), calibration), "")
         policies, _ = defaults_of(models, chosen, self.config, list(served)[-1], is_default=self.is_default)
         return InUse(policies[criterion], calibration)
@@ -104,7 +106,8 @@ class FamilyCalibrations:
         if self.models is None or entry.calibration is None:
             return entry
         try:
-            offered(entry.calibration, self.models, served_models(self.models, self.config))
+            served = served_models(self.models, self.config)
+            offered(entry.calibration, self.models, served, self.config.edge.models)
         except CalibrationError as fault:
             return replace(entry, reason=str(fault))
         return entry

@@ -19,20 +19,19 @@ def predictions(
     recording: Path,
     networks: list[str],
     deadlines_ms: list[float],
-    selections: Sequence[str | None],
+    policies: list[str],
     family: str | None,
     config: Path | None,
     around_ms: float,
     edge_factor: float,
     seed: int,
 ) -> list[dict[str, Any]]:
-    """Return a row for each network, deadline and selection: with the edge, and with the device alone."""
+    """Return a row for each network, deadline and policy: with the edge, and with the device alone."""
     from jetsel.calibrate.deadlines import EDGE, World, predict
     from jetsel.calibrate.record.load import load
     from jetsel.cli import family_calibrations
     from jetsel.daemon.outlook import deadline_policies
-    from jetsel.edge.simulation import networks as kinds
-    from jetsel.edge.simulation import paper
+    from jetsel.edge import networks as kinds
     from jetsel.policies import catalogue
 
     calibrations = family_calibrations.find(config, family)
@@ -56,7 +55,7 @@ def predictions(
     ways = {"device alone": [], "with the edge": elsewhere} if elsewhere else {"device alone": []}
     rows = []
     for text in networks:
-        network = paper.NETWORKS.get(text) or kinds.read(text)
+        network = kinds.read(text)
         for deadline_ms in deadlines_ms:
             for way, there in ways.items():
                 offered = deadline_policies(
@@ -67,7 +66,7 @@ def predictions(
                 known = (loaded.recording, calibration.temperatures, {m: costs_ms[m] for m in (*served, *there)})
                 world = World(*known, network, sizes, reduced, offered[0].accuracy, around_ms)
                 for policy in offered:
-                    if policy.selection in selections:
+                    if policy.name in policies:
                         told = asdict(predict(policy, world, deadline_ms, seed))
                         around = {"network": text, "deadline_ms": deadline_ms, "policy": policy.name, "models": way}
                         rows.append(around | told)

@@ -14,7 +14,6 @@ from jetsel.errors import ConfigError
 from jetsel.policies import Policy
 from jetsel.policies.ask_edge import AskEdge
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.comparison import SELECTIONS
 from jetsel.policies.deadline import REDUCED, Deadline
 from jetsel.policies.multiplexer import NAME as MULTIPLEXER
 from jetsel.policies.multiplexer_edge import MultiplexerEdge, made_for
@@ -113,7 +112,7 @@ def deadline_policies(
     elsewhere: Sequence[str],
     edge: EdgeConfig,
 ) -> list[Deadline]:
-    """Return the policy that goes by time, and those that it is compared with.
+    """Return the policy that goes by time, and the one that selects as MDInference published it.
 
     None where the calibration does not say how accurate what is here is. offered: the policies of the family. here,
     elsewhere: names of models, cheapest first. Raises ConfigError where it is not known how accurate one of the edge
@@ -126,8 +125,8 @@ def deadline_policies(
     accuracy |= _accuracy_of(criterion, calibration, elsewhere, edge)
     otherwise, away = Single(here[-1]), tuple(elsewhere)
     return [
-        Deadline(paths, otherwise, away, accuracy, edge.allow, edge.duplicate, selection)
-        for selection in (None, *SELECTIONS)
+        Deadline(paths, otherwise, away, accuracy, edge.allow, edge.duplicate, as_published)
+        for as_published in (False, True)
     ]
 
 

@@ -16,9 +16,8 @@ from typing import Literal
 import numpy as np
 
 from jetsel.errors import JetselError
-from jetsel.policies.comparison import SELECTIONS
 from jetsel.policies.policy import Decision, Evidence, Outlook, OutOfTime, Policy, Run, Steps
-from jetsel.policies.selection import Models, base
+from jetsel.policies.selection import Models, base, mdinference
 
 NAME = "deadline"
 REDUCED = "@"  # in the names of the edge's models: what follows is the size of the photograph that they are sent
@@ -35,8 +34,8 @@ class Deadline:
     """Chooses by the time that is left.
 
     paths: policies here, by name; otherwise: the one for requests without a deadline. elsewhere: the edge's models.
-    accuracy: of paths and of the edge's models, by calibration. selection: how one is selected, of SELECTIONS; None: by
-    what is most likely right in time.
+    accuracy: of paths and of the edge's models, by calibration. as_published: whether a model is drawn as in section
+    IV-D, stage three included; otherwise the one that is most likely right in time is selected.
     """
 
     paths: Mapping[str, Policy]
@@ -45,13 +44,13 @@ class Deadline:
     accuracy: Mapping[str, float]
     allow: Allow
     duplicate: Duplicate
-    selection: str | None = None
+    as_published: bool = False
     features: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
-        """`deadline`; with another selection, `deadline:mdinference` among them, its name is added."""
-        return NAME if self.selection is None else f"{NAME}:{self.selection}"
+        """`deadline`, or `deadline:mdinference`."""
+        return f"{NAME}:mdinference" if self.as_published else NAME
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -123,7 +122,7 @@ class Deadline:
     def _away(self, outlook: Outlook, network_ms: tuple[float, float], leg: str | None) -> _Away | None:
         """Select among the edge's models: by default the one that adds most to what the model here is right on.
 
-        None where none can be asked. The paper's ways know nothing of the network's deviation, nor of reduced
+        None where none can be asked. The paper's selection knows nothing of the network's deviation, nor of reduced
         photographs, which are theirs only where the whole would come too late.
         """
         left_ms = outlook.budget_ms - network_ms[0]
@@ -134,7 +133,7 @@ class Deadline:
         }
         if not found:
             return None
-        if self.selection is None:
+        if not self.as_published:
             floor = 0.0 if leg is None else self.accuracy[SINGLE + leg]
             return max(found.values(), key=lambda one: one.likely * (self.accuracy[one.model] - floor))
         whole = {name.partition(REDUCED)[0]: sum(times) for name, times in known.items() if REDUCED not in name}
@@ -143,7 +142,7 @@ class Deadline:
             for name, times_ms in known.items()
             if REDUCED not in name or whole.get(name.partition(REDUCED)[0], math.inf) >= left_ms
         }
-        return found[self._select(offered, left_ms, outlook)]
+        return found[self._select(offered, left_ms, outlook.draw)]
 
     def _path(self, outlook: Outlook) -> str | None:
         """Select among the paths here; a cascade counts with all of its rungs, so that it can go to its end."""
@@ -153,17 +152,17 @@ class Deadline:
             if len(known) == len(path.models):
                 means, deviations = zip(*known, strict=True)
                 times[name] = (sum(means), math.hypot(*deviations))
-        return self._select(times, outlook.budget_ms, outlook) if times else None
+        return self._select(times, outlook.budget_ms, outlook.draw) if times else None
 
-    def _select(self, times_ms: Mapping[str, tuple[float, float]], left_ms: float, outlook: Outlook) -> str:
-        """Select by the paper's ways; by default the most accurate whose mean and deviation fit, else the fastest."""
+    def _select(self, times_ms: Mapping[str, tuple[float, float]], left_ms: float, draw: float) -> str:
+        """Select the most accurate whose mean and deviation fit, else the fastest; or as published, by a draw."""
         names = list(times_ms)
         means, deviations = zip(*times_ms.values(), strict=True)
         models = Models(np.array([self.accuracy[name] for name in names]), np.array(means), np.array(deviations))
-        budgets_ms, draws = np.array([left_ms]), np.array([outlook.draw])
-        if self.selection is None:
-            return names[int(base(budgets_ms, models)[0])]
-        return names[int(SELECTIONS[self.selection](budgets_ms, outlook.budget_ms, models, draws)[0])]
+        budgets_ms = np.array([left_ms])
+        if self.as_published:
+            return names[int(mdinference(budgets_ms, models, np.array([draw]))[0])]
+        return names[int(base(budgets_ms, models)[0])]
 
     def _leg(self, outlook: Outlook) -> str | None:
         """The model here that runs beside the edge: the most accurate that keeps the deadline, else the fastest.

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.edge.simulation.networks import LogNormal
-from jetsel.edge.simulation.paper import NETWORKS
+from jetsel.edge.networks import NAMED, LogNormal
 
 DRAWS = 200  # for each photograph
 MEAN_BYTES = 51_900  # of the photographs behind MDInference's Table IV (its section V-D)
@@ -37,7 +36,7 @@ class Network:
 
 def as_mdinference(name: str, round_trip_ms: float) -> Network:
     """Return the network whose T_nw for MEAN_BYTES is, in the median, what was fitted to MDInference's Table IV."""
-    fitted = NETWORKS[name]
+    fitted = NAMED[name]
     return Network(round_trip_ms, MEAN_BYTES / (fitted.median_ms - round_trip_ms) / 125, fitted.sigma)
 
 

@@ -35,26 +35,50 @@ def run(*arguments: str) -> str:
     return ended.stdout
 
 
-def test_a_trace_has_the_times_of_the_way_and_the_simulation_reads_it(configuration: Path, tmp_path: Path) -> None:
-    photo, link = tmp_path / "a.jpg", tmp_path / "link.txt"
-    photo.write_bytes(encoded(drawn(1, 300, 400)))
+def labelled(daemon: Daemon, folder: Path, count: int) -> None:
+    """Write images into folders named by what xl answers to them."""
+    with jetsel.Client(daemon.endpoint) as client:
+        for seed in range(count):
+            content = encoded(drawn(seed, 300, 400))
+            of_class = folder / client.classify(content, model="xl").wnid
+            of_class.mkdir(parents=True, exist_ok=True)
+            (of_class / f"{seed}.jpg").write_bytes(content)
+
+
+def test_a_trace_has_the_times_of_the_way_and_the_simulation_reads_it(
+    configuration: Path, shared_daemon: Daemon, tmp_path: Path
+) -> None:
+    link, recording = tmp_path / "link.txt", tmp_path / "r.sqlite"
+    labelled(shared_daemon, tmp_path / "photos", 3)
+    photo = next((tmp_path / "photos").glob("*/*"))
     link.write_text(run("edge", "trace", str(photo), "--count", "8", "--every-ms", "0", "--config", str(configuration)))
     rows = [line.split() for line in link.read_text().splitlines()]
     assert all(0 < float(took_ms) <= 2000 for took_ms, _ in rows)
     assert all(int(sent) > 0 for _, sent in rows)
-    told = json.loads(run("simulate", "--network", str(link), "--requests", "1000", "--json"))
-    assert {row["network"] for row in told["rows"]} == {str(link)}
+    whole = tmp_path / "whole.toml"
+    whole.write_text(NO_SENSOR)
+    run("evaluate", str(tmp_path / "photos"), "--recording", str(recording), "--config", str(whole))
+    command = ("simulate", "--recording", str(recording), "--config", str(configuration))
+    told = json.loads(run(*command, "--network", str(link), "--sla-ms", "100000", "--json"))
+    assert [(row["network"], row["models"]) for row in told["rows"]] == [
+        (str(link), "device alone"),
+        (str(link), "with the edge"),
+    ]
+    assert all(row["on_time"] == 1.0 for row in told["rows"])
+    assert "deadline:mdinference" in run(*command, "--policy", "deadline:mdinference")
+    for options, words in (
+        (("--network", "normal:1"), "examples: university"),
+        (("--policy", "deadline:mdinferenc"), "did you mean deadline:mdinference?"),
+    ):
+        ended = CliRunner().invoke(app, [*command, *options])
+        assert ended.exit_code == 2
+        assert words in " ".join(ended.output.split())
 
 
 def test_accuracy_is_measured_of_whole_and_reduced_photographs_and_can_be_configured(
     configuration: Path, shared_daemon: Daemon, tmp_path: Path
 ) -> None:
-    with jetsel.Client(shared_daemon.endpoint) as client:
-        for seed in range(6):
-            content = encoded(drawn(seed, 300, 400))
-            folder = tmp_path / client.classify(content, model="xl").wnid
-            folder.mkdir(exist_ok=True)
-            (folder / f"{seed}.jpg").write_bytes(content)
+    labelled(shared_daemon, tmp_path, 6)
     said = run("edge", "measure", str(tmp_path), "--px", "32", "--config", str(configuration))
     models = parse(said).edge.models
     assert list(models) == ["m", "l", "xl"]

@@ -60,18 +60,10 @@ def test_a_photograph_is_reduced_where_the_whole_would_come_too_late() -> None:
         assert next(steps).models == ("m", expected)
 
 
-def test_what_mdinference_is_compared_with_chooses_its_own_way() -> None:
-    chosen = {"static-latency": "edge:l", "static-accuracy": "edge:xl", "static-greedy": "edge:xl"}
-    for selection, expected in chosen.items():
-        timed = replace(policy(duplicate="always"), selection=selection)
-        assert timed.name == f"deadline:{selection}"
-        assert next(timed(outlook(91.0, (30.0, 20.0)))).models == ("m", expected)
-
-
 def test_of_two_that_fit_the_more_accurate_is_taken_and_the_paper_s_third_stage_does_not() -> None:
     twins = {"edge:l": (60.0, 3.0)}
-    for selection, expected in ((None, {"edge:xl"}), ("mdinference", {"edge:l", "edge:xl"})):
-        timed, picked = policy(duplicate="always", selection=selection), set()
+    for as_published, expected in ((False, {"edge:xl"}), (True, {"edge:l", "edge:xl"})):
+        timed, picked = policy(duplicate="always", as_published=as_published), set()
         for draw in (0.1, 0.5, 0.9):
             ahead = Outlook(99.0, {**HERE, **THERE, **twins}, (30.0, 1.0), draw)
             picked.add(next(timed(Evidence(None, None, ahead))).models[-1])

@@ -1,10 +1,9 @@
-"""What MDInference (Ogden and Guo) reports: its models, its networks, and the figures to compare with."""
+"""What MDInference (Ogden and Guo) reports: its models, and the figures to compare with."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from jetsel.edge.simulation.networks import LogNormal
 from jetsel.policies.selection import Models
 
 TABLE_III = {
@@ -49,9 +48,6 @@ RANDOM_POOL = {
 }
 """What the paper's `random` row agrees with: the list's 16 MobileNets and seven of Table III. Sizes other than 224 have
 the time of their width at 224, which Table III has."""
-
-NETWORKS = {"university": LogNormal(np.exp(3.879), 0.583), "residential": LogNormal(np.exp(4.537), 0.523)}
-"""Fitted to the reliance that Table IV reports of its fastest and slowest model; the paper gives no distribution."""
 
 TABLE_IV = {
     "university": {

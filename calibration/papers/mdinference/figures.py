@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from jetsel.edge.simulation import paper
-from jetsel.edge.simulation.networks import Normal
-from jetsel.edge.simulation.simulate import simulate
-from jetsel.policies.comparison import spanning
+from calibration.papers.mdinference import published as paper
+from calibration.papers.mdinference.selections import spanning
+from calibration.papers.mdinference.simulate import simulate
+from jetsel.edge.networks import NAMED, Normal
 
 SLA_MS = 250.0  # of V-D
 SLAS_MS = (50, 75, 100, 115, 125, 150, 175, 200, 225, 250, 275, 300)
@@ -22,7 +22,7 @@ def table_iv(requests: int, seed: int) -> dict[str, Any]:
     """Return reliance and accuracy in % by network and policy, with the paper's where it has them."""
     chance = np.random.default_rng(seed)
     found: dict[str, Any] = {}
-    for name, network in paper.NETWORKS.items():
+    for name, network in NAMED.items():
         network_ms = network.draw(requests, chance)
         found[name] = {}
         for policy, pool in POOLS.items():
@@ -66,15 +66,15 @@ def by_sla(requests: int, seed: int) -> list[dict[str, Any]]:
         ours = simulate(plain, network_ms, sla_ms, "mdinference", chance)
         row: dict[str, Any] = {
             "sla_ms": sla_ms,
-            "greedy": _told(greedy.latency_ms.mean(), greedy.accuracy, greedy.attainment),
-            "mdinference": _told(ours.latency_ms.mean(), ours.accuracy, ours.attainment),
+            "greedy": _figures(greedy.latency_ms.mean(), greedy.accuracy, greedy.attainment),
+            "mdinference": _figures(ours.latency_ms.mean(), ours.accuracy, ours.attainment),
             "less_latency_pct": 100 * (1 - float(ours.latency_ms.mean() / greedy.latency_ms.mean())),
             "paper_less_latency_pct": paper.LESS_LATENCY.get(sla_ms),
             "usage": _usage(ours.usage()),
         }
         for policy in ("random", "related-random", "related-accurate", "mdinference"):
             outcome = simulate(more, network_ms, sla_ms, policy, chance)
-            row[f"fictional {policy}"] = _told(outcome.latency_ms.mean(), outcome.accuracy, outcome.attainment)
+            row[f"fictional {policy}"] = _figures(outcome.latency_ms.mean(), outcome.accuracy, outcome.attainment)
         rows.append(row)
     return rows
 
@@ -87,14 +87,14 @@ def by_variation(requests: int, seed: int) -> list[dict[str, Any]]:
         network_ms = Normal(CAMPUS_MS, cv * CAMPUS_MS).draw(requests, chance)
         for sla_ms in (100.0, 250.0):
             outcome = simulate(models, network_ms, sla_ms, "mdinference", chance)
-            told = _told(outcome.latency_ms.mean(), outcome.accuracy, outcome.attainment)
+            told = _figures(outcome.latency_ms.mean(), outcome.accuracy, outcome.attainment)
             rows.append({"cv": cv, "sla_ms": sla_ms, **told, "usage": _usage(outcome.usage())})
     return rows
 
 
 def by_sla_at_home(requests: int, seed: int) -> list[dict[str, Any]]:
     """Figure 7: accuracy and reliance by SLA on the residential network, with duplication."""
-    chance, network = np.random.default_rng(seed), paper.NETWORKS["residential"]
+    chance, network = np.random.default_rng(seed), NAMED["residential"]
     rows = []
     for sla_ms in SLAS_MS:
         network_ms = network.draw(requests, chance)
@@ -112,7 +112,7 @@ def by_sla_at_home(requests: int, seed: int) -> list[dict[str, Any]]:
 def twenty(seed: int) -> list[dict[str, Any]]:
     """Figure 8: twenty requests on the residential network at 250 ms, and who answered each."""
     chance, names = np.random.default_rng(seed), list(paper.TABLE_III)
-    network_ms = paper.NETWORKS["residential"].draw(20, chance)
+    network_ms = NAMED["residential"].draw(20, chance)
     outcome = simulate(paper.models(paper.TABLE_III), network_ms, SLA_MS, "mdinference", chance)
     return [
         {"network_ms": float(way), "model": names[model], "total_ms": float(total), "on_device": not bool(in_time)}
@@ -122,7 +122,7 @@ def twenty(seed: int) -> list[dict[str, Any]]:
     ]
 
 
-def _told(latency_ms: float, accuracy: float, attainment: float) -> dict[str, float]:
+def _figures(latency_ms: float, accuracy: float, attainment: float) -> dict[str, float]:
     return {"latency_ms": float(latency_ms), "accuracy_pct": 100 * accuracy, "attainment_pct": 100 * attainment}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.policies.comparison import SELECTIONS
+from calibration.papers.mdinference.selections import SELECTIONS
 from jetsel.policies.selection import Floats, Indices, Models
 
 

@@ -1,4 +1,4 @@
-"""MDInference's way to select a model, and those that it is compared with (V-A, V-C, VI), over arrays."""
+"""MDInference's selection of a model, and the selections that it is compared with (V-A, V-C, VI), over arrays."""
 
 from __future__ import annotations
 
