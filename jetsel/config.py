@@ -306,19 +306,6 @@ EXAMPLES = {
     "log.level": 'level = "info" (or "debug", "warning", "error")',
 }
 
-_FROM_AFAR = "the daemon listens on its unix socket alone; reach it over ssh or TLS, see 'From afar' in docs/deploy.md"
-GONE = {
-    "host.build_at_start": "leave it out; run `jetsel models build`, a unit before each start (docs/deploy.md)",
-    "policies": "leave it out; `jetsel calibrate PHOTOS` fits a cascade to your photographs, rungs and thresholds",
-    "power.idle_rate_hz": "leave it out; power.rate_hz, 20 a second by default, is the one rate",
-    "server.tcp": _FROM_AFAR,
-    "server.keys": _FROM_AFAR,
-    "server.client_rate_hz": "leave it out; server.client_requests bounds what one user has under way",
-    "server.client_connections": "leave it out; server.max_clients bounds all connections together",
-    "server.peer_timeout_s": "leave it out; a peer may take its time, and server.peers_mb bounds what is held for it",
-}
-"""Settings of earlier versions: what to do instead of each, told where a file still has it."""
-
 _ANY_EXAMPLE = "[server] then a line queue_requests = 128"
 _UNKNOWN = re.compile(r"unknown field `(?P<field>[^`]+)`")
 _PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
@@ -330,7 +317,6 @@ def parse(text: str) -> Config:
         plain = msgspec.toml.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ConfigError(harmless(f"not TOML: {error}; example: {_ANY_EXAMPLE}")) from None
-    _refuse_what_is_gone(plain)
     try:
         config = msgspec.convert(plain, Config)
     except msgspec.ValidationError as error:
@@ -342,14 +328,6 @@ def parse(text: str) -> Config:
             f"{server.max_image_mb:g}: raise the one or lower the other; example: {EXAMPLES['server.peers_mb']}"
         )
     return config
-
-
-def _refuse_what_is_gone(plain: dict[str, Any]) -> None:
-    """Raise ConfigError where the file has a setting that an earlier version knew."""
-    for section, values in plain.items():
-        for key in (section, *(f"{section}.{name}" for name in (values if isinstance(values, dict) else ()))):
-            if (instead := GONE.get(key)) is not None:
-                raise ConfigError(f"{key}: there is no such setting any more: {instead}")
 
 
 def calibrations_folder(models: Models, environment: Mapping[str, str] | None = None) -> Path:

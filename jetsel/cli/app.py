@@ -45,23 +45,6 @@ Exit status: 0 when all was done and every image answered; 1 when something fail
 """
 
 
-_FROM_AFAR = "the daemon is reached over ssh or TLS from afar: see 'From afar' in docs/deploy.md"
-GONE = {
-    "keys": _FROM_AFAR,
-    "--key": _FROM_AFAR,
-    "--server-key": _FROM_AFAR,
-    "--multiply-accumulates": "leave it out, models are ordered by the time of a run",
-    "--calibrate-on": "int8 needs an ONNX file with Q/DQ nodes: quantise it with ONNX Runtime or NVIDIA's ModelOpt",
-    "--prune": "delete what you no longer want from the folder [host] engines",
-    "--json-progress": "--json prints the outcome",
-    "--if-changed": "leave it out, what is recorded already is not recorded again",
-    "--times-from": "copy the recording to the board and calibrate there with --recording, times are taken anew",
-    "--every-s": "watch jetsel power shows the rails again and again",
-    "--once": "leave it out, one reading is all that is shown",
-}
-"""Commands and options of earlier versions: what to do instead of each."""
-
-
 UsageError: Any = typer.BadParameter.__mro__[1]  # click's, or the one of the click that typer itself brings
 _JSON = "jetsel.json"  # in the context: whether --json was given
 
@@ -70,12 +53,8 @@ class Commands(TyperGroup):
     """The subcommands, whose errors end as one line and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse what is gone, before typer knows no such thing."""
+        """Remember whether an error is to be JSON, before typer finds one."""
         ctx.meta[_JSON] = "--json" in args
-        for word in (*args[:1], *(arg.partition("=")[0] for arg in args if arg.startswith("--"))):
-            if word in GONE:
-                _print_error(ctx, "usage", f"there is no {word} any more: {GONE[word]}")
-                raise typer.Exit(EXIT_USAGE)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:

@@ -36,11 +36,10 @@ class File(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class BundledModel(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A model of a bundle and the names of its files, which models may share. chooses: of earlier versions."""
+    """A model of a bundle and the names of its files, which models may share."""
 
     name: Name
     files: tuple[FilePath, ...]
-    chooses: bool = False
 
 
 class Bundle(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

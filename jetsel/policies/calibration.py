@@ -52,7 +52,6 @@ class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=T
         None  # how features and confidences lay on its photographs; None: made before this was kept
     )
     machine: dict[str, Any] = {}  # what the board said of itself when times and energies were measured; empty: unknown
-    multiplexer: None = None  # of earlier versions, whose multiplexer was a model of its own
 
     @property
     def costs(self) -> dict[str, float]:

@@ -24,20 +24,8 @@ KINDS: tuple[Kind, ...] = (
 
 KIND: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in KINDS})
 
-GONE: Mapping[str, str] = MappingProxyType(
-    {
-        "chain-right": "chain",
-        "cascade-skipping": "cascade",
-        "boosted": "cascade",
-        "multiplexer-ensemble": "multiplexer",
-        "multiplexer-cascade": "cascade",
-    }
-)
-"""Policies that earlier versions had, and which of today's takes their place."""
-
 
 def no_such(name: str, offered: Iterable[str]) -> str:
-    """Say that there is no policy of this name, which there are, and what to name instead of one that went."""
-    instead = f" any more (use {GONE[name]})" if name in GONE else ""
+    """Say that there is no policy of this name, and which there are."""
     known = list(offered)
-    return f"no policy {name!r}{instead}{did_you_mean(name, known)}; it has {', '.join(known)}"
+    return f"no policy {name!r}{did_you_mean(name, known)}; it has {', '.join(known)}"

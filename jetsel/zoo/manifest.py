@@ -53,7 +53,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     outputs: what the weights name them; logits (n, classes) always, embedding (n, embedding_width) where there is one.
     source: where the model came from; notice: what whoever uses it must know, None where there is nothing. licence: the
     text that came with the weights. head: None where the weights' own last layer answers. derived_from: None unless
-    `jetsel models optimize` made it. multiplexes: null, as earlier versions wrote it.
+    `jetsel models optimize` made it.
     """
 
     name: Name
@@ -75,7 +75,6 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     licence: Sentence | None = None
     head: Head | None = None
     derived_from: DerivedFrom | None = None
-    multiplexes: Any = None
 
     def __post_init__(self) -> None:
         if "logits" not in self.outputs or len(set(self.outputs)) != len(self.outputs):
@@ -86,11 +85,6 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             raise ValueError("latency_ms: how long one photograph takes, by which the models of a family are ordered")
         if (self.tensors_sha256 is None) != (self.recipe is None):
             raise ValueError("tensors_sha256 and recipe: both, or neither")
-        if self.multiplexes is not None:
-            raise ValueError(
-                "multiplexes: a multiplexer of an earlier version; delete this file, and run `jetsel calibrate`, which "
-                "fits one now"
-            )
 
     @property
     def others(self) -> dict[str, str]:

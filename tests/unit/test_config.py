@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from jetsel.cli.configuration import as_toml
 from jetsel.config import (
     EXAMPLES,
-    GONE,
     Config,
     Edge,
     Fleet,
@@ -90,14 +89,6 @@ def test_a_misspelt_key_brings_the_near_one_with_its_example() -> None:
     assert "(did you mean queue_requests?)" in line
     assert line.endswith("; example: queue_requests = 128")
     assert "(did you mean server?)" in said("[servr]\nworkers = 1\n")
-
-
-@pytest.mark.parametrize("key", GONE)
-def test_a_setting_of_an_earlier_version_is_told_with_what_to_do_instead(key: str) -> None:
-    section, _, name = key.partition(".")
-    with pytest.raises(ConfigError, match=re.escape(f"{key}: there is no such setting any more: {GONE[key]}")):
-        parse(f"[{section}]\n{name or 'any'} = 1\n")
-    assert key not in EXAMPLES
 
 
 @pytest.mark.parametrize(

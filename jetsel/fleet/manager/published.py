@@ -108,15 +108,14 @@ class Published:
 def read_published(source: Source, entry: Entry, trusted: Collection[str], scratch: Path) -> Published:
     """Read what planning needs of a bundle; scratch: a folder for it. Raises RepositoryError."""
     bundle, _ = read_bundle(source, entry, trusted)
-    answering = [model for model in bundle.models if not model.chooses]
-    manifest_name = next(name for name in answering[0].files if name.endswith(".json"))
+    manifest_name = next(name for name in bundle.models[0].files if name.endswith(".json"))
     calibrated = {file.name for file in bundle.files if file.name.startswith("calibration/")}
     try:
         folder = _fetch(source, bundle, {manifest_name, *calibrated}, scratch / "calibrated")
         calibration = read(folder / "calibration")
         manifest = read_manifest(folder / manifest_name)
         labels = Labels.read(_fetch(source, bundle, {manifest.labels}, scratch / "labels") / manifest.labels)
-        names = {model.name for model in answering}
+        names = {model.name for model in bundle.models}
         costs_ms = {name: cost for name, cost in calibration.costs_ms.items() if name in names}
         recording = read_condensed(folder / "calibration", costs_ms)
         numbers = read_labels(folder / "calibration")
@@ -132,7 +131,7 @@ def read_published(source: Source, entry: Entry, trusted: Collection[str], scrat
         energies_mj=calibration.energies_mj,
         labels=numbers,
         classes={label: number for names in (labels.names, labels.wnids) for number, label in enumerate(names)},
-        files={model.name: dict(bytes_of[name] for name in model.files) for model in answering},
+        files={model.name: dict(bytes_of[name] for name in model.files) for model in bundle.models},
         always=dict(bytes_of[name] for name in bytes_of.keys() - of_any),
     )
 

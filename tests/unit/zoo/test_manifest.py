@@ -69,9 +69,3 @@ def test_its_identity_is_what_it_answers_to_a_photograph(tmp_path: Path) -> None
     assert read(tmp_path, **told | {"recipe": "a net 2"}).identity != of_tensors
     with pytest.raises(ManifestError, match="tensors_sha256 and recipe: both, or neither"):
         read(tmp_path, recipe="a net 1")
-
-
-def test_null_of_an_earlier_version_is_read_and_its_multiplexer_is_refused_with_the_repair(tmp_path: Path) -> None:
-    assert read(tmp_path, multiplexes=None).identity == read(tmp_path).identity
-    with pytest.raises(ManifestError, match="delete this file, and run `jetsel calibrate`"):
-        read(tmp_path, multiplexes={"models": ["s", "m"]})
