@@ -41,10 +41,14 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class InUse:
-    """What answers by default: a policy, and the calibration that it belongs to, None where none is in use."""
+    """What answers by default: a policy, and the calibration that it belongs to, None where none is in use.
+
+    is_chosen: whether somebody chose it, by a calibration or in the configuration. What nobody chose is no incumbent.
+    """
 
     policy: str
     calibration: Calibration | None = None
+    is_chosen: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +75,8 @@ class Order:
 class Calibrated:
     """The calibration on all photographs, and what was found on held-out ones.
 
-    is_better: whether it is better than what is in use. is_allowed: whether it keeps every limit, without which it is
-    never installed.
+    is_better: whether it is to replace what is in use; always if nobody chose that. is_allowed: whether it keeps every
+    limit, without which it is never installed.
     """
 
     calibration: Calibration
@@ -109,7 +113,7 @@ def calibrate(
     columns = [recording.feature_names.index(name) for name in plan.features]
     near = nearest_in_other_folds(recording.features[:, columns], fold_of, plan.k)
     # Limits are meant for the criterion that decides: 60 % may be much under top1, and little under top5.
-    anything = Goal(order.goal.objective)
+    anything = Goal(order.goal.objective, may_lose_points=order.goal.may_lose_points)
     goals = {criterion: order.goal if criterion == order.decides else anything for criterion in CRITERIA}
     tried = cross_validate(recording, fold_of, near, plan, goals, identity, progress)
     progress("fitting on all photographs", 0, 1)
@@ -125,17 +129,26 @@ def calibrate(
     }
     # A chain that adds nothing stands in the report, and is not offered: each of its answers would pay for features.
     withheld = () if lift.offered else ("chain",)
+    judge = judges[order.decides]
+    in_use = None if order.in_use is None else _run_of(order.in_use, judge, tried[order.decides])
+    incumbent = judge.outcomes(in_use[1]) if in_use and order.in_use and order.in_use.is_chosen else None
     winners = {
-        criterion: _winner(_without(tried[criterion], withheld), judges[criterion], goals[criterion])
+        criterion: _winner(
+            _without(tried[criterion], withheld),
+            judges[criterion],
+            goals[criterion],
+            incumbent if criterion == order.decides else None,
+        )
         for criterion in CRITERIA
     }
+    reference = winners[order.decides].reference
     if order.policy is not None:
-        winners[order.decides] = _named(order.policy, tried[order.decides], judges[order.decides])
+        winners[order.decides] = _named(order.policy, tried[order.decides], judge, reference)
     if not has_top5:
         winners["top5"] = winners["top1"]
-    judge, winner = judges[order.decides], winners[order.decides]
-    rival, rival_run = _rival(order, judge, tried[order.decides])
-    is_better, verdict = _verdict(order, loaded.labels_from, loaded.learned, winner, rival, judge.outcomes(rival_run))
+    winner = winners[order.decides]
+    rival, rival_run = in_use or (reference, tried[order.decides].runs[reference])
+    is_better, verdict = _verdict(order, loaded, winner, rival, judge.outcomes(rival_run))
     calibration = msgspec.structs.replace(
         draft,
         parts={name: part for name, part in draft.parts.items() if name not in withheld},
@@ -214,33 +227,44 @@ def _fit_on_all(
 
 @dataclass(frozen=True, eq=False)
 class _Winner:
-    """The policy to install for one criterion, and what it gives.
+    """The policy to install for one criterion, what it gives, and the single model that it was judged by.
 
-    said: what another one gives that looked better and is not by more than the noise; None where there is none such.
+    said: of another one that comes nearest to taking that model's place, and why it does not; None if one does.
     """
 
     name: str
     outcomes: Outcomes
-    said: str | None
+    reference: str
+    said: str | None = None
 
 
-def _winner(tried: CrossValidated, judge: Judge, goal: Goal) -> _Winner:
+def _winner(tried: CrossValidated, judge: Judge, goal: Goal, incumbent: Outcomes | None) -> _Winner:
     """The policy that serves the goal best on held-out photographs; a single model where none is better.
 
-    That is the most accurate one, or the one that serves the goal best where a limit is asked for.
+    Without a limit that is the best trade for the incumbent, or for the reference among the single models.
     """
     runs = {name: run for name, run in tried.runs.items() if name.startswith("single:") or judge.always(run) is None}
     outcomes = {name: judge.outcomes(run) for name, run in runs.items()}
-    best = outcomes[f"single:{judge.best_single}"]
-    singles = [name for name in outcomes if name.startswith("single:")]
-    single = singles[goal.best([outcomes[name] for name in singles], best)]
-    if not goal.is_limited and goal.min_accuracy is None:
-        single = f"single:{judge.best_single}"
-    name = list(outcomes)[goal.best(list(outcomes.values()), best)]
-    wins, said = goal.compare(outcomes[name], outcomes[single])
-    if wins or goal.is_limited:
-        return _Winner(name, outcomes[name], None)
-    return _Winner(single, outcomes[single], None if name == single else f"of {name}, {said}")
+    singles = {name: outcomes[name] for name in outcomes if name.startswith("single:")}
+    if goal.is_limited or goal.min_accuracy is not None:
+        best = singles[f"single:{judge.best_single}"]
+        reference = list(singles)[goal.best(list(singles.values()), best)]
+        name = list(outcomes)[goal.best(list(outcomes.values()), best)]
+        if goal.is_limited or goal.compare(outcomes[name], outcomes[reference])[0]:
+            return _Winner(name, outcomes[name], reference)
+    else:
+        reference = list(singles)[goal.reference(list(singles.values()))]
+        found = None if incumbent is None else goal.choose(outcomes, incumbent)
+        found = found or goal.choose(outcomes, outcomes[reference])
+        if found is not None:
+            return _Winner(found, outcomes[found], reference)
+    rival = outcomes[reference]
+    others = {name: goal.worth(one, rival) for name, one in outcomes.items() if name != reference}
+    if not others:
+        return _Winner(reference, rival, reference)
+    nearest = max(others, key=others.__getitem__)
+    said = f"{nearest}: {goal.compare(outcomes[nearest], rival)[1]}"
+    return _Winner(reference, rival, reference, said)
 
 
 def _without(tried: CrossValidated, names: Sequence[str]) -> CrossValidated:
@@ -248,45 +272,44 @@ def _without(tried: CrossValidated, names: Sequence[str]) -> CrossValidated:
     return replace(tried, runs={name: run for name, run in tried.runs.items() if name not in names})
 
 
-def _named(name: str, tried: CrossValidated, judge: Judge) -> _Winner:
+def _named(name: str, tried: CrossValidated, judge: Judge, reference: str) -> _Winner:
     """The policy that the owner asks for; raises CalibrationError where nothing was fitted for one of this name."""
     if name not in tried.runs:
         raise CalibrationError(f"--policy: there is {no_such(name, tried.runs)}")
-    return _Winner(name, judge.outcomes(tried.runs[name]), None)
+    return _Winner(name, judge.outcomes(tried.runs[name]), reference)
 
 
-def _rival(order: Order, judge: Judge, tried: CrossValidated) -> tuple[str, Run]:
-    """What the winner must beat: the policy in use, or the best single model where nothing is known to be in use."""
-    in_use = order.in_use or InUse(f"single:{judge.best_single}")
+def _run_of(in_use: InUse, judge: Judge, tried: CrossValidated) -> tuple[str, Run]:
+    """What is in use, by name, and what it gives on these photographs."""
     name, calibration = in_use.policy, in_use.calibration
     if calibration is None:
         return name, tried.runs[name]
     recording = judge.recording
-    policy = catalogue(recording.models, calibration)[order.decides][name]
+    policy = catalogue(recording.models, calibration)[judge.criterion][name]
     rows = range(len(recording.classes))
-    run = replay_all(policy, recording, rows, order.decides, calibration.temperatures, recording.models[-1])
+    run = replay_all(policy, recording, rows, judge.criterion, calibration.temperatures, recording.models[-1])
     return f"the {name} of {calibration.created}", run
 
 
-def _verdict(
-    order: Order, labels_from: str | None, learned: float, winner: _Winner, rival: str, outcomes: Outcomes
-) -> tuple[bool, str]:
-    """Whether the winner is better than the rival, and the sentence that says so and what it is said of.
-
-    learned: share of the images that the models learned from.
-    """
-    in_use = "" if order.in_use is None else ", the policy in use"
+def _verdict(order: Order, loaded: Loaded, winner: _Winner, rival: str, outcomes: Outcomes) -> tuple[bool, str]:
+    """Whether the winner is to be installed, and the sentence that says why and on which images."""
     under = f"{order.decides}, on images held out"
-    if learned:
-        under = f"{order.decides}, on images of which the models learned {100 * learned:.0f} %: all looks too accurate"
-    if labels_from is not None:
-        under += f"; right means agreement with {labels_from}"
+    if loaded.learned:
+        learned = f"{100 * loaded.learned:.0f} %"
+        under = f"{order.decides}, on images of which the models learned {learned}: all looks too accurate"
+    if loaded.labels_from is not None:
+        under += f"; right means agreement with {loaded.labels_from}"
+    is_chosen = order.in_use is not None and order.in_use.is_chosen
+    in_use = f"{rival}, the policy in use" if is_chosen else rival
     if winner.name == rival:
-        said = "" if winner.said is None else f": {winner.said}"
-        return False, f"no policy is proven better than {rival}{in_use}{said} ({under})"
+        nearest = "" if winner.said is None else f". The nearest is {winner.said}"
+        return not is_chosen, f"no policy is shown to be a better choice than {in_use}{nearest} ({under})"
     is_better, said = order.goal.compare(winner.outcomes, outcomes)
-    word = "better" if is_better else "not proven better"
-    return is_better, f"{winner.name} is {word} than {rival}{in_use}: {said} ({under})"
+    if order.policy is not None or not is_chosen:
+        why = "the best choice" if order.policy is None else "what you asked for"
+        return is_better or not is_chosen, f"{winner.name} is {why}. Compared with {in_use}, {said} ({under})"
+    word = "a better choice" if is_better else "not shown to be a better choice"
+    return is_better, f"{winner.name} is {word} than {in_use}: {said} ({under})"
 
 
 def _figures(comparison: Comparison) -> dict[str, object]:

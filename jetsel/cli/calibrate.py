@@ -1,4 +1,4 @@
-"""`jetsel calibrate`: from the owner's photographs to a chooser that is proven better, its report, and a way back."""
+"""`jetsel calibrate`: from the owner's images to a chooser that is worth installing, its report, and a way back."""
 
 from __future__ import annotations
 
@@ -77,6 +77,15 @@ def calibrate(
             min=0, max=1, help="The policy that costs least of the objective and is right on this share, 0 to 1."
         ),
     ] = None,
+    may_lose: Annotated[
+        float,
+        typer.Option(
+            metavar="POINTS",
+            min=0,
+            max=100,
+            help="Points of accuracy that a policy may lose if it halves the cost; less if it saves less.",
+        ),
+    ] = 0.5,
     theta: Annotated[
         float, typer.Option(min=0, help="Points of accuracy that a model must add to become part of the chain.")
     ] = 0.5,
@@ -96,17 +105,19 @@ def calibrate(
         typer.Option(metavar="NAME", help="Install this policy, as it is fitted here, in place of the best one."),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Install even what is not proven better; limits are kept all the same.")
+        bool, typer.Option("--force", help="Install even what may lose too much accuracy; limits are kept.")
     ] = False,
     json: Json = False,
     config: ConfigFile = None,
     endpoint: Endpoint = None,
 ) -> None:
-    """Fit the chooser to your own labelled photographs, and install it if it is proven better.
+    """Fit the chooser to your own labelled photographs, and install it if it costs less and is as accurate.
 
     Every model looks at every photograph once; that is kept in one file, and goes on where it was if it is
-    interrupted. Then every policy is compared on photographs that it was not fitted on. What wins is installed only if
-    it is better than what is in use by more than the noise. Go back with: jetsel calibration rollback.
+    interrupted. Then every policy is compared on photographs that it was not fitted on. The best is installed if
+    it costs less than what is in use and loses at most a small margin of accuracy, see --may-lose, or if it is surely
+    more accurate and costs no more. A family without a calibration gets the best one in any case. Go back with:
+    jetsel calibration rollback.
     """
     from jetsel.calibrate.command import check_order, fit, record, recording_path
     from jetsel.calibrate.condensed import condense
@@ -122,7 +133,7 @@ def calibrate(
         return
     if photos is None:
         raise typer.BadParameter("name a folder of photographs, or say --retime", param_hint="PHOTOS")
-    goal = Goal(objective, max_time_ms, min_accuracy, max_energy_mj)
+    goal = Goal(objective, max_time_ms, min_accuracy, max_energy_mj, may_lose)
     path = recording or recording_path(calibrations.folder, calibrations.family, photos)
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
@@ -208,7 +219,9 @@ def _said(outcome: dict[str, Any]) -> str:
     if outcome["installed"] is not None:
         changed = f"its default policy is {winner}"
         if outcome["is_served"]:
-            changed = f"{winner} answers by default now, in place of {rival}"
+            changed = f"{winner} still answers by default"
+            if winner != rival:
+                changed = f"{winner} answers by default now, in place of {rival}"
         return f"installed as number {outcome['installed']}: {changed}; back with: jetsel calibration rollback"
     if not outcome["is_allowed"]:
         return f"nothing was installed: no policy keeps the limits, {winner} comes nearest; allow more, or add a model"

@@ -80,7 +80,8 @@ class FamilyCalibrations:
             calibration = None  # it has models of the edge server, which is not asked here
         chosen = Chosen(calibration, catalogue(list(served), calibration), "")
         policies, _ = defaults_of(models, chosen, self.config, list(served)[-1], is_default=self.is_default)
-        return InUse(policies[criterion], calibration)
+        is_chosen = calibration is not None or self.config.policy.default is not None
+        return InUse(policies[criterion], calibration, is_chosen)
 
     def served(self) -> tuple[Family, dict[str, Model]]:
         """The family, and its models that are served by name; raises CalibrationError where there are none."""

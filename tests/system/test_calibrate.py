@@ -126,7 +126,8 @@ def test_what_cannot_be_better_is_not_installed_and_a_model_that_stands_for_labe
     flat.mkdir()
     for number, path in enumerate(sorted(home.photos.rglob("*.jpg"))):
         shutil.copy(path, flat / f"{number}.jpg")
-    config = configured(tmp_path)  # the model in use always agrees with itself: nothing is better
+    # The model in use always agrees with itself: nothing is better.
+    config = configured(tmp_path, more='[policy]\ndefault = "single:s"\n')
     done = jetsel("calibrate", flat, "--labels-from", "s", "--config", config)
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())

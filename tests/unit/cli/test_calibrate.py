@@ -28,6 +28,7 @@ def test_without_the_page_the_report_is_printed_and_the_extra_is_named(capsys: p
     ("changes", "said"),
     [
         ({"installed": 3, "is_served": True}, "installed as number 3: chain answers by default now, in place of"),
+        ({"installed": 3, "is_served": True, "rival": "chain"}, "installed as number 3: chain still answers"),
         ({"installed": 3}, "installed as number 3: its default policy is chain;"),  # another daemon, or none
         ({}, "nothing was installed: single:xl stays; --force installs chain, --policy NAME another"),
         ({"rival": "chain"}, "nothing was installed: chain stays; --policy NAME installs another"),
