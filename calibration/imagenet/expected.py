@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import tempfile
 from pathlib import Path
-
 from typing import TYPE_CHECKING
 
 import numpy as np

