@@ -101,9 +101,14 @@ def offered(
 def offered_models(models: Mapping[str, Model], calibration: Calibration | None, config: Config) -> dict[str, Model]:
     """Return these models less those that the calibration does not offer, unless the configuration names them."""
     slower = {} if calibration is None else calibration.not_offered
-    default = (config.policy.default or "").removeprefix("single:")
-    named = {*config.models.only, config.policy.fallback, default}
+    named = _named(config)
     return {name: model for name, model in models.items() if name in named or name not in slower}
+
+
+def _named(config: Config) -> set[str | None]:
+    """The models that the configuration names."""
+    default = (config.policy.default or "").removeprefix("single:")
+    return {*config.models.only, config.policy.fallback, default}
 
 
 def spare_models(models: Mapping[str, Model], calibration: Calibration | None) -> frozenset[str]:
@@ -111,6 +116,17 @@ def spare_models(models: Mapping[str, Model], calibration: Calibration | None) -
     known = {} if calibration is None else calibration.identities
     pairs = [{name, model.twin} for name, model in models.items() if model.twin in models]
     return frozenset(name for pair in pairs if pair & known.keys() for name in pair - known.keys() if name)
+
+
+def competing_models(models: Mapping[str, Model], calibration: Calibration | None, config: Config) -> dict[str, Model]:
+    """Return the models that a new calibration chooses from, in place of this one.
+
+    That is those offered, less the models of 32 bits whose twins in 8 bits took their place here, unless the
+    configuration names them.
+    """
+    here = offered_models(models, calibration, config)
+    spare = spare_models(here, calibration) - _named(config)
+    return {name: model for name, model in here.items() if name not in spare or model.twin is not None}
 
 
 def default_of(calibration: Calibration, criterion: Criterion, in_use: InUse, here: Collection[str]) -> str:

@@ -23,20 +23,23 @@ Ranges = Mapping[str, tuple[float, float]]
 """Tensor -> the least and the largest value that it takes."""
 
 _WITH_WEIGHTS = ("Conv", "Gemm")
+_BOUNDS = ("Clip", "Relu")
 
 
 def tensors(model: ModelProto) -> list[str]:
     """Return the tensors that `quantised` needs ranges of, in the graph's order.
 
-    That is the input, what convolutions and sums give, after its bounds if it has any, and what a dense layer reads.
+    That is the input, what convolutions and dense layers read, and what convolutions and sums give, after their bounds.
     """
-    bounded = {node.input[0] for node in model.graph.node if node.op_type == "Clip"}
+    nodes = model.graph.node
+    bounded = {node.input[0] for node in nodes if node.op_type in _BOUNDS}
+    read = {node.input[0] for node in nodes if node.op_type in _WITH_WEIGHTS}
     found = [model.graph.input[0].name]
-    for node in model.graph.node:
-        if node.op_type in ("Conv", "Clip", "Add") and node.output[0] not in bounded:
-            found.append(node.output[0])
-        elif node.op_type == "Gemm":
-            found.append(node.input[0])
+    for node in nodes:
+        (name, *_) = node.output
+        is_whole = node.op_type in ("Conv", "Add", *_BOUNDS) and name not in bounded
+        if is_whole or name in read:
+            found.append(name)
     return found
 
 
