@@ -1,25 +1,32 @@
 """Calibrate the family of ImageNet as it ships: `python -m calibration.imagenet.calibrate FIT --models DIR`.
 
 FIT: a folder with a folder for each kind of photographs, and in it one for each class. DIR: where `jetsel models pull
-efficientnet-lite --folder DIR` put the models. Writes jetsel/zoo/imagenet/calibration, fitted on FIT alone, and the
-answers by which it is fitted to another machine's times; numbers alone, nothing of a photograph is kept.
+efficientnet-lite --folder DIR` put the models. Writes jetsel/zoo/imagenet/calibration, fitted on FIT alone, of the
+models that are worth their place here; and the answers of all, by which it is fitted to another machine's times.
+Numbers alone, nothing of a photograph is kept.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from pathlib import Path
 
 import msgspec
 
 from calibration.starter.calibrate import compared, fitted, recorded, show
 from jetsel.calibrate.condensed import condense
+from jetsel.calibrate.held_out import fit_temperatures
+from jetsel.calibrate.record import Plan
+from jetsel.calibrate.retiming import offered
 from jetsel.features import WORKING_PX
 from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.coding import save
 from jetsel.store import write
 from jetsel.zoo import scan
 
+TIMED = Plan(photographs=60, most_repeats=10)
+"""Times that ship are replaced at the first start on a machine."""
 TOO_LARGE = "embedding"
 """Kept out: its 3 MB are not worth a policy that is slower than the best single model and right less often."""
 
@@ -42,11 +49,15 @@ def main() -> None:
     options = parser.parse_args()
     family = scan([options.models]).families["imagenet"]
     photos = listed(options.photos, options.work / "fit.csv")
-    loaded = recorded(family, photos, options.work / f"fit-{options.features_px}.sqlite", options.features_px)
-    found = fitted(family, loaded)
+    loaded = recorded(family, photos, options.work / f"fit-{options.features_px}.sqlite", options.features_px, TIMED)
+    recording, slower = offered(loaded.recording, {model.manifest.name: model for model in family.models})
+    identities = {name: loaded.identities[name] for name in recording.models}
+    found = fitted(family, dataclasses.replace(loaded, recording=recording, identities=identities))
     parts = {name: part for name, part in found.calibration.parts.items() if name != TOO_LARGE}
-    save(msgspec.structs.replace(found.calibration, parts=parts), family.calibration)
-    write(family.calibration / ANSWERS, condense(loaded.recording, found.calibration.temperatures))
+    save(msgspec.structs.replace(found.calibration, parts=parts, not_offered=slower), family.calibration)
+    others = {name: identity for name, identity in loaded.identities.items() if name not in identities}
+    answers = condense(loaded.recording, fit_temperatures(loaded.recording), others)
+    write(family.calibration / ANSWERS, answers)
     show(f"in ten folds over {found.findings.photographs} photographs", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}")
 

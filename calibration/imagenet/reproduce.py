@@ -34,7 +34,7 @@ from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import catalogue
 from jetsel.premodel import fit_scaling
 from jetsel.zoo import Family, scan
-from jetsel.zoo.pretrained import KEPT, RUNGS
+from jetsel.zoo.pretrained import RUNGS
 
 SIZES_PX = {"64 x 64": WORKING_PX, "250,000": 250_000, "all": 50_000_000}
 MAIN = "random227"
@@ -192,7 +192,7 @@ def main() -> None:
         share = 100 * fit.loaded.recording.right("top1")[:, column].mean()
         cells = "".join(f" {share:.2f} |" for share in shares)
         print(f"| {model} | {fit.loaded.recording.costs_ms[model]:.2f} | {share:.2f} |{cells}")
-    kept = [f"{variant}-{side_px}" for variant, side_px in RUNGS if (variant, side_px) in KEPT]
+    kept = [f"{variant}-{side_px}" for variant, side_px in RUNGS]
     family = replace(whole, models=tuple(model for model in whole.models if model.manifest.name in kept))
     began = time.monotonic()
     found = fitted(family, _only(fit.loaded, kept))

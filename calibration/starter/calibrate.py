@@ -22,7 +22,7 @@ from jetsel.calibrate.evaluating import asked, evaluate
 from jetsel.calibrate.findings import ImageSample
 from jetsel.calibrate.from_files import FeatureClock, decoded
 from jetsel.calibrate.metrics import undominated
-from jetsel.calibrate.record import Loaded, Options, find, load, loaded_models, record
+from jetsel.calibrate.record import Loaded, Options, Plan, find, load, loaded_models, record
 from jetsel.features import WORKING_PX, table_hash
 from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.coding import save
@@ -40,12 +40,17 @@ TX2_MS = (2.67, 7.98, 15.7, 26.3, 52.1)
 TX2_CORE_FACTOR = 4.0
 
 
-def recorded(family: Family, photos: Path, file: Path, features_px: int = WORKING_PX) -> Loaded:
-    """Record what is not recorded yet, and read it back; features_px: the pixels that features see at most."""
+def recorded(
+    family: Family, photos: Path, file: Path, features_px: int = WORKING_PX, plan: Plan | None = None
+) -> Loaded:
+    """Record what is not recorded yet, and read it back; features_px: the pixels that features see at most.
+
+    plan: how times are taken, None for the default.
+    """
     found = find(photos, family.labels, None, need_labels=True)
     file.parent.mkdir(parents=True, exist_ok=True)
     with loaded_models(family) as engines:
-        options = Options(features_px=features_px)
+        options = Options(features_px=features_px, plan=plan or Plan())
         record(file, family, engines, found, options, lambda what, n, of: print(f"\r{what} {n}/{of}  ", end=""))
     print()
     return load(file, family)

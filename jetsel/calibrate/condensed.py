@@ -8,7 +8,9 @@ nearly those of the whole recording.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 
 from jetsel.calibrate.recording import Recording
 from jetsel.errors import CalibrationError
-from jetsel.policies.calibration import ANSWERS
+from jetsel.policies.calibration import ANSWERS, Calibration
 from jetsel.premodel.cascades import log_softmax
 from jetsel.store import read_bounded
 from jetsel.store.arrays import MAX_BYTES, pack, unpack
@@ -25,8 +27,21 @@ FIRST, REST = 8, 64
 _NOTHING = -1e4  # a logit that float16 holds, and whose probability is 0
 
 
-def condense(recording: Recording, temperatures: Mapping[str, float]) -> bytes:
-    """Return the content of ANSWERS. What is not in it: paths, embeddings, energies."""
+@dataclass(frozen=True)
+class Condensed:
+    """One model in ANSWERS: its Manifest.identity, and the temperature that its logits are divided by."""
+
+    identity: str
+    temperature: float
+
+
+def condense(
+    recording: Recording, temperatures: Mapping[str, float], identities: Mapping[str, str] = MappingProxyType({})
+) -> bytes:
+    """Return the content of ANSWERS. What is not in it: paths, embeddings, energies.
+
+    identities: of models that the calibration beside it may not know.
+    """
     models = recording.models
     logits = [log_softmax(said, temperatures[model]) for model, said in zip(models, recording.logits, strict=True)]
     first = np.stack([np.argsort(-said, axis=1)[:, :FIRST] for said in logits], axis=1)
@@ -52,7 +67,29 @@ def condense(recording: Recording, temperatures: Mapping[str, float]) -> bytes:
             if len(others):
                 kept[row, width:] = np.logaddexp.reduce(others) - np.log(REST)
         arrays[f"logits.{model}"] = kept.astype(np.float16)
+    for model, identity in identities.items():
+        arrays[f"identity.{model}"] = np.frombuffer(bytes.fromhex(identity), np.uint8)
+        arrays[f"temperature.{model}"] = np.array([temperatures[model]])
     return pack(arrays)
+
+
+def read_models(folder: Path, calibration: Calibration) -> dict[str, Condensed]:
+    """Return the models that ANSWERS says enough of: those of the calibration beside it, and those with an identity.
+
+    Raises CalibrationError.
+    """
+    arrays = _read(folder)
+    known = {
+        name: Condensed(identity, calibration.temperatures[name]) for name, identity in calibration.identities.items()
+    }
+    kind = "identity."
+    return known | {
+        key.removeprefix(kind): Condensed(
+            values.tobytes().hex(), float(arrays[f"temperature.{key.removeprefix(kind)}"][0])
+        )
+        for key, values in arrays.items()
+        if key.startswith(kind)
+    }
 
 
 def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> Recording:

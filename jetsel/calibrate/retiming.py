@@ -15,7 +15,7 @@ import numpy as np
 from jetsel import image
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Order, calibrate
-from jetsel.calibrate.condensed import read_condensed
+from jetsel.calibrate.condensed import Condensed, read_condensed, read_models
 from jetsel.calibrate.from_files import FeatureClock, Shown
 from jetsel.calibrate.record.bench import features_of
 from jetsel.calibrate.record.conditions import gather
@@ -23,6 +23,8 @@ from jetsel.calibrate.record.load import Loaded, Times
 from jetsel.calibrate.record.noise import NoiseMonitor
 from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.calibrate.record.repeats import Plan, repeat_by_turns
+from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.twins import judge_twins
 from jetsel.config import Config
 from jetsel.engines import Engine
 from jetsel.errors import CalibrationError
@@ -60,18 +62,21 @@ def retime(
     if not shipped.can_be_retimed:
         raise CalibrationError(f"the calibration of {family.name} came without its answers: calibrate on photographs")
     before = shipped.calibration
-    models = {name: model for name, model in served.items() if name in before.identities}
+    answers = read_models(shipped.folder, before)
+    models = {name: model for name, model in served.items() if _is_answered(name, model, answers)}
     identities = {name: model.manifest.identity for name, model in models.items()}
     known = msgspec.structs.replace(
         before,
-        identities={name: before.identities[name] for name in models},
+        identities={name: answers[name].identity for name in models},
         decode_px=min(before.decode_px, family.decode_px),  # less, where a fleet's plan leaves out the largest input
     )
     check(known, family.labels.sha256, identities, table_hash(), family.decode_px)
     tell("timing the models", 0, 1)
     shown = _picture(family.decode_px, limits)
     times = _times(replace(family, models=tuple(models.values())), shown, before.features_px, config, limits)
-    recording = read_condensed(shipped.folder, times.costs_ms)
+    recording, slower = offered(read_condensed(shipped.folder, times.costs_ms), models)
+    times = replace(times, costs_ms=recording.costs_ms)
+    identities = {name: identities[name] for name in recording.models}
     loaded = Loaded(recording, times, {}, [], identities, before.features_px, family.name, before.labels_from)
     identity = Identity(
         family.name, family.labels.sha256, identities, table_hash(), family.decode_px, before.features_px
@@ -82,9 +87,31 @@ def retime(
     ).calibration
     return msgspec.structs.replace(
         found,
-        temperatures={name: before.temperatures[name] for name in models},
+        temperatures={name: answers[name].temperature for name in recording.models},
+        not_offered=slower,
         because=f"{found.because}; with the times of this machine, on the answers that came with the models",
     )
+
+
+def offered(recording: Recording, models: Mapping[str, Model]) -> tuple[Recording, dict[str, str]]:
+    """Return the recording of the models that compete with these times, and why 8-bit ones are left out.
+
+    A model of 32 bits whose twin in 8 bits takes its place is left out too: it answers if a request names it.
+    """
+    twins = {name: model.twin for name, model in models.items() if model.twin in recording.models}
+    accuracy = dict(zip(recording.models, recording.right("top1").mean(axis=0).tolist(), strict=True))
+    judged = judge_twins({name: twin for name, twin in twins.items() if twin}, recording.costs_ms, accuracy)
+    left = {*judged.slower, *judged.replaced}
+    rows = [row for row, name in enumerate(recording.models) if name not in left]
+    names = tuple(recording.models[row] for row in rows)
+    costs_ms = {name: recording.costs_ms[name] for name in names}
+    kept = replace(recording, models=names, logits=recording.logits[rows], costs_ms=costs_ms)
+    return kept, dict(judged.slower)
+
+
+def _is_answered(name: str, model: Model, answers: Mapping[str, Condensed]) -> bool:
+    """Whether answers of this model came along; one of 8 bits made for another backend is as if it were unknown."""
+    return name in answers and (model.twin is None or answers[name].identity == model.manifest.identity)
 
 
 def _picture(decode_px: int, limits: image.Limits) -> Shown:

@@ -195,7 +195,8 @@ def _finish(
     page = render(findings, limits_of(calibrations.config))
     entry = None
     if installs:
-        entry = installed.install(found.calibration, calibrations.folder, calibrations.family, page, answers)
+        made = msgspec.structs.replace(found.calibration, not_offered=calibrations.not_offered)
+        entry = installed.install(made, calibrations.folder, calibrations.family, page, answers)
     daemon = tell_daemon(calibrations, entry, endpoint) if entry is not None else None
     try:
         if page is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from jetsel.cli import settings
 from jetsel.config import Config, calibrations_folder
 from jetsel.daemon.calibration import InUse as Chosen
-from jetsel.daemon.calibration import offered, shipped
+from jetsel.daemon.calibration import competing_models, offered, shipped
 from jetsel.daemon.family import defaults_of, served_models
 from jetsel.daemon.snapshot import default_family, limits_of
 from jetsel.endpoint import VARIABLE
@@ -23,6 +23,7 @@ from jetsel.zoo import model_folders, scan
 if TYPE_CHECKING:
     from jetsel.calibrate.calibrating import InUse
     from jetsel.calibrate.command import Job
+    from jetsel.policies.calibration import Calibration
     from jetsel.wire import Criterion
     from jetsel.zoo import Family, Model
 
@@ -74,8 +75,7 @@ class FamilyCalibrations:
         from jetsel.calibrate.calibrating import InUse
 
         models, served = self.served()
-        entry = next((entry for entry in self.entries() if entry.is_current and entry.reason is None), None)
-        calibration = None if entry is None else entry.calibration
+        calibration = self._current()
         if calibration is not None and not calibration.identities.keys() <= served.keys():
             calibration = None  # it has models of the edge server, which is not asked here
         chosen = Chosen(calibration, catalogue(list(served), calibration), "")
@@ -98,10 +98,22 @@ class FamilyCalibrations:
         from jetsel.calibrate.command import Job
 
         models, served = self.served()
+        competing = competing_models(served, self._current(), self.config)
+        served = {name: model for name, model in served.items() if name in competing or name == labels_from}
         if labels_from is None:
             check_family(photos, models, self.others, label_map)
         limits = limits_of(self.config)
         return Job(models, served, self.config, limits, path, photos, label_map, labels_from)
+
+    @property
+    def not_offered(self) -> dict[str, str]:
+        """What the calibration in use leaves out on this machine, and why: one that replaces it does so too."""
+        calibration = self._current()
+        return {} if calibration is None else calibration.not_offered
+
+    def _current(self) -> Calibration | None:
+        entry = next((entry for entry in self.entries() if entry.is_current and entry.reason is None), None)
+        return None if entry is None else entry.calibration
 
     def _judged(self, entry: Installed) -> Installed:
         if self.models is None or entry.calibration is None:

@@ -165,6 +165,7 @@ def family_lines(family: FamilyStatus) -> list[str]:
         f"policy: {policy} ({family.because})",
         f"a request may also name: {', '.join(family.policies)}",
         f"fallback if in doubt: {family.fallback or 'refuse'}; calibration: {calibration}",
+        *(f"not offered: {name} {reason}" for name, reason in (family.not_offered or {}).items()),
         *([] if family.drift is None else [f"drift: {_drift(family.drift)}"]),
     ]
 

@@ -56,7 +56,7 @@ def choose(family: Family, models: Mapping[str, Model], config: Config, before: 
             if found is None:
                 continue
             calibration = found.usable()
-            policies = offered(calibration, family, models, config.edge.models)
+            policies = offered(calibration, family, offered_models(models, calibration, config), config.edge.models)
         except CalibrationError as fault:
             refused.append(f"number {found.number}: {fault}" if found and found.number else str(fault))
             told = event("calibration-refused", family=family.name)
@@ -98,6 +98,37 @@ def offered(
     return policies
 
 
+def offered_models(models: Mapping[str, Model], calibration: Calibration | None, config: Config) -> dict[str, Model]:
+    """Return these models less those that the calibration does not offer, unless the configuration names them."""
+    slower = {} if calibration is None else calibration.not_offered
+    named = _named(config)
+    return {name: model for name, model in models.items() if name in named or name not in slower}
+
+
+def _named(config: Config) -> set[str | None]:
+    """The models that the configuration names."""
+    default = (config.policy.default or "").removeprefix("single:")
+    return {*config.models.only, config.policy.fallback, default}
+
+
+def spare_models(models: Mapping[str, Model], calibration: Calibration | None) -> frozenset[str]:
+    """Return the models that the calibration does not know, but whose twin in 8 or in 32 bits it does."""
+    known = {} if calibration is None else calibration.identities
+    pairs = [{name, model.twin} for name, model in models.items() if model.twin in models]
+    return frozenset(name for pair in pairs if pair & known.keys() for name in pair - known.keys() if name)
+
+
+def competing_models(models: Mapping[str, Model], calibration: Calibration | None, config: Config) -> dict[str, Model]:
+    """Return the models that a new calibration chooses from, in place of this one.
+
+    That is those offered, less the models of 32 bits whose twins in 8 bits took their place here, unless the
+    configuration names them.
+    """
+    here = offered_models(models, calibration, config)
+    spare = spare_models(here, calibration) - _named(config)
+    return {name: model for name, model in here.items() if name not in spare or model.twin is not None}
+
+
 def default_of(calibration: Calibration, criterion: Criterion, in_use: InUse, here: Collection[str]) -> str:
     """Return the calibration's default policy, or the most accurate one of these models where it needs others."""
     default, figures = calibration.default_policy[criterion], calibration.figures.get(criterion, {})
@@ -124,6 +155,7 @@ def _kept(before: InUse | None, family: Family, models: Mapping[str, Model], con
     if before is None or before.calibration is None:
         return None
     try:
-        return replace(before, policies=offered(before.calibration, family, models, config.edge.models))
+        here = offered_models(models, before.calibration, config)
+        return replace(before, policies=offered(before.calibration, family, here, config.edge.models))
     except CalibrationError:
         return None

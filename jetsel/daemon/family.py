@@ -10,7 +10,14 @@ from functools import partial
 from pathlib import Path
 
 from jetsel.config import Config
-from jetsel.daemon.calibration import InUse, choose, default_of, operating_points
+from jetsel.daemon.calibration import (
+    InUse,
+    choose,
+    default_of,
+    offered_models,
+    operating_points,
+    spare_models,
+)
 from jetsel.daemon.drift import Drift
 from jetsel.daemon.edge import runners
 from jetsel.daemon.outlook import deadline_policies, edge_policy, requirements_policy, seed
@@ -54,6 +61,7 @@ class ServedFamily:
     on_doubt: str  # "use" the fallback or "refuse", where the request does not say
     in_use: InUse  # the calibration
     shipped: Path  # the folder of the calibration that came with the models, if any did
+    on_demand: frozenset[str] = frozenset()  # models that are loaded when a request first needs them
     drift: Drift | None = None  # None: the calibration does not say what it expects
     instead: list[str] = field(default_factory=list)  # what stands in for a default that cannot run, in words
     damaged: dict[str, str] = field(default_factory=dict)  # by model that runs on: what is wrong with its file now
@@ -71,6 +79,8 @@ class ServedFamily:
             known = before.driver.queues.get(name)
             if known is None or not known.serves or known.engine is None or known.engine.is_stale:
                 continue
+            if isinstance(known.engine, OnDemandEngine) and known.engine.is_new and name not in self.on_demand:
+                continue  # it waited for a first request, and is needed from the start now
             if before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name):
                 queue.engine, queue.times_ms, queue.record = known.engine, known.times_ms, known.record
                 queue.estimate = replace(known.estimate, prior_ms=queue.estimate.prior_ms)  # of this calibration
@@ -96,7 +106,9 @@ class ServedFamily:
         return self.models[name].weights(len(self.labels.names))
 
     def load(self, config: Config, workers: int, backends: Backends, begin: Callable[[], None]) -> None:
-        """Load and warm up every model; one that fails is marked with its reason, for `stand_in`, and the rest go on.
+        """Load and warm up every model that is not on demand.
+
+        One that fails is marked with its reason, for `stand_in`, and the rest go on.
 
         begin: called before each; what it raises ends the loading.
         """
@@ -110,6 +122,9 @@ class ServedFamily:
                 weights = self.weights(name)
                 backends.get(self.backends[name])  # what it imports is no part of a model's load
                 opened = partial(_open, model, weights, backends, self.backends[name], workers, config.models.threads)
+                if name in self.on_demand:
+                    queue.engine, queue.unavailable = OnDemandEngine(opened, backends.changed, name=name), None
+                    continue
                 engine = OnDemandEngine(opened, backends.changed)
                 warm_up(engine, weights)
             except JetselError as error:
@@ -171,7 +186,14 @@ class ServedFamily:
             calibration_identity=self.in_use.identity,
             drift=None if self.drift is None else self.drift.status(),
             operating_points=None if self.in_use.calibration is None else operating_points(self.in_use.calibration),
+            not_offered=self._not_offered,
         )
+
+    @property
+    def _not_offered(self) -> dict[str, str]:
+        calibration = self.in_use.calibration
+        left_out = {} if calibration is None else calibration.not_offered
+        return {name: reason for name, reason in left_out.items() if name not in self.models}
 
     def _model_status(self, name: str) -> ModelStatus:
         queue = self.driver.queues[name]
@@ -217,11 +239,13 @@ def serve_family(
     """
     models = served_models(family, config)
     in_use = choose(family, models, config, before.in_use if before else None)
+    models = offered_models(models, in_use.calibration, config)
+    on_demand = spare_models(models, in_use.calibration) - {config.policy.fallback}
     temperatures = in_use.calibration.temperatures if in_use.calibration else {}
     queues = {name: ModelQueue(name, None, temperatures.get(name, 1.0)) for name in models}
     if edge is not None:
         queues |= {name: ModelQueue(name, None, runner=one) for name, one in runners(config, family, edge).items()}
-    best = list(models)[-1]
+    best = [name for name in models if name not in on_demand][-1]
     fallback = config.policy.fallback or best
     if fallback not in models:
         if is_default:
@@ -251,6 +275,7 @@ def serve_family(
         on_doubt=config.policy.on_doubt,
         in_use=in_use,
         shipped=family.calibration,
+        on_demand=on_demand,
         drift=drift_of(in_use.calibration),
     )
 

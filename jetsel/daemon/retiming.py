@@ -22,9 +22,12 @@ LIMIT_S = 600.0  # a board's core takes a minute; longer, and something hangs
 
 
 def needs_retiming(family: ServedFamily) -> bool:
-    """Whether its calibration came with the models, and with what it was fitted on, and the owner has none."""
+    """Whether a calibration came with the models, and with what it was fitted on, and the owner has none in use.
+
+    Where the one that came is for other models too, it is refused, and fitted again to those that are here.
+    """
     identity = family.in_use.identity
-    return identity is not None and identity.number is None and (family.shipped / ANSWERS).is_file()
+    return (identity is None or identity.number is None) and (family.shipped / ANSWERS).is_file()
 
 
 def retime(families: Iterable[ServedFamily], config: Path | None) -> None:

@@ -17,6 +17,7 @@ from jetsel.events import event
 log = logging.getLogger("jetsel.engines")
 
 RETRY_S, LONGEST_RETRY_S = 5.0, 600.0  # after a load that failed; twice as long after each: it may have cost a host
+FIRST_LOAD_MS = 1000.0  # taken for a load that was not measured yet
 
 
 class OnDemandEngine:
@@ -27,11 +28,16 @@ class OnDemandEngine:
     """
 
     def __init__(
-        self, load: Callable[[], Engine], changed: Callable[[], None], now: Callable[[], float] = time.monotonic
+        self,
+        load: Callable[[], Engine],
+        changed: Callable[[], None],
+        now: Callable[[], float] = time.monotonic,
+        *,
+        name: str | None = None,
     ) -> None:
         """Load it. load: returns the engine, or raises. changed: is told, by a thread of ours, that a later load ended.
 
-        Raises what `load` raises.
+        name: of a model that the first run loads; None loads it now. Raises what `load` raises.
         """
         self._load, self._changed, self._now = load, changed, now
         self._lock = threading.Lock()
@@ -42,19 +48,21 @@ class OnDemandEngine:
         self._retry_s = 0.0  # when the next load is tried after one that failed
         self._pause_s = RETRY_S  # after the next one that fails
         self._is_closed = False
-        begun_s = now()
-        self._engine = load()
-        self.name = self._engine.name
-        self.is_loaded = True
-        self.loaded_s = now()
-        self.load_ms = (self.loaded_s - begun_s) * 1e3  # of the last load
+        self._engine: Engine  # there once it was loaded
+        self.is_loaded, self.loaded_s = False, now()
+        self.load_ms: float | None = None  # of the last load
+        if name is None:
+            self._engine = load()
+            begun_s, self.is_loaded, self.loaded_s = self.loaded_s, True, now()
+            self.load_ms = (self.loaded_s - begun_s) * 1e3
+        self.name = name or self._engine.name
 
     # What every engine has.
 
     @property
     def concurrency(self) -> int:
         """See Engine."""
-        return self._engine.concurrency
+        return 1 if self.is_new else self._engine.concurrency
 
     @property
     def place(self) -> Place | None:
@@ -64,7 +72,7 @@ class OnDemandEngine:
     @property
     def max_batch(self) -> int | None:
         """See Engine."""
-        return self._engine.max_batch
+        return None if self.is_new else self._engine.max_batch
 
     @property
     def unavailable(self) -> str | None:
@@ -110,20 +118,25 @@ class OnDemandEngine:
     # How it comes and goes.
 
     @property
+    def is_new(self) -> bool:
+        """Whether it was never loaded."""
+        return self.load_ms is None
+
+    @property
     def load_due_ms(self) -> float:
         """What is left of its load before it can run, by the last one; 0 where it is loaded."""
         begun_s = self._begun_s
         if self.is_loaded:
             return 0.0
-        return self.load_ms if begun_s is None else max(0.0, self.load_ms - (self._now() - begun_s) * 1e3)
+        load_ms = FIRST_LOAD_MS if self.load_ms is None else self.load_ms
+        return load_ms if begun_s is None else max(0.0, load_ms - (self._now() - begun_s) * 1e3)
 
     def unload(self) -> bool:
         """Free what it holds, unless a run is under way or its host is away; return whether that was done."""
         with self._lock:
-            engine = self._engine
-            if self._callers or not self.is_loaded or engine.unavailable is not None:
+            if self._callers or not self.is_loaded or self._engine.unavailable is not None:
                 return False
-            self.is_loaded = False
+            engine, self.is_loaded = self._engine, False
         engine.close()
         return True
 
@@ -155,16 +168,16 @@ class OnDemandEngine:
             ended_s, self._begun_s, is_wanted = self._now(), None, not self._is_closed
             if engine is not None and is_wanted:
                 self._engine, self._failure, self._pause_s = engine, None, RETRY_S
-                self.loaded_s, self.load_ms, self.is_loaded = ended_s, (ended_s - begun_s) * 1e3, True
+                self.load_ms, self.loaded_s, self.is_loaded = (ended_s - begun_s) * 1e3, ended_s, True
             elif is_wanted:
                 self._failure, self._retry_s = failure, ended_s + self._pause_s
                 self._pause_s = min(2 * self._pause_s, LONGEST_RETRY_S)
         if engine is None:
             told = event("model-unavailable", model=self.name)
-            log.error("model %s cannot be loaded again: %s", self.name, failure, extra=told)
+            log.error("model %s cannot be loaded: %s", self.name, failure, extra=told)
         elif is_wanted:
-            told = event("model-loaded", model=self.name, took_s=self.load_ms / 1e3)
-            log.info("model %s is loaded again, in %.0f ms", self.name, self.load_ms, extra=told)
+            told = event("model-loaded", model=self.name, took_s=ended_s - begun_s)
+            log.info("model %s is loaded, in %.0f ms", self.name, self.load_ms, extra=told)
         else:
             engine.close()
 

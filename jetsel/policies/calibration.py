@@ -52,6 +52,7 @@ class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=T
         None  # how features and confidences lay on its photographs; None: made before this was kept
     )
     machine: dict[str, Any] = {}  # what the board said of itself when times and energies were measured; empty: unknown
+    not_offered: dict[Name, Name] = {}  # model -> why it was left out: this machine does not run its 8 bits faster
 
     @property
     def costs(self) -> dict[str, float]:

@@ -156,7 +156,8 @@ class OperatingPoint(Struct, frozen=True):
 class FamilyStatus(Struct, frozen=True):
     """One family: its models cheapest first, the policies that a request may name, and what decides by default.
 
-    `escalated` of its `answers` took more than one model.
+    `escalated` of its `answers` took more than one model. `not_offered` has the models that this machine does not run
+    faster in 8 bits, and why; null from an older daemon.
     """
 
     name: str
@@ -173,6 +174,7 @@ class FamilyStatus(Struct, frozen=True):
     calibration_identity: CalibrationIdentity | None = None
     drift: DriftStatus | None = None
     operating_points: list[OperatingPoint] | None = None
+    not_offered: dict[str, str] | None = None
 
 
 class Histogram(Struct, frozen=True):

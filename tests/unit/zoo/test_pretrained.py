@@ -9,7 +9,7 @@ import pytest
 from jetsel.errors import ManifestError
 from jetsel.zoo.efficientnet_lite import digest, graph_of
 from jetsel.zoo.labels import Labels
-from jetsel.zoo.pretrained import KEPT, RUNGS, drawn
+from jetsel.zoo.pretrained import INT8, RANGES, RUNGS, SYMMETRIC, drawn
 from jetsel.zoo.store import PULLED
 from tests.unit.zoo.networks import lite_tensors
 
@@ -18,9 +18,12 @@ def test_there_are_a_thousand_classes_with_readable_names_and_an_answer_of_the_r
     labels = Labels.read(PULLED / "labels.tsv")
     assert (len(labels.wnids), len(set(labels.names)), labels.names[282]) == (1000, 1000, "tiger cat")
     with np.load(PULLED / "expected.npz") as expected:
-        assert set(expected) == {f"{variant}-{side_px}" for variant, side_px in RUNGS} > set()
+        names = [f"{variant}-{side_px}" for variant, side_px in RUNGS]
+        assert set(expected) == {f"{name}{kind}" for name in names for kind in ("", INT8, f"{INT8}{SYMMETRIC}")}
         assert all(expected[name].shape == (2, 1000) and np.isfinite(expected[name]).all() for name in expected)
-    assert set(KEPT) < set(RUNGS)
+    with np.load(RANGES) as ranges:
+        assert set(ranges) == set(names)
+        assert all((ranges[name][:, 0] < ranges[name][:, 1]).all() for name in names)
     pictures = drawn(96)
     assert (pictures.shape, pictures.dtype) == ((2, 3, 96, 96), np.float32)
     assert -1 <= pictures.min() < pictures.max() <= 1

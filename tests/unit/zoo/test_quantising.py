@@ -1,0 +1,92 @@
+"""A graph in 8 bits, made with ranges that are known, computes with rounded numbers and nearly answers as before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from numpy.typing import NDArray
+from onnx import ModelProto, helper, numpy_helper
+
+from jetsel.train.optimize.graph import for_size
+from jetsel.zoo import STARTER
+from jetsel.zoo.efficientnet_lite import graph_of
+from jetsel.zoo.onnx_model import read_model
+from jetsel.zoo.quantising import quantised, tensors
+from tests.unit.zoo.networks import lite_tensors
+
+SHOWN = np.random.default_rng(5).normal(size=(16, 3, 64, 64)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def graph() -> ModelProto:
+    return for_size(read_model(STARTER / "s.onnx"), 64, 64)
+
+
+def values(model: ModelProto, names: list[str]) -> list[NDArray[np.float32]]:
+    """What these tensors are where SHOWN is the input."""
+    opened = ModelProto()
+    opened.CopyFrom(model)
+    del opened.graph.output[:]
+    opened.graph.output.extend(helper.make_tensor_value_info(name, 1, None) for name in names)
+    session = onnxruntime.InferenceSession(opened.SerializeToString(), providers=["CPUExecutionProvider"])
+    found: list[NDArray[np.float32]] = session.run(names, {model.graph.input[0].name: SHOWN})
+    return found
+
+
+def ranges(graph: ModelProto) -> dict[str, tuple[float, float]]:
+    given, *others = tensors(graph)
+    seen = [SHOWN, *values(graph, others)]
+    return {name: (float(one.min()), float(one.max())) for name, one in zip([given, *others], seen, strict=True)}
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_it_answers_nearly_as_before_from_eight_bit_weights_alone(graph: ModelProto, symmetric: bool) -> None:
+    made = quantised(graph, ranges(graph), symmetric=symmetric)
+    (before,), (after,) = values(graph, ["logits"]), values(made, ["logits"])
+    assert 0 < np.abs(after - before).mean() < 0.1 * np.ptp(before)
+    assert len(made.SerializeToString()) < 0.3 * len(graph.SerializeToString())
+    weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in made.graph.initializer}
+    large = [name for name, numbers in weights.items() if numbers.ndim > 1]
+    assert {weights[name].dtype.name for name in large} == {"int8"}
+    zeros = [weights[f"{name}.zero"] for name in tensors(graph)]
+    assert {zero.dtype.name for zero in zeros} == ({"int8"} if symmetric else {"uint8"})
+    assert all(zero == 0 for zero in zeros) == symmetric
+    biases = {weights[name].dtype.name for name in weights if name.startswith("head.bias") and weights[name].ndim}
+    assert ("int32" in biases) != symmetric, "TensorRT has no biases of 32-bit integers"
+
+
+def test_numbers_are_rounded_to_the_nearest_step_of_the_range_that_is_given() -> None:
+    """Worked by hand: a range of -1 to 1.55 in 255 steps of 0.01, a weight of 0.635 as 127 steps of 0.005."""
+    node = helper.make_node("Gemm", ["input", "weight", "bias"], ["logits"], transB=1)
+    constants = {"weight": np.array([[0.635, -0.0024]], np.float32), "bias": np.array([0.25], np.float32)}
+    graph = helper.make_graph(
+        [node],
+        "gemm",
+        [helper.make_tensor_value_info("input", 1, ["n", 2])],
+        [helper.make_tensor_value_info("logits", 1, ["n", 1])],
+        [numpy_helper.from_array(numbers, name) for name, numbers in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    made = quantised(model, {"input": (-1.0, 1.55)}, symmetric=False)
+    session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    given = np.array([[0.504, 1.0], [9.0, 0.0]], np.float32)  # 0.50; beyond the range: 1.55
+    (found,) = session.run(["logits"], {"input": given})
+    assert found.ravel() == pytest.approx([0.50 * 0.635 + 0.25, 1.55 * 0.635 + 0.25], abs=1e-4)
+
+
+def test_operators_are_fused_so_that_no_convolution_computes_in_float(tmp_path: Path) -> None:
+    graph = graph_of(lite_tensors(), "lite0")
+    limits = dict.fromkeys(tensors(graph), (0.0, 6.0))
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "fused.onnx")
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    content = quantised(graph, limits, symmetric=False).SerializeToString()
+    onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    fused = ModelProto.FromString((tmp_path / "fused.onnx").read_bytes())
+    kinds = [node.op_type for node in fused.graph.node]
+    assert kinds.count("QLinearConv") == sum(node.op_type == "Conv" for node in graph.graph.node)
+    assert not {"Conv", "Clip", "Add", "Gemm"} & set(kinds)
