@@ -9,7 +9,7 @@ With --complete N, N whole calibrations on images drawn from TEST are judged on 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -31,12 +31,13 @@ from jetsel.policies.registry import KINDS
 from jetsel.zoo import STARTER, Family, scan
 
 SIZES = 200, 500, 1000, 2000
-DRAWS = 500
+DRAWS = 300
 FOLDS = 5
+THINNED = 4  # every fourth operating point: neighbours differ little
 MARGIN = 0.5  # points
 NOTHING = 0.3  # of the time: a policy that saves as much, and is in truth as accurate, was left out for nothing
 COLUMNS = (
-    "images | in use | rule | worse by more than 0.5 points, % | by more than 1.5, % | slower for nothing, % "
+    "images | in use | rule | worse by more than 0.5 points, % | by more than 1.0, % | slower for nothing, % "
     "| mean points | mean time, share"
 )
 
@@ -104,7 +105,7 @@ def learned(fit: Loaded, test: Loaded) -> Points:
         for place, model in enumerate(held.models)
     }
     taught = learn(fit.recording, "top1", Plan(NAMES[:1], 5), fit_temperatures(fit.recording))
-    return points | {kind.name: tried for kind in KINDS if (tried := try_out(kind, taught, held))}
+    return points | {kind.name: tried[::THINNED] for kind in KINDS if (tried := try_out(kind, taught, held))}
 
 
 def chosen(points: Points, rows: NDArray[np.int64]) -> tuple[dict[str, Outcomes], dict[str, int]]:
@@ -147,9 +148,9 @@ def judged(points: Points, installed: str, places: Mapping[str, int], beside: Ou
     return Case(100 * float(share - beside.correct.mean()), float(time_ms / beside.time_ms.mean()), slower)
 
 
-def simulated(points: Points, draws: int) -> list[str]:
-    """The rows of the table: by images, by what is in use, by rule."""
-    draw, rows = np.random.default_rng(2018), []
+def simulated(points: Points, draws: int) -> Iterator[str]:
+    """Yield the rows of the table: by images, by what is in use, by rule."""
+    draw = np.random.default_rng(2018)
     images = len(next(iter(points.values()))[0].correct)
     singles = singles_of({name: one[0] for name, one in points.items()})
     most, best = points[singles[-1]][0], max((points[name][0] for name in singles), key=lambda one: one.correct.mean())
@@ -167,8 +168,7 @@ def simulated(points: Points, draws: int) -> list[str]:
                     cases.setdefault((in_use, name), []).append(
                         judged(points, rule(outcomes, seen) or singles[-1], places, beside)
                     )
-        rows += [f"{size:,} | {in_use} | {name} | {described(found)}" for (in_use, name), found in cases.items()]
-    return rows
+        yield from (f"{size:,} | {in_use} | {name} | {described(found)}" for (in_use, name), found in cases.items())
 
 
 def described(cases: list[Case]) -> str:
@@ -176,7 +176,7 @@ def described(cases: list[Case]) -> str:
     lost, ratio = np.array([one.points for one in cases]), np.array([one.ratio for one in cases])
     shares = [
         100 * np.mean(lost < -MARGIN),
-        100 * np.mean(lost < -3 * MARGIN),
+        100 * np.mean(lost < -2 * MARGIN),
         100 * np.mean([c.slower for c in cases]),
     ]
     return " | ".join([*(f"{share:.1f}" for share in shares), f"{lost.mean():+.2f}", f"{ratio.mean():.2f}"])
@@ -223,9 +223,10 @@ def main() -> None:
     images = len(test.recording.classes)
     print(f"\n## {family.name}: policies from {len(fit.recording.classes):,} images, the truth on {images:,} others\n")
     print(f"| {COLUMNS} |\n|{'---|' * 8}")
-    rows = simulated(learned(fit, test), options.draws) if options.draws else []
-    rows += [complete(family, test, options.size, options.complete)] if options.complete else []
-    print("\n".join(f"| {row} |" for row in rows))
+    for row in simulated(learned(fit, test), options.draws) if options.draws else ():
+        print(f"| {row} |", flush=True)
+    if options.complete:
+        print(f"| {complete(family, test, options.size, options.complete)} |")
 
 
 if __name__ == "__main__":

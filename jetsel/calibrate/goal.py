@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jetsel.calibrate.recording import Objective
 
 MAY_LOSE_POINTS = 0.5  # of accuracy, to halve the cost (theta of section 3.2)
-SURELY_LOST = 3.0  # times that: what may be lost by the lower end of the interval
+SURELY_LOST = 2.0  # times that: what may be lost by the lower end of the interval
 LEAST_SAVING = 0.05  # of time or energy: clocks, meters and folds make a policy seem to save a little over itself
 SURE = 1.645  # standard errors: 95 % one-sided
 SPARE = 0.5  # standard errors: of accuracy kept by so much here the odds are two to one that it is kept elsewhere
@@ -119,7 +119,7 @@ class Goal:
 
         Without a limit it may in two cases. It costs less and is not inferior: it saves 5 % or more of the cost, beyond
         the noise; it is at most `may_lose_points` less accurate, and that only if it halves the cost; and with 95 %
-        confidence, one-sided, it loses at most three times `may_lose_points` (a test of non-inferiority: Schuirmann,
+        confidence, one-sided, it loses at most twice `may_lose_points` (a test of non-inferiority: Schuirmann,
         J. Pharmacokinet. Biopharm. 15, 1987). Or it is surely more accurate, and does not surely cost more.
 
         The error of the accuracy is at least 1/n: that no answer differed on n images does not say that none ever will.
@@ -147,7 +147,7 @@ class Goal:
             spare = gain + SURELY_LOST * self.may_lose_points / 100
             if spare >= SURE * error:
                 return True, said
-            lost = f"a loss of more than {SURELY_LOST * self.may_lose_points:g} points"
+            lost = f"a loss of more than {SURELY_LOST * self.may_lose_points:.2f} points"
             too_few = f"{len(rival.correct):,} images are not enough to rule out {lost}"
             return False, f"{said}; {too_few}{_more(rival, spare, error)}"
         if is_right_more:  # surely, and surely slower: more images would not decide between the two
@@ -160,11 +160,11 @@ class Goal:
 
         0 for the rival itself, 1 for half of its cost at its accuracy. Such values add up, so a series of calibrations
         gives accuracy away at this price alone.
-        A loss counts with half a standard error more, a gain by as much as is sure: of several policies the luckiest
+        A loss counts with a standard error more, a gain by as much as is sure: of several policies the luckiest
         does not win by its luck (`python -m calibration.papers.install` shows what it would do without).
         """
         gain, error = _gain(candidate, rival)
-        counted = max(gain - SURE * error, min(0.0, gain - SPARE * error))
+        counted = max(gain - SURE * error, min(0.0, gain - error))
         ratio = float(candidate.cost(self.objective).mean() / rival.cost(self.objective).mean())
         return 100 * counted / max(self.may_lose_points, 1e-9) - float(np.log2(ratio))
 

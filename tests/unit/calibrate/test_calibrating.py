@@ -237,7 +237,7 @@ def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(fruga
 
 
 def test_a_policy_that_only_ever_asks_one_model_is_said_to_be_that_and_is_no_default() -> None:
-    loaded = drawn(120)
+    loaded = drawn(200)
     alike = dataclasses.replace(loaded.recording, logits=loaded.recording.logits[[0, 0, 0]])
     loaded = dataclasses.replace(loaded, recording=alike, learned=0.25)
     found = calibrated(loaded)

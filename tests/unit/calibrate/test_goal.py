@@ -68,20 +68,20 @@ def test_what_takes_the_rivals_place(goal: Goal, candidate: Outcomes, is_better:
 
 
 def test_a_loss_that_the_images_cannot_exclude_is_not_accepted_and_it_says_how_many_could() -> None:
-    # 600 other images are right: no gain, 2.83 points of standard error, so 4.65 points may be lost, and 1.5 are
-    # excluded with (4.65 / 1.5)^2 times the images.
+    # 600 other images are right: no gain, 2.83 points of standard error, so 4.65 points may be lost, and 1 point is
+    # excluded with 4.65^2 times the images.
     found, said = Goal().compare(of(600, 5, from_end=True), RIVAL)
     assert not found
-    assert "1,000 images are not enough to rule out a loss of more than 1.5 points; add about 9,000" in said
+    assert "1,000 images are not enough to rule out a loss of more than 1.00 points; add about 20,000" in said
     assert not Goal().compare(of(6, 5, photographs=12), of(6, 10, photographs=12))[0]  # 12 without a difference
 
 
 def test_the_best_trade_counts_half_of_the_cost_as_the_margin_and_a_gain_by_what_is_sure() -> None:
     goal = Goal()
-    assert goal.worth(RIVAL, RIVAL) == pytest.approx(-0.1)  # half of the error, 1/1000 at least
-    assert goal.worth(of(600, 2.5), RIVAL) == pytest.approx(2 - 0.1)
+    assert goal.worth(RIVAL, RIVAL) == pytest.approx(-0.2)  # one error, 1/1000 at least
+    assert goal.worth(of(600, 2.5), RIVAL) == pytest.approx(2 - 0.2)
     error = np.sqrt(0.003 * 0.997 / 999)
-    assert goal.worth(of(597, 2.5), RIVAL) == pytest.approx(2 - 100 * (0.003 + error / 2) / 0.5)
+    assert goal.worth(of(597, 2.5), RIVAL) == pytest.approx(2 - 100 * (0.003 + error) / 0.5)
     assert goal.worth(of(602, 5), RIVAL) == pytest.approx(1), "0.2 points more may be chance"
     points = {"fast": of(594, 1), "even": of(599, 3), "slow": of(600, 5), "rival": RIVAL}
     assert goal.choose(points, RIVAL) == "even"  # `slow` saves less; `fast` loses more than the margin
