@@ -35,6 +35,7 @@ def lines(calibration: Calibration, number: int) -> list[str]:
     times = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in calibration.costs_ms.items())
     return [
         f"ms a photograph here: {times}",
+        *(f"not offered: {model} {reason}" for model, reason in calibration.not_offered.items()),
         f"{calibration.default_policy['top1']} answers by default: {calibration.because}",
         f"installed as number {number}; back with: jetsel calibration rollback",
     ]
@@ -44,6 +45,7 @@ def outcome(calibration: Calibration, number: int, said: str | None) -> dict[str
     """Return what --json prints. said: by the daemon."""
     return {
         "costs_ms": calibration.costs_ms,
+        "not_offered": calibration.not_offered,
         "default_policy": calibration.default_policy,
         "verdict": calibration.because,
         "installed": number,

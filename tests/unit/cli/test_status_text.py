@@ -126,3 +126,9 @@ def test_a_family_tells_its_calibration_s_hash_and_how_many_answers_took_more_th
     told = family_lines(family)
     assert told[0].startswith("escalated: 2 of 8 ")
     assert told[-1].endswith("calibration: number 3 (to save time, sha256 0123456789ab)")
+
+
+def test_what_is_not_offered_is_named_with_its_reason() -> None:
+    family = msgspec.structs.replace(REPLY.families[0], not_offered={"l-int8": "takes 1.3 times as long as l here"})
+    assert any("l-int8 takes 1.3 times" in line for line in family_lines(family))
+    assert not any("not offered" in line for line in family_lines(REPLY.families[0]))
