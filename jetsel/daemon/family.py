@@ -255,6 +255,9 @@ def serve_family(
         fallback = best
     seed(queues, in_use.calibration)
     defaults, because = defaults_of(family, in_use, config, best, is_default=is_default)
+    policies = {criterion: _offered(criterion, in_use, queues, config) for criterion in in_use.policies}
+    needed = {fallback, *(model for criterion, name in defaults.items() for model in policies[criterion][name].models)}
+    in_8_bits = {name for name, model in models.items() if model.twin is not None}
     specs = {name: model.manifest.input for name, model in models.items()}
     return ServedFamily(
         name=family.name,
@@ -264,7 +267,7 @@ def serve_family(
         backends={name: config.models.backends.get(name, config.models.backend) for name in models},
         decode_px=family.decode_px,
         driver=Driver(queues, config.models.max_batch, events=events),
-        policies={criterion: _offered(criterion, in_use, queues, config) for criterion in in_use.policies},
+        policies=policies,
         requirements={
             criterion: requirements_policy(criterion, offered, in_use.calibration, *_places(queues), config.edge)
             for criterion, offered in in_use.policies.items()
@@ -275,7 +278,7 @@ def serve_family(
         on_doubt=config.policy.on_doubt,
         in_use=in_use,
         shipped=family.calibration,
-        on_demand=on_demand,
+        on_demand=on_demand | (in_8_bits - needed),  # twelve models are pulled: the others would only take memory
         drift=drift_of(in_use.calibration),
     )
 
