@@ -1,8 +1,9 @@
 """Taylor et al. (LCTES 2018) beside what is measured: `python -m calibration.papers.taylor`.
 
 Parts: readers, the strongest reader of features and what was dropped; figures, Tables 1 and 2, Figures 1, 5, 6a and 8
-and what else the paper claims; fitting, Table 3, Figures 6, 7, 12 and 13; alternatives, Figures 9 to 11; resolution;
-derived, the starter family with the times and the energy of a TX2.
+and the paper's other claims; paying, where a premodel could pay and what could be seen; fitting, Table 3, Figures 6, 7,
+12 and 13; alternatives, Figures 9 to 11; resolution; derived, the starter family with the times and the energy of a
+TX2; identities, sums of the paper's own figures.
 Everything is fitted on the images of FIT. Recordings are kept in --work, so that the same command goes on; tables in
 Markdown are printed, and written to `results` beside this folder. Needs pip install 'jetsel[export,dev]'.
 """
@@ -18,13 +19,16 @@ from calibration.imagenet.calibrate import listed
 from calibration.papers.taylor.alternatives import alternatives
 from calibration.papers.taylor.chain import fitting
 from calibration.papers.taylor.figures import derived, figures
+from calibration.papers.taylor.identities import identities
+from calibration.papers.taylor.paying import paying
 from calibration.papers.taylor.readers import strengths
 from calibration.papers.taylor.resolution import resolution
 from calibration.papers.taylor.study import Study, read
 from jetsel.zoo import STARTER
 
 RESULTS = Path(__file__).parents[1] / "results"
-PARTS = ("readers", "figures", "fitting", "alternatives", "resolution", "derived")
+IDENTITIES = "identities"
+PARTS = ("readers", "figures", "fitting", "alternatives", "resolution", "paying", "derived", IDENTITIES)
 
 
 def main() -> None:
@@ -44,15 +48,20 @@ def main() -> None:
         made: dict[str, Callable[[], Iterator[str]]] = {
             "readers": partial(strengths, study),
             "figures": partial(figures, study),
+            "paying": partial(paying, study),
             "fitting": partial(fitting, study),
             "alternatives": partial(alternatives, study, network=options.network),
-            "resolution": partial(resolution, study, options.work, options.photos if study.family.name == "starter" else None),
+            "resolution": partial(
+                resolution, study, options.work, options.photos if study.family.name == "starter" else None
+            ),
         }
         if study.family.name == "starter":
             made["derived"] = partial(derived, study)
         for part in made:
             if options.part in (None, part):
                 _write(options.results / f"taylor-{part}-{study.family.name}.md", made[part]())
+    if options.part in (None, IDENTITIES):
+        _write(options.results / f"taylor-{IDENTITIES}.md", identities())
 
 
 def _write(file: Path, tables: Iterator[str]) -> None:

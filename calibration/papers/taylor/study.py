@@ -38,7 +38,7 @@ class Study:
         """kinds: each test image's folder of kind, or the family's name."""
         costs_ms = clock.models_ms()
         self.family, self.clock, self.kinds = family, clock, np.array(kinds)
-        self.recording, self.test = (replace(one, costs_ms=costs_ms) for one in (fit, test))
+        self.recording, self.test = (replace(one, costs_ms=costs_ms).of_models(costs_ms) for one in (fit, test))
         groups = self.recording.groups
         self.fold_of = assign_folds(np.arange(len(self.recording.classes)) if groups is None else groups, FOLDS, SEED)
         self.right, self.costs_ms = self.recording.right("top1"), self.recording.costs("time")
