@@ -52,6 +52,8 @@ def resolution(study: Study, work: Path, photos: Path | None) -> Iterator[str]:
             f"{name}: where {cheapest} is right on {n} of {kind}, {px:,} pixels in the median; it is on {truth.sum()}"
         )
         yield table(title, COLUMNS, rows)
+        if kind in FULL:
+            yield table(f"{name}: features of {n} of {kind}, 64 x 64 and whole", "feature | correlation", _alike(seen))
 
 
 def features_at(paths: Sequence[str], decode_px: int, size_px: int) -> NDArray[np.float32]:
@@ -63,6 +65,16 @@ def features_at(paths: Sequence[str], decode_px: int, size_px: int) -> NDArray[n
 
     with ThreadPoolExecutor() as pool:
         return np.stack(list(pool.map(one, paths)))
+
+
+def _alike(seen: dict[str, NDArray[np.float32]]) -> list[str]:
+    """Return for each feature how its values at the smallest and the largest size go together."""
+    small, *_, whole = seen.values()
+    rows = []
+    for name, one, other in zip(NAMES, small.T, whole.T, strict=True):
+        varies = one.std() > 0 and other.std() > 0
+        rows.append(f"{name} | " + (f"{np.corrcoef(one, other)[0, 1]:.2f}" if varies else "it never changes"))
+    return rows
 
 
 def _median_px(paths: Sequence[str]) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 PAPERS = ROOT / "calibration" / "papers"
 
+_SECTIONS = re.compile(r"\((?:\d\.\d(?:\.\d)?(?:, |\)))+|[Ss]ections? \d\.\d(?: and \d\.\d)?")
 _NUMBER = re.compile(r"(?<![\w.])[+-]?\d[\d,]*\.\d+")
 
 
@@ -19,6 +20,6 @@ def rows_not_written(page: str, results: Iterable[Path]) -> list[str]:
 
 
 def numbers_not_written(page: str, results: Iterable[Path]) -> list[str]:
-    """Return the decimal numbers of the page that stand in none of the result files, whatever their sign."""
+    """Return the decimal numbers of the page, of sections apart, that stand in none of the result files."""
     written = {one.lstrip("+-") for path in results for one in _NUMBER.findall(path.read_text(encoding="utf-8"))}
-    return [one for one in _NUMBER.findall(page) if one.lstrip("+-") not in written]
+    return [one for one in _NUMBER.findall(_SECTIONS.sub("", page)) if one.lstrip("+-") not in written]
