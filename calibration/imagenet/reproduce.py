@@ -36,7 +36,7 @@ from jetsel.premodel import fit_scaling
 from jetsel.zoo import Family, scan
 from jetsel.zoo.pretrained import RUNGS
 
-SIZES_PX = {"64 x 64": WORKING_PX, "250,000": 250_000, "all": 50_000_000}
+SIZES_PX = {"64 x 64": WORKING_PX, "as they are": 50_000_000}
 MAIN = "random227"
 
 

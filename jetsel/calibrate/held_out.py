@@ -54,14 +54,11 @@ def try_out(kind: Kind, learned: Learned, held: Recording) -> list[Outcomes]:
     taught = learned.policies[kind.name]
     if taught is None:
         return []
-    processor_ms = learned.plan.features_ms if kind.reads_features else 0.0
 
     def energy_mj(ran: NDArray[np.bool_]) -> Any:
-        if not held.knows_energy:
-            return None
-        return ran @ held.costs("energy") + held.chooser_mj(processor_ms)
+        return ran @ held.costs("energy") if held.knows_energy else None
 
     return [
-        Outcomes(one.correct, one.ran @ held.costs("time") + processor_ms, energy_mj(one.ran))
+        Outcomes(one.correct, one.ran @ held.costs("time"), energy_mj(one.ran))
         for one in kind.tried(taught, held.table(learned.criterion, learned.temperatures))
     ]

@@ -86,7 +86,6 @@ class Kind(ABC):
 
     name: str
     facts: Any  # the type of what is stored for each criterion
-    reads_features = False  # whether its operating points pay for the plan's features
 
     @abstractmethod
     def learn(self, train: Table, plan: Plan) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from calibration.papers.network import choose_by_network
+from calibration.papers.taylor.network import choose_by_network
 
 COLOURS = np.array([[220, 40, 40], [40, 220, 40], [40, 40, 220]])
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calibration.papers.techniques import Alternative, compare_techniques
+from calibration.papers.taylor.techniques import Alternative, compare_techniques
 
 SPENT_MS = np.array([1.0, 2.0, 4.0, 8.0])
 FEATURES_MS = 0.5

@@ -1,0 +1,1 @@
+"""Taylor et al.'s premodel on real photographs: `python -m calibration.papers.taylor --help`."""

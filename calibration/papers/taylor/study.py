@@ -1,0 +1,102 @@
+"""One family's images, to fit on and to judge on, their folds, and the plan of the chain that is fitted to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.candidates import recorded
+from calibration.papers.taylor.clock import Clock
+from calibration.papers.taylor.trials import Folds
+from calibration.starter.calibrate import TX2_CORE_FACTOR, TX2_MS
+from jetsel.calibrate.calibrating import FOLDS, SEED
+from jetsel.calibrate.folds import assign_folds
+from jetsel.calibrate.neighbourhood import nearest_in_other_folds
+from jetsel.calibrate.planning import Planned, make_plan
+from jetsel.calibrate.record import Plan as Times
+from jetsel.calibrate.record import load
+from jetsel.calibrate.recording import Recording
+from jetsel.policies.chain import PAPER_K
+from jetsel.policies.kind import Plan
+from jetsel.premodel import select_models
+from jetsel.zoo import Family, scan
+
+THETA_POINTS = 0.5  # section 3.2
+TIMED = Times(photographs=1)  # times are the clock's
+
+
+class Study:
+    """What the tables of one family are made of, under top-1. Every time is the clock's."""
+
+    def __init__(self, family: Family, fit: Recording, test: Recording, kinds: Sequence[str], clock: Clock) -> None:
+        """kinds: each test image's folder of kind, or the family's name."""
+        costs_ms = clock.models_ms()
+        self.family, self.clock, self.kinds = family, clock, np.array(kinds)
+        self.recording, self.test = (replace(one, costs_ms=costs_ms).of_models(costs_ms) for one in (fit, test))
+        groups = self.recording.groups
+        self.fold_of = assign_folds(np.arange(len(self.recording.classes)) if groups is None else groups, FOLDS, SEED)
+        self.right, self.costs_ms = self.recording.right("top1"), self.recording.costs("time")
+
+    def on_a_tx2(self) -> Study:
+        """The same with the times of five models on a TX2, by rank, and slower features: derived."""
+        derived = copy(self)
+        costs_ms = dict(zip(self.recording.models, TX2_MS, strict=True))
+        derived.recording, derived.test = (replace(one, costs_ms=costs_ms) for one in (self.recording, self.test))
+        derived.costs_ms, derived.clock = derived.recording.costs("time"), self.clock.slower(TX2_CORE_FACTOR)
+        derived.planned = replace(self.planned, plan=replace(self.plan, features_ms=derived.clock(self.plan.features)))
+        derived.folds = [
+            (held, *(replace(one, costs_ms=costs_ms) for one in recordings)) for held, *recordings in self.folds
+        ]
+        return derived
+
+    @cached_property
+    def folds(self) -> Folds:
+        """Of each fold its rows, the images of the other folds, and its own."""
+        rows = [(np.flatnonzero(self.fold_of == one), np.flatnonzero(self.fold_of != one)) for one in range(FOLDS)]
+        return [(held, self.recording.take(rest), self.recording.take(held)) for held, rest in rows]
+
+    @cached_property
+    def planned(self) -> Planned:
+        """What `jetsel calibrate` selects for the chain."""
+        return make_plan(self.recording, self.fold_of, "top1", THETA_POINTS, self.clock)
+
+    @property
+    def plan(self) -> Plan:
+        """The features, k and theta of that."""
+        return self.planned.plan
+
+    @cached_property
+    def features(self) -> NDArray[np.float32]:
+        """The plan's features, (n, f)."""
+        return self.columns(self.plan.features)
+
+    def columns(self, names: Sequence[str]) -> NDArray[np.float32]:
+        """The named features, (n, names)."""
+        return self.recording.features[:, [self.recording.feature_names.index(name) for name in names]]
+
+    @cached_property
+    def near(self) -> NDArray[np.int64]:
+        """Each image's nearest, (n, k) of other folds, with the paper's k."""
+        return nearest_in_other_folds(self.features, self.fold_of, PAPER_K).near
+
+    def links(self, theta_points: float) -> list[int]:
+        """The chain's columns in the order of Algorithm 1."""
+        links, _ = select_models(self.right, self.costs_ms, self.recording.models, theta_points)
+        return [self.recording.models.index(model) for model in links]
+
+
+def read(name: str, models: Path, fit: Path, test: Path, work: Path) -> Study:
+    """Record what is not recorded yet, and read it back. fit, test: folders of classes, or CSV files of images."""
+    family = scan([models]).families[name]
+    files = [work / f"{name}-{what}.sqlite" for what in ("fit", "test")]
+    for images, file in zip((fit, test), files, strict=True):
+        recorded(family, images, file, TIMED)
+    known, other = (load(file, family).recording for file in files)
+    kinds = [Path(path).parts[-3] if test.suffix == ".csv" else name for path in other.paths]
+    return Study(family, known, other, kinds, Clock(family, known, work / f"{name}-times.json"))
