@@ -239,7 +239,7 @@ def serve_family(
     """
     models = served_models(family, config)
     in_use = choose(family, models, config, before.in_use if before else None)
-    models = offered_models(models, in_use.calibration, config)
+    models = _by_time(offered_models(models, in_use.calibration, config), in_use.calibration)
     on_demand = spare_models(models, in_use.calibration) - {config.policy.fallback}
     temperatures = in_use.calibration.temperatures if in_use.calibration else {}
     queues = {name: ModelQueue(name, None, temperatures.get(name, 1.0)) for name in models}
@@ -281,6 +281,12 @@ def serve_family(
         on_demand=on_demand | (in_8_bits - needed),  # twelve models are pulled: the others would only take memory
         drift=drift_of(in_use.calibration),
     )
+
+
+def _by_time(models: Mapping[str, Model], calibration: Calibration | None) -> dict[str, Model]:
+    """Return the models cheapest first, by the calibration's times where it knows them."""
+    costs_ms = {} if calibration is None else calibration.costs_ms
+    return dict(sorted(models.items(), key=lambda item: costs_ms.get(item[0], item[1].manifest.cost_ms)))
 
 
 def _offered(

@@ -77,15 +77,15 @@ def load(
     """
     known = {model.manifest.name: model.manifest.identity for model in family.models}
     wanted = {name: identity for name, identity in known.items() if models is None or name in models}
-    names = tuple(wanted)
     with opened_to_read(path, family) as file:
         _refuse_others(file, path, wanted)
+        times = _times(file, path, tuple(wanted))
+        names = tuple(times.costs_ms)
         rows = _complete(file, path, names, labels_from is None)
         logits, embeddings = _said(file, names, [row[0] for row in rows], len(family.labels.wnids))
         classes = np.array([-1 if row[2] is None else row[2] for row in rows], np.int64)
         if labels_from is not None:
             classes = logits[names.index(labels_from)].argmax(axis=1)
-        times = _times(file, path, names)
         recording = Recording(
             models=names,
             logits=logits,
@@ -93,7 +93,7 @@ def load(
             features=np.stack([np.frombuffer(row[4], "<f4") for row in rows]).reshape(len(rows), len(NAMES)),
             costs_ms=times.costs_ms,
             **_of_energy(times.energies),
-            embeddings=embeddings if names[0] == family.models[0].manifest.name else None,
+            embeddings=embeddings,
             groups=groups(np.array([row[3] for row in rows], np.int64)),
             paths=tuple(row[1] for row in rows),
         )
@@ -104,7 +104,8 @@ def load(
         [model for model in family.models if model.manifest.name in names], [hashes[r[0]] for r in rows]
     )
     skipped = count_reasons([reason for _, reason in left_out])
-    return Loaded(recording, times, skipped, left_out, wanted, int(features_px), family.name, labels_from, learned)
+    identities = {name: wanted[name] for name in names}
+    return Loaded(recording, times, skipped, left_out, identities, int(features_px), family.name, labels_from, learned)
 
 
 def learned_share(models: Sequence[Model], hashes: Sequence[str]) -> float:
@@ -166,7 +167,10 @@ def _said(
 
 
 def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Times:
-    """Means over the photographs on which every one of the models was timed."""
+    """Means over the photographs on which every one of the models was timed; costs_ms: cheapest first.
+
+    The order of the family is that of one run when each model was added, perhaps on a busy machine.
+    """
     marks = ", ".join("?" * len(models))
     timings = file.execute(
         "SELECT name, mean_ms, conditions, photograph FROM timings JOIN models ON models.id = model"
@@ -178,7 +182,8 @@ def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Tim
     if not common:
         raise CalibrationError(f"{path}: not every model is timed; record until it has ended")
     kept = [row for row in timings if row[3] in common]
-    costs_ms = {model: float(np.mean([row[1] for row in kept if row[0] == model])) for model in models}
+    means_ms = {model: float(np.mean([row[1] for row in kept if row[0] == model])) for model in models}
+    costs_ms = dict(sorted(means_ms.items(), key=lambda item: item[1]))
     features = [file.execute("SELECT features_ms FROM photographs WHERE id = ?", (one,)).fetchone() for one in common]
     noisy, conditions = _conditions(file, sorted({row[2] for row in kept}))
     energies = read_energies(file, models)
