@@ -65,4 +65,7 @@ async def _image(request: Request) -> bytes:
             if isinstance(field, UploadFile):
                 return await field.read()
         raise BadRequestError("the form has no file called image: curl -F image=@cat.jpg")
-    raise BadRequestError(f"content type {kind or 'missing'}: send {', '.join(IMAGES)}, or a form with a file image")
+    raise BadRequestError(
+        f"content type {kind or 'missing'}: add the header Content-Type with the image's type ({', '.join(IMAGES)}), "
+        "as in: curl -H 'Content-Type: image/jpeg' --data-binary @cat.jpg; or send a form: curl -F image=@cat.jpg"
+    )

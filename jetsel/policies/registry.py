@@ -38,6 +38,9 @@ GONE: Mapping[str, str] = MappingProxyType(
 
 def no_such(name: str, offered: Iterable[str]) -> str:
     """Say that there is no policy of this name, which there are, and what to name instead of one that went."""
-    instead = f" any more (use {GONE[name]})" if name in GONE else ""
     known = list(offered)
+    if name in KIND and not KIND.keys() & known:
+        needed = f"no calibration, which policy {name!r} needs: make one with jetsel calibrate PHOTOS"
+        return f"{needed}; without one it has {', '.join(known)}"
+    instead = f" any more (use {GONE[name]})" if name in GONE else ""
     return f"no policy {name!r}{instead}{did_you_mean(name, known)}; it has {', '.join(known)}"
