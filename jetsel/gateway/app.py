@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from jetsel import image
 from jetsel.client import AsyncClient
@@ -20,7 +21,7 @@ from jetsel.gateway.errors import refused
 from jetsel.gateway.inference import InferenceApi
 from jetsel.gateway.limits import Limits
 from jetsel.gateway.metrics import MetricsApi
-from jetsel.gateway.openapi import DescriptionApi
+from jetsel.gateway.openapi import described
 from jetsel.gateway.page import PageApi
 from jetsel.gateway.sender import Sender
 from jetsel.gateway.settings import Settings
@@ -40,7 +41,6 @@ def application(settings: Settings) -> Starlette:
         InferenceApi(client, catalogue, sender),
         ClassifyApi(sender),
         MetricsApi(client),
-        DescriptionApi(),
         PageApi(client, thumbnails),
     )
 
@@ -51,7 +51,7 @@ def application(settings: Settings) -> Starlette:
         client.close()
 
     return Starlette(
-        routes=[route for api in apis for route in api.routes()],
+        routes=[Route("/openapi.json", described), *(route for api in apis for route in api.routes())],
         middleware=[
             Middleware(
                 Limits,

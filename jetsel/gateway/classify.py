@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import Struct
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from jetsel.errors import BadRequestError
-from jetsel.gateway.sender import Sender
+from jetsel.gateway.sender import Choice, Sender
 from jetsel.wire import encode
 
 IMAGES = ("image/jpeg", "image/png", "image/webp", "application/octet-stream")
 FORM = "multipart/form-data"
 
 
-class Query(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the query may say; the fields of the daemon's own request."""
+class Query(Choice, frozen=True):
+    """What the query may say."""
 
     family: str | None = None
     model: str | None = None
-    policy: str | None = None
-    deadline_ms: float | None = None
-    top_k: int = 5
-    criterion: Literal["top1", "top5"] = "top1"
-    on_doubt: Literal["use", "refuse"] | None = None
     explain: bool = False
-    on_device: bool = False
-    least_accuracy: float | None = None
-    most_energy_mj: float | None = None
 
 
 class ClassifyApi:

@@ -85,11 +85,6 @@ class BoundedConnection(HttpToolsProtocol):
         return cycle is None or cycle.response_complete or not cycle.scope["state"].get(LET_IN)
 
     @property
-    def address(self) -> str | None:
-        """The peer's, without its port."""
-        return self.client[0] if self.client else None
-
-    @property
     def ends_s(self) -> float:
         """When it is closed if it stays idle, by the loop's clock."""
         return 0.0 if self._timer is None else self._timer.when()
@@ -110,5 +105,5 @@ def _one_to_close(connections: set[BoundedConnection]) -> BoundedConnection:
     There is always one: a new connection waits, too.
     """
     idle = [one for one in connections if one.is_idle and not one.transport.is_closing()]
-    counts = Counter(one.address for one in idle)
-    return max(idle, key=lambda one: (counts[one.address], -one.ends_s))
+    counts = Counter(one.client and one.client[0] for one in idle)
+    return max(idle, key=lambda one: (counts[one.client and one.client[0]], -one.ends_s))

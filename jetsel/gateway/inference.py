@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -14,7 +13,7 @@ from jetsel.client import AsyncClient
 from jetsel.errors import BadRequestError, JetselError
 from jetsel.gateway import tensors
 from jetsel.gateway.catalogue import Catalogue
-from jetsel.gateway.sender import Sender
+from jetsel.gateway.sender import Choice, Sender
 from jetsel.wire import Answer
 
 LENGTH = "Inference-Header-Content-Length"
@@ -105,25 +104,11 @@ class InferenceApi:
         self, options: tensors.Options, family: str, model: str | None, images: list[tensors.Image]
     ) -> list[Answer]:
         """Ask about every photograph at once; the first failure ends them all and is raised."""
-
-        async def one(image: Any) -> Answer:
-            return await self._sender.classify(
-                image,
-                family=family,
-                model=model,
-                policy=options.policy,
-                deadline_ms=options.deadline_ms,
-                top_k=options.top_k,
-                criterion=options.criterion,
-                on_doubt=options.on_doubt,
-                on_device=options.on_device,
-                least_accuracy=options.least_accuracy,
-                most_energy_mj=options.most_energy_mj,
-            )
-
-        if len(images) == 1:
-            return [await one(images[0])]
-        asked = [asyncio.ensure_future(one(image)) for image in images]
+        choice = {name: getattr(options, name) for name in Choice.__struct_fields__}
+        sent = [self._sender.classify(image, family=family, model=model, **choice) for image in images]
+        if len(sent) == 1:
+            return [await sent[0]]
+        asked = [asyncio.ensure_future(one) for one in sent]
         try:
             return list(await asyncio.gather(*asked))
         finally:

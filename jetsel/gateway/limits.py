@@ -40,18 +40,9 @@ class Limits:
             await self._app(scope, receive, send)
             return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        if self._token is None:
-            if (reason := refusal(scope["method"], headers, self._names)) is not None:
-                await JSONResponse(body_of(NotAllowedError(reason)), 403)(scope, receive, send)
-                return
-        elif not bears(headers.get(b"authorization"), self._token):
-            error = NotAllowedError("send the gateway's token: Authorization: Bearer TOKEN")
-            reply = JSONResponse(body_of(error), 401, {"WWW-Authenticate": "Bearer"})
-            await reply(scope, receive, send)
-            return
-        if self._under_way >= self._most_requests:
-            busy = BusyError(f"{self._most_requests} requests are under way: ask later, or raise --concurrency")
-            await JSONResponse(body_of(busy), 503, {"Retry-After": "1"})(scope, receive, send)
+        refused = self._refused(scope["method"], headers)
+        if refused is not None:
+            await refused(scope, receive, send)
             return
         self._under_way += 1
         scope.setdefault("state", {})[LET_IN] = True
@@ -59,6 +50,19 @@ class Limits:
             await self._bounded(scope, receive, send, headers.get(b"content-length", "0"))
         finally:
             self._under_way -= 1
+
+    def _refused(self, method: str, headers: dict[bytes, str]) -> JSONResponse | None:
+        """Return the reply to a request that is not let in, None to one that is."""
+        if self._token is None:
+            if (reason := refusal(method, headers, self._names)) is not None:
+                return JSONResponse(body_of(NotAllowedError(reason)), 403)
+        elif not bears(headers.get(b"authorization"), self._token):
+            error = NotAllowedError("send the gateway's token: Authorization: Bearer TOKEN")
+            return JSONResponse(body_of(error), 401, {"WWW-Authenticate": "Bearer"})
+        if self._under_way >= self._most_requests:
+            busy = BusyError(f"{self._most_requests} requests are under way: ask later, or raise --concurrency")
+            return JSONResponse(body_of(busy), 503, {"Retry-After": "1"})
+        return None
 
     async def _bounded(self, scope: Scope, receive: Receive, send: Send, announced: str) -> None:
         """Serve one request whose body must stay below the limit."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import TypeAlias
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 from starlette.requests import Request
@@ -42,13 +42,11 @@ class MetricsApi:
             status = await self._client.status(timeout_ms=STATUS_MS)
         except JetselError:
             status = None
-        registry = CollectorRegistry()
-        registry.register(_Once(metrics(status)))
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(generate_latest(_Once(metrics(status))), media_type=CONTENT_TYPE_LATEST)
 
 
 class _Once(Collector):
-    """Gives a registry what is known already."""
+    """Collects what is known already."""
 
     def __init__(self, found: Iterable[Metric]) -> None:
         self._found = list(found)
@@ -169,7 +167,7 @@ def _edge(edge: EdgeStatus) -> Iterator[Metric]:
     yield _counter("jetsel_edge_runs", "Photographs that went there, by how that ended.", ("outcome",), runs)
     carried = [(("sent",), edge.sent_bytes), (("received",), edge.received_bytes)]
     yield _counter("jetsel_edge_bytes", "To and from it.", ("direction",), carried)
-    yield _one(GaugeMetricFamily("jetsel_edge_network_ms", "There and back, a usual photograph."), edge.network_ms)
+    yield _gauge("jetsel_edge_network_ms", "There and back, a usual photograph.", (), [((), edge.network_ms)])
 
 
 def _power(power: PowerStatus) -> Iterator[Metric]:
@@ -181,10 +179,10 @@ def _power(power: PowerStatus) -> Iterator[Metric]:
     yield _counter("jetsel_model_joules", "Estimated energy of a model's runs.", ("family", "model"), joules)
     judged = power.judged
     if judged is not None:
-        measured = GaugeMetricFamily("jetsel_measured_joules", "Above idle power, since the start.")
-        yield _one(measured, judged.measured_j)
-        yield _one(CounterMetricFamily("jetsel_estimated_joules", "What the estimates add up to."), judged.estimated_j)
-        yield _one(GaugeMetricFamily("jetsel_energy_ratio", "Measured over estimated."), judged.ratio)
+        measured = [((), judged.measured_j)]
+        yield _gauge("jetsel_measured_joules", "Above idle power, since the start.", (), measured)
+        yield _counter("jetsel_estimated_joules", "What the estimates add up to.", (), [((), judged.estimated_j)])
+        yield _gauge("jetsel_energy_ratio", "Measured over estimated.", (), [((), judged.ratio)])
     conditions = len(power.out_of_conditions)
     yield GaugeMetricFamily("jetsel_out_of_conditions", "How the board differs from calibration.", value=conditions)
     zones = [((zone,), celsius) for zone, celsius in (power.temperatures_c or {}).items()]
@@ -197,13 +195,6 @@ def _flat(nested: Mapping[str, Mapping[str, int]]) -> Labelled:
     return [((outer, inner), count) for outer, counts in nested.items() for inner, count in counts.items()]
 
 
-def _one(metric: Plain, value: float | None) -> Metric:
-    """With one value, or none where it is not known."""
-    if value is not None:
-        metric.add_metric([], value)
-    return metric
-
-
 def _counter(name: str, words: str, labels: tuple[str, ...], values: Labelled) -> Metric:
     return _filled(CounterMetricFamily(name, words, labels=labels), values)
 
@@ -213,6 +204,7 @@ def _gauge(name: str, words: str, labels: tuple[str, ...], values: Labelled) -> 
 
 
 def _filled(metric: Plain, values: Labelled) -> Metric:
+    """With the values that are known."""
     for labels, value in values:
         if value is not None:
             metric.add_metric(labels, value)

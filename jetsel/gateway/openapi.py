@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from jetsel import __version__
 from jetsel.gateway.classify import IMAGES, Query
@@ -18,15 +17,9 @@ from jetsel.wire import Answer
 REFS = "#/components/schemas/{name}"
 
 
-class DescriptionApi:
-    """/openapi.json."""
-
-    def routes(self) -> list[Route]:
-        """The one path."""
-        return [Route("/openapi.json", self._described)]
-
-    async def _described(self, _: Request) -> Response:
-        return JSONResponse(document())
+async def described(_: Request) -> Response:
+    """Answer /openapi.json."""
+    return JSONResponse(document())
 
 
 def document() -> dict[str, Any]:

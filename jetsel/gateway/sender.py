@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
+
+from msgspec import Struct
 
 from jetsel.client import AsyncClient
 from jetsel.errors import ImageTooLargeError
@@ -13,6 +15,19 @@ from jetsel.wire import Answer
 LARGE_BYTES = 65_536
 """The daemon answers an image that exceeds its limit by less than this; a larger one costs the connection and every
 request on it (docs/protocol.md)."""
+
+
+class Choice(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a request may say of how it is answered: fields of the daemon's own request."""
+
+    policy: str | None = None
+    deadline_ms: float | None = None
+    top_k: int = 5
+    criterion: Literal["top1", "top5"] = "top1"
+    on_doubt: Literal["use", "refuse"] | None = None
+    on_device: bool = False
+    least_accuracy: float | None = None
+    most_energy_mj: float | None = None
 
 
 class Sender:

@@ -16,6 +16,7 @@ from msgspec import Meta, Raw, Struct, field
 from numpy.typing import NDArray
 
 from jetsel.errors import BadRequestError
+from jetsel.gateway.sender import Choice
 from jetsel.wire import Answer
 
 MOST_IMAGES = 256  # of one request; each is one on the daemon's socket
@@ -54,17 +55,9 @@ class Wanted(Struct, frozen=True):
     parameters: dict[str, Any] = {}
 
 
-class Options(Struct, frozen=True, forbid_unknown_fields=True):
+class Options(Choice, frozen=True):
     """What `parameters` of a request may say; binary_data_output: how the outputs come where they do not say."""
 
-    policy: str | None = None
-    deadline_ms: float | None = None
-    top_k: int = 5
-    criterion: Literal["top1", "top5"] = "top1"
-    on_doubt: Literal["use", "refuse"] | None = None
-    on_device: bool = False
-    least_accuracy: float | None = None
-    most_energy_mj: float | None = None
     channels: Literal["rgb", "bgr"] = "rgb"
     binary_data_output: bool = False
 
