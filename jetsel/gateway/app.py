@@ -37,12 +37,13 @@ def application(settings: Settings) -> Starlette:
     thumbnails = Thumbnails(settings.thumbnails, limits)
     catalogue = Catalogue(client)
     sender = Sender(client, catalogue, thumbnails)
-    apis = (
-        InferenceApi(client, catalogue, sender),
-        ClassifyApi(sender),
-        MetricsApi(client),
-        PageApi(client, thumbnails),
-    )
+    routes = [
+        Route("/openapi.json", described),
+        Route("/metrics", MetricsApi(client).answer),
+        Route("/classify", ClassifyApi(sender).answer, methods=["POST"]),
+        *InferenceApi(client, catalogue, sender).routes(),
+        *PageApi(client, thumbnails).routes(),
+    ]
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -51,7 +52,7 @@ def application(settings: Settings) -> Starlette:
         client.close()
 
     return Starlette(
-        routes=[Route("/openapi.json", described), *(route for api in apis for route in api.routes())],
+        routes=routes,
         middleware=[
             Middleware(
                 Limits,

@@ -8,14 +8,12 @@ import msgspec
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from jetsel.errors import BadRequestError
 from jetsel.gateway.sender import Choice, Sender
 from jetsel.wire import encode
 
 IMAGES = ("image/jpeg", "image/png", "image/webp", "application/octet-stream")
-FORM = "multipart/form-data"
 
 
 class Query(Choice, frozen=True):
@@ -27,16 +25,13 @@ class Query(Choice, frozen=True):
 
 
 class ClassifyApi:
-    """/classify."""
+    """POST /classify."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
 
-    def routes(self) -> list[Route]:
-        """The one path."""
-        return [Route("/classify", self._classify, methods=["POST"])]
-
-    async def _classify(self, request: Request) -> Response:
+    async def answer(self, request: Request) -> Response:
+        """Answer one request."""
         try:
             query = msgspec.convert(dict(request.query_params), Query, strict=False)
         except msgspec.ValidationError as error:
@@ -50,7 +45,7 @@ async def _image(request: Request) -> bytes:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in IMAGES:
         return await request.body()
-    if kind == FORM:
+    if kind == "multipart/form-data":
         async with request.form(max_files=1, max_fields=8) as form:
             field: Any = form.get("image")
             if isinstance(field, UploadFile):

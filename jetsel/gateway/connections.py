@@ -67,11 +67,6 @@ class BoundedConnection(HttpToolsProtocol):
         self._unread_bytes = 0
         super().on_body(body)
 
-    def on_message_complete(self) -> None:
-        """Take in a request's end."""
-        self._unread_bytes = 0
-        super().on_message_complete()
-
     def on_response_complete(self) -> None:
         """Wait for the next request, unless it is there already."""
         super().on_response_complete()

@@ -17,6 +17,7 @@ from jetsel.gateway.sender import Choice, Sender
 from jetsel.wire import Answer
 
 LENGTH = "Inference-Header-Content-Length"
+MODEL_PATHS = ("/v2/models/{name}", "/v2/models/{name}/versions/{version}")
 LARGE_BYTES = 1_000_000  # of a body; reading a larger one takes milliseconds, which other requests need not wait
 
 
@@ -51,7 +52,7 @@ class InferenceApi:
             Route("/v2/health/ready", self._ready),
             Route("/v2/models", self._models),
         ]
-        for path in ("/v2/models/{name}", "/v2/models/{name}/versions/{version}"):
+        for path in MODEL_PATHS:
             routes += [
                 Route(path, self._model),
                 Route(f"{path}/ready", self._model_ready),
@@ -95,9 +96,8 @@ class InferenceApi:
         served = await self._catalogue.find(**request.path_params)
         if served.model is not None and asked.parameters.policy is not None:
             raise BadRequestError(f"{served.name} pins one model, and a policy chooses: ask {served.family.name}")
-        model = None if served.model is None else served.model.name
+        model, version = (None, None) if served.model is None else (served.model.name, served.model.version)
         answers = await self._ask(asked.parameters, served.family.name, model, images)
-        version = None if served.model is None else served.model.version
         return reply(*tensors.write(served.name, version, asked, answers))
 
     async def _ask(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -9,7 +11,7 @@ from jetsel.errors import BusyError, ImageTooLargeError, NotAllowedError
 from jetsel.gateway.connections import LET_IN
 from jetsel.gateway.errors import body_of
 from jetsel.gateway.settings import bears
-from jetsel.gateway.sites import own_names, refusal
+from jetsel.gateway.sites import refusal
 
 
 class _TooLargeError(Exception):
@@ -20,8 +22,6 @@ class Limits:
     """ASGI: answers 401 without the token, 503 beside too many others, 413 for a large body; else hands on.
 
     Without a token it answers 403 to web pages of others (sites.py).
-
-    uvicorn's own limit of concurrency answers with two words, and does not say what to do.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class Limits:
     ) -> None:
         self._app = app
         self._token = token
-        self._names = None if behind_proxy else own_names()
+        self._names = None if behind_proxy else frozenset({socket.gethostname().lower(), socket.getfqdn().lower()})
         self._most = int(max_body_mb * 1e6)
         self._most_requests = concurrency
         self._under_way = 0
@@ -69,7 +69,7 @@ class Limits:
         if announced.isdecimal() and int(announced) > self._most:
             await self._too_large()(scope, receive, send)
             return
-        left, begun = self._most, False
+        left = self._most
 
         async def bounded() -> Message:
             nonlocal left
@@ -79,16 +79,9 @@ class Limits:
                 raise _TooLargeError
             return message
 
-        async def noting(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
         try:
-            await self._app(scope, bounded, noting)
-        except _TooLargeError:
-            if begun:
-                raise
+            await self._app(scope, bounded, send)
+        except _TooLargeError:  # no path begins its reply before it has the body
             await self._too_large()(scope, receive, send)
 
     def _too_large(self) -> JSONResponse:

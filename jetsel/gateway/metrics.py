@@ -12,7 +12,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from jetsel.client import AsyncClient
 from jetsel.errors import JetselError
@@ -33,11 +32,8 @@ class MetricsApi:
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
-    def routes(self) -> list[Route]:
-        """The one path."""
-        return [Route("/metrics", self._metrics)]
-
-    async def _metrics(self, _: Request) -> Response:
+    async def answer(self, _: Request) -> Response:
+        """Answer one scrape."""
         try:
             status = await self._client.status(timeout_ms=STATUS_MS)
         except JetselError:
@@ -104,14 +100,13 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
     yield _gauge("jetsel_model_load_seconds", "What the last load took.", ("family", "model"), loads_s)
     escalated = [((family.name,), family.escalated) for family in families]
     yield _counter("jetsel_escalated_answers", "Answers that took several models.", ("family",), escalated)
-    identity = [(family.name, family.calibration_identity) for family in families]
     known = InfoMetricFamily("jetsel_calibration", "The calibration in use.", labels=["family"])
     ages = []
-    for name, found in identity:
-        if found is not None:
+    for family in families:
+        if (found := family.calibration_identity) is not None:
             number = "shipped" if found.number is None else str(found.number)
-            known.add_metric([name], {"number": number, "created": found.created, "sha256": found.sha256[:12]})
-            ages.append(((name,), _age_s(found.created)))
+            known.add_metric([family.name], {"number": number, "created": found.created, "sha256": found.sha256[:12]})
+            ages.append(((family.name,), _age_s(found.created)))
     yield known
     yield _gauge("jetsel_calibration_age_seconds", "Since the calibration was made.", ("family",), ages)
     yield from _drift(families)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from jetsel import __version__
 from jetsel.gateway.classify import IMAGES, Query
 from jetsel.gateway.errors import STATUS
+from jetsel.gateway.inference import MODEL_PATHS
 from jetsel.gateway.tensors import Inference
 from jetsel.wire import Answer
 
@@ -65,10 +67,8 @@ def _classify(parameters: dict[str, Any], answer: dict[str, Any]) -> dict[str, A
 def _of_models(inference: dict[str, Any]) -> dict[str, Any]:
     """The paths of a model, without and with a version."""
     found = {}
-    for path, names in (
-        ("/v2/models/{name}", ["name"]),
-        ("/v2/models/{name}/versions/{version}", ["name", "version"]),
-    ):
+    for path in MODEL_PATHS:
+        names = re.findall(r"{(\w+)}", path)
         parameters = [{"name": one, "in": "path", "required": True, "schema": {"type": "string"}} for one in names]
         infer = {
             "summary": "Inference; the binary extension is understood",

@@ -44,7 +44,8 @@ class Sender:
         size, client = memoryview(image).nbytes, self._client
         if size >= LARGE_BYTES:
             client = self._for_large
-            client.max_image_mb = await self._catalogue.max_image_mb()
+            await self._catalogue.all()
+            client.max_image_mb = self._catalogue.max_image_mb
             if size > client.max_image_mb * 1e6:
                 raise ImageTooLargeError(
                     f"the image has {size / 1e6:.1f} MB, and the daemon takes {client.max_image_mb:g} MB: "

@@ -6,7 +6,6 @@ machine (DNS rebinding) may read the replies, too.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -16,11 +15,6 @@ FORMS = ("", "application/x-www-form-urlencoded", "multipart/form-data", "text/p
 """Content types that a browser sends to another site without asking it first (Fetch, CORS-safelisted)."""
 LOCAL = (".localhost", ".home.arpa", ".internal", ".lan", ".local")
 """Nobody can register a name under these, so that it cannot be made to resolve to this machine."""
-
-
-def own_names() -> frozenset[str]:
-    """Return the names of this machine."""
-    return frozenset({socket.gethostname().lower(), socket.getfqdn().lower()})
 
 
 def refusal(method: str, headers: Mapping[bytes, str], names: frozenset[str] | None) -> str | None:

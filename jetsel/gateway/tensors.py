@@ -78,8 +78,6 @@ def read(body: bytes, json_bytes: int | None) -> tuple[Inference, list[Image]]:
     """
     request, binary = parse(body, json_bytes)
     images = list(_images(request.inputs[0], binary, request.parameters.channels))
-    if not 1 <= len(images) <= MOST_IMAGES:
-        raise BadRequestError(f"{len(images)} images: send 1 to {MOST_IMAGES}")
     return request, images
 
 
@@ -109,8 +107,9 @@ def _decode(body: bytes | Raw, kind: type[T], what: str, repair: str = "") -> T:
 
 
 def _images(tensor: Tensor, binary: memoryview | None, channels: str) -> Iterator[Image]:
-    if tensor.shape and tensor.shape[0] > MOST_IMAGES:
-        raise BadRequestError(f"{tensor.shape[0]} images: send 1 to {MOST_IMAGES}")
+    n = prod(tensor.shape if tensor.datatype == "BYTES" else tensor.shape[:1])
+    if not 1 <= n <= MOST_IMAGES:
+        raise BadRequestError(f"{n} images: send 1 to {MOST_IMAGES}")
     if tensor.datatype == "BYTES":
         yield from elements(tensor, binary)
     elif tensor.datatype == "UINT8":
