@@ -24,7 +24,7 @@ _IPC = r"^ipc:///[^\x00-\x1f]+\Z"
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """The socket, who may use it, and what is accepted at once.
 
-    endpoint: Address of the socket.
+    endpoint: Address of the socket (default: $JETSEL_ENDPOINT, else a socket of your own).
     group: Group of the socket's file: its members may send requests (default: the daemon's own group).
     admin_group: Group whose members may reload, besides root and the daemon's own user (default: none).
     workers: Requests that are decoded and decided at a time (default: one for each processor).

@@ -30,14 +30,20 @@ def find(endpoint: str | None = None, environment: Mapping[str, str] | None = No
     the argument or the variable names no endpoint.
     """
     environment = os.environ if environment is None else environment
-    given = endpoint or environment.get(VARIABLE)
-    if given:
-        return _checked(given, "the endpoint" if endpoint else f"${VARIABLE}")
+    given = _checked(endpoint, "the endpoint") if endpoint else from_variable(environment)
+    if given is not None:
+        return given
     places = (user_socket(environment), SYSTEM_SOCKET)
     for place in places:
         if _stands(Path(place)):
             return f"ipc://{place}"
     raise NoDaemonError(f"no daemon listens at {' or '.join(places)}: {HOW_TO_START}")
+
+
+def from_variable(environment: Mapping[str, str]) -> str | None:
+    """Return the endpoint in $JETSEL_ENDPOINT, None if it is not set; raises ConfigError where it names none."""
+    given = environment.get(VARIABLE)
+    return _checked(given, f"${VARIABLE}") if given else None
 
 
 def why_absent(endpoint: str) -> NoDaemonError | None:

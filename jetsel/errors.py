@@ -171,6 +171,13 @@ class ManifestError(JetselError):
     code = "bad-model"
 
 
+class DownloadError(ManifestError):
+    """A model's weights cannot be downloaded now (raised by commands, never sent)."""
+
+    code = "download-failed"
+    retry = True
+
+
 class PowerError(JetselError):
     """Power cannot be read, recorded or calibrated on this machine as it was asked for."""
 

@@ -18,7 +18,7 @@ from jetsel.calibrate.record.conditions import gather
 from jetsel.calibrate.record.photographs import UNKNOWN
 from jetsel.calibrate.record.progress import Stop, Tell
 from jetsel.config import Config, Power, power_folder
-from jetsel.errors import CalibrationError
+from jetsel.errors import CalibrationError, did_you_mean
 from jetsel.features import table_hash
 from jetsel.image import Limits
 from jetsel.policies.registry import KINDS, no_such
@@ -68,8 +68,9 @@ def record(job: Job, tell: Tell, stop: Stop, goal: Goal | None = None) -> Loaded
     """
     served = tuple(job.served)
     if job.labels_from is not None and job.labels_from not in served:
+        near = did_you_mean(job.labels_from, served)
         raise CalibrationError(
-            f"--labels-from: family {job.family.name} has no model {job.labels_from}: {', '.join(served)}"
+            f"--labels-from: family {job.family.name} has no model {job.labels_from}{near}: {', '.join(served)}"
         )
     found = recording.find(job.photos, job.family.labels, job.label_map, job.labels_from is None)
     if goal is not None and len(found.photographs) < FOLDS:

@@ -56,5 +56,5 @@ def asked(
     policies = catalogue(models, calibration)[criterion]
     unknown = [name for name in wanted if name not in policies]
     if unknown:
-        raise UnknownPolicyError(f"there is {no_such(unknown[0], policies)}")
+        raise UnknownPolicyError(f"the family has {no_such(unknown[0], policies)}")
     return {name: policies[name] for name in wanted or policies}

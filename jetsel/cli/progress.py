@@ -68,10 +68,10 @@ class Output:
     def recorded(self, job: Job, loaded: Loaded) -> None:
         """Say what recording came to."""
         from jetsel.calibrate.classes import remarks
+        from jetsel.calibrate.record.photographs import left_out_lines
 
-        left_out = "".join(f"; left out: {count} {reason}" for reason, count in loaded.skipped.items())
         times, count = loaded.times, len(loaded.recording.classes)
-        lines = [f"{count} photographs in {job.path}{left_out}"]
+        lines = [f"{count} photographs in {job.path}", *left_out_lines(loaded.left_out)]
         lines += [] if times.noisy is None else [f"the times are noisy: {times.noisy}"]
         lines += [] if times.energy_reason is None else [f"energy is not known: {times.energy_reason}"]
         if loaded.learned:

@@ -17,7 +17,7 @@ from pathlib import Path
 from jetsel.config import Server
 from jetsel.daemon import socket_activation
 from jetsel.daemon.identity import group_number
-from jetsel.endpoint import user_socket
+from jetsel.endpoint import from_variable, user_socket
 from jetsel.errors import ConfigError
 
 MODE = 0o660
@@ -27,8 +27,9 @@ RUNTIME = "RUNTIME_DIRECTORY"  # systemd.exec(5): made for the service, several 
 
 
 def listen(server: Server, environment: MutableMapping[str, str] | None = None) -> Listener:
-    """Listen where the configuration says, else at the socket that was passed, else in the service's or user's folder.
+    """Listen where the configuration says, else at the socket that was passed, else at $JETSEL_ENDPOINT.
 
+    If none of them is given, listen in the service's folder, or in the user's.
     Raises ConfigError, also where a socket was passed that is not at the configured path.
     """
     environment = os.environ if environment is None else environment
@@ -36,6 +37,8 @@ def listen(server: Server, environment: MutableMapping[str, str] | None = None) 
     passed = socket_activation.passed_socket(environment, path)
     if passed is not None:
         return Listener(passed, None, socket_activation.FIRST_FD)
+    if path is None and (variable := from_variable(environment)) is not None:
+        path = Path(variable.removeprefix("ipc://"))
     if path is None and (folder := environment.get(RUNTIME, "").split(":")[0]):
         path = Path(folder, "jetsel.sock")
     if path is None:

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from jetsel import image
 from jetsel.client import AsyncClient
@@ -20,7 +21,7 @@ from jetsel.gateway.errors import refused
 from jetsel.gateway.inference import InferenceApi
 from jetsel.gateway.limits import Limits
 from jetsel.gateway.metrics import MetricsApi
-from jetsel.gateway.openapi import DescriptionApi
+from jetsel.gateway.openapi import described
 from jetsel.gateway.page import PageApi
 from jetsel.gateway.sender import Sender
 from jetsel.gateway.settings import Settings
@@ -36,13 +37,13 @@ def application(settings: Settings) -> Starlette:
     thumbnails = Thumbnails(settings.thumbnails, limits)
     catalogue = Catalogue(client)
     sender = Sender(client, catalogue, thumbnails)
-    apis = (
-        InferenceApi(client, catalogue, sender),
-        ClassifyApi(sender),
-        MetricsApi(client),
-        DescriptionApi(),
-        PageApi(client, thumbnails),
-    )
+    routes = [
+        Route("/openapi.json", described),
+        Route("/metrics", MetricsApi(client).answer),
+        Route("/classify", ClassifyApi(sender).answer, methods=["POST"]),
+        *InferenceApi(client, catalogue, sender).routes(),
+        *PageApi(client, thumbnails).routes(),
+    ]
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -51,7 +52,7 @@ def application(settings: Settings) -> Starlette:
         client.close()
 
     return Starlette(
-        routes=[route for api in apis for route in api.routes()],
+        routes=routes,
         middleware=[
             Middleware(
                 Limits,

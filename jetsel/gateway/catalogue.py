@@ -34,12 +34,12 @@ class Served:
 
 
 class Catalogue:
-    """The names, read from the daemon's status when they are asked for and old."""
+    """The names, read from the daemon's status when they are asked for and old. max_image_mb: what it takes at most."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
         self._served: dict[str, Served] = {}
-        self._max_image_mb = client.max_image_mb
+        self.max_image_mb = client.max_image_mb
         self._read_s: float | None = None
 
     async def all(self) -> dict[str, Served]:
@@ -48,13 +48,8 @@ class Catalogue:
             status = await self._client.status()
             self._served, self._read_s = names(status), time.monotonic()
             if status.max_image_mb is not None:  # a daemon before this field has the default, or its owner's
-                self._max_image_mb = status.max_image_mb
+                self.max_image_mb = status.max_image_mb
         return self._served
-
-    async def max_image_mb(self) -> float:
-        """Return the largest image that the daemon takes. Raises as AsyncClient.status does."""
-        await self.all()
-        return self._max_image_mb
 
     async def find(self, name: str, version: str | None = None) -> Served:
         """Return what a name stands for; raises UnknownModelError with those that there are."""

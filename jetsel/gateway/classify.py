@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import Struct
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from jetsel.errors import BadRequestError
-from jetsel.gateway.sender import Sender
+from jetsel.gateway.sender import Choice, Sender
 from jetsel.wire import encode
 
 IMAGES = ("image/jpeg", "image/png", "image/webp", "application/octet-stream")
-FORM = "multipart/form-data"
 
 
-class Query(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the query may say; the fields of the daemon's own request."""
+class Query(Choice, frozen=True):
+    """What the query may say."""
 
     family: str | None = None
     model: str | None = None
-    policy: str | None = None
-    deadline_ms: float | None = None
-    top_k: int = 5
-    criterion: Literal["top1", "top5"] = "top1"
-    on_doubt: Literal["use", "refuse"] | None = None
     explain: bool = False
-    on_device: bool = False
-    least_accuracy: float | None = None
-    most_energy_mj: float | None = None
 
 
 class ClassifyApi:
-    """/classify."""
+    """POST /classify."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
 
-    def routes(self) -> list[Route]:
-        """The one path."""
-        return [Route("/classify", self._classify, methods=["POST"])]
-
-    async def _classify(self, request: Request) -> Response:
+    async def answer(self, request: Request) -> Response:
+        """Answer one request."""
         try:
             query = msgspec.convert(dict(request.query_params), Query, strict=False)
         except msgspec.ValidationError as error:
@@ -59,10 +45,13 @@ async def _image(request: Request) -> bytes:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in IMAGES:
         return await request.body()
-    if kind == FORM:
+    if kind == "multipart/form-data":
         async with request.form(max_files=1, max_fields=8) as form:
             field: Any = form.get("image")
             if isinstance(field, UploadFile):
                 return await field.read()
         raise BadRequestError("the form has no file called image: curl -F image=@cat.jpg")
-    raise BadRequestError(f"content type {kind or 'missing'}: send {', '.join(IMAGES)}, or a form with a file image")
+    raise BadRequestError(
+        f"content type {kind or 'missing'}: add the header Content-Type with the image's type ({', '.join(IMAGES)}), "
+        "as in: curl -H 'Content-Type: image/jpeg' --data-binary @cat.jpg; or send a form: curl -F image=@cat.jpg"
+    )

@@ -67,11 +67,6 @@ class BoundedConnection(HttpToolsProtocol):
         self._unread_bytes = 0
         super().on_body(body)
 
-    def on_message_complete(self) -> None:
-        """Take in a request's end."""
-        self._unread_bytes = 0
-        super().on_message_complete()
-
     def on_response_complete(self) -> None:
         """Wait for the next request, unless it is there already."""
         super().on_response_complete()
@@ -83,11 +78,6 @@ class BoundedConnection(HttpToolsProtocol):
         """Whether no request is under way that was let in."""
         cycle = self.cycle
         return cycle is None or cycle.response_complete or not cycle.scope["state"].get(LET_IN)
-
-    @property
-    def address(self) -> str | None:
-        """The peer's, without its port."""
-        return self.client[0] if self.client else None
 
     @property
     def ends_s(self) -> float:
@@ -110,5 +100,5 @@ def _one_to_close(connections: set[BoundedConnection]) -> BoundedConnection:
     There is always one: a new connection waits, too.
     """
     idle = [one for one in connections if one.is_idle and not one.transport.is_closing()]
-    counts = Counter(one.address for one in idle)
-    return max(idle, key=lambda one: (counts[one.address], -one.ends_s))
+    counts = Counter(one.client and one.client[0] for one in idle)
+    return max(idle, key=lambda one: (counts[one.client and one.client[0]], -one.ends_s))

@@ -32,11 +32,6 @@ STATUS = {
 """By the daemon's code; any other is 500."""
 
 
-def status_of(error: JetselError) -> int:
-    """The HTTP status of an error."""
-    return STATUS.get(error.code, 500)
-
-
 def body_of(error: JetselError) -> dict[str, Any]:
     """What both forms share: `error` is what the Open Inference Protocol reads, `code` and `retry` the daemon's."""
     return {"error": str(error), "code": error.code, "retry": error.retry}
@@ -45,4 +40,4 @@ def body_of(error: JetselError) -> dict[str, Any]:
 async def refused(_: Request, error: Exception) -> Response:
     """Answer a request with a JetselError."""
     assert isinstance(error, JetselError)
-    return JSONResponse(body_of(error), status_of(error), {"Retry-After": "1"} if error.retry else None)
+    return JSONResponse(body_of(error), STATUS.get(error.code, 500), {"Retry-After": "1"} if error.retry else None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -14,10 +13,11 @@ from jetsel.client import AsyncClient
 from jetsel.errors import BadRequestError, JetselError
 from jetsel.gateway import tensors
 from jetsel.gateway.catalogue import Catalogue
-from jetsel.gateway.sender import Sender
+from jetsel.gateway.sender import Choice, Sender
 from jetsel.wire import Answer
 
 LENGTH = "Inference-Header-Content-Length"
+MODEL_PATHS = ("/v2/models/{name}", "/v2/models/{name}/versions/{version}")
 LARGE_BYTES = 1_000_000  # of a body; reading a larger one takes milliseconds, which other requests need not wait
 
 
@@ -52,7 +52,7 @@ class InferenceApi:
             Route("/v2/health/ready", self._ready),
             Route("/v2/models", self._models),
         ]
-        for path in ("/v2/models/{name}", "/v2/models/{name}/versions/{version}"):
+        for path in MODEL_PATHS:
             routes += [
                 Route(path, self._model),
                 Route(f"{path}/ready", self._model_ready),
@@ -96,34 +96,19 @@ class InferenceApi:
         served = await self._catalogue.find(**request.path_params)
         if served.model is not None and asked.parameters.policy is not None:
             raise BadRequestError(f"{served.name} pins one model, and a policy chooses: ask {served.family.name}")
-        model = None if served.model is None else served.model.name
+        model, version = (None, None) if served.model is None else (served.model.name, served.model.version)
         answers = await self._ask(asked.parameters, served.family.name, model, images)
-        version = None if served.model is None else served.model.version
         return reply(*tensors.write(served.name, version, asked, answers))
 
     async def _ask(
         self, options: tensors.Options, family: str, model: str | None, images: list[tensors.Image]
     ) -> list[Answer]:
         """Ask about every photograph at once; the first failure ends them all and is raised."""
-
-        async def one(image: Any) -> Answer:
-            return await self._sender.classify(
-                image,
-                family=family,
-                model=model,
-                policy=options.policy,
-                deadline_ms=options.deadline_ms,
-                top_k=options.top_k,
-                criterion=options.criterion,
-                on_doubt=options.on_doubt,
-                on_device=options.on_device,
-                least_accuracy=options.least_accuracy,
-                most_energy_mj=options.most_energy_mj,
-            )
-
-        if len(images) == 1:
-            return [await one(images[0])]
-        asked = [asyncio.ensure_future(one(image)) for image in images]
+        choice = {name: getattr(options, name) for name in Choice.__struct_fields__}
+        sent = [self._sender.classify(image, family=family, model=model, **choice) for image in images]
+        if len(sent) == 1:
+            return [await sent[0]]
+        asked = [asyncio.ensure_future(one) for one in sent]
         try:
             return list(await asyncio.gather(*asked))
         finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -9,7 +11,7 @@ from jetsel.errors import BusyError, ImageTooLargeError, NotAllowedError
 from jetsel.gateway.connections import LET_IN
 from jetsel.gateway.errors import body_of
 from jetsel.gateway.settings import bears
-from jetsel.gateway.sites import own_names, refusal
+from jetsel.gateway.sites import refusal
 
 
 class _TooLargeError(Exception):
@@ -20,8 +22,6 @@ class Limits:
     """ASGI: answers 401 without the token, 503 beside too many others, 413 for a large body; else hands on.
 
     Without a token it answers 403 to web pages of others (sites.py).
-
-    uvicorn's own limit of concurrency answers with two words, and does not say what to do.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class Limits:
     ) -> None:
         self._app = app
         self._token = token
-        self._names = None if behind_proxy else own_names()
+        self._names = None if behind_proxy else frozenset({socket.gethostname().lower(), socket.getfqdn().lower()})
         self._most = int(max_body_mb * 1e6)
         self._most_requests = concurrency
         self._under_way = 0
@@ -40,18 +40,9 @@ class Limits:
             await self._app(scope, receive, send)
             return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        if self._token is None:
-            if (reason := refusal(scope["method"], headers, self._names)) is not None:
-                await JSONResponse(body_of(NotAllowedError(reason)), 403)(scope, receive, send)
-                return
-        elif not bears(headers.get(b"authorization"), self._token):
-            error = NotAllowedError("send the gateway's token: Authorization: Bearer TOKEN")
-            reply = JSONResponse(body_of(error), 401, {"WWW-Authenticate": "Bearer"})
-            await reply(scope, receive, send)
-            return
-        if self._under_way >= self._most_requests:
-            busy = BusyError(f"{self._most_requests} requests are under way: ask later, or raise --concurrency")
-            await JSONResponse(body_of(busy), 503, {"Retry-After": "1"})(scope, receive, send)
+        refused = self._refused(scope["method"], headers)
+        if refused is not None:
+            await refused(scope, receive, send)
             return
         self._under_way += 1
         scope.setdefault("state", {})[LET_IN] = True
@@ -60,12 +51,25 @@ class Limits:
         finally:
             self._under_way -= 1
 
+    def _refused(self, method: str, headers: dict[bytes, str]) -> JSONResponse | None:
+        """Return the reply to a request that is not let in, None to one that is."""
+        if self._token is None:
+            if (reason := refusal(method, headers, self._names)) is not None:
+                return JSONResponse(body_of(NotAllowedError(reason)), 403)
+        elif not bears(headers.get(b"authorization"), self._token):
+            error = NotAllowedError("send the gateway's token: Authorization: Bearer TOKEN")
+            return JSONResponse(body_of(error), 401, {"WWW-Authenticate": "Bearer"})
+        if self._under_way >= self._most_requests:
+            busy = BusyError(f"{self._most_requests} requests are under way: ask later, or raise --concurrency")
+            return JSONResponse(body_of(busy), 503, {"Retry-After": "1"})
+        return None
+
     async def _bounded(self, scope: Scope, receive: Receive, send: Send, announced: str) -> None:
         """Serve one request whose body must stay below the limit."""
         if announced.isdecimal() and int(announced) > self._most:
             await self._too_large()(scope, receive, send)
             return
-        left, begun = self._most, False
+        left = self._most
 
         async def bounded() -> Message:
             nonlocal left
@@ -75,16 +79,9 @@ class Limits:
                 raise _TooLargeError
             return message
 
-        async def noting(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
         try:
-            await self._app(scope, bounded, noting)
-        except _TooLargeError:
-            if begun:
-                raise
+            await self._app(scope, bounded, send)
+        except _TooLargeError:  # no path begins its reply before it has the body
             await self._too_large()(scope, receive, send)
 
     def _too_large(self) -> JSONResponse:

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import TypeAlias
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from jetsel.client import AsyncClient
 from jetsel.errors import JetselError
@@ -33,22 +32,17 @@ class MetricsApi:
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
-    def routes(self) -> list[Route]:
-        """The one path."""
-        return [Route("/metrics", self._metrics)]
-
-    async def _metrics(self, _: Request) -> Response:
+    async def answer(self, _: Request) -> Response:
+        """Answer one scrape."""
         try:
             status = await self._client.status(timeout_ms=STATUS_MS)
         except JetselError:
             status = None
-        registry = CollectorRegistry()
-        registry.register(_Once(metrics(status)))
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(generate_latest(_Once(metrics(status))), media_type=CONTENT_TYPE_LATEST)
 
 
 class _Once(Collector):
-    """Gives a registry what is known already."""
+    """Collects what is known already."""
 
     def __init__(self, found: Iterable[Metric]) -> None:
         self._found = list(found)
@@ -106,14 +100,13 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
     yield _gauge("jetsel_model_load_seconds", "What the last load took.", ("family", "model"), loads_s)
     escalated = [((family.name,), family.escalated) for family in families]
     yield _counter("jetsel_escalated_answers", "Answers that took several models.", ("family",), escalated)
-    identity = [(family.name, family.calibration_identity) for family in families]
     known = InfoMetricFamily("jetsel_calibration", "The calibration in use.", labels=["family"])
     ages = []
-    for name, found in identity:
-        if found is not None:
+    for family in families:
+        if (found := family.calibration_identity) is not None:
             number = "shipped" if found.number is None else str(found.number)
-            known.add_metric([name], {"number": number, "created": found.created, "sha256": found.sha256[:12]})
-            ages.append(((name,), _age_s(found.created)))
+            known.add_metric([family.name], {"number": number, "created": found.created, "sha256": found.sha256[:12]})
+            ages.append(((family.name,), _age_s(found.created)))
     yield known
     yield _gauge("jetsel_calibration_age_seconds", "Since the calibration was made.", ("family",), ages)
     yield from _drift(families)
@@ -169,7 +162,7 @@ def _edge(edge: EdgeStatus) -> Iterator[Metric]:
     yield _counter("jetsel_edge_runs", "Photographs that went there, by how that ended.", ("outcome",), runs)
     carried = [(("sent",), edge.sent_bytes), (("received",), edge.received_bytes)]
     yield _counter("jetsel_edge_bytes", "To and from it.", ("direction",), carried)
-    yield _one(GaugeMetricFamily("jetsel_edge_network_ms", "There and back, a usual photograph."), edge.network_ms)
+    yield _gauge("jetsel_edge_network_ms", "There and back, a usual photograph.", (), [((), edge.network_ms)])
 
 
 def _power(power: PowerStatus) -> Iterator[Metric]:
@@ -181,10 +174,10 @@ def _power(power: PowerStatus) -> Iterator[Metric]:
     yield _counter("jetsel_model_joules", "Estimated energy of a model's runs.", ("family", "model"), joules)
     judged = power.judged
     if judged is not None:
-        measured = GaugeMetricFamily("jetsel_measured_joules", "Above idle power, since the start.")
-        yield _one(measured, judged.measured_j)
-        yield _one(CounterMetricFamily("jetsel_estimated_joules", "What the estimates add up to."), judged.estimated_j)
-        yield _one(GaugeMetricFamily("jetsel_energy_ratio", "Measured over estimated."), judged.ratio)
+        measured = [((), judged.measured_j)]
+        yield _gauge("jetsel_measured_joules", "Above idle power, since the start.", (), measured)
+        yield _counter("jetsel_estimated_joules", "What the estimates add up to.", (), [((), judged.estimated_j)])
+        yield _gauge("jetsel_energy_ratio", "Measured over estimated.", (), [((), judged.ratio)])
     conditions = len(power.out_of_conditions)
     yield GaugeMetricFamily("jetsel_out_of_conditions", "How the board differs from calibration.", value=conditions)
     zones = [((zone,), celsius) for zone, celsius in (power.temperatures_c or {}).items()]
@@ -197,13 +190,6 @@ def _flat(nested: Mapping[str, Mapping[str, int]]) -> Labelled:
     return [((outer, inner), count) for outer, counts in nested.items() for inner, count in counts.items()]
 
 
-def _one(metric: Plain, value: float | None) -> Metric:
-    """With one value, or none where it is not known."""
-    if value is not None:
-        metric.add_metric([], value)
-    return metric
-
-
 def _counter(name: str, words: str, labels: tuple[str, ...], values: Labelled) -> Metric:
     return _filled(CounterMetricFamily(name, words, labels=labels), values)
 
@@ -213,6 +199,7 @@ def _gauge(name: str, words: str, labels: tuple[str, ...], values: Labelled) -> 
 
 
 def _filled(metric: Plain, values: Labelled) -> Metric:
+    """With the values that are known."""
     for labels, value in values:
         if value is not None:
             metric.add_metric(labels, value)

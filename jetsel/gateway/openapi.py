@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from jetsel import __version__
 from jetsel.gateway.classify import IMAGES, Query
 from jetsel.gateway.errors import STATUS
+from jetsel.gateway.inference import MODEL_PATHS
 from jetsel.gateway.tensors import Inference
 from jetsel.wire import Answer
 
 REFS = "#/components/schemas/{name}"
 
 
-class DescriptionApi:
-    """/openapi.json."""
-
-    def routes(self) -> list[Route]:
-        """The one path."""
-        return [Route("/openapi.json", self._described)]
-
-    async def _described(self, _: Request) -> Response:
-        return JSONResponse(document())
+async def described(_: Request) -> Response:
+    """Answer /openapi.json."""
+    return JSONResponse(document())
 
 
 def document() -> dict[str, Any]:
@@ -72,10 +67,8 @@ def _classify(parameters: dict[str, Any], answer: dict[str, Any]) -> dict[str, A
 def _of_models(inference: dict[str, Any]) -> dict[str, Any]:
     """The paths of a model, without and with a version."""
     found = {}
-    for path, names in (
-        ("/v2/models/{name}", ["name"]),
-        ("/v2/models/{name}/versions/{version}", ["name", "version"]),
-    ):
+    for path in MODEL_PATHS:
+        names = re.findall(r"{(\w+)}", path)
         parameters = [{"name": one, "in": "path", "required": True, "schema": {"type": "string"}} for one in names]
         infer = {
             "summary": "Inference; the binary extension is understood",

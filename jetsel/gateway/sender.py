@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
+
+from msgspec import Struct
 
 from jetsel.client import AsyncClient
 from jetsel.errors import ImageTooLargeError
@@ -13,6 +15,19 @@ from jetsel.wire import Answer
 LARGE_BYTES = 65_536
 """The daemon answers an image that exceeds its limit by less than this; a larger one costs the connection and every
 request on it (docs/protocol.md)."""
+
+
+class Choice(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a request may say of how it is answered: fields of the daemon's own request."""
+
+    policy: str | None = None
+    deadline_ms: float | None = None
+    top_k: int = 5
+    criterion: Literal["top1", "top5"] = "top1"
+    on_doubt: Literal["use", "refuse"] | None = None
+    on_device: bool = False
+    least_accuracy: float | None = None
+    most_energy_mj: float | None = None
 
 
 class Sender:
@@ -29,7 +44,8 @@ class Sender:
         size, client = memoryview(image).nbytes, self._client
         if size >= LARGE_BYTES:
             client = self._for_large
-            client.max_image_mb = await self._catalogue.max_image_mb()
+            await self._catalogue.all()
+            client.max_image_mb = self._catalogue.max_image_mb
             if size > client.max_image_mb * 1e6:
                 raise ImageTooLargeError(
                     f"the image has {size / 1e6:.1f} MB, and the daemon takes {client.max_image_mb:g} MB: "

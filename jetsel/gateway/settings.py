@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from jetsel import store
 from jetsel.errors import ConfigError
 
 MOST_TOKEN_BYTES = 4096
@@ -45,31 +45,39 @@ def address(listen: str) -> tuple[str, int]:
 
 def check_reach(host: str, *, token: str | None, behind_proxy: bool) -> None:
     """Raise ConfigError where others could reach the gateway, and nothing says who they are."""
-    if token is None and not behind_proxy and not _is_loopback(host):
+    found = ip_address(host)
+    is_loopback = host == "localhost" if found is None else found.is_loopback
+    if token is None and not behind_proxy and not is_loopback:
         raise ConfigError(
             f"--listen {host}: others could ask from afar: give --token-file with a secret that they must send, or "
             "--behind-proxy where a reverse proxy asks who they are (docs/deploy.md has examples)"
         )
 
 
-def _is_loopback(host: str) -> bool:
+def ip_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address that a name is, None for another name."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(name)
     except ValueError:
-        return host == "localhost"
+        return None
+
+
+def read_secret(path: Path, option: str) -> str:
+    """Return the text of a file; raises ConfigError, which names the option, if it cannot be read or everybody may."""
+    try:
+        mode = path.stat().st_mode
+        secret = store.read_bounded(path, MOST_TOKEN_BYTES).decode()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{option} {path}: cannot be read: {error}") from None
+    if stat.S_IMODE(mode) & 0o007:
+        raise ConfigError(f"{option} {path}: everybody may read it: chmod o-rwx {path}")
+    return secret
 
 
 def read_token(path: Path) -> str:
-    """Return the secret in a file; raises ConfigError where it cannot be read, is short, or is for all to read."""
-    try:
-        mode = path.stat().st_mode
-        with path.open(encoding="ascii") as file:
-            token = file.read(MOST_TOKEN_BYTES).strip()
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"--token-file {path}: cannot be read: {error}") from None
-    if stat.S_IMODE(mode) & 0o007 and os.name == "posix":
-        raise ConfigError(f"--token-file {path}: everybody may read it: chmod o-rwx {path}")
-    if len(token) < FEWEST_TOKEN_CHARACTERS or not token.isprintable() or " " in token:
+    """Return the secret in a file; raises ConfigError as read_secret does, and where it is short or not ASCII."""
+    token = read_secret(path, "--token-file").strip()
+    if not token.isascii() or len(token) < FEWEST_TOKEN_CHARACTERS or not token.isprintable() or " " in token:
         raise ConfigError(
             f"--token-file {path}: it holds no secret of {FEWEST_TOKEN_CHARACTERS} characters or more: "
             f"(umask 077; openssl rand -hex 32 > {path})"

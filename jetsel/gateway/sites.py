@@ -6,20 +6,15 @@ machine (DNS rebinding) may read the replies, too.
 
 from __future__ import annotations
 
-import ipaddress
-import socket
 from collections.abc import Mapping
 from urllib.parse import urlsplit
+
+from jetsel.gateway.settings import ip_address
 
 FORMS = ("", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
 """Content types that a browser sends to another site without asking it first (Fetch, CORS-safelisted)."""
 LOCAL = (".localhost", ".home.arpa", ".internal", ".lan", ".local")
 """Nobody can register a name under these, so that it cannot be made to resolve to this machine."""
-
-
-def own_names() -> frozenset[str]:
-    """Return the names of this machine."""
-    return frozenset({socket.gethostname().lower(), socket.getfqdn().lower()})
 
 
 def refusal(method: str, headers: Mapping[bytes, str], names: frozenset[str] | None) -> str | None:
@@ -41,15 +36,7 @@ def _is_local(host: str, names: frozenset[str]) -> bool:
         name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
     except ValueError:  # half an IPv6 address
         return False
-    return "." not in name or name in names or name.endswith(LOCAL) or _is_address(name)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
+    return "." not in name or name in names or name.endswith(LOCAL) or ip_address(name) is not None
 
 
 def _is_of_another_site(method: str, headers: Mapping[bytes, str], host: str) -> bool:

@@ -16,6 +16,7 @@ from msgspec import Meta, Raw, Struct, field
 from numpy.typing import NDArray
 
 from jetsel.errors import BadRequestError
+from jetsel.gateway.sender import Choice
 from jetsel.wire import Answer
 
 MOST_IMAGES = 256  # of one request; each is one on the daemon's socket
@@ -54,17 +55,9 @@ class Wanted(Struct, frozen=True):
     parameters: dict[str, Any] = {}
 
 
-class Options(Struct, frozen=True, forbid_unknown_fields=True):
+class Options(Choice, frozen=True):
     """What `parameters` of a request may say; binary_data_output: how the outputs come where they do not say."""
 
-    policy: str | None = None
-    deadline_ms: float | None = None
-    top_k: int = 5
-    criterion: Literal["top1", "top5"] = "top1"
-    on_doubt: Literal["use", "refuse"] | None = None
-    on_device: bool = False
-    least_accuracy: float | None = None
-    most_energy_mj: float | None = None
     channels: Literal["rgb", "bgr"] = "rgb"
     binary_data_output: bool = False
 
@@ -85,8 +78,6 @@ def read(body: bytes, json_bytes: int | None) -> tuple[Inference, list[Image]]:
     """
     request, binary = parse(body, json_bytes)
     images = list(_images(request.inputs[0], binary, request.parameters.channels))
-    if not 1 <= len(images) <= MOST_IMAGES:
-        raise BadRequestError(f"{len(images)} images: send 1 to {MOST_IMAGES}")
     return request, images
 
 
@@ -116,8 +107,9 @@ def _decode(body: bytes | Raw, kind: type[T], what: str, repair: str = "") -> T:
 
 
 def _images(tensor: Tensor, binary: memoryview | None, channels: str) -> Iterator[Image]:
-    if tensor.shape and tensor.shape[0] > MOST_IMAGES:
-        raise BadRequestError(f"{tensor.shape[0]} images: send 1 to {MOST_IMAGES}")
+    n = prod(tensor.shape if tensor.datatype == "BYTES" else tensor.shape[:1])
+    if not 1 <= n <= MOST_IMAGES:
+        raise BadRequestError(f"{n} images: send 1 to {MOST_IMAGES}")
     if tensor.datatype == "BYTES":
         yield from elements(tensor, binary)
     elif tensor.datatype == "UINT8":

@@ -6,7 +6,6 @@ import asyncio
 from collections import OrderedDict
 from typing import Any
 
-import cv2
 import numpy as np
 
 from jetsel import image
@@ -39,16 +38,9 @@ class Thumbnails:
         return self._kept.get(answer_id)
 
     def _small(self, picture: Any) -> bytes | None:
-        if isinstance(picture, np.ndarray):
-            bgr = picture
-        else:
-            try:
-                bgr = image.decode(picture, self._limits, SIDE_PX).bgr
-            except JetselError:
-                return None  # the daemon reads what this does not: only its answer counts
-        scale = SIDE_PX / max(bgr.shape[:2])
-        size = (max(1, round(bgr.shape[1] * scale)), max(1, round(bgr.shape[0] * scale)))
-        encoded = cv2.imencode(
-            ".jpg", cv2.resize(bgr, size, interpolation=cv2.INTER_AREA), [cv2.IMWRITE_JPEG_QUALITY, QUALITY]
-        )
-        return encoded[1].tobytes()
+        try:
+            bgr = picture if isinstance(picture, np.ndarray) else image.decode(picture, self._limits, SIDE_PX).bgr
+        except JetselError:
+            return None  # the daemon reads what this does not: only its answer counts
+        shorter_px = round(SIDE_PX * min(bgr.shape[:2]) / max(bgr.shape[:2]))
+        return image.jpeg(bgr, max(1, shorter_px), QUALITY)

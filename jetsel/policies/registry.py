@@ -29,6 +29,9 @@ KIND: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in KINDS})
 def no_such(name: str, offered: Iterable[str]) -> str:
     """Say that there is no policy of this name, and which there are."""
     known = list(offered)
+    if name in KIND and not KIND.keys() & known:
+        needed = f"no calibration, which policy {name!r} needs: make one with jetsel calibrate PHOTOS"
+        return f"{needed}; without one it has {', '.join(known)}"
     return f"no policy {name!r}{did_you_mean(name, known)}; it has {', '.join(known)}"
 
 

@@ -29,11 +29,11 @@ Tell = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What backbones see in photographs. embeddings: model -> (n, width) float32. classes: (n,). unreadable: files."""
+    """What backbones saw. embeddings: model -> (n, width) float32. classes: (n,). unreadable: path, reason."""
 
     embeddings: Mapping[str, NDArray[np.float32]]
     classes: NDArray[np.int64]
-    unreadable: int
+    unreadable: Sequence[tuple[Path, str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ def see(
     decode_px: int,
     tell: Tell,
 ) -> Seen:
-    """Show every photograph, with its class, to every backbone; what cannot be read is counted and left out.
+    """Show every photograph, with its class, to every backbone; what cannot be read is listed and left out.
 
     Raises CalibrationError where a backbone gives no embedding.
     """
@@ -63,23 +63,26 @@ def see(
             f"{', '.join(without)}: gives no embedding, which a head is trained on: name another backbone"
         )
 
-    def one(path: Path) -> list[NDArray[np.float32]] | None:
+    def one(path: Path) -> list[NDArray[np.float32]] | str:
         try:
             decoded = image.decode(image.read_file(path, limits), limits, decode_px)
-        except (OSError, BadImageError, ImageTooLargeError):
-            return None
+        except OSError as fault:
+            return fault.strerror or str(fault)
+        except (BadImageError, ImageTooLargeError) as fault:
+            return str(fault)
         found = [engines[name].infer(image.model_input(decoded, spec)).embedding for name, spec in specs.items()]
         return [embedding[0] for embedding in found if embedding is not None]
 
-    rows: list[list[NDArray[np.float32]] | None] = []
+    rows: list[list[NDArray[np.float32]] | str] = []
     with ThreadPoolExecutor() as pool:
         for row in pool.map(one, [path for path, _ in photographs]):
             rows.append(row)
             tell("looking at the photographs", len(rows), len(photographs))
-    kept = [number for number, row in enumerate(rows) if row is not None]
-    stacked = [np.stack([rows[number][column] for number in kept]) for column in range(len(specs))]  # type: ignore[index]
-    classes = np.array([photographs[number][1] for number in kept], np.int64)
-    return Seen(dict(zip(specs, stacked, strict=True)), classes, len(rows) - len(kept))
+    seen = [(number, row) for (_, number), row in zip(photographs, rows, strict=True) if not isinstance(row, str)]
+    stacked = [np.stack([row[column] for _, row in seen]) for column in range(len(specs))]
+    classes = np.array([number for number, _ in seen], np.int64)
+    unreadable = [(path, row) for (path, _), row in zip(photographs, rows, strict=True) if isinstance(row, str)]
+    return Seen(dict(zip(specs, stacked, strict=True)), classes, unreadable)
 
 
 def train(seen: Seen, names: Sequence[str], tell: Tell) -> dict[str, Trained]:

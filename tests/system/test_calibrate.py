@@ -146,6 +146,7 @@ def test_what_cannot_be_better_is_not_installed_and_a_model_that_stands_for_labe
     [
         (["--objective", "energy"], "energy, and it is not known: [power] sensor is"),
         (["--labels-from", "m"], "has no model m: xs, s"),  # it is not served
+        (["--labels-from", "xss"], "has no model xss (did you mean xs?): xs, s"),
         (["--report", "nowhere/report.html"], "no folder nowhere"),
         (["--policy", "nonsense"], "no policy 'nonsense'"),
     ],

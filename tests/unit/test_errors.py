@@ -41,6 +41,7 @@ RETRY = {
     "no-daemon": True,
     "no-reply": True,
     "bad-model": False,
+    "download-failed": True,
     "bad-power": False,
     "bad-calibration": False,
     "bad-repository": False,

@@ -16,6 +16,7 @@ SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp"})
 """How the files end that jetsel.image reads."""
 
 UNKNOWN = "unknown label"
+MOST_NAMED = 3  # files with the same kind of reason
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,19 @@ def labels_in(source: Path) -> set[str]:
 def count_reasons(reasons: Sequence[str]) -> dict[str, int]:
     """Return how often each kind of reason stands there, most frequent first: the words before the first `: `."""
     return dict(Counter(reason.partition(": ")[0] for reason in reasons).most_common())
+
+
+def left_out_lines(left_out: Sequence[tuple[str, str]]) -> list[str]:
+    """Return for each kind of reason how many files are left out, and the first of them with the particulars."""
+    files: dict[str, list[str]] = {}
+    for path, reason in left_out:
+        kind, _, particulars = reason.partition(": ")
+        files.setdefault(kind, []).append(f"  {path}: {particulars}")
+    lines = []
+    for kind, listed in sorted(files.items(), key=lambda item: -len(item[1])):
+        lines += [f"left out: {len(listed)} {kind}", *listed[:MOST_NAMED]]
+        lines += [f"  and {len(listed) - MOST_NAMED} more"] if len(listed) > MOST_NAMED else []
+    return lines
 
 
 def _judge(path: Path, label: str | None, numbers: Mapping[str, int], need_labels: bool) -> Labelled | Skipped:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import queue
 import time
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ def opened(config: Path | None) -> Iterator[tuple[Config, Family, Edge]]:
 
     Raises ConfigError where none is named, ModelUnavailableError where it cannot be asked.
     """
+    logging.getLogger("jetsel").addHandler(logging.NullHandler())  # what the edge logs is in the command's own error
     values = settings.read(settings.locate(config))
     zoo = scan(model_folders(values.models))
     name = values.edge.family or default_family(values, list(zoo.families))

@@ -74,7 +74,7 @@ def optimize(
     from jetsel.cli.models.placed import first_writable, notes_of
     from jetsel.cli.progress import Output
     from jetsel.cli.terminal import console
-    from jetsel.errors import UnknownModelError, did_you_mean
+    from jetsel.errors import CalibrationError
     from jetsel.state import state_folder
     from jetsel.train.optimize.recipes import chosen
     from jetsel.zoo import model_folders, scan
@@ -84,13 +84,14 @@ def optimize(
     known, parent = scan(model_folders(values.models)).find(model, family)
     identity = parent.manifest.identity[:12]
     folder = work or state_folder("optimize") / f"{known.name}-{parent.manifest.name}-{identity}"
-    asked = Asked(photos, learn_on, label_map, chosen(methods), max_drop, target_ms, target_mb, epochs, 60 * minutes)
+    asked = Asked(
+        photos, learn_on, label_map, chosen(methods), max_drop, target_ms, target_mb, epochs, 60 * minutes, add or ()
+    )
     with Output(quiet=json) as output:
         found = optimize(known, parent, values, asked, folder, output)
-    made = [name for name in found.models if name not in found.verdict.served]
-    unknown = [name for name in add or [] if name not in made]
-    if unknown:
-        raise UnknownModelError(f"--add: there is no candidate {unknown[0]}{did_you_mean(unknown[0], made)}")
+    for name in add or []:
+        if name in found.failed or name not in found.models:
+            raise CalibrationError(f"--add: {name} could not be made: {found.failed.get(name, 'see the table')}")
     target = first_writable(values)
     added = [copy_to(found.models[name], target) for name in add or []]
     notes = notes_of(values, target, known.name, add or []) if added else []

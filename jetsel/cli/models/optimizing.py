@@ -21,14 +21,14 @@ from jetsel.daemon.family import served_models
 from jetsel.daemon.snapshot import limits_of
 from jetsel.engines.building.builder import Builder
 from jetsel.engines.trying import try_run
-from jetsel.errors import CalibrationError, JetselError
+from jetsel.errors import CalibrationError, JetselError, UnknownModelError, did_you_mean
 from jetsel.store import write
 from jetsel.train.optimize.content import NEEDS_TORCH
 from jetsel.train.optimize.facts import Facts, facts_of
-from jetsel.train.optimize.making import make
+from jetsel.train.optimize.making import make, name_of
 from jetsel.train.optimize.material import Material, Plan
 from jetsel.train.optimize.photographs import check_enough, drawn
-from jetsel.train.optimize.recipes import FACTORISING, PRUNING, recipes
+from jetsel.train.optimize.recipes import FACTORISING, PRUNING, Recipe, recipes
 from jetsel.weights import Weights
 from jetsel.zoo import Family, Model
 
@@ -56,6 +56,7 @@ class Asked:
     target_mb: float | None
     epochs: int
     most_s: float
+    add: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,9 @@ def optimize(family: Family, parent: Model, values: Config, asked: Asked, folder
     """
     if {*PRUNING, *FACTORISING} & set(asked.methods) and importlib.util.find_spec("torch") is None:
         raise CalibrationError(NEEDS_TORCH)
+    share = _share(asked, parent.weights(len(family.labels.wnids)).backbone, values.models.threads)
+    planned = recipes(asked.methods, parent.manifest.input, share)
+    _check_added(asked, family, parent, planned)
     given = recording.find(asked.photos, family.labels, asked.label_map, need_labels=True)
     paths = {one.path: one.class_number for one in given.photographs}
     learn, held = _parted(asked, family, list(paths))
@@ -102,8 +106,7 @@ def optimize(family: Family, parent: Model, values: Config, asked: Asked, folder
         epochs=asked.epochs,
         most_s=asked.most_s,
     )
-    share = _share(asked, parent.weights(len(family.labels.wnids)).backbone, plan.threads)
-    made = make(recipes(asked.methods, parent.manifest.input, share), Material(plan, output.step))
+    made = make(planned, Material(plan, output.step))
     engines = _engines(family, [parent, *made.models.values()], values, asked.photos)
     failed, models = dict(made.failed), dict(made.models)
     if plan.symmetric and isinstance(engines, dict):  # then they are served by TensorRT, and recorded on it
@@ -120,6 +123,19 @@ def optimize(family: Family, parent: Model, values: Config, asked: Asked, folder
     output.step("comparing cascades with and without", 0, 1)
     verdict = judged(loaded.recording, parent.manifest.name, list(served), asked.max_drop, THETA_POINTS, refused)
     return Found(verdict, shown, failed, facts, engines, loaded.times.noisy)
+
+
+def _check_added(asked: Asked, family: Family, parent: Model, planned: Sequence[Recipe]) -> None:
+    """Raise UnknownModelError if a candidate to add will not be made, CalibrationError if its name is taken."""
+    names = [name_of(parent, recipe) for recipe in planned]
+    taken = {model.manifest.name: model.directory for model in family.models}
+    for name in asked.add:
+        if name in taken:
+            repair = f"remove it first with: jetsel models remove {name} --family {family.name}"
+            raise CalibrationError(f"--add: {name} stands in {taken[name]} already; {repair}")
+        if name not in names:
+            near = did_you_mean(name, names)
+            raise UnknownModelError(f"--add: there is no candidate {name}{near}; there are {', '.join(names)}")
 
 
 def _share(asked: Asked, parent: Weights, threads: int) -> float | None:

@@ -1,4 +1,4 @@
-"""`jetsel models remove`: take a model away, after saying what was made with it."""
+"""`jetsel models remove`: take a model or a family away, after saying what was made with it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from jetsel.cli.options import ConfigFile, Json, print_json
 
 if TYPE_CHECKING:
     from jetsel.config import Config
+    from jetsel.zoo import Family, Model, Zoo
 
 
 def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The model, see jetsel models list.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="The model, see jetsel models list (default: every model of --family)."),
+    ] = None,
     family: Annotated[
-        str | None, typer.Option("--family", metavar="NAME", help="Family of the model, if its name is ambiguous.")
+        str | None, typer.Option("--family", metavar="NAME", help="Family to remove, or of the model NAME.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Remove a model: its manifest and weights, and its labels where no other model uses them.
+    """Remove a model, or a whole family: manifests and weights, and labels where no other model uses them.
 
     A calibration belongs to the models that it was made with, and is refused without one of them.
     """
@@ -31,27 +35,50 @@ def remove(
     from jetsel.zoo.placing import take_out
 
     values = settings.read(settings.locate(config))
-    found, model = scan(model_folders(values.models)).find(name, family)
-    if model.directory.resolve() == STARTER.resolve():
+    found, models = _chosen(scan(model_folders(values.models)), name, family)
+    names = [model.manifest.name for model in models]
+    folders = ", ".join(dict.fromkeys(str(model.directory) for model in models))
+    if any(model.directory.resolve() == STARTER.resolve() for model in models):
         raise ManifestError(
-            f"{name} ships with jetsel and stays: to serve other models, write starter = false, or only = [...], under "
-            "[models] in jetsel.toml"
+            f"{', '.join(names)} ships with jetsel and stays: to serve other models, write starter = false, or "
+            "only = [...], under [models] in jetsel.toml"
         )
     notes = [f"calibrations of family {found.name} that were made with it are refused from then on"]
-    notes += _named_in(values, name)
+    notes += [note for one in names for note in _named_in(values, one)]
     if not yes:
         for note in notes:
             typer.echo(f"note: {note}", err=True)
-        typer.confirm(f"remove {name} of family {found.name} from {model.directory}?", abort=True, err=True)
-    take_out(model)
+        typer.confirm(f"remove {', '.join(names)} of family {found.name} from {folders}?", abort=True, err=True)
+    for model in models:
+        take_out(model)
     if json:
-        print_json({"name": name, "family": found.name, "directory": str(model.directory), "notes": notes})
+        print_json({"name": name, "models": names, "family": found.name, "directory": folders, "notes": notes})
         return
-    typer.echo(f"removed {name} of family {found.name} from {model.directory}")
+    typer.echo(f"removed {', '.join(names)} of family {found.name} from {folders}")
     if yes:
         for note in notes:
             typer.echo(f"note: {note}")
     typer.echo("a daemon that runs serves it until: jetsel reload")
+
+
+def _chosen(zoo: Zoo, name: str | None, family: str | None) -> tuple[Family, tuple[Model, ...]]:
+    """Return the one model of this name, or all of the family; raises UnknownModelError or UnknownFamilyError."""
+    from jetsel.errors import UnknownFamilyError, UnknownModelError, did_you_mean
+
+    if name is None:
+        if family is None:
+            raise typer.BadParameter("name a model, or a family with --family", param_hint="NAME")
+        if family not in zoo.families:
+            near = did_you_mean(family, zoo.families)
+            raise UnknownFamilyError(f"there is no family {family}{near}: see jetsel models list")
+        return zoo.families[family], zoo.families[family].models
+    try:
+        found, model = zoo.find(name, family)
+    except UnknownModelError as error:
+        if name not in zoo.families:
+            raise
+        raise UnknownModelError(f"{error}; {name} is a family: jetsel models remove --family {name}") from None
+    return found, (model,)
 
 
 def _named_in(values: Config, name: str) -> list[str]:
@@ -61,4 +88,4 @@ def _named_in(values: Config, name: str) -> list[str]:
         *(["policy.fallback"] if values.policy.fallback == name else []),
         *(["policy.default"] if values.policy.default == f"single:{name}" else []),
     ]
-    return [f"the configuration names it in {', '.join(places)}: take it out there too"] if places else []
+    return [f"the configuration names {name} in {', '.join(places)}: take it out there too"] if places else []

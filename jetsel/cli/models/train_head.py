@@ -35,7 +35,7 @@ def train_head(
     then each head is trained on all. Needs scikit-learn: pip install 'jetsel[train]'.
     """
     from jetsel.calibrate.record import find, loaded_models
-    from jetsel.calibrate.record.photographs import labels_in
+    from jetsel.calibrate.record.photographs import labels_in, left_out_lines
     from jetsel.cli import settings
     from jetsel.cli.models.placed import notes_of
     from jetsel.cli.progress import Output
@@ -64,6 +64,8 @@ def train_head(
     with Output(quiet=json) as output, loaded_models(known, values) as engines:
         seen = see(shown, known.models, engines, limits_of(values), known.decode_px, output.step)
         trained = train(seen, labels.names, output.step)
+    unreadable = [(str(path), f"unreadable: {reason}") for path, reason in seen.unreadable]
+    left_out = [*((str(one.path), one.reason) for one in found.skipped), *unreadable]
     learned = sorted({sha256_of(path) for path, _ in shown if path.is_file()})
     classes = len(known.labels.wnids)
     models = [
@@ -75,11 +77,13 @@ def train_head(
     accuracies = {name: one.accuracy for name, one in trained.items()}
     if json:
         told = {"family": made.name, "classes": list(labels.names), "photographs": len(seen.classes)}
-        print_json({**told, "unreadable": seen.unreadable, "accuracy": accuracies, "notes": notes})
+        print_json(
+            {**told, "unreadable": len(seen.unreadable), "accuracy": accuracies, "notes": notes, "left_out": left_out}
+        )
         return
-    typer.echo(
-        f"family {made.name}: {len(names)} classes, {len(seen.classes):,} photographs, {seen.unreadable} unreadable"
-    )
+    typer.echo(f"family {made.name}: {len(names)} classes, {len(seen.classes):,} photographs")
+    for line in left_out_lines(left_out):
+        typer.echo(line)
     for name, accuracy in accuracies.items():
         typer.echo(f"{name}: {100 * accuracy:.1f} % right on photographs held out")
     for note in notes:

@@ -26,12 +26,8 @@ class Capture:
     def __init__(self, source: Source, stall_s: float, stop: threading.Event) -> None:
         self._is_file, self._stall_s, self._stop = source.kind == "file", stall_s, stop
         os.environ.setdefault("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT", str(max(1, round(stall_s))))  # V4L2 has no other way
-        limits = (
-            cv2.CAP_PROP_OPEN_TIMEOUT_MSEC,
-            round(stall_s * 1e3),
-            cv2.CAP_PROP_READ_TIMEOUT_MSEC,
-            round(stall_s * 1e3),
-        )
+        stall_ms = round(stall_s * 1e3)
+        limits = (cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, stall_ms, cv2.CAP_PROP_READ_TIMEOUT_MSEC, stall_ms)
         takes_limits = source.kind == "url" or (source.kind == "pipeline" and _PIPELINES_TAKE_LIMITS)
         self._capture = cv2.VideoCapture(source.text, _BACKENDS[source.kind], limits if takes_limits else ())
         if not self._capture.isOpened():

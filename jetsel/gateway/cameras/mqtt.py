@@ -6,7 +6,6 @@ import contextlib
 import re
 import socket
 import ssl
-import stat
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -18,8 +17,9 @@ import msgspec
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
-from jetsel import __version__, store
+from jetsel import __version__
 from jetsel.errors import ConfigError
+from jetsel.gateway.settings import read_secret
 
 _PORT, _TLS_PORT = 1883, 8883
 _MOST_WAITING = 1000  # events, while the broker is away; then the oldest are left out
@@ -54,18 +54,8 @@ def broker_of(text: str, user: str | None, password_file: Path | None, tls: bool
         raise ConfigError(f"--mqtt {text}: it is HOST or HOST:PORT, as in homeassistant.local or [::1]:1883")
     if (user is None) != (password_file is None):
         raise ConfigError("--mqtt-user and --mqtt-password-file go together: give both, or neither")
-    return Broker(found[1] or found[2], port, user, None if password_file is None else _password(password_file), tls)
-
-
-def _password(path: Path) -> str:
-    try:
-        mode = path.stat().st_mode
-        password = store.read_bounded(path, 4096).decode().rstrip("\r\n")
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"--mqtt-password-file {path}: cannot be read: {error}") from None
-    if stat.S_IMODE(mode) & 0o007:
-        raise ConfigError(f"--mqtt-password-file {path}: everybody may read it: chmod o-rwx {path}")
-    return password
+    password = None if password_file is None else read_secret(password_file, "--mqtt-password-file").rstrip("\r\n")
+    return Broker(found[1] or found[2], port, user, password, tls)
 
 
 def node_of(name: str | None, source: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
@@ -19,12 +19,11 @@ from jetsel.gateway.errors import body_of
 from jetsel.gateway.thumbnails import Thumbnails
 
 HERE = Path(__file__).parent
-PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 FILES = {
     "/": HERE / "page.html",
     "/page.css": HERE / "page.css",
     "/page.js": HERE / "page.js",
-    "/plotly.min.js": PLOTLY,
+    "/plotly.min.js": Path(plotly.__file__).parent / "package_data" / "plotly.min.js",
 }
 EVERY_S = 1.0
 MOST_VIEWERS = 32
@@ -36,51 +35,24 @@ HEADERS = {
 """plotly styles its charts by style elements of its own."""
 
 
-class _Viewing(StreamingResponse):
-    """A stream of events that tells when its viewer has left, though it may never have begun."""
+class _Events:
+    """/events for a bounded number of viewers: an ASGI application, which also ends where its stream never began."""
 
-    def __init__(self, leave: Callable[[], None], events: AsyncIterator[bytes]) -> None:
-        super().__init__(events, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
-        self._leave = leave
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._leave()
-
-
-class PageApi:
-    """/, its files, /events and /thumbnails."""
-
-    def __init__(self, client: AsyncClient, thumbnails: Thumbnails) -> None:
+    def __init__(self, client: AsyncClient) -> None:
         self._client = client
-        self._thumbnails = thumbnails
         self._viewers = 0
 
-    def routes(self) -> list[Route]:
-        """Every path."""
-        return [
-            *(Route(path, self._file) for path in FILES),
-            Route("/events", self._events),
-            Route("/thumbnails/{id}", self._thumbnail),
-        ]
-
-    async def _file(self, request: Request) -> Response:
-        return FileResponse(FILES[request.url.path], headers=HEADERS)
-
-    async def _thumbnail(self, request: Request) -> Response:
-        found = self._thumbnails.get(request.path_params["id"])
-        return Response(status_code=204) if found is None else Response(found, media_type="image/jpeg")
-
-    async def _events(self, _: Request) -> Response:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one viewer until it leaves."""
         if self._viewers >= MOST_VIEWERS:
             raise BusyError(f"{MOST_VIEWERS} pages are open already: close one")
+        headers = {"Cache-Control": "no-store"}
         self._viewers += 1
-        return _Viewing(self._leave, self._stream())
-
-    def _leave(self) -> None:
-        self._viewers -= 1
+        try:
+            stream = StreamingResponse(self._stream(), media_type="text/event-stream", headers=headers)
+            await stream(scope, receive, send)
+        finally:
+            self._viewers -= 1
 
     async def _stream(self) -> AsyncIterator[bytes]:
         """Yield the status each second; an event of its own says why there is none."""
@@ -91,3 +63,26 @@ class PageApi:
             except JetselError as error:
                 yield b"event: away\ndata: " + msgspec.json.encode(body_of(error)) + b"\n\n"
             await asyncio.sleep(EVERY_S)
+
+
+class PageApi:
+    """/, its files, /events and /thumbnails."""
+
+    def __init__(self, client: AsyncClient, thumbnails: Thumbnails) -> None:
+        self._events = _Events(client)
+        self._thumbnails = thumbnails
+
+    def routes(self) -> list[Route]:
+        """Every path."""
+        return [
+            *(Route(path, self._file) for path in FILES),
+            Route("/events", self._events, methods=["GET"]),
+            Route("/thumbnails/{id}", self._thumbnail),
+        ]
+
+    async def _file(self, request: Request) -> Response:
+        return FileResponse(FILES[request.url.path], headers=HEADERS)
+
+    async def _thumbnail(self, request: Request) -> Response:
+        found = self._thumbnails.get(request.path_params["id"])
+        return Response(status_code=204) if found is None else Response(found, media_type="image/jpeg")

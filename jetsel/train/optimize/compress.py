@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.errors import CalibrationError, pip_install
+from jetsel.errors import CalibrationError
+from jetsel.train.optimize.recipes import NEEDS_CONVERTER
 from jetsel.zoo.onnx_model import input_of
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def fp16(model: ModelProto) -> ModelProto:
     try:
         from onnxconverter_common import float16
     except ImportError as error:
-        raise CalibrationError(f"fp16 needs onnxconverter-common: {pip_install('export')}") from error
+        raise CalibrationError(NEEDS_CONVERTER) from error
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of each number that 16 bits cannot hold: the answers are compared later

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from jetsel.errors import CalibrationError
+from jetsel.errors import CalibrationError, pip_install
 from jetsel.image import InputSpec
 
 FILE_METHODS = ("int8", "fp16", "smaller", "clustered")
@@ -15,6 +16,7 @@ FILE_METHODS = ("int8", "fp16", "smaller", "clustered")
 PRUNING = ("plain", "distorted", "l1", "outliers")
 FACTORISING = ("svd", "one-d", "separable")
 METHODS = (*FILE_METHODS, *PRUNING, *FACTORISING)
+NEEDS_CONVERTER = f"fp16 needs onnxconverter-common: {pip_install('export')}"
 SHARES = (0.7, 0.5)
 """Of the parent's multiply-accumulates that pruning and factorising leave, where no target is named."""
 SIDES = (0.86, 0.71, 0.57, 0.43)
@@ -51,12 +53,14 @@ class Recipe:
 def chosen(text: str | None) -> tuple[str, ...]:
     """Return the methods that `int8,smaller` names, those that change the file where nothing is named.
 
-    Raises CalibrationError for one that is not.
+    Raises CalibrationError for an unknown one, and if fp16 is named and its library is not installed.
     """
     named = FILE_METHODS if text is None else tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     unknown = [name for name in named if name not in METHODS]
     if unknown:
         raise CalibrationError(f"--methods: there is no {unknown[0] or 'method without a name'}: {', '.join(METHODS)}")
+    if text is not None and "fp16" in named and importlib.util.find_spec("onnxconverter_common") is None:
+        raise CalibrationError(NEEDS_CONVERTER)
     return named
 
 

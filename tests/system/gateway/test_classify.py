@@ -43,6 +43,7 @@ def test_what_nothing_has_the_accuracy_for_is_unprocessable(gateway: Gateway, jp
     [
         ("/classify", b"no image", "image/jpeg", 400, "bad-image", ""),
         ("/classify", b"x", "text/plain", 400, "bad-request", "image/jpeg"),
+        ("/classify", b"x", "application/x-www-form-urlencoded", 400, "bad-request", "-H 'Content-Type: image/jpeg'"),
         ("/classify?top_k=0", b"x", "image/jpeg", 400, "bad-request", "top_k"),
         ("/classify?polcy=chain", b"x", "image/jpeg", 400, "bad-request", "polcy"),
         ("/classify?family=dogs", b"x", "image/jpeg", 404, "unknown-family", "starter"),

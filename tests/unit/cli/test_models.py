@@ -288,6 +288,16 @@ def test_a_name_of_two_families_needs_the_family(own: Path, onnx: Path, labels: 
     assert only_model(own).manifest.family == "drinks"
 
 
+def test_a_family_is_removed_as_a_whole(own: Path, onnx: Path, labels: Path) -> None:
+    add(onnx, labels)
+    add(onnx, labels, "--name", "other")
+    hint = "drinks is a family: jetsel models remove --family drinks"
+    assert hint in run("remove", "drinks", "--yes", status=1)
+    assert "removed " in run("remove", "--family", "drinks", "--yes")
+    assert not list(own.glob("*.json"))
+    assert "there is no family drinks" in run("remove", "--family", "drinks", "--yes", status=1)
+
+
 def test_calibrations_and_settings_that_need_the_model_are_named(tmp_path: Path) -> None:
     folder = put_family(tmp_path / "cats", "cats", "s", "l")
     config = tmp_path / "jetsel.toml"

@@ -37,6 +37,8 @@ def test_a_family_is_made_that_shares_the_backbones_files(
         said = json.loads(done.output)
         assert (said["family"], said["classes"]) == ("colours", ["blue", "red"])
         assert (said["photographs"], said["unreadable"]) == (24, 1)
+        (reason,) = (reason for path, reason in said["left_out"] if path.endswith("red/none.jpg"))
+        assert reason.startswith("unreadable: ")
         assert all(accuracy == 1.0 for accuracy in said["accuracy"].values())
     found = scan([tmp_path / "state" / "models"]).families["colours"]
     assert [model.manifest.name for model in found.models] == ["xs", "s", "m", "l", "xl"]
@@ -45,6 +47,18 @@ def test_a_family_is_made_that_shares_the_backbones_files(
         assert model.weights(2).backbone.classes == 100
     heads = list((tmp_path / "state" / "models").glob("*.npz"))
     assert len(heads) == len(found.models)
+
+
+def test_what_is_left_out_is_named_with_its_reason(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    (photos / "stray.png").write_bytes((photos / "red" / "0.png").read_bytes())
+    done = CliRunner().invoke(app, ["models", "train-head", str(photos), "--backbone", "starter"])
+    lines = done.stdout.splitlines()
+    assert lines[lines.index("left out: 1 unreadable") + 1].startswith(f"  {photos / 'red' / 'none.jpg'}: ")
+    stray = f"  {photos / 'stray.png'}: it lies in no class folder; move it into the folder of its class"
+    assert lines[lines.index("left out: 1 no label") + 1] == stray
 
 
 def test_what_cannot_be_trained_is_refused_before_an_image_is_read(

@@ -42,7 +42,9 @@ def test_a_request_for_what_is_not_there_is_told_what_is(folder: Path) -> None:
     family = served(folder)
     with pytest.raises(UnknownModelError, match=r"family cats has no model 'xl' \(did you mean l\?\): s, m, l"):
         policy_for(family, asked(model="xl"))
-    with pytest.raises(UnknownPolicyError, match="no policy 'cascade'; it has single:s, single:m, single:l"):
+    with pytest.raises(UnknownPolicyError, match=r"no policy 'single:x'.*; it has single:s, single:m, single:l"):
+        policy_for(family, asked(policy="single:x"))
+    with pytest.raises(UnknownPolicyError, match=r"cats has no calibration, .*: make one with jetsel calibrate PHOTOS"):
         policy_for(family, asked(policy="cascade"))
     with pytest.raises(UnknownPolicyError, match="send one of them"):
         policy_for(family, asked(policy="single:s", model="s"))

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.daemon.listener import LONGEST_PATH, Listener, make_private_folder
+from jetsel.config import Server
+from jetsel.daemon.listener import LONGEST_PATH, RUNTIME, Listener, listen, make_private_folder
 from jetsel.errors import ConfigError
 from tests.unit.daemon.ports import somebody_answers
 
@@ -40,6 +41,15 @@ def test_it_listens_with_its_mode_until_it_is_closed(path: Path) -> None:
         assert stat.S_IMODE(path.lstat().st_mode) == 0o660
         assert path.lstat().st_gid == os.getgid()
     assert list(path.parent.iterdir()) == []
+
+
+def test_it_listens_where_clients_look_unless_the_configuration_names_another_place(tmp_path: Path) -> None:
+    environment = {"JETSEL_ENDPOINT": f"ipc://{tmp_path}/variable.sock", RUNTIME: str(tmp_path)}
+    for server, expected in ((Server(), "variable.sock"), (Server(f"ipc://{tmp_path}/own.sock"), "own.sock")):
+        listener = listen(server, environment)
+        os.close(listener.fd)
+        listener.close()
+        assert listener.path == tmp_path / expected
 
 
 def test_an_unknown_group_is_refused_and_nothing_is_left(path: Path) -> None:

@@ -16,7 +16,7 @@ def seen(classes: int, each: int, apart: float = 4.0) -> Seen:
     numbers = np.repeat(np.arange(classes), each)
     centres = draw.normal(0, apart, (classes, WIDTH))
     embeddings = (centres[numbers] + draw.normal(size=(len(numbers), WIDTH))).astype(np.float32)
-    return Seen({"small": embeddings, "noise": draw.normal(size=embeddings.shape).astype(np.float32)}, numbers, 0)
+    return Seen({"small": embeddings, "noise": draw.normal(size=embeddings.shape).astype(np.float32)}, numbers, ())
 
 
 @pytest.mark.parametrize("classes", [2, 5])

