@@ -183,7 +183,7 @@ class Watch:
             self._campaign.wrong.append(f"{device.name}: no answer: {fault}")
 
     def _hash(self, device: Device, known: dict[tuple[int, int], str]) -> None:
-        current = device.folder / "state/fleet/installed/current"
+        current = device.folder / "state-agent/installed/current"
         for path in [*current.glob("*/*"), *current.glob("*/shipped/*")]:
             with contextlib.suppress(FileNotFoundError):  # the version was changed meanwhile
                 about = path.stat()
