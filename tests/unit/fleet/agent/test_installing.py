@@ -11,7 +11,6 @@ from jetsel.errors import JetselError, RepositoryError
 from jetsel.fleet.agent.installing import Installer, ModelsRefusedError
 from jetsel.fleet.documents import Entry, Plan, PlannedFamily
 
-
 TENSORRT = '[models]\nbackend = "tensorrt"\n[host]\nengines = "{}"'
 
 
