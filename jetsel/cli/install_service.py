@@ -22,7 +22,7 @@ HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # by ProtectHome= 
 IN_OPT = "install it with pip into an environment under /opt, as docs/deploy.md shows"
 # Before the agent had a user of its own, its folder was the daemon's. Moved, so that the plan stays in use.
 MOVE_FLEET = (
-    "if [ -d /var/lib/jetsel/fleet ] && [ ! -e /var/lib/jetsel-agent/installed ]; then "
+    "-if [ -d /var/lib/jetsel/fleet ] && [ ! -e /var/lib/jetsel-agent/installed ]; then "
     "systemctl stop jetsel-agent.service; chown -hR jetsel-agent:jetsel-agent /var/lib/jetsel/fleet && "
     "mv -T /var/lib/jetsel/fleet /var/lib/jetsel-agent; fi"
 )
