@@ -334,8 +334,8 @@ def main() -> int:
         for number in range(options.devices):
             folder = made(root / f"device-{number}")
             if number % 10 == 0 and os.geteuid() == 0:
-                stack.enter_context(small_disk(folder / "state"))
-                disks.append(folder / "state")
+                stack.enter_context(small_disk(folder / "state-agent"))
+                disks.append(folder / "state-agent")
             device = device_in(folder, number, site, network, canary, root / "before")
             stack.callback(device.daemon.process.kill)
             devices.append(device)
