@@ -360,8 +360,12 @@ def power_folder(power: Power, environment: Mapping[str, str] | None = None) -> 
 
 
 def fleet_folder(environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of what `jetsel agent` keeps and installs, see state_folder."""
-    return state_folder("fleet", environment)
+    """Return the folder of what `jetsel agent` keeps and installs: beside the state folder, /var/lib/jetsel-agent.
+
+    Not inside: the agent has a user of its own, and neither it nor the daemon may write the other's folder.
+    """
+    state = state_folder("", environment)
+    return state.with_name(f"{state.name}-agent")
 
 
 def _explain(message: str) -> str:

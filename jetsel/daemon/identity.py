@@ -9,6 +9,7 @@ import socket
 import struct
 from typing import NamedTuple
 
+from jetsel.config import fleet_folder
 from jetsel.errors import ConfigError, NotAllowedError
 
 TRUSTED = frozenset({"uid 0", f"uid {os.getuid()}"})  # by name: root and the daemon's own user, who may end it anyway
@@ -42,11 +43,21 @@ def group_number(key: str, name: str) -> int:
 
 
 def check_admin(sender: Identity, admin_group: str | None) -> None:
-    """Raise NotAllowedError unless the sender may change the daemon: root, its own user, a member of the group."""
+    """Raise NotAllowedError unless the sender may reload: root, the daemon's own user, the agent's, a group member."""
     if sender.uid in (0, os.getuid()) or (admin_group is not None and _is_member(sender, admin_group)):
+        return
+    if sender.uid == _agent_user():
         return
     group = f" or a member of {admin_group}" if admin_group else ""
     raise NotAllowedError(f"user {sender.uid} may not do this: be root, the daemon's own user{group}")
+
+
+def _agent_user() -> int | None:
+    """Return the owner of the agent's folder, who has its plan served by a reload; None if there is no such folder."""
+    try:
+        return fleet_folder().stat().st_uid
+    except OSError:
+        return None
 
 
 def _is_member(sender: Identity, name: str) -> bool:

@@ -97,12 +97,12 @@ def test_a_device_gets_the_package_then_a_python_and_loses_the_package_but_not_i
             assert machine.try_("ls", path).returncode != 0
 
         machine.run("dpkg", "--purge", "jetsel")
-        for path in ("/var/lib/jetsel", "/etc/jetsel", "/etc/default/jetsel", "/run/jetsel"):
+        for path in ("/var/lib/jetsel", "/var/lib/jetsel-agent", "/etc/jetsel", "/etc/default/jetsel", "/run/jetsel"):
             assert machine.try_("ls", path).returncode != 0, path
         left = machine.run("find", "/etc/systemd", "/var/lib/systemd", "-name", "*jetsel*").split()
         assert left == [], "timers that were enabled, and when they ran"
         assert machine.try_("systemctl", "list-unit-files", "--no-legend", "jetsel*").stdout == ""
-        assert machine.run("getent", "passwd", "jetsel", "jetsel-gateway")
+        assert machine.run("getent", "passwd", "jetsel", "jetsel-agent", "jetsel-gateway")
 
 
 def test_install_service_does_without_the_package_what_the_package_did(machine: Machine) -> None:

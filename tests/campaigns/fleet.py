@@ -183,7 +183,7 @@ class Watch:
             self._campaign.wrong.append(f"{device.name}: no answer: {fault}")
 
     def _hash(self, device: Device, known: dict[tuple[int, int], str]) -> None:
-        current = device.folder / "state/fleet/installed/current"
+        current = device.folder / "state-agent/installed/current"
         for path in [*current.glob("*/*"), *current.glob("*/shipped/*")]:
             with contextlib.suppress(FileNotFoundError):  # the version was changed meanwhile
                 about = path.stat()
@@ -334,8 +334,8 @@ def main() -> int:
         for number in range(options.devices):
             folder = made(root / f"device-{number}")
             if number % 10 == 0 and os.geteuid() == 0:
-                stack.enter_context(small_disk(folder / "state"))
-                disks.append(folder / "state")
+                stack.enter_context(small_disk(folder / "state-agent"))
+                disks.append(folder / "state-agent")
             device = device_in(folder, number, site, network, canary, root / "before")
             stack.callback(device.daemon.process.kill)
             devices.append(device)

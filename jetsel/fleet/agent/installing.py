@@ -144,37 +144,55 @@ class Installer:
             )
 
     def _build_engines(self, folder: Path) -> None:
-        """Have TensorRT's engines built where models run on it; they lie beside all others, by content."""
+        """Have TensorRT's engines built where models run on it; they lie beside all others, by content.
+
+        Raises ModelsRefusedError, and RepositoryError if the agent may not write the folder of engines.
+        """
         models = self.config.models
         if "tensorrt" not in (models.backend, *models.backends.values()):
             return
         families = [str(path) for path in folder.iterdir() if path.is_dir()]
-        engines = str(engines_folder(self.config.host))
+        engines = engines_folder(self.config.host)
         config = msgspec.structs.replace(
             self.config,
             models=msgspec.structs.replace(models, paths=families, starter=False, only=[]),
-            host=msgspec.structs.replace(self.config.host, engines=engines),
+            host=msgspec.structs.replace(self.config.host, engines=str(engines)),
         )
         with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
             file = Path(scratch, "jetsel.toml")
             file.write_text(tomli_w.dumps(effective(config)), encoding="utf-8")
-            _jetsel("models", "build", "--config", file, state=Path(scratch), limit_s=None)
+            try:
+                _jetsel("models", "build", "--config", file, state=Path(scratch), limit_s=None)
+            except ModelsRefusedError:
+                _check_writable(engines)
+                raise
 
     def _prove(self, folder: Path) -> Memory:
         config = () if self.config_file is None else ("--config", self.config_file)
-        said = _jetsel("agent", "prove", folder, *config, state=self.folder.parent, limit_s=PROVE_S)
+        said = _jetsel("agent", "prove", folder, *config, limit_s=PROVE_S)
         return msgspec.json.decode(said, type=Memory)
 
 
-def _jetsel(*words: object, state: Path, limit_s: float | None) -> str:
+def _check_writable(engines: Path) -> None:
+    try:
+        engines.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=engines):
+            pass
+    except OSError as fault:
+        raise RepositoryError(
+            f"{engines}: the agent may not write engines here ({fault.strerror}): docs/fleet.md shows how to allow it"
+        ) from fault
+
+
+def _jetsel(*words: object, state: Path | None = None, limit_s: float | None) -> str:
     """Run a command of jetsel, beside the requests, and return what it prints.
 
     Raises ModelsRefusedError if it fails, UnprovenError if it is killed.
 
-    state: the folder where it finds what the daemon keeps.
+    state: the folder for what it writes; None: it finds the daemon's by the same rule as this process.
     """
     command = ["nice", *python_command("jetsel", *map(str, words))]
-    environment = {**os.environ, "STATE_DIRECTORY": str(state)}
+    environment = os.environ if state is None else {**os.environ, "STATE_DIRECTORY": str(state)}
     try:
         done = subprocess.run(
             command,

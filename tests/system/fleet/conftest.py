@@ -1,4 +1,4 @@
-"""What the agent's tests share: a repository with one good family, and its canary."""
+"""What the agent's tests share: a repository with one good family, its canary, and a device that follows it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from jetsel.fleet import publishing
-from tests.system.fleet.site import Site, put_canary, put_pets
+from tests.system.daemons import Daemon, Start
+from tests.system.fleet.site import Site, fleet_config, outcome, put_canary, put_pets, state
 from tests.unit.fleet.published import pair
 
 
@@ -25,3 +26,12 @@ def site(tmp_path: Path) -> Site:
 def canary(tmp_path: Path, site: Site) -> Path:
     """Photographs as the large model sees them."""
     return put_canary(tmp_path / "canary", tmp_path / "good")
+
+
+@pytest.fixture
+def device(start: Start, site: Site, canary: Path, tmp_path: Path) -> Daemon:
+    """A daemon whose device holds plan 1, the small model."""
+    daemon = start(fleet_config(site, "one", canary), env=state(tmp_path))
+    site.plan("one", 1, "small")
+    assert outcome(daemon, tmp_path) == (1, "installed")
+    return daemon

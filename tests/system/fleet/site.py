@@ -24,7 +24,7 @@ from jetsel.image import Limits, decode, model_input
 from jetsel.policies.calibration import ANSWERS
 from jetsel.zoo import scan
 from tests.system.command import jetsel
-from tests.system.daemons import drawn, encoded
+from tests.system.daemons import Daemon, drawn, encoded
 from tests.unit.calibrate.answered import answered
 from tests.unit.daemon.families import CLASSES, SIDE_PX, calibrate, labels, put_family
 from tests.unit.fleet.published import Pair
@@ -126,3 +126,9 @@ def run_agent(
     assert done.returncode == 0, done.stderr
     said: dict[str, Any] = json.loads(done.stdout)
     return said
+
+
+def outcome(daemon: Daemon, folder: Path) -> tuple[int, str]:
+    """The plan in use after one round of a device's agent, and what became of the last plan."""
+    said = run_agent(daemon.config, folder, daemon.endpoint)["usage"]
+    return said["plan"], said["trial"]["outcome"]

@@ -8,28 +8,12 @@ import signal
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from jetsel.fleet import publishing
 from tests.system.command import COMMAND
 from tests.system.daemons import Daemon, Start
-from tests.system.fleet.site import Site, fleet_config, put_pets, run_agent, state
+from tests.system.fleet.site import Site, fleet_config, outcome, put_pets, state
 from tests.unit.fleet.published import pair, served
 from tests.waiting import until
-
-
-@pytest.fixture
-def device(start: Start, site: Site, canary: Path, tmp_path: Path) -> Daemon:
-    """A daemon whose device holds plan 1, the small model."""
-    daemon = start(fleet_config(site, "one", canary), env=state(tmp_path))
-    site.plan("one", 1, "small")
-    assert outcome(daemon, tmp_path) == (1, "installed")
-    return daemon
-
-
-def outcome(daemon: Daemon, folder: Path) -> tuple[int, str]:
-    said = run_agent(daemon.config, folder, daemon.endpoint)["usage"]
-    return said["plan"], said["trial"]["outcome"]
 
 
 def test_a_file_that_was_altered_is_never_installed_and_the_repaired_one_is(
@@ -59,7 +43,7 @@ def test_a_model_that_does_not_run_is_refused_and_never_served(device: Daemon, s
     site.plan("one", 2, "small")
     assert outcome(device, tmp_path) == (1, "refused")
     assert outcome(device, tmp_path) == (1, "refused")
-    assert (tmp_path / "state/fleet/installed/current").readlink() == Path("1")
+    assert (tmp_path / "state-agent/installed/current").readlink() == Path("1")
     assert site.usage("one")[-1].trial is not None
 
 
@@ -85,7 +69,7 @@ def test_without_room_it_waits_and_what_is_installed_stays(device: Daemon, site:
 
 
 def test_killed_at_any_step_the_next_round_ends_what_was_begun(device: Daemon, site: Site, tmp_path: Path) -> None:
-    folder = tmp_path / "state/fleet"
+    folder = tmp_path / "state-agent"
     site.plan("one", 2, "small", "large")
     command = [*COMMAND, "agent", "run", "--config", str(device.config)]
     environment = {**os.environ, **state(tmp_path), "JETSEL_ENDPOINT": device.endpoint}

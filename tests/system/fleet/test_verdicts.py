@@ -24,22 +24,13 @@ from jetsel.fleet.usage import CanaryResult
 from tests.system.command import COMMAND
 from tests.system.daemons import Daemon, Start
 from tests.system.endless import WHITE, put_endless_family
-from tests.system.fleet.site import Site, fleet_config, put_pets, run_agent, state
+from tests.system.fleet.site import Site, fleet_config, outcome, put_pets, run_agent, state
 from tests.unit.fleet.published import pair
 from tests.waiting import until
 
 
 class KilledError(BaseException):
     """The agent ends here, as by SIGKILL: what it wrote stays."""
-
-
-@pytest.fixture
-def device(start: Start, site: Site, canary: Path, tmp_path: Path) -> Daemon:
-    """A daemon whose device holds plan 1, the small model."""
-    daemon = start(fleet_config(site, "one", canary), env=state(tmp_path))
-    site.plan("one", 1, "small")
-    assert outcome(daemon, tmp_path) == (1, "installed")
-    return daemon
 
 
 @pytest.fixture
@@ -58,13 +49,8 @@ def follower(device: Daemon, site: Site, canary: Path, tmp_path: Path, monkeypat
     )
 
 
-def outcome(daemon: Daemon, folder: Path) -> tuple[int, str]:
-    said = run_agent(daemon.config, folder, daemon.endpoint)["usage"]
-    return said["plan"], said["trial"]["outcome"]
-
-
 def installed(folder: Path) -> Path:
-    return folder / "state/fleet/installed"
+    return folder / "state-agent/installed"
 
 
 def put_bad(site: Site, folder: Path) -> None:

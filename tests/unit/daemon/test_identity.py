@@ -5,6 +5,7 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,18 @@ def test_root_and_the_daemon_s_own_user_may(group: str | None, monkeypatch: pyte
         check_admin(Identity(uid, STRANGER_GID), group)
     with pytest.raises(NotAllowedError):
         check_admin(Identity(1235, STRANGER_GID), group)
+
+
+def test_the_owner_of_the_agents_folder_may_once_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    monkeypatch.setattr(os, "getuid", lambda: 1234)
+    agent = Identity(os.geteuid() or 1235, STRANGER_GID)
+    with pytest.raises(NotAllowedError):
+        check_admin(agent, None)
+    (tmp_path / "state-agent").mkdir()
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "state-agent", agent.uid, -1)
+    check_admin(agent, None)
 
 
 def test_anybody_else_may_not_and_is_told_who_may() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -55,9 +56,12 @@ COUNTED_ON = {
         EnvironmentFile=-/etc/jetsel/gateway Environment=JETSEL_ENDPOINT=%t/jetsel/jetsel.sock
         User=jetsel-gateway Group=jetsel-gateway SupplementaryGroups=jetsel MemoryMax=1G LimitCORE=0
         NoNewPrivileges=yes CapabilityBoundingSet= AmbientCapabilities= SystemCallErrorNumber=EPERM
-        ProtectSystem=strict ProtectHome=yes PrivateTmp=yes PrivateDevices=yes InaccessiblePaths=-/var/lib/jetsel
+        ProtectSystem=strict ProtectHome=yes PrivateTmp=yes PrivateDevices=yes
+        'InaccessiblePaths=-/var/lib/jetsel -/var/lib/jetsel-agent'
         WantedBy=multi-user.target""",
-    "jetsel-agent.service": "Type=oneshot TimeoutStartSec=4h MemoryMax=75% OOMPolicy=continue LimitCORE=0",
+    "jetsel-agent.service": """
+        Type=oneshot TimeoutStartSec=4h MemoryMax=75% OOMPolicy=continue LimitCORE=0
+        User=jetsel-agent Group=jetsel-agent ReadWritePaths=/var/lib/jetsel-agent""",
     "user/jetsel.service": """
         Requires=jetsel.socket Type=notify NotifyAccess=main WatchdogSec=60s Restart=on-failure
         RestartPreventExitStatus=2 KillMode=mixed NoNewPrivileges=yes WantedBy=default.target Also=jetsel.socket""",
@@ -88,7 +92,7 @@ def sandbox(unit: Path) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("unit", COUNTED_ON)
 def test_a_unit_says_once_what_the_daemon_counts_on(unit: str) -> None:
     found = settings(TEMPLATES / unit)
-    for wanted in COUNTED_ON[unit].split():
+    for wanted in shlex.split(COUNTED_ON[unit]):
         name, _, value = wanted.partition("=")
         assert [v for n, v in found if n == name] == [value], name
 

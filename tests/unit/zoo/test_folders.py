@@ -27,7 +27,7 @@ def test_the_owners_own_folder_is_read_once_it_is_there(tmp_path: Path) -> None:
 
 
 def test_a_link_to_a_version_that_is_gone_is_named_with_the_repair(tmp_path: Path) -> None:
-    (tmp_path / "fleet/installed").mkdir(parents=True)
-    (tmp_path / "fleet/installed/current").symlink_to("7")
+    (tmp_path / "state-agent/installed").mkdir(parents=True)
+    (tmp_path / "state-agent/installed/current").symlink_to("7")
     with pytest.raises(ConfigError, match="remove it"):
-        planned_folders({"STATE_DIRECTORY": str(tmp_path)})
+        planned_folders({"STATE_DIRECTORY": str(tmp_path / "state")})

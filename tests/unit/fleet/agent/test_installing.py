@@ -11,10 +11,21 @@ from jetsel.errors import JetselError, RepositoryError
 from jetsel.fleet.agent.installing import Installer, ModelsRefusedError
 from jetsel.fleet.documents import Entry, Plan, PlannedFamily
 
+TENSORRT = '[models]\nbackend = "tensorrt"\n[host]\nengines = "{}"'
 
-@pytest.mark.parametrize(("reserve_mb", "raised"), [(0, ModelsRefusedError), (1_000_000, RepositoryError)])
-def test_models_that_fail_on_a_full_disk_are_not_refused(
-    tmp_path: Path, reserve_mb: int, raised: type[JetselError]
+
+@pytest.mark.parametrize(
+    ("settings", "raised", "words"),
+    [
+        pytest.param("[fleet]\nreserve_mb = 0", ModelsRefusedError, "small", id="models that fail"),
+        pytest.param("[fleet]\nreserve_mb = 1_000_000", RepositoryError, "free some space", id="a full disk"),
+        pytest.param(
+            TENSORRT.format("/dev/null/engines"), RepositoryError, "docs/fleet.md shows", id="engines of another user"
+        ),
+    ],
+)
+def test_models_that_fail_for_want_of_a_place_are_not_refused(
+    tmp_path: Path, settings: str, raised: type[JetselError], words: str
 ) -> None:
     fetched = tmp_path / "fetched"
     fetched.mkdir()
@@ -22,6 +33,6 @@ def test_models_that_fail_on_a_full_disk_are_not_refused(
     (tmp_path / "fleet").mkdir()
     entry = Entry(family="pets", version=1, sha256="0" * 64)
     plan = Plan(device="one", serial=1, families=(PlannedFamily(bundle=entry, models=("small",)),))
-    installer = Installer(tmp_path / "fleet", parse(f"[fleet]\nreserve_mb = {reserve_mb}"), None)
-    with pytest.raises(raised):
+    installer = Installer(tmp_path / "fleet", parse(settings), None)
+    with pytest.raises(raised, match=words):
         installer.install(plan, [fetched])
