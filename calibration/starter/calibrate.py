@@ -56,7 +56,9 @@ def recorded(
     return load(file, family)
 
 
-def fitted(family: Family, loaded: Loaded, *, choice_factor: float = 1.0) -> Calibrated:
+def fitted(
+    family: Family, loaded: Loaded, *, choice_factor: float = 1.0, offers_chain: bool = False
+) -> Calibrated:
     """Fit and compare everything; choice_factor: how much slower than here features and choice are."""
     paths = loaded.recording.paths
     clock = FeatureClock(
@@ -68,7 +70,7 @@ def fitted(family: Family, loaded: Loaded, *, choice_factor: float = 1.0) -> Cal
         Identity(
             family.name, family.labels.sha256, loaded.identities, table_hash(), family.decode_px, loaded.features_px
         ),
-        Order(names=tuple(family.labels.names), choice_factor=choice_factor),
+        Order(names=tuple(family.labels.names), choice_factor=choice_factor, offers_chain=offers_chain),
         clock,
         lambda what, done, total: print(f"\r{what} {done}/{total}   ", end="", flush=True),
     )
@@ -135,7 +137,7 @@ def main() -> None:
     options = parser.parse_args()
     family = scan([STARTER]).families["starter"]
     loaded = recorded(family, options.photos, options.work / "calibrate.sqlite")
-    found = fitted(family, loaded)
+    found = fitted(family, loaded, offers_chain=True)  # documents and tests show every policy on this family
     save(found.calibration, STARTER / "calibration")
     keep("calibrate.json", msgspec.structs.replace(found.findings, installed=True, **WITHOUT_IMAGES))
     show(f"in ten folds over {found.findings.photographs} photographs", compared(found))

@@ -57,7 +57,8 @@ class Order:
 
     in_use: what answers by default now. policy: the one to install, None for the best. names: of the classes, for the
     report. choice_factor: how much slower than here the board's processor makes a choice. machine:
-    what the board said of itself when times and energies were measured, empty where that is not known.
+    what the board said of itself when times and energies were measured, empty where that is not known. offers_chain:
+    even if it adds nothing, as the family that ships does to show it.
     """
 
     names: tuple[str, ...]
@@ -68,6 +69,7 @@ class Order:
     in_use: InUse | None = None
     policy: str | None = None
     choice_factor: float = 1.0
+    offers_chain: bool = False
     machine: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -108,7 +110,7 @@ def calibrate(
     planned = make_plan(recording, fold_of, order.decides, order.theta_points, features_ms)
     plan, judged = planned.plan, planned.judgement
     lift = Lift(
-        100 * judged.lift, 100 * judged.error, 100 * judged.cost, judged.doubt, judged.adds or order.policy == "chain"
+        100 * judged.lift, 100 * judged.error, 100 * judged.cost, judged.doubt, judged.adds or order.offers_chain or order.policy == "chain"
     )
     columns = [recording.feature_names.index(name) for name in plan.features]
     near = nearest_in_other_folds(recording.features[:, columns], fold_of, plan.k)
