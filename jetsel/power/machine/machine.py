@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jetsel.power.machine import clocks, system, throttling
-from jetsel.power.machine.battery import battery
 from jetsel.power.machine.facts import Fact, Facts, Known
 from jetsel.power.settings import Settings
 from jetsel.power.sysfs import root_of
@@ -53,7 +52,7 @@ class Machine:
             zones_c=throttling.zones_c(self._sysfs),
             slowed=throttling.slowed(self._sysfs),
             alarms=throttling.alarms(self._sysfs),
-            battery=battery(self._sysfs),
+            battery=system.battery(self._sysfs),
             jtop=Fact(None, seen) if isinstance(seen, str) else Fact(seen.version),
         )
 
