@@ -12,7 +12,7 @@ from jetsel.cli.power.options import Replay, Sysfs
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jetsel.power.snapshot import Snapshot
+    from jetsel.power.finding import Snapshot
 
 
 def show(
@@ -26,7 +26,7 @@ def show(
         return
     from jetsel.cli.power.options import section, sensors
     from jetsel.cli.terminal import console
-    from jetsel.power.snapshot import take
+    from jetsel.power.finding import take
 
     found = sensors(section(config, sysfs, replay))
     try:
