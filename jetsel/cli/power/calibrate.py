@@ -34,8 +34,7 @@ def calibrate(
     """
     from jetsel.cli.power.options import section, sensors
     from jetsel.config import power_folder
-    from jetsel.power.idle import save
-    from jetsel.power.idling import measure_here
+    from jetsel.power.idle import measure_here, save
 
     power = section(config, sysfs, replay)
     sensors(power).close()  # what is wrong with them is told before a minute has gone by
