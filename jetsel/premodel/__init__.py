@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from jetsel.premodel.algorithm1 import Step, select_models
+from jetsel.premodel.algorithm1 import Step, is_right, optimum_votes, select_models
 from jetsel.premodel.chain import Chain, Choice, Soundness
 from jetsel.premodel.neighbours import Neighbours, Scaling, fit_scaling, shares, worthiest
-from jetsel.premodel.votes import is_right, optimum_votes
 
 __all__ = [
     "Chain",
