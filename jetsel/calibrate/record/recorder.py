@@ -12,17 +12,15 @@ from pathlib import Path
 import cv2
 
 from jetsel.calibrate.record.bench import Bench, Options
-from jetsel.calibrate.record.conditions import gather
+from jetsel.calibrate.record.conditions import NoiseMonitor, gather
 from jetsel.calibrate.record.contents import Task, claim
 from jetsel.calibrate.record.examine import Examiner, write
 from jetsel.calibrate.record.metering import meter_models
-from jetsel.calibrate.record.noise import NoiseMonitor
 from jetsel.calibrate.record.photographs import Found, count_reasons
-from jetsel.calibrate.record.progress import Stop, Tell
 from jetsel.calibrate.record.schema import faults
 from jetsel.calibrate.record.store import Store
 from jetsel.calibrate.record.timing import time_models
-from jetsel.calibrate.record.workers import Workers
+from jetsel.calibrate.record.workers import Stop, Tell, Workers
 from jetsel.config import Config, host_settings
 from jetsel.engines import Backends, Engine, warm_up
 from jetsel.errors import CalibrationError

@@ -6,8 +6,8 @@ from functools import partial
 from statistics import fmean
 
 from jetsel.calibrate.record.bench import Bench, Shown
-from jetsel.calibrate.record.progress import progress
 from jetsel.calibrate.record.repeats import half_width, repeat_by_turns
+from jetsel.calibrate.record.workers import progress
 
 
 def time_models(bench: Bench) -> bool:
