@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.calibrate.record.conditions import NoiseMonitor
+from jetsel.calibrate.record.database import Store
 from jetsel.calibrate.record.repeats import Plan
-from jetsel.calibrate.record.store import Store
 from jetsel.calibrate.record.workers import Stop, Tell
 from jetsel.engines import Engine, Output
 from jetsel.errors import BadImageError, ImageTooLargeError

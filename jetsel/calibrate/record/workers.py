@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from jetsel.calibrate.record.store import Store
+from jetsel.calibrate.record.database import Store
 
 Phase = Literal["reading", "recording", "timing", "metering"]
 
