@@ -14,11 +14,10 @@ from jetsel.daemon.current import Current
 from jetsel.daemon.identity import check_admin, group_number
 from jetsel.daemon.job import Job
 from jetsel.daemon.memory import trim
-from jetsel.daemon.message import Message
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.pipeline import Pipeline
-from jetsel.daemon.port import Port
+from jetsel.daemon.port import Message, Port
 from jetsel.daemon.probe import Probe
 from jetsel.daemon.reload import Reload
 from jetsel.daemon.reload_requests import ReloadRequests

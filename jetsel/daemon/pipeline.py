@@ -16,9 +16,9 @@ from jetsel.daemon.answer import answer, log_refusal, log_reply, unexpected, war
 from jetsel.daemon.current import Current
 from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.job import Job
-from jetsel.daemon.message import Message, Route
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.outlook import load_for_the_next, outlook
+from jetsel.daemon.port import Message, Route
 from jetsel.daemon.tally import Tally
 from jetsel.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
 from jetsel.events import run_about

@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from jetsel.daemon.message import Route
 from jetsel.daemon.notify import Notifier
+from jetsel.daemon.port import Route
 from jetsel.daemon.tally import Tally
 from jetsel.errors import InternalError, JetselError, ShuttingDownError
 from jetsel.events import event, run_about

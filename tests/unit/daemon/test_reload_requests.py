@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from jetsel.daemon.message import Route
 from jetsel.daemon.notify import Notifier
+from jetsel.daemon.port import Route
 from jetsel.daemon.reload_requests import ReloadRequests
 from jetsel.daemon.tally import Tally
 from jetsel.errors import ReloadFailedError
