@@ -13,7 +13,6 @@ from jetsel.daemon.admission import Admission
 from jetsel.daemon.current import Current
 from jetsel.daemon.identity import check_admin, group_number
 from jetsel.daemon.job import Job
-from jetsel.daemon.memory import trim
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.pipeline import Pipeline
@@ -21,6 +20,7 @@ from jetsel.daemon.port import Message, Port
 from jetsel.daemon.probe import Probe
 from jetsel.daemon.reload import Reload
 from jetsel.daemon.reload_requests import ReloadRequests
+from jetsel.daemon.resources import trim
 from jetsel.daemon.snapshot import Snapshot
 from jetsel.daemon.status import queue_status, status
 from jetsel.daemon.tally import Tally

@@ -14,9 +14,9 @@ import threading
 from typing import NamedTuple
 
 from jetsel.config import Server
-from jetsel.daemon import descriptors
 from jetsel.daemon.identity import Identity, sender_of
 from jetsel.daemon.listener import Listener
+from jetsel.daemon.resources import RESERVED_FILES, file_limit
 from jetsel.daemon.zmtp.connection import Connection
 from jetsel.daemon.zmtp.frames import GREETING, ProtocolError
 from jetsel.event_fd import EventFd
@@ -41,7 +41,7 @@ class Port:
         self.max_image_mb = max_image_bytes / 1e6  # until the daemon is started anew, whatever a reload reads
         self._message_bytes = max_image_bytes + MESSAGE_ROOM_BYTES
         self._most_held_bytes = int(limits.peers_mb * 1e6)
-        self._most_clients = max(1, min(limits.max_clients, descriptors.limit() - descriptors.RESERVE))
+        self._most_clients = max(1, min(limits.max_clients, file_limit() - RESERVED_FILES))
         self._lock = threading.Lock()  # of what follows; taken by who may hold a connection's lock, never before it
         self._connections: dict[int, Connection] = {}  # by descriptor
         self._held_bytes = 0  # for all together
@@ -140,7 +140,7 @@ class Port:
         if not self._is_full:
             self._is_full, count = True, len(self._connections)
             words = "%d clients are connected and more wait: raise server.max_clients or the limit of open files (%d)"
-            log.warning(words, count, descriptors.limit(), extra=event("clients-wait", clients=count))
+            log.warning(words, count, file_limit(), extra=event("clients-wait", clients=count))
 
     def send(self, route: Route, frame: bytes) -> None:
         """Send one reply without waiting for the peer; what its kernel does not take now is kept for it.
