@@ -6,24 +6,28 @@ are not made again, so that a run that was killed goes on.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from jetsel.engines.headed import with_head
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
-from jetsel.errors import CalibrationError, JetselError
+from jetsel.errors import CalibrationError, JetselError, ManifestError
 from jetsel.train.optimize.content import Content, content_of
+from jetsel.train.optimize.graph import for_size, operations
 from jetsel.train.optimize.material import Material
 from jetsel.train.optimize.recipes import Recipe
 from jetsel.weights import Weights
 from jetsel.zoo import Model, scan
 from jetsel.zoo.deriving import derived
+from jetsel.zoo.onnx_model import model_in
 from jetsel.zoo.placing import put, working_folder
 
 LEAST_AGREEMENT = 0.2
@@ -109,3 +113,24 @@ def _answers(weights: Weights, shown: NDArray[np.float32]) -> NDArray[np.int64]:
     engine = with_head(OnnxEngine(weights.name, weights.path, concurrency=1, threads=0), weights)
     found: NDArray[np.int64] = np.array([engine.infer(one[None]).logits[0].argmax() for one in shown])
     return found
+
+
+class Facts(Struct, frozen=True):
+    """Of one model's ONNX file. operations: multiply-accumulates of one photograph, None where they cannot be told."""
+
+    bytes: int
+    gzipped_bytes: int
+    operations: int | None
+    recipe: str | None
+
+
+def facts_of(model: Model) -> Facts:
+    """Look into the file of a model; raises ManifestError where it cannot be read."""
+    content, manifest = model.path.read_bytes(), model.manifest
+    derived = manifest.derived_from
+    try:
+        graph = for_size(model_in(content, manifest.name), manifest.input.height_px, manifest.input.width_px)
+        counted: int | None = operations(graph)
+    except (ManifestError, KeyError):  # a tensor whose shape nothing tells
+        counted = None
+    return Facts(len(content), len(gzip.compress(content)), counted, None if derived is None else derived.recipe)
