@@ -25,8 +25,7 @@ from jetsel.errors import CalibrationError, JetselError
 from jetsel.store import write
 from jetsel.train.optimize.content import NEEDS_TORCH
 from jetsel.train.optimize.making import Facts, facts_of, make
-from jetsel.train.optimize.material import Material, Plan
-from jetsel.train.optimize.photographs import check_enough, drawn
+from jetsel.train.optimize.material import Material, Plan, check_enough, drawn
 from jetsel.train.optimize.recipes import FACTORISING, PRUNING, recipes
 from jetsel.weights import Weights
 from jetsel.zoo import Family, Model
