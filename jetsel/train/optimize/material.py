@@ -98,7 +98,6 @@ class Plan:
 
     learn_from: photographs, whose labels nobody asks for. folder: where everything is kept. threads: of one inference.
     symmetric: 8-bit numbers as TensorRT demands them. epochs: of fine-tuning, and most_s for it, for each candidate.
-    target_ms, target_mb: what a candidate should cost, None for anything.
     """
 
     parent: Model
@@ -110,8 +109,6 @@ class Plan:
     symmetric: bool = False
     epochs: int = 16
     most_s: float = 1200.0
-    target_ms: float | None = None
-    target_mb: float | None = None
     seed: int = 2018
 
 
