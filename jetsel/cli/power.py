@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.cli.options import ConfigFile, Json, print_json
+from jetsel.cli.options import ConfigFile, Json, emit
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -58,7 +58,6 @@ def show(
     """
     if ctx.invoked_subcommand is not None:
         return
-    from jetsel.cli.terminal import console
     from jetsel.power.finding import take
 
     found = sensors(section(config, sysfs, replay))
@@ -66,9 +65,12 @@ def show(
         seen = take(found)
     finally:
         found.close()
-    if json:
-        print_json(seen)
-        return
+    emit(seen, json, lambda: _show_rails(seen))
+
+
+def _show_rails(seen: Snapshot) -> None:
+    from jetsel.cli.terminal import console
+
     out = console()
     out.print(rails_table(seen))
     total = f"the total is {' + '.join(seen.total_of)}" if seen.total_w is not None else "no total"
@@ -153,12 +155,8 @@ def calibrate(
         typer.echo(f"measuring for {seconds:.0f} s: leave the board alone")
     idle = measure_here(power, seconds, with_load)
     path = save(idle, power_folder(power))
-    if json:
-        print_json(idle)
-        return
-    for line in idle_lines(idle):
-        typer.echo(line)
-    typer.echo(f"kept in {path}; a running daemon takes it up by itself")
+    kept = f"kept in {path}; a running daemon takes it up by itself"
+    emit(idle, json, "\n".join([*idle_lines(idle), kept]))
 
 
 def idle_lines(idle: Idle) -> list[str]:
