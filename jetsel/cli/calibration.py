@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jetsel.cli.options import ConfigFile, Endpoint, Json, emit
+from jetsel.cli.options import ConfigFile, Endpoint, FamilyName, Json, emit
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 
 calibration = typer.Typer(no_args_is_help=True, help="See a family's calibrations, and go back to an earlier one.")
-
-FamilyName = Annotated[
-    str | None,
-    typer.Option(
-        "--family", metavar="NAME", help="The family of models. Left out: the configuration's default family."
-    ),
-]
 
 
 @calibration.command("list")

@@ -26,6 +26,13 @@ Endpoint = Annotated[
         "daemon's socket, or /run/jetsel/jetsel.sock, whichever is there first.",
     ),
 ]
+FamilyName = Annotated[
+    str | None,
+    typer.Option(
+        "--family", metavar="NAME", help="The family of models. Left out: the configuration's default family."
+    ),
+]
+AskedFamily = Annotated[str | None, typer.Option("--family", help="The family of models to ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
 TimeoutMs = Annotated[
     float, typer.Option(min=1, help="Give up on a call after this many milliseconds, retries included.")
