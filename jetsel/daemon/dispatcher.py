@@ -18,8 +18,7 @@ from jetsel.daemon.notify import Notifier
 from jetsel.daemon.pipeline import Pipeline
 from jetsel.daemon.port import Message, Port
 from jetsel.daemon.probe import Probe
-from jetsel.daemon.reload import Reload
-from jetsel.daemon.reload_requests import ReloadRequests
+from jetsel.daemon.reload import Reload, ReloadRequests
 from jetsel.daemon.resources import trim
 from jetsel.daemon.snapshot import Snapshot
 from jetsel.daemon.status import queue_status, status

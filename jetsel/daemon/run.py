@@ -20,7 +20,7 @@ from jetsel.daemon.listener import listen
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
-from jetsel.daemon.reload_requests import READY
+from jetsel.daemon.reload import READY
 from jetsel.daemon.resources import raise_file_limit, return_large_blocks
 from jetsel.daemon.retiming import retime
 from jetsel.daemon.signals import Signals
