@@ -10,8 +10,15 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.features.edges import angle_shares, count_keypoints, find_edges, gradients, length_shares
-from jetsel.features.main_object import MainObject, find_main_object
+from jetsel.features.edges import (
+    MainObject,
+    angle_shares,
+    count_keypoints,
+    find_edges,
+    find_main_object,
+    gradients,
+    length_shares,
+)
 from jetsel.features.shrink import WORKING_PX, shrink
 
 # Weights of blue, green and red in the HSP colour model (D. R. Finley, "HSP Color Model", alienryderflex.com/hsp.html):
