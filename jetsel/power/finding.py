@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 
 from jetsel.errors import ConfigError, PowerError
+from jetsel.power import trace
 from jetsel.power.boards import Board, boards, no_such_board, recognise
-from jetsel.power.sensors import ina238, ina3221, nvml, rapl, replay
+from jetsel.power.sensors import ina238, ina3221, nvml, rapl
 from jetsel.power.sensors.rail import Detected, Dropped, Rail, RailError
 from jetsel.power.settings import Settings
 from jetsel.power.sysfs import root_of
@@ -57,7 +58,7 @@ def find(power: Settings) -> Found:
         if power.replay is None:
             found = _sensors(power, root)
         else:
-            played, recorded_on = replay.detect(Path(power.replay))
+            played, recorded_on = trace.detect(Path(power.replay))
             found = [played]
     except RailError as error:
         return Found(None, (), (), (), f"power.replay: {error}")
@@ -87,7 +88,7 @@ def check(power: Settings) -> None:
         raise ConfigError(no_such_board(power.board))
     if power.replay is not None:
         try:
-            replay.detect(Path(power.replay))
+            trace.detect(Path(power.replay))
         except RailError as error:
             raise ConfigError(f"power.replay: {error}") from None
 
