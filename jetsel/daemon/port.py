@@ -17,8 +17,7 @@ from jetsel.config import Server
 from jetsel.daemon.identity import Identity, sender_of
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.resources import RESERVED_FILES, file_limit
-from jetsel.daemon.zmtp.connection import Connection
-from jetsel.daemon.zmtp.frames import GREETING, ProtocolError
+from jetsel.daemon.zmtp import GREETING, Connection, ProtocolError
 from jetsel.event_fd import EventFd
 from jetsel.events import event
 

@@ -1,4 +1,4 @@
-"""Traces of power as files: what `jetsel power record` writes and `[power] replay` plays.
+"""Traces of power: the file that `jetsel power record` writes, and the rails that `[power] replay` plays from it.
 
 CSV. The first line is a comment: `# jetsel 0.1.0 ` and a JSON object of `board` (or null), `rails`, `total_of` (those
 whose sum is the total) and `resolution_w` (each rail's step in watts, or null). Then the columns: `t_s`, seconds from
