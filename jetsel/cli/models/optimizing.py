@@ -23,8 +23,7 @@ from jetsel.engines.building.builder import Builder
 from jetsel.engines.trying import try_run
 from jetsel.errors import CalibrationError, JetselError
 from jetsel.store import write
-from jetsel.train.optimize.content import NEEDS_TORCH
-from jetsel.train.optimize.making import Facts, facts_of, make
+from jetsel.train.optimize.making import NEEDS_TORCH, Facts, facts_of, make
 from jetsel.train.optimize.material import Material, Plan, check_enough, drawn
 from jetsel.train.optimize.recipes import FACTORISING, PRUNING, recipes
 from jetsel.weights import Weights
