@@ -32,7 +32,7 @@ def evaluate(
     from jetsel.calibrate.evaluating import asked
     from jetsel.calibrate.evaluating import evaluate as judged
     from jetsel.cli import family_calibrations
-    from jetsel.cli.progress import Output
+    from jetsel.cli.terminal import Output
 
     calibrations = family_calibrations.find(config, family)
     path = recording or recording_path(calibrations.folder, calibrations.family, photos)

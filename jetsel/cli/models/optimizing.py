@@ -30,7 +30,7 @@ from jetsel.weights import Weights
 from jetsel.zoo import Family, Model
 
 if TYPE_CHECKING:
-    from jetsel.cli.progress import Output
+    from jetsel.cli.terminal import Output
 
 LEARNED_FROM = 1 / 3  # of the photographs, where no others are named to learn from
 FEWEST_JUDGED = 100
