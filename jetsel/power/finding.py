@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -13,8 +14,28 @@ from jetsel.power import trace
 from jetsel.power.boards import Board, boards, no_such_board, recognise
 from jetsel.power.sensors import ina238, ina3221, nvml, rapl
 from jetsel.power.sensors.rail import Detected, Dropped, Rail, RailError
-from jetsel.power.settings import Settings
 from jetsel.power.sysfs import root_of
+
+
+class Settings(Protocol):
+    """Where power is read and which rails make the total; docs/energy.md has the meaning of each key."""
+
+    @property
+    def sensor(self) -> str: ...  # noqa: D102
+    @property
+    def sysfs(self) -> str: ...  # noqa: D102
+    @property
+    def replay(self) -> str | None: ...  # noqa: D102
+    @property
+    def board(self) -> str | None: ...  # noqa: D102
+    @property
+    def total(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def labels(self) -> Mapping[str, str]: ...  # noqa: D102
+    @property
+    def rate_hz(self) -> float: ...  # noqa: D102
+    @property
+    def jtop(self) -> bool: ...  # noqa: D102
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,11 @@ from msgspec import Struct
 
 from jetsel import store
 from jetsel.errors import CalibrationError, PowerError
-from jetsel.power.finding import find
+from jetsel.power.finding import Settings, find
 from jetsel.power.integration import FEWEST, add_up, too_few
 from jetsel.power.machine import Facts, look
 from jetsel.power.processor import OtherWork
 from jetsel.power.sampler import READY_S, Sampler
-from jetsel.power.settings import Settings
 
 REPAIR = "run `jetsel power calibrate`"
 FORMAT = 2

@@ -9,9 +9,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from jetsel.power import sysfs
+from jetsel.power.finding import Settings
 from jetsel.power.machine import clocks, throttling
 from jetsel.power.machine.facts import Battery, Fact, Facts, Known
-from jetsel.power.settings import Settings
 from jetsel.power.sysfs import root_of, text
 
 if TYPE_CHECKING:
