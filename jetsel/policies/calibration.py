@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -13,8 +14,7 @@ from numpy.typing import NDArray
 
 from jetsel.errors import CalibrationError
 from jetsel.policies.expected import Expected
-from jetsel.policies.kind import Part
-from jetsel.policies.registry import KIND
+from jetsel.wire import Criterion
 
 ANSWERS = "answers.npz"
 """Beside a calibration that ships: what every model said, by which it is fitted to another machine's times."""
@@ -64,6 +64,14 @@ class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=T
         return np.array([self.costs[model] for model in self.identities])
 
 
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What a calibration stores of one policy. facts: by criterion, of its kind's type, for JSON. arrays: by name."""
+
+    facts: Mapping[Criterion, Any]
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+
 class Calibration(Facts, frozen=True, eq=False, kw_only=True):
     """One family's calibration; n calibration photographs, m models."""
 
@@ -92,30 +100,6 @@ def _array(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise NotImplementedError(f"a calibration holds a {type(value).__name__}")
-
-
-def verify(calibration: Calibration) -> None:
-    """Raise CalibrationError that names the first part of a calibration that does not fit the others."""
-    models = tuple(calibration.identities)
-    criteria = set(calibration.right)
-    _require(len(models) > 0, "it names no model")
-    _require(0 < len(calibration.features) == len(set(calibration.features)), "it needs features, and none twice")
-    _require(set(calibration.temperatures) == set(models), "temperatures must name exactly its models")
-    _require(set(calibration.costs_ms) == set(models), "costs_ms must name exactly its models")
-    for part in ("energies_mj", "energies_half_mj"):
-        _require(set(getattr(calibration, part)) in ({*models}, set()), f"{part} must name exactly its models, or none")
-    _require(set(calibration.costs) == set(models), "energy is its objective, and energies_mj names no model")
-    _require(len(criteria) > 0, "it was made for no criterion")
-    _require(set(calibration.default_policy) == criteria, "default_policy must name exactly the criteria of right")
-    wanted = (calibration.photographs, len(models))
-    for criterion, table in calibration.right.items():
-        _require(table.shape == wanted, f"right[{criterion!r}] must be {wanted}, not {table.shape}")
-    for name, fitted in calibration.parts.items():
-        _require(fitted.facts.keys() <= criteria, f"{name} names a criterion that right does not know")
-        try:
-            KIND[name].make(fitted, calibration)
-        except (ValueError, TypeError, LookupError) as fault:
-            _require(False, f"{name}: {fault}")
 
 
 def check(
@@ -151,8 +135,3 @@ def check(
             f"the calibration of family {calibration.family} was made for other models: "
             f"{'; '.join(differences)}. Run `jetsel calibrate IMAGES`, or put the models back"
         )
-
-
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise CalibrationError(f"the calibration contradicts itself: {otherwise}; recalibrate")

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta, Struct
 
 from jetsel.errors import ModelUnavailableError
-from jetsel.policies.kind import Kind, Part, Plan, Table, Tried, columns
+from jetsel.policies.calibration import Calibration, Part
+from jetsel.policies.kind import Kind, Plan, Table, Tried, columns
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, confidence_of
 from jetsel.premodel.cascades import Fitted, fit_cascades, judge
 from jetsel.wire import Criterion
-
-if TYPE_CHECKING:
-    from jetsel.policies.calibration import Calibration
 
 LEAST = np.float32(1e-30)  # a probability that float32 rounded to nothing still has a logarithm
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from jetsel.errors import InDoubtError
 from jetsel.features import PAPER_SEVEN
-from jetsel.policies.kind import Kind, Part, Plan, Table, columns
+from jetsel.policies.calibration import Calibration, Part
+from jetsel.policies.kind import Kind, Plan, Table, columns
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps, run_or_fall_back
 from jetsel.premodel import (
     Chain,
@@ -25,9 +26,6 @@ from jetsel.premodel import (
     select_models,
 )
 from jetsel.wire import Criterion
-
-if TYPE_CHECKING:
-    from jetsel.policies.calibration import Calibration
 
 PAPER_K = 5  # section 3.3
 PAPER_LINKS = 3  # section 3.2: what their Algorithm 1 ended with

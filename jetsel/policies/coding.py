@@ -13,9 +13,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from jetsel.errors import CalibrationError
-from jetsel.policies.calibration import Calibration, Facts, verify
-from jetsel.policies.kind import Part
-from jetsel.policies.registry import KIND
+from jetsel.policies.calibration import Calibration, Facts, Part
+from jetsel.policies.registry import KIND, verify
 from jetsel.store import read_bounded, write
 from jetsel.store.arrays import MAX_BYTES, pack, unpack
 from jetsel.wire import Criterion

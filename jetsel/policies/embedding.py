@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from jetsel.errors import ModelUnavailableError
-from jetsel.policies.kind import Kind, Part, Plan, Table, Tried
+from jetsel.policies.calibration import Calibration, Part
+from jetsel.policies.kind import Kind, Plan, Table, Tried
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, run_or_fall_back
 from jetsel.premodel import Neighbours, shares, worthiest
 from jetsel.wire import Criterion
-
-if TYPE_CHECKING:
-    from jetsel.policies.calibration import Calibration
 
 KS = (11, 31, 101)  # numbers of neighbours that are tried
 

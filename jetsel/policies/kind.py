@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.policy import Policy
 from jetsel.premodel.cascades import PRICES, Fitted, Outputs, fit_cascades, log_softmax
 from jetsel.wire import Criterion
-
-if TYPE_CHECKING:
-    from jetsel.policies.calibration import Calibration
 
 
 @dataclass(frozen=True)
@@ -81,14 +79,6 @@ class Tried:
 
     correct: NDArray[np.bool_]
     ran: NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """What a calibration stores of one policy. facts: by criterion, of its kind's type, for JSON. arrays: by name."""
-
-    facts: Mapping[Criterion, Any]
-    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 class Kind(ABC):

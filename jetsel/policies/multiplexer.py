@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
+from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.embedding import EmbeddingPolicy, after_the_cheapest
-from jetsel.policies.kind import Kind, Part, Plan, Table, Tried
+from jetsel.policies.kind import Kind, Plan, Table, Tried
 from jetsel.policies.policy import Policy, Prediction
 from jetsel.premodel import worthiest
 from jetsel.premodel.readout import STATISTICS, Readout, fit_readout, inputs_of
 from jetsel.wire import Criterion
-
-if TYPE_CHECKING:
-    from jetsel.policies.calibration import Calibration
 
 NAME = "multiplexer"
 HELD_OUT = "held_out"

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.errors import JetselError
+from jetsel.policies.calibration import Calibration
 from jetsel.policies.deadline import Allow
 from jetsel.policies.multiplexer import NAME as MULTIPLEXER
 from jetsel.policies.multiplexer import Multiplexer
 from jetsel.policies.policy import Decision, Evidence, OutOfTime, Prediction, Run, Steps, run_or_fall_back
 from jetsel.wire import Criterion
-
-if TYPE_CHECKING:
-    from jetsel.policies.calibration import Calibration
 
 NAME = "multiplexer-edge"
 FOLDS = 5

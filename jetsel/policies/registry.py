@@ -1,11 +1,12 @@
-"""The policies that a calibration may fit: a new one is one file and one line here."""
+"""The policies that a calibration may fit, and whether it fits them: a new policy is one file and one line here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from jetsel.errors import did_you_mean
+from jetsel.errors import CalibrationError, did_you_mean
+from jetsel.policies.calibration import Calibration
 from jetsel.policies.cascade import CascadeKind
 from jetsel.policies.chain import ChainKind, PaperChainKind
 from jetsel.policies.embedding import EmbeddingKind
@@ -29,3 +30,32 @@ def no_such(name: str, offered: Iterable[str]) -> str:
     """Say that there is no policy of this name, and which there are."""
     known = list(offered)
     return f"no policy {name!r}{did_you_mean(name, known)}; it has {', '.join(known)}"
+
+
+def verify(calibration: Calibration) -> None:
+    """Raise CalibrationError that names the first part of a calibration that does not fit the others."""
+    models = tuple(calibration.identities)
+    criteria = set(calibration.right)
+    _require(len(models) > 0, "it names no model")
+    _require(0 < len(calibration.features) == len(set(calibration.features)), "it needs features, and none twice")
+    _require(set(calibration.temperatures) == set(models), "temperatures must name exactly its models")
+    _require(set(calibration.costs_ms) == set(models), "costs_ms must name exactly its models")
+    for part in ("energies_mj", "energies_half_mj"):
+        _require(set(getattr(calibration, part)) in ({*models}, set()), f"{part} must name exactly its models, or none")
+    _require(set(calibration.costs) == set(models), "energy is its objective, and energies_mj names no model")
+    _require(len(criteria) > 0, "it was made for no criterion")
+    _require(set(calibration.default_policy) == criteria, "default_policy must name exactly the criteria of right")
+    wanted = (calibration.photographs, len(models))
+    for criterion, table in calibration.right.items():
+        _require(table.shape == wanted, f"right[{criterion!r}] must be {wanted}, not {table.shape}")
+    for name, fitted in calibration.parts.items():
+        _require(fitted.facts.keys() <= criteria, f"{name} names a criterion that right does not know")
+        try:
+            KIND[name].make(fitted, calibration)
+        except (ValueError, TypeError, LookupError) as fault:
+            _require(False, f"{name}: {fault}")
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise CalibrationError(f"the calibration contradicts itself: {otherwise}; recalibrate")

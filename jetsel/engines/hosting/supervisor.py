@@ -12,7 +12,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from jetsel.engines.base import EngineFailedError, HostReport, HostState
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Stopped
@@ -23,9 +23,6 @@ from jetsel.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.event_fd import EventFd
 from jetsel.events import event
 
-if TYPE_CHECKING:
-    from jetsel.engines.hosted import HostedEngine
-
 log = logging.getLogger("jetsel.engines")
 
 CLOSE_S = 4 * LEAVE_S  # a ping that is under way, the question to leave, its end, and the end of one that was killed
@@ -33,6 +30,24 @@ CLOSE_S = 4 * LEAVE_S  # a ping that is under way, the question to leave, its en
 
 class AnotherHostError(EngineDiedError):
     """The host that was meant is gone: nothing was asked of the one that has followed it."""
+
+
+class Resident(Protocol):
+    """A model that each host is to hold."""
+
+    name: str
+
+    def request(self) -> dict[str, Any]:
+        """Return what asks a host to load it."""
+
+    def loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
+        """Learn that this host holds it."""
+
+    def refused(self, reason: str) -> None:
+        """Learn that no host will hold it."""
+
+    def unload(self) -> None:
+        """Leave the host that holds it."""
 
 
 class Supervisor:
@@ -52,7 +67,7 @@ class Supervisor:
         self._closing = False
         self._restarts = 0
         self._last_end: tuple[str, float] | None = None
-        self._strikes: dict[HostedEngine, int] = {}  # of each model: hosts in a row that died while they loaded it
+        self._strikes: dict[Resident, int] = {}  # of each model: hosts in a row that died while they loaded it
         self._deaths = Deaths(rules)
         self._last_word_s = 0.0
         self.returns_within_s = 1.0  # what a start took the last time, with all loads
@@ -128,7 +143,7 @@ class Supervisor:
             self.asking.discard(thread)
         return reply
 
-    def load(self, resident: HostedEngine) -> None:
+    def load(self, resident: Resident) -> None:
         """Load a model now and in every later host; raises EngineFailedError with the host's reason."""
         self._strikes[resident] = 0  # before: a host that starts meanwhile loads it too, which does no harm
         try:
@@ -146,7 +161,7 @@ class Supervisor:
             self.forget(resident)
             raise
 
-    def forget(self, resident: HostedEngine) -> None:
+    def forget(self, resident: Resident) -> None:
         """Load this model no more."""
         with self._condition:
             self._strikes.pop(resident, None)
@@ -280,7 +295,7 @@ class Supervisor:
         )
         self._changed()
 
-    def _load_again(self, process: HostProcess, resident: HostedEngine) -> None:
+    def _load_again(self, process: HostProcess, resident: Resident) -> None:
         """Load a model that an earlier host held; one that cannot be any more is left out with its reason."""
         if resident not in self._strikes:
             return
@@ -306,7 +321,7 @@ class Supervisor:
         log.error("model left out: %s", reason, extra=event("model-unavailable", model=resident.name))
         self._changed()
 
-    def _count(self, resident: HostedEngine, strikes: int) -> bool:
+    def _count(self, resident: Resident, strikes: int) -> bool:
         """Note how many hosts died of loading it; return whether it is still to be loaded."""
         with self._condition:
             is_wanted = resident in self._strikes
@@ -314,7 +329,7 @@ class Supervisor:
                 self._strikes[resident] = strikes
             return is_wanted
 
-    def _load(self, process: HostProcess, resident: HostedEngine) -> None:
+    def _load(self, process: HostProcess, resident: Resident) -> None:
         request, what = resident.request(), f"loading {resident.name}"
         reply = self.ask(process, "load", request, self._rules.load_limit_s, what, self._stopped)
         resident.loaded(process, good(resident.name, reply))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.policies.calibration import Calibration
+from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.cascade import Rung
 from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.chain import Links
 from jetsel.policies.embedding import Weighing
-from jetsel.policies.kind import Part
 from jetsel.policies.multiplexer import Priced
 from jetsel.premodel import Soundness
 from jetsel.premodel.readout import fit_readout, inputs_of

@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from jetsel.errors import CalibrationError
-from jetsel.policies.calibration import Calibration, as_plain, check, verify
+from jetsel.policies.calibration import Calibration, Part, as_plain, check
 from jetsel.policies.cascade import Rung
 from jetsel.policies.catalogue import catalogue
 from jetsel.policies.chain import ChainPolicy, Links
 from jetsel.policies.embedding import Weighing
-from jetsel.policies.kind import Part
+from jetsel.policies.registry import verify
 from tests.unit.policies.animals import TWO
 
 ENERGIES = {"small": 9.0, "middle": 2.0, "large": 30.0}
