@@ -16,7 +16,7 @@ from jetsel.calibrate.metrics import mean_interval
 from jetsel.calibrate.record import Options, Plan, find, load, loaded_models, record
 from jetsel.calibrate.recording import Recording
 from jetsel.train.optimize import making
-from jetsel.train.optimize.facts import facts_of
+from jetsel.train.optimize.making import facts_of
 from jetsel.train.optimize.material import Material
 from jetsel.train.optimize.material import Plan as Wanted
 from jetsel.train.optimize.recipes import Recipe

@@ -20,7 +20,7 @@ from calibration.imagenet.reproduce import MAIN
 from calibration.starter.calibrate import LIMITS
 from jetsel.calibrate.record import Plan
 from jetsel.train.optimize.material import Plan as Wanted
-from jetsel.train.optimize.photographs import drawn
+from jetsel.train.optimize.material import drawn
 from jetsel.train.optimize.recipes import recipes
 from jetsel.zoo import Family, Model, scan
 

@@ -15,7 +15,7 @@ from onnx import ModelProto, numpy_helper
 from calibration.starter.calibrate import LIMITS
 from jetsel.train.optimize import compress
 from jetsel.train.optimize.graph import for_size
-from jetsel.train.optimize.photographs import drawn, normalised, pixels
+from jetsel.train.optimize.material import drawn, normalised, pixels
 from jetsel.zoo import Family, Model
 from jetsel.zoo.onnx_model import input_of, read_model
 

@@ -109,9 +109,8 @@ def calibrate(
     progress("choosing features", 0, 1)
     planned = make_plan(recording, fold_of, order.decides, order.theta_points, features_ms)
     plan, judged = planned.plan, planned.judgement
-    lift = Lift(
-        100 * judged.lift, 100 * judged.error, 100 * judged.cost, judged.doubt, judged.adds or order.offers_chain or order.policy == "chain"
-    )
+    offers_chain = judged.adds or order.offers_chain or order.policy == "chain"
+    lift = Lift(100 * judged.lift, 100 * judged.error, 100 * judged.cost, judged.doubt, offers_chain)
     columns = [recording.feature_names.index(name) for name in plan.features]
     near = nearest_in_other_folds(recording.features[:, columns], fold_of, plan.k)
     # Limits are meant for the criterion that decides: 60 % may be much under top1, and little under top5.

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from jetsel.calibrate.record import Loaded
-from jetsel.calibrate.record.names import class_numbers, key
-from jetsel.calibrate.record.photographs import labels_in
+from jetsel.calibrate.record.photographs import class_numbers, key, labels_in
 from jetsel.errors import CalibrationError, did_you_mean
 from jetsel.zoo import Family
 

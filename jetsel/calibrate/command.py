@@ -16,7 +16,7 @@ from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.record import Found, Loaded
 from jetsel.calibrate.record.conditions import gather
 from jetsel.calibrate.record.photographs import UNKNOWN
-from jetsel.calibrate.record.progress import Stop, Tell
+from jetsel.calibrate.record.workers import Stop, Tell
 from jetsel.config import Config, Power, power_folder
 from jetsel.errors import CalibrationError, did_you_mean
 from jetsel.features import table_hash

@@ -18,9 +18,8 @@ from jetsel.calibrate.calibrating import Order, calibrate
 from jetsel.calibrate.condensed import Condensed, read_condensed, read_models
 from jetsel.calibrate.from_files import FeatureClock, Shown
 from jetsel.calibrate.record.bench import features_of
-from jetsel.calibrate.record.conditions import gather
+from jetsel.calibrate.record.conditions import NoiseMonitor, gather
 from jetsel.calibrate.record.load import Loaded, Times
-from jetsel.calibrate.record.noise import NoiseMonitor
 from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.calibrate.record.repeats import Plan, repeat_by_turns
 from jetsel.calibrate.recording import Recording

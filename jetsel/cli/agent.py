@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.cli.options import ConfigFile, Json, print_json
+from jetsel.cli.options import ConfigFile, Json, emit, print_json
 
 if TYPE_CHECKING:
     from jetsel.fleet.agent.round import Done
@@ -26,11 +26,7 @@ def run(config: ConfigFile = None, json: Json = False) -> None:
 
     file = settings.locate(config)
     done = run_round(settings.read(file), file)
-    if json:
-        print_json({"usage": done.line, "sent": done.sent, "unsent": done.unsent})
-        return
-    for line in _lines(done):
-        typer.echo(line)
+    emit({"usage": done.line, "sent": done.sent, "unsent": done.unsent}, json, "\n".join(_lines(done)))
 
 
 @agent.command()

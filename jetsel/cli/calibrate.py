@@ -123,8 +123,7 @@ def calibrate(
     from jetsel.calibrate.condensed import condense
     from jetsel.calibrate.goal import Goal
     from jetsel.cli import family_calibrations
-    from jetsel.cli.progress import Output
-    from jetsel.cli.terminal import console
+    from jetsel.cli.terminal import Output, console
     from jetsel.errors import CalibrationError
 
     calibrations = family_calibrations.find(config, family)
@@ -158,8 +157,8 @@ def calibrate(
 
 def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: bool) -> None:
     from jetsel.cli.family_calibrations import tell_daemon
-    from jetsel.cli.progress import Output
     from jetsel.cli.retime import lines, outcome, retime
+    from jetsel.cli.terminal import Output
 
     with Output(quiet=json) as output:
         made, number = retime(calibrations, output.step)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jetsel.cli.options import ConfigFile, Endpoint, Json, print_json
+from jetsel.cli.options import ConfigFile, Endpoint, FamilyName, Json, emit
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,13 +20,6 @@ EXIT_FAILED = 1
 
 calibration = typer.Typer(no_args_is_help=True, help="See a family's calibrations, and go back to an earlier one.")
 
-FamilyName = Annotated[
-    str | None,
-    typer.Option(
-        "--family", metavar="NAME", help="The family of models. Left out: the configuration's default family."
-    ),
-]
-
 
 @calibration.command("list")
 def list_calibrations(family: FamilyName = None, config: ConfigFile = None, json: Json = False) -> None:
@@ -34,16 +28,16 @@ def list_calibrations(family: FamilyName = None, config: ConfigFile = None, json
 
     calibrations = family_calibrations.find(config, family)
     entries = calibrations.entries()
-    if json:
-        print_json(
-            {
-                "family": calibrations.family,
-                "folder": str(calibrations.folder),
-                "current": next((entry.number for entry in entries if entry.is_current), None),
-                "calibrations": [summary(entry) for entry in entries],
-            }
-        )
-        return
+    plain = {
+        "family": calibrations.family,
+        "folder": str(calibrations.folder),
+        "current": next((entry.number for entry in entries if entry.is_current), None),
+        "calibrations": [summary(entry) for entry in entries],
+    }
+    emit(plain, json, lambda: _show_history(calibrations, entries))
+
+
+def _show_history(calibrations: FamilyCalibrations, entries: list[Installed]) -> None:
     from jetsel.cli.terminal import console
 
     out = console()
@@ -63,8 +57,6 @@ def show(
     json: Json = False,
 ) -> None:
     """Show the gist of one calibration, or --all; left out, the number is that of the one in use."""
-    import msgspec
-
     from jetsel.cli import family_calibrations
     from jetsel.policies.calibration import as_plain
 
@@ -72,16 +64,19 @@ def show(
     entry = calibrations.entry(number)
     found = entry.usable()
     plain = as_plain(found) if json or everything else gist(found)
-    if json:
-        print_json(summary(entry) | {"calibration": plain})
-        return
+    emit(summary(entry) | {"calibration": plain}, json, lambda: _show_facts(calibrations.family, entry, plain))
+
+
+def _show_facts(family: str, entry: Installed, facts: Mapping[str, Any]) -> None:
+    import msgspec
+
     from jetsel.cli.terminal import console, table
 
     out = console()
     shown = table("fact", "value")
     mark = _mark(entry)
-    shown.title = f"family {calibrations.family}: {entry.called}" + (f", {mark}" if mark else "")
-    for name, value in plain.items():
+    shown.title = f"family {family}: {entry.called}" + (f", {mark}" if mark else "")
+    for name, value in facts.items():
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
         shown.add_row(name, text)
     out.print(shown)
@@ -136,13 +131,9 @@ def rollback(
         chosen = shipped(calibrations.models)
     told = family_calibrations.tell_daemon(calibrations, chosen, endpoint)
     number = installed.SHIPPED if chosen is None else chosen.number
-    if json:
-        print_json({"family": calibrations.family, "number": number, "reloaded": told.reloaded, "daemon": told.said})
-    else:
-        typer.echo(
-            f"family {calibrations.family} now uses {chosen.called if chosen else 'no calibration: none came with it'}"
-        )
-        typer.echo(told.said)
+    plain = {"family": calibrations.family, "number": number, "reloaded": told.reloaded, "daemon": told.said}
+    used = chosen.called if chosen else "no calibration: none came with it"
+    emit(plain, json, f"family {calibrations.family} now uses {used}\n{told.said}")
     if told.reloaded is False:
         raise typer.Exit(EXIT_FAILED)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jetsel.cli.options import Endpoint, TimeoutMs, print_json
+from jetsel.cli.options import AskedFamily, Endpoint, TimeoutMs, print_json
 from jetsel.errors import JetselError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def classify(
         list[Path], typer.Argument(metavar="IMAGE", help="Image files: JPEG, PNG or WebP; of a folder, all in it.")
     ],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, in the order given.")] = False,
-    family: Annotated[str | None, typer.Option(help="The family of models to ask.")] = None,
+    family: AskedFamily = None,
     model: Annotated[
         str | None, typer.Option(help="Run this model and no other.", autocompletion=served_models)
     ] = None,

@@ -27,9 +27,7 @@ def doctor(config: ConfigFile = None, json: Json = False) -> None:
 
     It changes nothing. Exit status: 1 where something failed, else 0; a warning is no failure.
     """
-    from jetsel.cli.checks.board import board
-    from jetsel.cli.checks.installation import daemon, installation
-    from jetsel.cli.checks.models import models, tensorrt
+    from jetsel.cli.checks import board, daemon, installation, models, tensorrt
 
     checks = {"installation": installation, "board": board, "models": models, "TensorRT": tensorrt, "daemon": daemon}
     findings = examine(subject_of(config), checks)

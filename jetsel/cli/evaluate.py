@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from jetsel.cli.calibrate import FamilyName, LabelMap, LabelsFrom, Photos, RecordingFile
-from jetsel.cli.options import ConfigFile, Json, print_json
+from jetsel.cli.options import ConfigFile, Json, emit
 
 ALL = "all"
 
@@ -32,7 +32,7 @@ def evaluate(
     from jetsel.calibrate.evaluating import asked
     from jetsel.calibrate.evaluating import evaluate as judged
     from jetsel.cli import family_calibrations
-    from jetsel.cli.progress import Output
+    from jetsel.cli.terminal import Output
 
     calibrations = family_calibrations.find(config, family)
     path = recording or recording_path(calibrations.folder, calibrations.family, photos)
@@ -47,25 +47,27 @@ def evaluate(
         output.recorded(job, loaded)
         clock, reason = clock_of(job, loaded), loaded.times.energy_reason
         policies, bounds = judged(loaded.recording, calibration, criterion, replayed, clock, reason)
-    if json:
-        said = {
-            "photographs": len(loaded.recording.classes),
-            "criterion": criterion,
-            "default_policy": in_use.policy,
-            "labels_from": loaded.labels_from,
-            "noisy": loaded.times.noisy,
-            "energy_reason": reason,
-            "policies": policies,
-            "bounds": bounds,
-        }
-        print_json(said)
-        return
-    from jetsel.cli.comparison import results_table
-    from jetsel.cli.terminal import console
+    photographs = len(loaded.recording.classes)
+    plain = {
+        "photographs": photographs,
+        "criterion": criterion,
+        "default_policy": in_use.policy,
+        "labels_from": loaded.labels_from,
+        "noisy": loaded.times.noisy,
+        "energy_reason": reason,
+        "policies": policies,
+        "bounds": bounds,
+    }
 
-    out = console()
-    out.print(results_table(criterion, [*policies.values(), *bounds.values()], in_use.policy))
-    judged_by = "no calibration is in use" if calibration is None else f"the calibration is of {calibration.created}"
-    out.print(f"{len(loaded.recording.classes)} photographs; {judged_by}")
-    if labels_from is not None:
-        out.print(f"there were no labels: right means agreement with {labels_from}", style="yellow")
+    def show() -> None:
+        from jetsel.cli.comparison import results_table
+        from jetsel.cli.terminal import console
+
+        out = console()
+        out.print(results_table(criterion, [*policies.values(), *bounds.values()], in_use.policy))
+        of = "no calibration is in use" if calibration is None else f"the calibration is of {calibration.created}"
+        out.print(f"{photographs} photographs; {of}")
+        if labels_from is not None:
+            out.print(f"there were no labels: right means agreement with {labels_from}", style="yellow")
+
+    emit(plain, json, show)

@@ -1,7 +1,8 @@
-"""The options that several commands share, each described once, and how they print JSON."""
+"""The options that several commands share, each described once, and how commands print what they found."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,10 +26,30 @@ Endpoint = Annotated[
         "daemon's socket, or /run/jetsel/jetsel.sock, whichever is there first.",
     ),
 ]
+FamilyName = Annotated[
+    str | None,
+    typer.Option(
+        "--family", metavar="NAME", help="The family of models. Left out: the configuration's default family."
+    ),
+]
+AskedFamily = Annotated[str | None, typer.Option("--family", help="The family of models to ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
 TimeoutMs = Annotated[
     float, typer.Option(min=1, help="Give up on a call after this many milliseconds, retries included.")
 ]
+
+
+def emit(result: Any, as_json: bool, show: Callable[[], object] | str) -> None:
+    """Print what a command found: `result` as JSON for programs, else the text `show`, or what `show` prints itself.
+
+    result: as `print_json` takes it.
+    """
+    if as_json:
+        print_json(result)
+    elif isinstance(show, str):
+        typer.echo(show)
+    else:
+        show()
 
 
 def print_json(value: Any) -> None:

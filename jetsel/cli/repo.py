@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.cli.options import ConfigFile, Json, print_json
+from jetsel.cli.options import ConfigFile, Json, emit
 
 if TYPE_CHECKING:
     from jetsel.fleet.documents import Bundle
@@ -76,12 +76,11 @@ def publish(
     private = [read_key(path) for path in sign]
     files, models = files_of(families[family], calibrations_folder(values.models))
     made = publishing.publish(Storage(url), family, models, files, private, [read_key(path) for path in trust])
-    if json:
-        print_json({"family": family, "published": made})
-    elif made is None:
-        typer.echo(f"family {family} is there already, file by file; nothing was changed")
+    if made is None:
+        text = f"family {family} is there already, file by file; nothing was changed"
     else:
-        typer.echo(f"family {family} is at version {made.version}: {len(made.models)} models, {_sizes(made)}")
+        text = f"family {family} is at version {made.version}: {len(made.models)} models, {_sizes(made)}"
+    emit({"family": family, "published": made}, json, text)
 
 
 @repo.command("list")
@@ -93,13 +92,15 @@ def list_bundles(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
     source, keys = _source(url), [read_key(path) for path in trust]
     index, _ = read_index(source, keys)
     found = [read_bundle(source, entry, keys) for entry in index.bundles]
-    if json:
-        print_json({"serial": index.serial, "bundles": [{"bundle": one, "signers": by} for one, by in found]})
-        return
+    plain = {"serial": index.serial, "bundles": [{"bundle": one, "signers": by} for one, by in found]}
+    emit(plain, json, lambda: _show(f"{url}, serial {index.serial}", found))
+
+
+def _show(title: str, found: list[tuple[Bundle, list[str]]]) -> None:
     from jetsel.cli.terminal import console, table
 
     shown = table("family", ">version", "models", ">MB", ">MB compressed", "signed by")
-    shown.title = f"{url}, serial {index.serial}"
+    shown.title = title
     for one, by in found:
         raw, packed = _bytes(one)
         signers = ", ".join(key[:16] for key in by)
@@ -131,12 +132,10 @@ def verify(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
                 check_blob(source, file, Path(scratch))
             except RepositoryError as fault:  # noqa: PERF203  # the others are checked all the same
                 wrong.append(str(fault))
-    if json:
-        print_json({"serial": index.serial, "bundles": len(index.bundles), "files": len(blobs), "wrong": wrong})
-    else:
-        for line in wrong:
-            typer.echo(f"jetsel: {line}", err=True)
-        typer.echo(f"{len(index.bundles)} bundles, {len(blobs)} files: {len(blobs) - len(wrong)} are whole")
+    for line in () if json else wrong:
+        typer.echo(f"jetsel: {line}", err=True)
+    plain = {"serial": index.serial, "bundles": len(index.bundles), "files": len(blobs), "wrong": wrong}
+    emit(plain, json, f"{len(index.bundles)} bundles, {len(blobs)} files: {len(blobs) - len(wrong)} are whole")
     raise typer.Exit(bool(wrong))
 
 
@@ -159,10 +158,8 @@ def gc(
         if not json:
             typer.echo(f"removed {one.name}: {one.bytes} bytes")
     total = sum(one.bytes for one in found)
-    if json:
-        print_json({"removed": [one.name for one in found], "bytes": total})
-    else:
-        typer.echo(f"removed {len(found)} files of {total} bytes")
+    plain = {"removed": [one.name for one in found], "bytes": total}
+    emit(plain, json, f"removed {len(found)} files of {total} bytes")
 
 
 def _source(url: str) -> Source:

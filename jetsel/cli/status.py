@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.cli.options import Endpoint, Json, TimeoutMs
+from jetsel.cli.options import Endpoint, Json, TimeoutMs, emit
+
+if TYPE_CHECKING:
+    from jetsel.wire import StatusReply
 
 LOOK_S = 0.1  # between two looks whether the daemon is still there
 
@@ -20,16 +23,17 @@ def status(
     timeout_ms: TimeoutMs = 5000,
 ) -> None:
     """Show what the daemon serves, and its state."""
-    from jetsel.cli.status_text import details, headline
-    from jetsel.cli.terminal import console
     from jetsel.client import Client
-    from jetsel.wire import encode
 
     with Client(endpoint, timeout_ms=timeout_ms) as client:
         reply = client.status()
-    if json:
-        typer.echo(encode(reply).decode())
-        return
+    emit(reply, json, lambda: _show(reply))
+
+
+def _show(reply: StatusReply) -> None:
+    from jetsel.cli.status_text import details, headline
+    from jetsel.cli.terminal import console
+
     out = console()
     for part in (headline(reply), *details(reply)):
         out.print(part)

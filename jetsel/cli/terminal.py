@@ -1,10 +1,22 @@
-"""How tables, times and energies look in a terminal, and in a file that a table is written to."""
+"""How tables, times, energies and progress look in a terminal, and in a file that a table is written to."""
 
 from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from jetsel.calibrate.command import Job
+    from jetsel.calibrate.record import Loaded
 
 WIDTH_IN_A_FILE = 100_000  # columns: what reads a pipe finds each line whole, however long its paths are
 
@@ -31,3 +43,86 @@ def milliseconds(value: float | None) -> str:
     return (
         "-" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
     )
+
+
+PHASES = {
+    "reading": "reading the files",
+    "recording": "recording",
+    "timing": "timing the models",
+    "metering": "metering the models",
+}
+
+
+class Output:
+    """A bar and words on standard error; quiet: none. A context manager."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+
+        self._console = Console(stderr=True, highlight=False, markup=False, quiet=quiet)
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+        )
+        self._bars = Bars(*columns, console=self._console, disable=quiet)
+        self._tasks: dict[str, TaskID] = {}
+        self._stopped = "stopped"
+
+    def __enter__(self) -> Output:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._complete()
+        if kind is KeyboardInterrupt and self._bars.tasks:
+            last = self._bars.tasks[-1]
+            self._stopped = f"stopped: {last.description}, {last.completed:,.0f} of {last.total:,.0f}"
+        if self._tasks:  # stopping what was never started would print an empty line
+            self._bars.stop()
+        if kind is KeyboardInterrupt:
+            self._console.print(f"{self._stopped}; the same command goes on where it was")
+
+    @contextmanager
+    def interruptible(self) -> Iterator[threading.Event]:
+        """Give an event that Ctrl-C sets, so that what was recorded is written before the command ends."""
+        stop = threading.Event()
+        before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+        try:
+            yield stop
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def recorded(self, job: Job, loaded: Loaded) -> None:
+        """Say what recording came to."""
+        from jetsel.calibrate.classes import remarks
+        from jetsel.calibrate.record.photographs import left_out_lines
+
+        times, count = loaded.times, len(loaded.recording.classes)
+        lines = [f"{count} photographs in {job.path}", *left_out_lines(loaded.left_out)]
+        lines += [] if times.noisy is None else [f"the times are noisy: {times.noisy}"]
+        lines += [] if times.energy_reason is None else [f"energy is not known: {times.energy_reason}"]
+        if loaded.learned:
+            share = f"{100 * loaded.learned:.0f} %"
+            lines.append(
+                f"warning: the models learned from {share} of these images; use images that they have not seen"
+            )
+        lines += [] if loaded.labels_from is not None else [f"note: {line}" for line in remarks(loaded, job.family)]
+        self._console.print("\n".join(lines), soft_wrap=True)
+
+    def step(self, what: str, done: int, total: int) -> None:
+        """Show how far one thing is: recording, and then fitting and comparing."""
+        if not self._tasks:
+            self._bars.start()
+        if what not in self._tasks:
+            self._complete()
+            self._tasks[what] = self._bars.add_task(PHASES.get(what, what), total=total)
+        self._bars.update(self._tasks[what], completed=done, total=total)
+
+    def _complete(self) -> None:
+        """Fill the bars so far: one thing is done after the other."""
+        for task in self._bars.tasks:
+            self._bars.update(task.id, completed=task.total)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from jetsel.cli.classify import served_models
-from jetsel.cli.options import Endpoint, print_json
+from jetsel.cli.options import AskedFamily, Endpoint, print_json
 from jetsel.errors import ConfigError, pip_install
 
 MQTT = "MQTT and Home Assistant"
@@ -30,7 +30,7 @@ def watch(
     skip_below: Annotated[float, typer.Option(min=0, max=255, help=GATE)] = 1.0,
     stall_s: Annotated[float, typer.Option(min=1, max=600, help="A source without frames for so long is away.")] = 5.0,
     name: Annotated[str | None, typer.Option(help="Of the camera, in events and topics. Left out: SOURCE's.")] = None,
-    family: Annotated[str | None, typer.Option(help="The family of models to ask.")] = None,
+    family: AskedFamily = None,
     policy: Annotated[str | None, typer.Option(help="The policy that chooses.")] = None,
     model: Annotated[str | None, typer.Option(help="Run this model.", autocompletion=served_models)] = None,
     deadline_ms: Annotated[float | None, typer.Option(min=0, help="Answer a frame within this, or not at all.")] = None,

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal
 
-from jetsel.client.attempts import Attempts
-from jetsel.client.link import Link
+from jetsel.client.link import Attempts, Link
 from jetsel.client.photograph import Channels, Photograph, payload_of
 from jetsel.client.settings import R, Settings, end_of, result, too_late
 from jetsel.errors import JetselError, NoReplyError

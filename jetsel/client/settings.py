@@ -10,8 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from jetsel.client.attempts import Attempts, CrowdedError
-from jetsel.client.link import Link
+from jetsel.client.link import Attempts, CrowdedError, Link
 from jetsel.endpoint import find, why_absent
 from jetsel.errors import BY_CODE, BadRequestError, DeadlineError, JetselError, NoDaemonError, NoReplyError
 from jetsel.wire import MAX_JSON_BYTES, Answer, Classify, Failure, Reloaded, Reply, Request, StatusReply, encode

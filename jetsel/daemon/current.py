@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
-from jetsel.daemon.memory import trim
+from jetsel.daemon.resources import trim
 from jetsel.daemon.snapshot import Snapshot
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,25 +12,55 @@ from jetsel.config import Config
 from jetsel.daemon.admission import Admission
 from jetsel.daemon.current import Current
 from jetsel.daemon.identity import check_admin, group_number
-from jetsel.daemon.idle import unload_idle
 from jetsel.daemon.job import Job
-from jetsel.daemon.message import Message
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.pipeline import Pipeline
-from jetsel.daemon.port import Port
+from jetsel.daemon.port import Message, Port
 from jetsel.daemon.probe import Probe
-from jetsel.daemon.reload import Reload
-from jetsel.daemon.reload_requests import ReloadRequests
+from jetsel.daemon.reload import Reload, ReloadRequests
+from jetsel.daemon.resources import trim
 from jetsel.daemon.snapshot import Snapshot
 from jetsel.daemon.status import queue_status, status
 from jetsel.daemon.tally import Tally
 from jetsel.daemon.watchdog import Watchdog
 from jetsel.daemon.worker_pool import WorkerPool
-from jetsel.engines import Backends
+from jetsel.engines import Backends, OnDemandEngine
 from jetsel.errors import LoadingError, ShuttingDownError
+from jetsel.events import event
+from jetsel.runtime import ModelQueue
 from jetsel.wire import Reload as ReloadRequest
 from jetsel.wire import Status, StatusReply
+
+log = logging.getLogger("jetsel.models")
+
+LOOK_S = 1.0
+
+
+def unload_idle(current: Current, stopping: threading.Event) -> None:
+    """Until the daemon stops, unload what has not run for models.idle_unload_s, as the snapshot that serves has it."""
+    while not stopping.wait(LOOK_S):
+        snapshot = current.snapshot
+        idle_s = snapshot.config.models.idle_unload_s
+        if idle_s is None:
+            continue
+        has_unloaded = False
+        for family in snapshot.families.values():
+            for model, queue in family.driver.queues.items():
+                if _unload(queue, time.monotonic() - idle_s):
+                    has_unloaded = True
+                    told = event("model-unloaded", model=model, family=family.name)
+                    log.info("model %s of family %s is unloaded: idle for %g s", model, family.name, idle_s, extra=told)
+        if has_unloaded:
+            trim()
+
+
+def _unload(queue: ModelQueue, since_s: float) -> bool:
+    """Unload a model for which nothing waits, and that nothing but the daemon's own request has used since then."""
+    engine = queue.engine
+    if not isinstance(engine, OnDemandEngine) or queue.waiting or max(engine.loaded_s, queue.estimate.seen_s) > since_s:
+        return False
+    return engine.unload()
 
 
 class Dispatcher:

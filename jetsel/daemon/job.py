@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from jetsel.daemon.admission import Load
 from jetsel.daemon.family import ServedFamily
-from jetsel.daemon.message import Route
+from jetsel.daemon.port import Route
 from jetsel.daemon.snapshot import Snapshot
 from jetsel.image import Measured, Photograph
 from jetsel.policies import Policy

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.daemon.admission import Admission, Load
-from jetsel.daemon.answer import answer
+from jetsel.daemon.answer import answer, log_refusal, log_reply, unexpected, warn_of_limit
 from jetsel.daemon.current import Current
 from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.job import Job
-from jetsel.daemon.message import Message, Route
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.outlook import load_for_the_next, outlook
-from jetsel.daemon.request_log import log_refusal, log_reply, unexpected, warn_of_limit
+from jetsel.daemon.port import Message, Route
 from jetsel.daemon.tally import Tally
 from jetsel.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
 from jetsel.events import run_about

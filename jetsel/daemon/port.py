@@ -11,14 +11,13 @@ import logging
 import select
 import socket
 import threading
+from typing import NamedTuple
 
 from jetsel.config import Server
-from jetsel.daemon import descriptors
-from jetsel.daemon.identity import sender_of
+from jetsel.daemon.identity import Identity, sender_of
 from jetsel.daemon.listener import Listener
-from jetsel.daemon.message import Message, Route, unwrapped
-from jetsel.daemon.zmtp.connection import Connection
-from jetsel.daemon.zmtp.frames import GREETING, ProtocolError
+from jetsel.daemon.resources import RESERVED_FILES, file_limit
+from jetsel.daemon.zmtp import GREETING, Connection, ProtocolError
 from jetsel.event_fd import EventFd
 from jetsel.events import event
 
@@ -41,7 +40,7 @@ class Port:
         self.max_image_mb = max_image_bytes / 1e6  # until the daemon is started anew, whatever a reload reads
         self._message_bytes = max_image_bytes + MESSAGE_ROOM_BYTES
         self._most_held_bytes = int(limits.peers_mb * 1e6)
-        self._most_clients = max(1, min(limits.max_clients, descriptors.limit() - descriptors.RESERVE))
+        self._most_clients = max(1, min(limits.max_clients, file_limit() - RESERVED_FILES))
         self._lock = threading.Lock()  # of what follows; taken by who may hold a connection's lock, never before it
         self._connections: dict[int, Connection] = {}  # by descriptor
         self._held_bytes = 0  # for all together
@@ -140,7 +139,7 @@ class Port:
         if not self._is_full:
             self._is_full, count = True, len(self._connections)
             words = "%d clients are connected and more wait: raise server.max_clients or the limit of open files (%d)"
-            log.warning(words, count, descriptors.limit(), extra=event("clients-wait", clients=count))
+            log.warning(words, count, file_limit(), extra=event("clients-wait", clients=count))
 
     def send(self, route: Route, frame: bytes) -> None:
         """Send one reply without waiting for the peer; what its kernel does not take now is kept for it.
@@ -219,3 +218,35 @@ class Port:
         self._listening.close()
         self._epoll.close()
         self._event_fd.close()
+
+
+MOST_ENVELOPE_BYTES = 4096  # ids of 255 bytes, over more proxies than anybody puts one behind another
+
+
+class Route(NamedTuple):
+    """Where a reply goes. envelope: the frames that it begins with, as its request did."""
+
+    connection: Connection
+    envelope: tuple[bytes, ...] = ()
+
+
+class Message(NamedTuple):
+    """One message as it came: where its reply goes, its frames without the envelope, and who sent it."""
+
+    route: Route
+    frames: list[memoryview]
+    sender: Identity
+
+
+def unwrapped(frames: list[memoryview]) -> tuple[tuple[bytes, ...], list[memoryview]]:
+    """Return the envelope of a message, to its empty delimiter, and what follows it (ZeroMQ RFC 28).
+
+    REQ sends the delimiter alone, with ZMQ_REQ_CORRELATE a number before it, and each proxy puts a peer's id before
+    them. Who sends no delimiter has no envelope; an empty frame at the very end is an image and delimits nothing.
+    """
+    for at, frame in enumerate(frames[:-1]):
+        if not len(frame):
+            envelope, rest = frames[: at + 1], frames[at + 1 :]
+            is_one = sum(map(len, envelope)) <= MOST_ENVELOPE_BYTES
+            return (tuple(map(bytes, envelope)), rest) if is_one else ((), frames)
+    return (), frames

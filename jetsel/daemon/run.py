@@ -15,14 +15,13 @@ import cv2
 
 from jetsel import __version__
 from jetsel.config import Config, host_settings
-from jetsel.daemon import descriptors
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.listener import listen
-from jetsel.daemon.memory import return_large_blocks
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
-from jetsel.daemon.reload_requests import READY
+from jetsel.daemon.reload import READY
+from jetsel.daemon.resources import raise_file_limit, return_large_blocks
 from jetsel.daemon.retiming import retime
 from jetsel.daemon.signals import Signals
 from jetsel.daemon.snapshot import load, read_snapshot
@@ -50,7 +49,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
     """
     begin(config.log.level)
     return_large_blocks()
-    descriptors.raise_limit()
+    raise_file_limit()
     cv2.setNumThreads(1)  # requests run beside each other: one photograph shall not take every core
     notifier = Notifier.from_environment()
     listener = None

@@ -1,18 +1,79 @@
-"""A photograph as the features see it: everything that two of them share, computed at most once."""
+"""A view of a photograph: what its features are computed from, each at most once; brightness and hues of its pixels."""
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.features.edges import angle_shares, count_keypoints, find_edges, gradients, length_shares
-from jetsel.features.hue import hue_shares
-from jetsel.features.light import Moments, moments, perceived_brightness
-from jetsel.features.main_object import MainObject, find_main_object
+from jetsel.features.edges import (
+    MainObject,
+    angle_shares,
+    count_keypoints,
+    find_edges,
+    find_main_object,
+    gradients,
+    length_shares,
+)
 from jetsel.features.shrink import WORKING_PX, shrink
+
+# Weights of blue, green and red in the HSP colour model (D. R. Finley, "HSP Color Model", alienryderflex.com/hsp.html):
+# those of ITU-R BT.601, applied to squares.
+PERCEIVED_WEIGHTS = np.array([[0.114, 0.587, 0.299]], np.float32)
+
+
+class Moments(NamedTuple):
+    """Mean and (population) standard deviation of a plane, in its own unit."""
+
+    mean: float
+    deviation: float
+
+    @property
+    def rms(self) -> float:
+        """Root of the mean of the squares: sqrt(mean^2 + deviation^2)."""
+        return math.hypot(self.mean, self.deviation)
+
+
+def moments(plane: NDArray[np.uint8] | NDArray[np.float32]) -> Moments:
+    """Return mean and deviation over all pixels of plane: (height, width)."""
+    mean, deviation = cv2.meanStdDev(plane)
+    return Moments(float(mean[0, 0]), float(deviation[0, 0]))
+
+
+def perceived_brightness(bgr: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Return (height, width) float32, 0 to 255: sqrt(0.299 R^2 + 0.587 G^2 + 0.114 B^2) of every pixel."""
+    squares = cv2.multiply(bgr, bgr, dtype=cv2.CV_32F)
+    plane = cv2.sqrt(cv2.transform(squares, PERCEIVED_WEIGHTS))
+    return np.asarray(plane, np.float32)
+
+
+BINS = 7
+HUES = 180  # OpenCV's 8-bit hue counts steps of two degrees
+
+# Below these the hue of a pixel is the noise of a camera or of compression: grey, or nearly black. Of 255.
+LEAST_COLOUR = np.array([0, 40, 40], np.uint8)  # hue, saturation, value
+MOST_COLOUR = np.array([255, 255, 255], np.uint8)
+
+# The six pure hues are 60 degrees apart and the seven bins 51.4 wide, so the start of the first decides how close one
+# comes to a limit. This start keeps all six at least 4.2 degrees away, and red (0) in one bin instead of two.
+BIN_DEGREES = 360.0 / BINS
+START_DEGREES = -BIN_DEGREES * 5 / 12
+_bin_of_hue = ((2 * np.arange(HUES) - START_DEGREES) % 360.0 / BIN_DEGREES).astype(np.intp)
+
+
+def hue_shares(bgr: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Return (7,) shares of all pixels that are coloured and of that hue; what is missing to 1 has no colour.
+
+    A pixel is coloured if its saturation and its value (HSV) are both at least 40 of 255.
+    """
+    hsv = cv2.cvtColor(bgr, cv2.COLOR_BGR2HSV)
+    coloured = cv2.inRange(hsv, LEAST_COLOUR, MOST_COLOUR)
+    counts = cv2.calcHist([hsv], [0], coloured, [HUES], [0, HUES]).ravel()
+    return np.bincount(_bin_of_hue, weights=counts, minlength=BINS) / coloured.size
 
 
 class View:

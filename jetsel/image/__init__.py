@@ -2,11 +2,9 @@
 
 from jetsel.image.decode import decode, of_area
 from jetsel.image.header import Measured, measure
-from jetsel.image.jpeg import jpeg, smaller_size
 from jetsel.image.limits import Limits, read_file
 from jetsel.image.model_input import InputSpec, model_input
-from jetsel.image.photograph import Photograph
-from jetsel.image.pixels import from_pixels
+from jetsel.image.pixels import Photograph, from_pixels, jpeg, smaller_size
 
 __all__ = [
     "InputSpec",

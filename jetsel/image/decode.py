@@ -9,10 +9,9 @@ import cv2
 import numpy as np
 
 from jetsel.errors import BadImageError
-from jetsel.image.exif import UPRIGHT, swaps_sides, upright
-from jetsel.image.header import JPEG, PNG, Header, Measured, measure
+from jetsel.image.header import JPEG, PNG, UPRIGHT, Header, Measured, measure, swaps_sides, upright
 from jetsel.image.limits import Limits, damaged, truncated
-from jetsel.image.photograph import Photograph
+from jetsel.image.pixels import Photograph
 from jetsel.image.png import picture_of
 
 # The sender is told what is wrong with an image; OpenCV's own line on stderr for each of them would flood the log.

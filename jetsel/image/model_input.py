@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from PIL import Image
 
-from jetsel.image.photograph import Photograph
+from jetsel.image.pixels import Photograph
 
 MAX_SIDE_PX = 4096
 """Of an input, before and after its crop: over four times what any classifier takes, and 0.2 GB in float32."""

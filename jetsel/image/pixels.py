@@ -1,14 +1,28 @@
-"""Turn raw frames, as cameras have them, into photographs."""
+"""A photograph as pixels: what every later stage sees, from a camera's raw frames, and to a JPEG."""
 
 from __future__ import annotations
 
 import cv2
 import numpy as np
+from msgspec import Struct
 
 from jetsel.errors import BadImageError
 from jetsel.image.limits import Limits, check_bytes, check_pixels
-from jetsel.image.photograph import Photograph
 from jetsel.wire import Pixels
+
+
+class Photograph(Struct, frozen=True, eq=False):
+    """One decoded photograph.
+
+    bgr: (height, width, 3) uint8, C-contiguous, EXIF orientation applied; smaller than the original where a large JPEG
+    was decoded at reduced scale. It may be a read-only view of raw pixels that the caller sent: never write to it.
+    width_px, height_px: the original's size, after orientation.
+    """
+
+    bgr: np.ndarray
+    width_px: int
+    height_px: int
+
 
 _BYTES_PER_PIXEL = {"bgr8": 3, "rgb8": 3, "gray8": 1, "nv12": 1}  # of one row; nv12's second plane is counted apart
 
@@ -65,3 +79,24 @@ def _bgr(rows: np.ndarray, pixels: Pixels) -> np.ndarray:
     bgr = np.ascontiguousarray(rows.reshape(height, width, 3))
     bgr.flags.writeable = False
     return bgr
+
+
+QUALITY = 92  # 1 to 2 bits a pixel of photographs
+
+
+def smaller_size(width_px: int, height_px: int, shorter_px: int) -> tuple[int, int]:
+    """Return width and height with this shorter side; as they are where that is not longer."""
+    scale = shorter_px / min(width_px, height_px)
+    if scale >= 1:
+        return width_px, height_px
+    return max(1, round(width_px * scale)), max(1, round(height_px * scale))
+
+
+def jpeg(bgr: np.ndarray, shorter_px: int | None = None, quality: int = QUALITY) -> bytes:
+    """Return (height, width, 3) uint8 as a JPEG, reduced by area to this shorter side where it is longer."""
+    height_px, width_px = bgr.shape[:2]
+    size = (width_px, height_px) if shorter_px is None else smaller_size(width_px, height_px, shorter_px)
+    if size != (width_px, height_px):
+        bgr = cv2.resize(bgr, size, interpolation=cv2.INTER_AREA)
+    encoded = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
+    return encoded.tobytes()

@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-from jetsel.image.exif import UPRIGHT, orientation_of
+from jetsel.image.header import UPRIGHT, orientation_of
 from jetsel.image.limits import damaged, truncated
 
 _KIND = "PNG"

@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
+
+import msgspec
 
 from jetsel.errors import ConfigError, PowerError
+from jetsel.power import trace
 from jetsel.power.boards import Board, boards, no_such_board, recognise
-from jetsel.power.sensors import ina238, ina3221, nvml, rapl, replay
+from jetsel.power.sensors import ina238, ina3221, nvml, rapl
 from jetsel.power.sensors.rail import Detected, Dropped, Rail, RailError
-from jetsel.power.settings import Settings
 from jetsel.power.sysfs import root_of
-from jetsel.power.total import choose
+
+
+class Settings(Protocol):
+    """Where power is read and which rails make the total; docs/energy.md has the meaning of each key."""
+
+    @property
+    def sensor(self) -> str: ...  # noqa: D102
+    @property
+    def sysfs(self) -> str: ...  # noqa: D102
+    @property
+    def replay(self) -> str | None: ...  # noqa: D102
+    @property
+    def board(self) -> str | None: ...  # noqa: D102
+    @property
+    def total(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def labels(self) -> Mapping[str, str]: ...  # noqa: D102
+    @property
+    def rate_hz(self) -> float: ...  # noqa: D102
+    @property
+    def jtop(self) -> bool: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -56,7 +79,7 @@ def find(power: Settings) -> Found:
         if power.replay is None:
             found = _sensors(power, root)
         else:
-            played, recorded_on = replay.detect(Path(power.replay))
+            played, recorded_on = trace.detect(Path(power.replay))
             found = [played]
     except RailError as error:
         return Found(None, (), (), (), f"power.replay: {error}")
@@ -86,7 +109,7 @@ def check(power: Settings) -> None:
         raise ConfigError(no_such_board(power.board))
     if power.replay is not None:
         try:
-            replay.detect(Path(power.replay))
+            trace.detect(Path(power.replay))
         except RailError as error:
             raise ConfigError(f"power.replay: {error}") from None
 
@@ -125,3 +148,109 @@ def _together(found: Iterable[Detected]) -> Detected:
         total, parts = whole.total + detected.total, {**whole.parts, **detected.parts}
         whole = Detected(tuple(kept.values()), (*whole.dropped, *detected.dropped, *again), total, parts)
     return whole
+
+
+WHOLE_INPUTS = ("VIN", "VDD_IN", "POM_5V_IN")
+"""Rails that are the whole input of every Jetson that has them: jetson-stats issue 51 and pull request 900."""
+
+_EXAMPLE = '[power] total = ["VDD_IN"]'
+
+
+def choose(power: Settings, board: Board | None, detected: Detected) -> tuple[tuple[str, ...], str | None]:
+    """Return the names of the rails whose sum is the total and None, or () and why there is no total, with the repair.
+
+    What decides, in this order: [power] total; the sensor itself where it knows (packages of processors, a trace); the
+    table of the board; a single rail that is known as a whole input. detected: what every sensor has.
+    """
+    if power.board is not None and board is None:
+        return (), no_such_board(power.board)
+    if not detected.rails:
+        return (), _none_found(power, detected.dropped)
+    rails = [rail.name for rail in detected.rails]
+    names, said_by = _configured(power, board, detected, {*rails, *(each.name for each in detected.dropped)})
+    if not names:
+        return (), f"nothing says which of {', '.join(rails)} make the total; say it in jetsel.toml, as {_EXAMPLE}"
+    parts: dict[str, Collection[str]] = {**detected.parts, **(board.parts if board is not None else {})}
+    reason = _missing(names, said_by, rails, detected.dropped) or _twice(names, parts)
+    return ((), reason) if reason is not None else (names, None)
+
+
+def _configured(
+    power: Settings, board: Board | None, detected: Detected, every: Collection[str]
+) -> tuple[tuple[str, ...], str]:
+    """The rails of the total, each once, and who says so; () where nobody does."""
+    if power.total:
+        return tuple(dict.fromkeys(power.total)), "[power] total"
+    if detected.total:
+        return tuple(dict.fromkeys(detected.total)), "the sensor"
+    whole = tuple(name for name in WHOLE_INPUTS if name in every)
+    if board is not None and (len(whole) != 1 or any(name in every for name in board.total)):
+        return tuple(board.total), f"the table of {board.name}"
+    return (whole if len(whole) == 1 else ()), "its name"
+
+
+def _missing(names: Collection[str], said_by: str, rails: Collection[str], dropped: Collection[Dropped]) -> str | None:
+    for name in names:
+        if name not in rails:
+            why = next((each.reason for each in dropped if each.name == name), f"the rails are {', '.join(rails)}")
+            return f"{name} makes the total, by {said_by}, and is not read: {why}"
+    return None
+
+
+def _twice(names: Collection[str], parts: Mapping[str, Collection[str]]) -> str | None:
+    for whole in names:
+        part = next((part for part in parts.get(whole, ()) if part in names), None)
+        if part is not None:
+            return f"{part} is a part of {whole}, and would be added twice; name one of them in [power] total"
+    return None
+
+
+def _none_found(power: Settings, dropped: Collection[Dropped]) -> str:
+    if power.sensor == "none" and power.replay is None:
+        return '[power] sensor is "none"; "auto" looks for what is there'
+    if dropped:
+        return "no rail can be read: " + "; ".join(f"{each.name}: {each.reason}" for each in dropped)
+    kinds = "INA3221, INA238, RAPL or NVML" if power.sensor == "auto" else power.sensor.upper()
+    return f"no power sensor ({kinds}) under {power.sysfs}; [power] replay plays a recorded trace instead"
+
+
+TOTAL = "total"
+"""The name under which `dropped` says why there is no total."""
+
+
+class RailPower(msgspec.Struct, frozen=True):
+    """One rail. volts and amps: None where its sensor has none."""
+
+    name: str
+    watts: float
+    volts: float | None
+    amps: float | None
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """Power at one moment. total_w: None, and total_of empty, where there is no total; `dropped` then says why."""
+
+    board: str | None
+    rails: list[RailPower]
+    total_w: float | None
+    total_of: list[str]
+    dropped: list[Dropped]
+
+
+def take(found: Found) -> Snapshot:
+    """Read every rail once, in turn. A rail that fails now is dropped, and with it a total that it is part of."""
+    rails: dict[str, RailPower] = {}
+    dropped = list(found.dropped)
+    for rail in found.rails:
+        try:
+            rails[rail.name] = RailPower(rail.name, *rail.measure())
+        except RailError as error:  # noqa: PERF203  # a few rails
+            dropped.append(Dropped(rail.name, str(error)))
+    reason = found.reason
+    lost = [name for name in found.total_of if name not in rails]
+    if lost:
+        reason = f"{', '.join(lost)} could not be read just now"
+    if reason is not None:
+        return Snapshot(found.board_name, list(rails.values()), None, [], [*dropped, Dropped(TOTAL, reason)])
+    total_w = round(sum(rails[name].watts for name in found.total_of), 6)  # rails are whole microwatts
+    return Snapshot(found.board_name, list(rails.values()), total_w, list(found.total_of), dropped)

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.errors import CalibrationError
-from jetsel.power.finding import find
+from jetsel.power.finding import Settings, find
 from jetsel.power.idle import Idle, load
 from jetsel.power.integration import Reading, above_idle
 from jetsel.power.machine import differences, look
 from jetsel.power.sampler import READY_S, Sampler
-from jetsel.power.settings import Settings
 
 
 class Meter:

@@ -12,10 +12,9 @@ import time
 from collections import deque
 
 from jetsel.events import event
-from jetsel.power.finding import Found, find
+from jetsel.power.finding import Found, Settings, find
 from jetsel.power.integration import Sample, Sum, add_up, stale_s
 from jetsel.power.sensors.rail import Dropped, RailError
-from jetsel.power.settings import Settings
 
 log = logging.getLogger("jetsel.power")
 

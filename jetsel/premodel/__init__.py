@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from jetsel.premodel.algorithm1 import Step, select_models
+from jetsel.premodel.algorithm1 import Step, is_right, optimum_votes, select_models
 from jetsel.premodel.chain import Chain, Choice, Soundness
-from jetsel.premodel.neighbours import Neighbours
-from jetsel.premodel.scaling import Scaling, fit_scaling
-from jetsel.premodel.shares import shares, worthiest
-from jetsel.premodel.votes import is_right, optimum_votes
+from jetsel.premodel.neighbours import Neighbours, Scaling, fit_scaling, shares, worthiest
 
 __all__ = [
     "Chain",

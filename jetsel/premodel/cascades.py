@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.premodel.votes import is_right
+from jetsel.premodel.algorithm1 import is_right
 from jetsel.wire import Criterion
 
 QUANTILES = np.linspace(0.02, 0.98, 33)  # of the confidences at a rung: the thresholds that are tried

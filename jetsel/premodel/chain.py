@@ -10,8 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from jetsel.premodel.neighbours import Neighbours
-from jetsel.premodel.scaling import Scaling
+from jetsel.premodel.neighbours import Neighbours, Scaling
 
 
 class Soundness(Struct, frozen=True, forbid_unknown_fields=True):

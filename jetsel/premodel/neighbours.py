@@ -1,4 +1,4 @@
-"""The nearest points of a fixed set by Euclidean distance: brute force, exact, and fast for one query at a time."""
+"""The nearest points of a fixed set over scaled features: exact, fast for one query at a time; and what they tell."""
 
 from __future__ import annotations
 
@@ -6,6 +6,44 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+class Scaling:
+    """Min-max scaling (Taylor et al., section 3.4.2): the training minimum becomes 0, the training maximum 1.
+
+    A feature that was constant in training becomes 0 for every photograph: nothing is known of its scale. Values that
+    training did not see may fall outside 0 to 1; they are not clipped, as in the paper, since how far outside a
+    photograph lies is what its distance to the neighbours tells.
+    """
+
+    def __init__(self, minimum: NDArray[np.float32], maximum: NDArray[np.float32]) -> None:
+        """Keep the range of each feature: minimum and maximum are (features,), finite. Raises ValueError otherwise."""
+        self.minimum = np.asarray(minimum, np.float32)
+        self.maximum = np.asarray(maximum, np.float32)
+        if self.minimum.ndim != 1 or self.minimum.shape != self.maximum.shape:
+            raise ValueError(f"minimum {self.minimum.shape} and maximum {self.maximum.shape} must both be (features,)")
+        if not (np.isfinite([self.minimum, self.maximum]).all() and (self.minimum <= self.maximum).all()):
+            raise ValueError("minimum and maximum must be finite, and no minimum above its maximum")
+        # float64, so that the difference of two float32 values does not overflow and the maximum becomes exactly 1
+        span = np.subtract(self.maximum, self.minimum, dtype=np.float64)
+        self._divisor = np.where(span > 0, span, np.inf)
+
+    def apply(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the scaled features, float32; features: (features,) or (photographs, features) float32."""
+        above = np.subtract(features, self.minimum, dtype=np.float64)
+        return (above / self._divisor).astype(np.float32)
+
+
+def fit_scaling(features: NDArray[np.float32]) -> Scaling:
+    """Read the range of each feature from the training photographs.
+
+    features: (photographs, features) float32, at least one photograph, finite. Raises ValueError otherwise.
+    """
+    features = np.asarray(features, np.float32)
+    if features.ndim != 2 or len(features) == 0:
+        raise ValueError(f"features must be (photographs, features) with at least one photograph, not {features.shape}")
+    return Scaling(features.min(axis=0), features.max(axis=0))
+
 
 EPSILON = float(np.finfo(np.float32).eps)
 TINY = float(np.finfo(np.float32).tiny)
@@ -81,3 +119,23 @@ class Neighbours:
         error = (features + 2) * EPSILON * (scale + TINY) + features * TINY
         bound = float(np.partition(scores, k - 1)[k - 1]) + 2 * error
         return np.flatnonzero(scores <= bound)
+
+
+def shares(neighbours: Neighbours, table: NDArray[np.bool_], k: int, x: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The share of yes in each column of a table among the k points nearest to x (width,): (columns,) float64.
+
+    table: (n, columns), a row for each of the n points; 1 <= k <= n.
+    """
+    near, _ = neighbours.nearest(x, k)
+    found: NDArray[np.float64] = table[near].mean(axis=0)
+    return found
+
+
+def worthiest(chances: NDArray[np.float64], costs: NDArray[np.float64], price: float) -> NDArray[np.int64]:
+    """The model of the largest chance less the price of what it costs: one for each row.
+
+    chances: (..., models), how likely each is right. costs: (models,), ms or mJ, 0 for one that has run already. price:
+    how much chance one of these must buy. Of equals the first. Returns (...,) int64.
+    """
+    worth: NDArray[np.int64] = (chances - price * costs).argmax(axis=-1)
+    return worth

@@ -1,8 +1,7 @@
 """Everything that is kept on disk: written, flushed, hashed, numbered, swapped and rolled back in one way."""
 
 from jetsel.store.files import flush, locked, open_regular, read_bounded, repair_of, replace, sha256_of, write
-from jetsel.store.publishing import publish, withdraw, working_folder
-from jetsel.store.versions import NONE, Versions
+from jetsel.store.versions import NONE, Versions, publish, withdraw, working_folder
 
 __all__ = [
     "NONE",

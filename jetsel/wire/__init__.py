@@ -12,8 +12,22 @@ from jetsel.wire.codec import (
     failure,
     read_id,
 )
-from jetsel.wire.replies import Answer, Explanation, Failure, Ran, Ranked, Reloaded, Reply, Stages
-from jetsel.wire.requests import Classify, Criterion, Pixels, Reload, Request, Status
+from jetsel.wire.messages import (
+    Answer,
+    Classify,
+    Criterion,
+    Explanation,
+    Failure,
+    Pixels,
+    Ran,
+    Ranked,
+    Reload,
+    Reloaded,
+    Reply,
+    Request,
+    Stages,
+    Status,
+)
 from jetsel.wire.status import StatusReply
 
 __all__ = [

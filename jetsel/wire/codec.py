@@ -9,8 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from jetsel.errors import BadRequestError, JetselError, UnknownKindError, UnsupportedVersionError
-from jetsel.wire.replies import Failure, Reply
-from jetsel.wire.requests import Request
+from jetsel.wire.messages import Failure, Reply, Request
 
 PROTOCOL_VERSION = 1
 MAX_JSON_BYTES = 65_536

@@ -1,6 +1,6 @@
 """Put a model into a folder, whole or not at all, and take one out; a daemon may be reading the folder meanwhile.
 
-A manifest is what makes a model: see jetsel.store.publishing, whose record it is.
+A manifest is what makes a model: see jetsel.store.versions, whose record it is.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from jetsel.cli.service_files import PLACES, SYSTEM_UNITS, system_files
+from jetsel.cli.install_service import PLACES, SYSTEM_UNITS, system_files
 
 EXECUTABLE = Path("/usr/bin/jetsel")
 # Under /lib, not /usr/lib: systemd and udev 237 on Ubuntu 18.04 look for units and rules there.

@@ -7,7 +7,7 @@ import struct
 import time
 from pathlib import Path
 
-from jetsel.daemon.zmtp.frames import MORE, framed
+from jetsel.daemon.zmtp import MORE, framed
 from tests.waiting import LIMIT_S
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.calibrate.record import loaded_models, record, store
+from jetsel.calibrate.record import database, loaded_models, record
 from tests.unit.calibrate.record.making import LABELS, TEN_TIMED, content, family, found, put
 
 KILLS = 8
@@ -35,7 +35,7 @@ def test_killed_recordings_end_as_one_that_was_not(
 ) -> None:
     # A transaction takes a second, and this recording hardly lasts one: here it takes 10 ms, so that moments fall
     # between transactions and inside them.
-    monkeypatch.setattr(store, "COMMIT_EVERY_S", 0.01)
+    monkeypatch.setattr(database, "COMMIT_EVERY_S", 0.01)
     path, left = tmp_path / "recording.db", list[Path]()
 
     def leave(*_: object) -> None:

@@ -17,7 +17,7 @@ from jetsel.engines.onnx import OnnxEngine
 from jetsel.image import InputSpec
 from jetsel.train.optimize import compress
 from jetsel.train.optimize.graph import for_size
-from jetsel.train.optimize.photographs import drawn, normalised, pixels
+from jetsel.train.optimize.material import drawn, normalised, pixels
 from jetsel.zoo import Family, Model
 from jetsel.zoo.onnx_model import read_model
 

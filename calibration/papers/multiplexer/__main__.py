@@ -24,7 +24,7 @@ from jetsel.calibrate.held_out import fit_temperatures, learn
 from jetsel.calibrate.record import Plan as Times
 from jetsel.features import PAPER_SEVEN
 from jetsel.policies.kind import Plan
-from jetsel.train.optimize.facts import facts_of
+from jetsel.train.optimize.making import facts_of
 from jetsel.zoo import STARTER, scan
 
 RESULTS = Path(__file__).parent / "results"

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
-from jetsel.calibrate.record.noise import NoiseMonitor
-from jetsel.calibrate.record.progress import Stop, Tell
+from jetsel.calibrate.record.conditions import NoiseMonitor
+from jetsel.calibrate.record.database import Store
 from jetsel.calibrate.record.repeats import Plan
-from jetsel.calibrate.record.store import Store
+from jetsel.calibrate.record.workers import Stop, Tell
 from jetsel.engines import Engine, Output
 from jetsel.errors import BadImageError, ImageTooLargeError
 from jetsel.features import NAMES, WORKING_PX, extract

@@ -8,8 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from jetsel.calibrate.record.database import Store
 from jetsel.calibrate.record.photographs import Found, Labelled
-from jetsel.calibrate.record.store import Store
 from jetsel.calibrate.record.workers import Workers
 from jetsel.store import sha256_of
 

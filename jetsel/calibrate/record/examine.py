@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from jetsel import image
 from jetsel.calibrate.record.bench import Options, features_of
 from jetsel.calibrate.record.contents import Task
+from jetsel.calibrate.record.database import Store
 from jetsel.calibrate.record.near import perceptual_hash
-from jetsel.calibrate.record.store import Store
 from jetsel.engines import Engine, EngineFailedError
 from jetsel.errors import BadImageError, ImageTooLargeError
 from jetsel.zoo import Family

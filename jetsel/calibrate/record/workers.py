@@ -1,14 +1,33 @@
-"""Work on many photographs in threads while few outcomes are ever held: memory does not grow with their number."""
+"""Work on many photographs in threads, which reports its progress and holds few outcomes in memory."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
-from jetsel.calibrate.record.progress import Phase, Stop, Tell, progress
-from jetsel.calibrate.record.store import Store
+from jetsel.calibrate.record.database import Store
+
+Phase = Literal["reading", "recording", "timing", "metering"]
+
+Tell = Callable[[str, int, int], None]
+"""Told which phase it is, how many are done, and of how many."""
+Stop = threading.Event
+"""Set where the work shall end at the next photograph."""
+
+
+def progress(phase: Phase, total: int, tell: Tell | None) -> Callable[[int], None]:
+    """Tell that none of the total is done, and return what tells how many are."""
+
+    def reach(done: int) -> None:
+        if tell is not None:
+            tell(phase, done, total)
+
+    reach(0)
+    return reach
+
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")

@@ -2,22 +2,67 @@
 
 from __future__ import annotations
 
+import base64
+import os
 import shlex
 from collections.abc import Sequence
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
+from msgspec import Struct
 
-from jetsel import __version__
-from jetsel.calibrate.findings import Findings, Mistakes
-from jetsel.calibrate.report import Chart, Section, figures, models, policies, words
+from jetsel import __version__, image
+from jetsel.calibrate.findings import Findings, ImageFinding, ImageSample, Mistakes
+from jetsel.calibrate.report import Chart, Section, policies, words
 from jetsel.calibrate.report.charts import lines
-from jetsel.calibrate.report.images import shown
 from jetsel.calibrate.report.parts import Cell, Figure, Table
 from jetsel.calibrate.report.words import Words, short, significant
+from jetsel.errors import BadImageError, ImageTooLargeError
 from jetsel.image import Limits
+
+SIDE_PX = 144  # of the longer side
+QUALITY = 70  # of JPEG: 3 KB for most images, and 10 KB for noise
+LONGEST_PATH = 80  # characters
+
+
+class ShownImage(Struct, frozen=True):
+    """One image of the page. jpeg: base64, or None, and then `missing` says why."""
+
+    found: ImageFinding
+    path: str
+    jpeg: str | None
+    missing: str
+
+    @property
+    def policies(self) -> dict[str, list[str]]:
+        """The policies by their answer, the right one first."""
+        answers = dict.fromkeys(sorted(self.found.answers.values(), key=lambda answer: answer != self.found.label))
+        return {answer: [name for name, given in self.found.answers.items() if given == answer] for answer in answers}
+
+
+def shown(sample: ImageSample, limits: image.Limits) -> list[ShownImage]:
+    """Read the images of a sample."""
+    folder = os.path.commonpath([str(Path(one.path).parent) for one in sample.images] or [""])
+    return [
+        ShownImage(one, short(os.path.relpath(one.path, folder), LONGEST_PATH), *_small(Path(one.path), limits))
+        for one in sample.images
+    ]
+
+
+def _small(path: Path, limits: image.Limits) -> tuple[str | None, str]:
+    """Return a small JPEG in base64, or None and why there is none."""
+    try:
+        if not path.is_file():
+            return None, "This image is no longer on disk."
+        bgr = image.decode(image.read_file(path, limits), limits, SIDE_PX).bgr
+    except (OSError, ValueError, BadImageError, ImageTooLargeError):
+        return None, "This image can no longer be read."
+    shorter_px = SIDE_PX * min(bgr.shape[:2]) / max(bgr.shape[:2])
+    return base64.b64encode(image.jpeg(bgr, shorter_px, QUALITY)).decode(), ""
+
 
 LONGEST = 120  # characters of a path in a table
 
@@ -31,8 +76,6 @@ def page(findings: Findings, limits: Limits) -> str:
         words=Words(findings.labels_from),
         say=words,
         policies=policies,
-        models=models,
-        figures=figures,
         next_steps=_next_steps(findings),
         differing=shown(findings.differing, limits),
         hopeless=[] if wrong is None else shown(wrong.hopeless, limits),

@@ -1,4 +1,4 @@
-"""The policies and bounds of one criterion in numbers: answers, time and energy, and which models ran."""
+"""The tables and the chart of the report: policies against each other, what choosing costs, models' confidence."""
 
 from __future__ import annotations
 
@@ -6,8 +6,22 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from jetsel.calibrate.findings import Comparison, Findings, Result
-from jetsel.calibrate.report.parts import Cell, Table
-from jetsel.calibrate.report.words import UNKNOWN, Words, change, interval, percent, short, signed, significant
+from jetsel.calibrate.metrics import undominated
+from jetsel.calibrate.report.charts import lines
+from jetsel.calibrate.report.parts import Cell, Figure, Table
+from jetsel.calibrate.report.words import (
+    SPACE,
+    UNKNOWN,
+    Words,
+    change,
+    in_percent,
+    interval,
+    joined,
+    percent,
+    short,
+    signed,
+    significant,
+)
 
 Columns: TypeAlias = "dict[str, Callable[[Result], Cell]]"  # a column's name -> a result's cell in it
 
@@ -133,3 +147,78 @@ def _runs(results: Mapping[str, Result]) -> Columns:
 
 def _reason(result: Result) -> str:
     return result.energy_reason or "no reason was recorded"
+
+
+def chooser(comparison: Comparison) -> Table:
+    """What the chain's choice costs, and when it pays."""
+    chain, spent = comparison.chain, comparison.policies["chain"]
+    pays = "so it could pay" if chain.chooser_ms < chain.pays_below_ms else "so it cannot pay"
+    rows = {
+        "Neighbours (k)": str(chain.k),
+        "Models, in order": " \u2192 ".join(chain.links),
+        "Time of features and choice": f"{significant(chain.chooser_ms)}{SPACE}ms",
+        "Share of the chain's time (the paper: 20 %)": in_percent(chain.chooser_ms / spent.time_ms.mean),
+        "A perfect choice saves at most": f"{significant(chain.pays_below_ms)}{SPACE}ms, {pays}",
+    }
+    if spent.energy_mj is not None and chain.chooser_mj is not None:
+        rows["Energy of features and choice"] = f"{significant(chain.chooser_mj)}{SPACE}mJ"
+        share = chain.chooser_mj / spent.energy_mj.mean
+        rows["Share of the chain's energy (the paper: 11 %)"] = in_percent(share)
+    listed = [[name, value] for name, value in rows.items()]
+    return Table(f"{comparison.criterion}-chooser", "What the choice costs", ["What", "Value"], {"": listed}, (1,))
+
+
+def reliability(comparison: Comparison) -> Table:
+    """How far each model's confidence is from how often it is right, before and after temperature scaling."""
+    rows = [
+        [one.model, significant(one.temperature), percent(one.error_before), percent(one.error_after)]
+        for one in comparison.reliability
+    ]
+    columns = ["Model", "Temperature", "Error before, points", "Error after, points"]
+    caption = "How far each model's confidence is from how often it is right (expected calibration error)"
+    return Table(f"{comparison.criterion}-reliability", caption, columns, {"": rows})
+
+
+Point = tuple[float, float]  # mean time in ms, score in hundredths
+
+KINDS = ("Policies", "Single models", "Best possible choice")
+FRONT = "Policies for other time limits"
+SINGLE = "single:"
+
+
+def points_of(findings: Findings, comparison: Comparison) -> dict[str, Point]:
+    """Every policy, what is in use and the oracle, the fastest first; the other bounds are single models or random."""
+    found = ordered(comparison)
+    if findings.current is not None:
+        found = found | {findings.current.name: findings.current}
+    left_out = comparison.bounds.keys() - {"oracle"}
+    points = {n: (r.time_ms.mean, 100 * r.share(comparison.criterion)) for n, r in found.items() if n not in left_out}
+    return dict(sorted(points.items(), key=lambda item: item[1]))
+
+
+def trade_off(findings: Findings, words: Words) -> Figure:
+    """Accuracy against time: every policy by its name, and the front of all operating points that were tried."""
+    comparison = findings.comparisons[findings.decides]
+    score, points, marks = words.score(comparison.criterion), points_of(findings, comparison), statuses(findings)
+    best = [name for *_, name in undominated((*points[name], name) for name in points if name in comparison.policies)]
+    finding = f"The best for the time that they take: {joined([short(name) for name in best])}."
+    series: dict[str, list[Point]] = {kind: [] for kind in KINDS}
+    for name, point in points.items():
+        kind = "Best possible choice" if name == "oracle" else "Policies"
+        series["Single models" if name.startswith(SINGLE) else kind].append(point)
+    series[FRONT] = [(ms, 100 * share) for ms, share, _ in sorted(comparison.front)]
+    shown = {name: found for name, found in series.items() if found}
+    names = {name: _label(name, marks.get(name), comparison) for name in points}
+    labels = {names[name]: point for name, point in points.items()}
+    drawing = lines("Mean time, ms", f"{score}, %", shown, KINDS, labels, [names[name] for name in marks])
+    front = [[way, significant(ms), percent(share)] for ms, share, way in sorted(comparison.front)]
+    numbers = Table("front-numbers", FRONT, ["Policy", "Mean time, ms", f"{score}, %"], {"": front})
+    return Figure("front", f"{score} against time", finding, drawing, numbers)
+
+
+def _label(name: str, mark: str | None, comparison: Comparison) -> str:
+    """A name as it stands in the chart, with what it is if that is worth a mark; what was fitted before has no name."""
+    status = "" if mark is None else mark.partition(",")[0]
+    if mark is not None and name not in comparison.policies:
+        return status
+    return f"{short(name.removeprefix(SINGLE))} ({status})" if status else short(name.removeprefix(SINGLE))

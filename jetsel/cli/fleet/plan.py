@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jetsel.cli.fleet.opened import Days, DeadlineMs, Families, Gain, opened, printable
-from jetsel.cli.options import Json, print_json
+from jetsel.cli.options import Json, emit
 from jetsel.cli.repo import Trusted, Url
 
 if TYPE_CHECKING:
@@ -42,14 +42,14 @@ def plan(
     found = fleet.proposals(planner, family)
     if write is not None:
         replace(write, msgspec.json.format(msgspec.json.encode(found)))
-    if json:
-        print_json([one for one in found if one.changes or not diff])
-    elif diff:
-        for one in found:
-            for line in _changes(one, planner.plans.get(one.device)):
-                typer.echo(line)
-    else:
-        _show(found)
+    changes = [line for one in found for line in _changes(one, planner.plans.get(one.device))]
+    plain = [one for one in found if one.changes or not diff]
+    emit(plain, json, lambda: _show_changes(changes) if diff else _show(found))
+
+
+def _show_changes(changes: list[str]) -> None:
+    for line in changes:
+        typer.echo(line)
 
 
 def _changes(one: Proposal, plan: Plan | None) -> list[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jetsel.cli.fleet.opened import Opened, check_libraries, printable
-from jetsel.cli.options import Json, print_json
+from jetsel.cli.options import Json, emit
 from jetsel.cli.repo import Keys, Trusted, Url
 from jetsel.errors import ConfigError
 
@@ -65,12 +66,8 @@ def roll_out(
             rolling.begin(_proposals(begins), fleet.devices, waves)
             begins = None
         step = rolling.advance(fleet.devices, Allowed(failed, errors, slower))
-        if json:
-            print_json(
-                {"released": step.released, "waiting": step.waiting, "against": step.against, "done": step.is_done}
-            )
-        else:
-            _tell(step)
+        plain = {"released": step.released, "waiting": step.waiting, "against": step.against, "done": step.is_done}
+        emit(plain, json, partial(_tell, step))
         if not wait or step.is_done or step.against:
             raise typer.Exit(bool(step.against))
         time.sleep(poll_s)
@@ -95,10 +92,8 @@ def stop(
     private, public = ([read_key(path) for path in paths] for paths in (sign, trust))
     rolling = Rolling(Storage(url), private, public, _serials(sign))
     changed = rolling.stop(because, revert=revert)
-    if json:
-        print_json({"reverted": changed})
-    else:
-        typer.echo(f"the roll-out is stopped; {len(changed)} devices get back what they had before")
+    text = f"the roll-out is stopped; {len(changed)} devices get back what they had before"
+    emit({"reverted": changed}, json, text)
 
 
 def _serials(sign: list[Path]) -> Path:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
 from jetsel.cli.fleet.opened import Periods, opened, printable
-from jetsel.cli.options import Json, print_json
+from jetsel.cli.options import Json, emit
 from jetsel.cli.repo import Trusted, Url
 
 if TYPE_CHECKING:
@@ -21,18 +22,19 @@ def status(url: Url, trust: Trusted, periods: Periods = 3.0, json: Json = False)
     """
     fleet = opened(url, trust)
     found = fleet.statuses(periods)
-    if json:
-        print_json({"devices": found, "skipped": fleet.skipped})
-    else:
-        from jetsel.cli.terminal import console, table
-
-        shown = table("device", ">seen", ">planned", ">installed", "outcome", "limits", ">battery", ">drift", "faults")
-        for one in found:
-            shown.add_row(*_row(one))
-        console().print(shown)
-        for name, why in fleet.skipped.items():
-            typer.echo(f"jetsel: {printable(name)} was skipped: {printable(why)}", err=True)
+    emit({"devices": found, "skipped": fleet.skipped}, json, lambda: _show(found, fleet.skipped))
     raise typer.Exit(bool(fleet.skipped) or any(one.faults for one in found))
+
+
+def _show(found: Sequence[DeviceStatus], skipped: Mapping[str, str]) -> None:
+    from jetsel.cli.terminal import console, table
+
+    shown = table("device", ">seen", ">planned", ">installed", "outcome", "limits", ">battery", ">drift", "faults")
+    for one in found:
+        shown.add_row(*_row(one))
+    console().print(shown)
+    for name, why in skipped.items():
+        typer.echo(f"jetsel: {printable(name)} was skipped: {printable(why)}", err=True)
 
 
 def _row(one: DeviceStatus) -> list[str]:

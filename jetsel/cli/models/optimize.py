@@ -72,8 +72,7 @@ def optimize(
     from jetsel.cli.models.candidate_tables import drawn, sentences, tables_of
     from jetsel.cli.models.optimizing import Asked, optimize
     from jetsel.cli.models.placed import first_writable, notes_of
-    from jetsel.cli.progress import Output
-    from jetsel.cli.terminal import console
+    from jetsel.cli.terminal import Output, console
     from jetsel.errors import CalibrationError
     from jetsel.state import state_folder
     from jetsel.train.optimize.recipes import chosen

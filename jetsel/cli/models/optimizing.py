@@ -23,17 +23,14 @@ from jetsel.engines.building.builder import Builder
 from jetsel.engines.trying import try_run
 from jetsel.errors import CalibrationError, JetselError, UnknownModelError, did_you_mean
 from jetsel.store import write
-from jetsel.train.optimize.content import NEEDS_TORCH
-from jetsel.train.optimize.facts import Facts, facts_of
-from jetsel.train.optimize.making import make, name_of
-from jetsel.train.optimize.material import Material, Plan
-from jetsel.train.optimize.photographs import check_enough, drawn
+from jetsel.train.optimize.making import NEEDS_TORCH, Facts, facts_of, make, name_of
+from jetsel.train.optimize.material import Material, Plan, check_enough, drawn
 from jetsel.train.optimize.recipes import FACTORISING, PRUNING, Recipe, recipes
 from jetsel.weights import Weights
 from jetsel.zoo import Family, Model
 
 if TYPE_CHECKING:
-    from jetsel.cli.progress import Output
+    from jetsel.cli.terminal import Output
 
 LEARNED_FROM = 1 / 3  # of the photographs, where no others are named to learn from
 FEWEST_JUDGED = 100

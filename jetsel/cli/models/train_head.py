@@ -38,7 +38,7 @@ def train_head(
     from jetsel.calibrate.record.photographs import labels_in, left_out_lines
     from jetsel.cli import settings
     from jetsel.cli.models.placed import notes_of
-    from jetsel.cli.progress import Output
+    from jetsel.cli.terminal import Output
     from jetsel.daemon.snapshot import limits_of
     from jetsel.errors import CalibrationError
     from jetsel.store import sha256_of

@@ -1,10 +1,11 @@
-"""The power budget: when the running mean of the total power moves policies to cheaper models, and when back."""
+"""What restricts choosing: the power budget in watts, and the battery's reserve."""
 
 from __future__ import annotations
 
 import math
 
-from jetsel.wire.power import BudgetStatus
+from jetsel.power.machine import Battery, Known
+from jetsel.wire.power import BatteryStatus, BudgetStatus
 
 MEAN_OVER_S = 10.0
 """Time constant of the running mean: long beside one request and the bursts that a supply bears, short beside the
@@ -79,3 +80,32 @@ class Budget:
         if mean_w > self.limit_w:
             return int(self.level < self._most and since_s >= TIGHTEN_S)
         return -int(self.level > 0 and mean_w < EASE_BELOW * self.limit_w and since_s >= EASE_S)
+
+
+NO_STATE = "the battery does not tell whether it is being emptied"
+
+
+def low_battery(battery: Known[Battery], reserve_percent: float | None) -> str | None:
+    """Return what is told while the battery is being emptied below its reserve; None while it is not, or not known to.
+
+    reserve_percent: None where no reserve is configured.
+    """
+    known = battery.value
+    if known is None or reserve_percent is None or not known.is_discharging or known.percent >= reserve_percent:
+        return None
+    return f"the battery is at {known.percent:.0f} %, below the reserve of {reserve_percent:g} %"
+
+
+def battery_status(battery: Known[Battery], reserve_percent: float | None) -> BatteryStatus:
+    """Return the battery, and what its reserve does now."""
+    known, state = battery.value, None
+    if reserve_percent is not None:
+        state = (
+            "requests are answered by what takes least energy"
+            if low_battery(battery, reserve_percent)
+            else "saves nothing"
+        )
+    if known is None:
+        return BatteryStatus(None, None, battery.reason, reserve_percent, state)
+    reason = NO_STATE if known.is_discharging is None else None
+    return BatteryStatus(known.percent, known.is_discharging, reason, reserve_percent, state)

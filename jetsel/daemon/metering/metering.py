@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from jetsel.config import Config, Power, power_folder
 from jetsel.daemon.family import ServedFamily
-from jetsel.daemon.metering import reserve
-from jetsel.daemon.metering.budget import Budget
+from jetsel.daemon.metering.budget import Budget, battery_status, low_battery
 from jetsel.daemon.metering.conditions import Conditions
 from jetsel.daemon.metering.estimates import Estimates, best_mj, estimated_mj
 from jetsel.errors import CalibrationError
@@ -124,12 +123,12 @@ class Metering:
     @property
     def low_battery(self) -> str | None:
         """What is told while the battery is being emptied below its reserve, None while it is not known to be."""
-        return reserve.low(self.facts.battery, self._reserve_percent)
+        return low_battery(self.facts.battery, self._reserve_percent)
 
     @property
     def battery(self) -> BatteryStatus:
         """The battery as it was last looked at, and what its reserve does."""
-        return reserve.status(self.facts.battery, self._reserve_percent)
+        return battery_status(self.facts.battery, self._reserve_percent)
 
     def within_budget(self, family: ServedFamily, policy: Policy, request: Classify) -> Policy:
         """Return the policy without what the budget leaves out; one that the request names is honoured as it is.

@@ -12,7 +12,7 @@ import msgspec
 
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building.plans import RECORD, Key, Plan, Record
-from jetsel.store import files, publishing
+from jetsel.store import files, versions
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def working_folder(folder: Path, needed_bytes: int, waiting: Callable[[], None] 
                 f"{folder} has {free_bytes / 1e6:.0f} MB free, and a build may need {needed_bytes / 1e6:.0f} MB: free "
                 "some space (engines of earlier versions lie there, too), or name another place with [host] engines"
             )
-        with publishing.working_folder(
+        with versions.working_folder(
             folder, lambda name: (folder / name).with_suffix(RECORD).exists(), waiting
         ) as work:
             for left in folder.glob("*.cache.*"):  # of a host that was killed while it wrote one
@@ -47,7 +47,7 @@ def install(work: Path, plan: Path, record: Record) -> Plan:
     """Move a plan and its record from the working folder into the folder; return the engine. Raises OSError."""
     described = plan.with_suffix(RECORD)
     files.write(described, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
-    publishing.publish(work, [plan.name, described.name])
+    versions.publish(work, [plan.name, described.name])
     return Plan(work.parent / plan.name, record)
 
 

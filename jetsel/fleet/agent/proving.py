@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jetsel.calibrate.retiming import Shipped, retime
 from jetsel.config import Config, host_settings
-from jetsel.daemon.memory import resident_mb, settle
+from jetsel.daemon.resources import resident_mb, settle
 from jetsel.daemon.snapshot import limits_of
 from jetsel.engines import Backends, warm_up
 from jetsel.errors import RepositoryError

@@ -1,7 +1,6 @@
 """What a board can say of itself beside its power: its name, mode, clocks, load, heat, and whether it is throttled."""
 
-from jetsel.power.machine.changes import differences, throttled
-from jetsel.power.machine.facts import Battery, Clock, Fact, Facts, Known, kept, restored
+from jetsel.power.machine.facts import Battery, Clock, Fact, Facts, Known, differences, kept, restored, throttled
 from jetsel.power.machine.machine import Machine, look
 
 __all__ = [

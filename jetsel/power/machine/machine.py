@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
-from jetsel.power.machine import clocks, system, throttling
-from jetsel.power.machine.battery import battery
-from jetsel.power.machine.facts import Fact, Facts, Known
-from jetsel.power.settings import Settings
-from jetsel.power.sysfs import root_of
+from jetsel.power import sysfs
+from jetsel.power.finding import Settings
+from jetsel.power.machine import clocks, throttling
+from jetsel.power.machine.facts import Battery, Fact, Facts, Known
+from jetsel.power.sysfs import root_of, text
 
 if TYPE_CHECKING:
     from jetsel.power.machine.service import Service
@@ -41,10 +43,10 @@ class Machine:
         cpu, gpu = clocks.cpu(self._sysfs), clocks.gpu(self._sysfs)
         load = None if said is None else said.gpu_load
         return Facts(
-            board=_filled(system.board(self._sysfs), said.board if said else None),
-            l4t=_filled(system.l4t(self._root), said.l4t if said else None),
+            board=_filled(board(self._sysfs), said.board if said else None),
+            l4t=_filled(l4t(self._root), said.l4t if said else None),
             jetpack=_filled(Fact(None, BY_JTOP), said.jetpack if said else None),
-            power_mode=_filled(system.power_mode(self._root), said.power_mode if said else None),
+            power_mode=_filled(power_mode(self._root), said.power_mode if said else None),
             jetson_clocks=clocks.pinned(cpu, gpu),
             cores=clocks.cores(self._sysfs),
             cpu_clocks=cpu,
@@ -77,3 +79,65 @@ def _service() -> Service:
 
 def _filled(read: Fact, said: str | None) -> Fact:
     return Fact(said) if read.value is None and said else read
+
+
+_RELEASE = re.compile(r"# R(\d+) \(release\), REVISION: ([\d.]+)")
+_MODE = re.compile(r"pmode:\s*(\d+)")
+
+
+def board(sysfs: Path) -> Fact:
+    """The device tree's name (every Jetson), else the maker's (DMI), with the processor's where it is known."""
+    root = sysfs.parent
+    tree = text(sysfs / "firmware/devicetree/base/model") or text(root / "proc/device-tree/model")
+    if tree:
+        return Fact(tree)
+    known = [name for file in ("sys_vendor", "product_name") if (name := text(sysfs / "class/dmi/id" / file))]
+    cpuinfo = text(root / "proc/cpuinfo")
+    processor = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
+    cores = len(re.findall(r"^processor\s*:", cpuinfo, re.MULTILINE))
+    if processor:
+        known.append(f"{processor[1].strip()}, {cores} cores")
+    return Fact(" ".join(known)) if known else Fact(None, "no device tree, DMI or processor name")
+
+
+def l4t(root: Path) -> Fact:
+    """Read NVIDIA's release file: `# R32 (release), REVISION: 7.1, ...` is 32.7.1. root: what etc and var lie in."""
+    said = text(root / "etc/nv_tegra_release")
+    found = _RELEASE.match(said)
+    if found:
+        return Fact(f"{found[1]}.{found[2]}")
+    return Fact(None, f"{said[:80]!r} names no release" if said else "no Linux for Tegra: no /etc/nv_tegra_release")
+
+
+def power_mode(root: Path) -> Fact:
+    """Read what nvpmodel keeps: its mode's number in a status file and the names in its configuration."""
+    status = _MODE.search(text(root / "var/lib/nvpmodel/status"))
+    if status is None:
+        return Fact(None, "no nvpmodel status")
+    number = int(status[1])
+    named = re.search(rf"POWER_MODEL\s+ID={number}\s+NAME=([^\s>]+)", text(root / "etc/nvpmodel.conf"))
+    return Fact(f"{number} {named[1]}" if named else str(number))
+
+
+def battery(root: Path) -> Known[Battery]:
+    """Return the state of the batteries that the board runs from. root: of sysfs.
+
+    `capacity` is 0 to 100, and `status` says Unknown where the driver does not know (kernel documentation,
+    ABI/testing/sysfs-class-power). What has the `scope` Device feeds a mouse or a keyboard, and not the board
+    (drivers/power/supply/power_supply_sysfs.c).
+    """
+    folder = root / "class/power_supply"
+    found = [folder / name for name in sysfs.names(folder) if _feeds_the_board(folder / name)]
+    if not found:
+        return Known(None, "no class/power_supply of type Battery")
+    known = {one: percent for one in found if (percent := sysfs.number(one / "capacity")) is not None}
+    if not known:
+        return Known(None, f"{found[0].name} tells no capacity")
+    states = {sysfs.text(one / "status") for one in known}
+    is_discharging = True if "Discharging" in states else None if states & {"", "Unknown"} else False
+    return Known(Battery(fmean(known.values()), is_discharging))
+
+
+def _feeds_the_board(supply: Path) -> bool:
+    is_battery = sysfs.text(supply / "type") == "Battery" and sysfs.text(supply / "scope") != "Device"
+    return is_battery and sysfs.text(supply / "present") != "0"

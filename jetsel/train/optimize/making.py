@@ -6,25 +6,119 @@ are not made again, so that a run that was killed goes on.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from jetsel.engines.headed import with_head
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
-from jetsel.errors import CalibrationError, JetselError
-from jetsel.train.optimize.content import Content, content_of
+from jetsel.errors import CalibrationError, JetselError, ManifestError, pip_install
+from jetsel.image import InputSpec
+from jetsel.train.optimize import compress
+from jetsel.train.optimize.graph import for_size, operations
 from jetsel.train.optimize.material import Material
-from jetsel.train.optimize.recipes import Recipe
+from jetsel.train.optimize.recipes import Recipe, input_of
 from jetsel.weights import Weights
 from jetsel.zoo import Model, scan
 from jetsel.zoo.deriving import derived
+from jetsel.zoo.onnx_model import input_of as input_name
+from jetsel.zoo.onnx_model import model_in, parameters, read_model
 from jetsel.zoo.placing import put, working_folder
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+STEPS = "steps"
+"""The folder where the steps of training are kept."""
+NEEDS_TORCH = f"pruning and factorising need torch: {pip_install('export')}, or say --methods int8,smaller"
+
+
+@dataclass(frozen=True)
+class Content:
+    """A candidate before it is tried. parameters: numbers in its weights, also where they are kept in few bits."""
+
+    file: bytes
+    spec: InputSpec
+    words: str
+    parameters: int
+
+
+def content_of(recipe: Recipe, material: Material, there: Mapping[Recipe, Model]) -> Content:
+    """Make one; there: the candidates that stand already. Raises JetselError with what is wrong and what to do."""
+    spec = input_of(recipe, material.plan.parent.manifest.input)
+    if recipe.numbers != "float32":
+        return _stored(recipe, spec, material, there)
+    if recipe.method is not None:
+        return _trained(recipe, spec, material)
+    material.graph(spec)  # whether it works at this size
+    file = _for_input(material.plan.parent, material.parent, spec)
+    words = f"photographs at {spec.width_px} x {spec.height_px} px"
+    return Content(file, spec, words, parameters(material.parent))
+
+
+def _stored(recipe: Recipe, spec: InputSpec, material: Material, there: Mapping[Recipe, Model]) -> Content:
+    """The same with other numbers, of the parent or of another candidate."""
+    words = []
+    graph = material.graph(spec)
+    base = replace(recipe, numbers="float32")
+    if base != Recipe():
+        if base not in there:
+            raise CalibrationError(f"{base.suffix} was not made, of which it is: see there")
+        derived = there[base].manifest.derived_from
+        words = [] if derived is None else [derived.recipe]
+        graph = for_size(read_model(there[base].path), spec.height_px, spec.width_px)
+    if recipe.numbers == "int8":
+        shown = material.shown(spec, compress.MOST_SHOWN)
+        made = compress.int8(graph, shown, symmetric=material.plan.symmetric)
+        words.append(f"8-bit numbers, ranges of {len(shown)} photographs")
+    elif recipe.numbers == "fp16":
+        made, words = compress.fp16(graph), [*words, "16-bit numbers"]
+    else:
+        made, words = compress.clustered(graph), [*words, f"{compress.CLUSTERS} weights a tensor"]
+    return Content(made.SerializeToString(), spec, "; ".join(words), parameters(graph))
+
+
+def _trained(recipe: Recipe, spec: InputSpec, material: Material) -> Content:
+    if material.plan.parent.manifest.head is not None:
+        raise CalibrationError(
+            "its last layer is a head of its own, which would not fit another backbone: optimize the backbone, and "
+            "train heads on what comes of it with jetsel models train-head"
+        )
+    try:
+        from jetsel.train.optimize.steps import trained
+    except ImportError as error:
+        raise CalibrationError(f"{NEEDS_TORCH} ({error})") from error
+    folder = material.plan.folder / STEPS
+    folder.mkdir(exist_ok=True)
+    name = material.plan.parent.manifest.name
+    made = trained(material.graph(spec), name, recipe, material.lesson, folder, material.tell)
+    return Content(made.content, spec, made.words, parameters(model_in(made.content, name)))
+
+
+def _for_input(model: Model, graph: ModelProto, spec: InputSpec) -> bytes:
+    """Return the parent's file; where it names the size of its input, with another in its place."""
+    from onnx import ModelProto
+
+    changed = ModelProto()
+    changed.CopyFrom(graph)
+    (value,) = (one for one in changed.graph.input if one.name == input_name(changed))
+    sides = value.type.tensor_type.shape.dim[2:]
+    if not any(side.HasField("dim_value") for side in sides):
+        return model.path.read_bytes()
+    for side, size in zip(sides, (spec.height_px, spec.width_px), strict=True):
+        side.dim_value = size
+    del changed.graph.value_info[:]  # what it says of tensors of the old size
+    content: bytes = changed.SerializeToString()
+    return content
+
 
 LEAST_AGREEMENT = 0.2
 """Of the parent's answers: what gives fewer of them is broken, and no cheaper rung."""
@@ -109,3 +203,24 @@ def _answers(weights: Weights, shown: NDArray[np.float32]) -> NDArray[np.int64]:
     engine = with_head(OnnxEngine(weights.name, weights.path, concurrency=1, threads=0), weights)
     found: NDArray[np.int64] = np.array([engine.infer(one[None]).logits[0].argmax() for one in shown])
     return found
+
+
+class Facts(Struct, frozen=True):
+    """Of one model's ONNX file. operations: multiply-accumulates of one photograph, None where they cannot be told."""
+
+    bytes: int
+    gzipped_bytes: int
+    operations: int | None
+    recipe: str | None
+
+
+def facts_of(model: Model) -> Facts:
+    """Look into the file of a model; raises ManifestError where it cannot be read."""
+    content, manifest = model.path.read_bytes(), model.manifest
+    derived = manifest.derived_from
+    try:
+        graph = for_size(model_in(content, manifest.name), manifest.input.height_px, manifest.input.width_px)
+        counted: int | None = operations(graph)
+    except (ManifestError, KeyError):  # a tensor whose shape nothing tells
+        counted = None
+    return Facts(len(content), len(gzip.compress(content)), counted, None if derived is None else derived.recipe)

@@ -1,8 +1,10 @@
-"""What the candidates of one parent are made from: its graph at any size, and photographs as it is shown them."""
+"""Photographs as a network takes them, and what the candidates of one parent are made from: those and its graph."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
+from jetsel.errors import BadImageError, CalibrationError, ImageTooLargeError
 from jetsel.image import InputSpec
 from jetsel.train.optimize.graph import for_size
-from jetsel.train.optimize.photographs import Tell, normalised, pixels
 from jetsel.zoo import Family, Model
 from jetsel.zoo.onnx_model import read_model
 
@@ -23,6 +25,72 @@ if TYPE_CHECKING:
 
     from jetsel.train.optimize.distil import Lesson
 
+FEWEST = 50
+"""Photographs without which neither ranges nor weights mean anything."""
+MOST_BYTES = 4 * 2**30
+"""Of pixels kept in memory; of more photographs, some are drawn."""
+SEED = 2018
+
+Tell = Callable[[str, int, int], None]
+
+
+def drawn(paths: Sequence[Path], share: float) -> tuple[list[Path], list[Path]]:
+    """Part photographs by a hash of their names: about `share` of them, and the rest; the same each time."""
+    some: list[Path] = []
+    rest: list[Path] = []
+    for path in paths:
+        digest = hashlib.sha256(f"{SEED} {path.parent.name}/{path.name}".encode()).digest()
+        (some if digest[0] < 256 * share else rest).append(path)
+    return some, rest
+
+
+def pixels(
+    paths: Sequence[Path], spec: InputSpec, limits: image.Limits, decode_px: int, tell: Tell
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return levels of 0 to 255, (n, 3, height, width) in the model's order of channels, and which paths they are of.
+
+    What cannot be read is left out, and some where all would not fit into memory. Raises CalibrationError where they
+    are too few.
+    """
+    most = MOST_BYTES // (3 * spec.width_px * spec.height_px)
+    rows: list[int] = list(range(len(paths)))
+    if len(paths) > most:
+        rows = sorted(np.random.default_rng(SEED).permutation(len(paths))[:most].tolist())
+    mean, std = (np.array(three, np.float32)[:, None, None] for three in (spec.mean, spec.std))
+
+    def one(path: Path) -> NDArray[np.uint8] | None:
+        try:
+            decoded = image.decode(image.read_file(path, limits), limits, decode_px)
+        except (OSError, BadImageError, ImageTooLargeError):
+            return None
+        shown: NDArray[np.uint8] = np.rint((image.model_input(decoded, spec)[0] * std + mean) * 255).astype(np.uint8)
+        return shown
+
+    found, kept = [], []
+    with ThreadPoolExecutor() as pool:
+        for done, (row, levels) in enumerate(zip(rows, pool.map(one, (paths[row] for row in rows)), strict=True), 1):
+            if levels is not None:
+                found.append(levels)
+                kept.append(row)
+            tell("looking at the photographs to learn from", done, len(rows))
+    check_enough(len(found))
+    return np.stack(found), np.array(kept)
+
+
+def check_enough(count: int) -> None:
+    """Raise CalibrationError where so few photographs to learn from mean nothing."""
+    if count < FEWEST:
+        raise CalibrationError(
+            f"{count} photographs to learn from, where {FEWEST} are the least: add photographs, or name others to "
+            "learn from (--learn-on of jetsel models optimize)"
+        )
+
+
+def normalised(levels: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32]:
+    """Return levels (n, 3, height, width) as the model takes them, float32."""
+    mean, std = (np.array(three, np.float32)[:, None, None] for three in (spec.mean, spec.std))
+    return ((levels.astype(np.float32) / 255 - mean) / std).astype(np.float32)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -30,7 +98,6 @@ class Plan:
 
     learn_from: photographs, whose labels nobody asks for. folder: where everything is kept. threads: of one inference.
     symmetric: 8-bit numbers as TensorRT demands them. epochs: of fine-tuning, and most_s for it, for each candidate.
-    target_ms, target_mb: what a candidate should cost, None for anything.
     """
 
     parent: Model
@@ -42,8 +109,6 @@ class Plan:
     symmetric: bool = False
     epochs: int = 16
     most_s: float = 1200.0
-    target_ms: float | None = None
-    target_mb: float | None = None
     seed: int = 2018
 
 

@@ -12,10 +12,7 @@ import numpy as np
 import pytest
 
 from jetsel import __version__
-from jetsel.cli.checks import Finding, Subject
-from jetsel.cli.checks.board import board
-from jetsel.cli.checks.installation import daemon, installation
-from jetsel.cli.checks.models import models, tensorrt
+from jetsel.cli.checks import Finding, Subject, board, daemon, installation, models, tensorrt
 from jetsel.cli.doctor import examine, subject_of
 from jetsel.config import Config, Host, Models, Power, Server
 from jetsel.engines.building.plans import wanted_key

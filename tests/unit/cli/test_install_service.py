@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.cli.install_service import BOOTED, ServiceError, commands, hidden, run_commands
-from jetsel.cli.service_files import TEMPLATES, system_files, units
+from jetsel.cli.install_service import (
+    BOOTED,
+    TEMPLATES,
+    ServiceError,
+    commands,
+    hidden,
+    run_commands,
+    system_files,
+    units,
+)
 from jetsel.errors import ConfigError
 
 EXECUTABLE = Path("/opt/jetsel/venv/bin/jetsel")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.cli.progress import Output
-from jetsel.cli.terminal import console, table
+from jetsel.cli.terminal import Output, console, table
 
 REPAIR = "pip install 'jetsel[export]'"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.client.attempts import FIRST_PAUSE_S, LONGEST_PAUSE_S, MOST_LOSSES, Attempts
+from jetsel.client.link import FIRST_PAUSE_S, LONGEST_PAUSE_S, MOST_LOSSES, Attempts
 from jetsel.errors import BusyError, LoadingError, NoDaemonError, NoReplyError
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from jetsel import errors, wire
-from jetsel.client.attempts import MOST_LOSSES
+from jetsel.client.link import MOST_LOSSES
 from tests.unit.client.conftest import Connect
 from tests.unit.client.peer import Peer, Script, Seen, answer, daemon_like, fail, silent
 

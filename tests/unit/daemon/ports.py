@@ -10,8 +10,7 @@ from pathlib import Path
 
 import zmq
 
-from jetsel.daemon.message import Message
-from jetsel.daemon.port import Port
+from jetsel.daemon.port import Message, Port
 
 LIMIT_S = 60.0  # how long a test waits for what must come; it comes at once
 

@@ -22,12 +22,11 @@ from jetsel.config import Config, Models, Power, host_settings
 from jetsel.daemon import pipeline
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.identity import Identity
-from jetsel.daemon.message import Message, Route
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.notify import Notifier
-from jetsel.daemon.port import Port
+from jetsel.daemon.port import Message, Port, Route
 from jetsel.daemon.snapshot import load, read_snapshot
-from jetsel.daemon.zmtp.connection import Connection
+from jetsel.daemon.zmtp import Connection
 from jetsel.engines import Backends
 from jetsel.wire import PROTOCOL_VERSION
 from tests.unit.daemon.families import put_family

@@ -15,8 +15,7 @@ import zmq
 from jetsel.config import Server
 from jetsel.daemon import port as port_module
 from jetsel.daemon.identity import Identity
-from jetsel.daemon.message import MOST_ENVELOPE_BYTES, Message, Route
-from jetsel.daemon.port import Port
+from jetsel.daemon.port import MOST_ENVELOPE_BYTES, Message, Port, Route
 from tests.system.raw import frame, greeting, hung_up, reach, ready
 from tests.unit.daemon.ports import LIMIT_S, LONG_S, Connect, received, served
 from tests.waiting import until

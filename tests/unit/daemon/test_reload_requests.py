@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from jetsel.daemon.message import Route
 from jetsel.daemon.notify import Notifier
-from jetsel.daemon.reload_requests import ReloadRequests
+from jetsel.daemon.port import Route
+from jetsel.daemon.reload import ReloadRequests
 from jetsel.daemon.tally import Tally
 from jetsel.errors import ReloadFailedError
 from jetsel.wire import PROTOCOL_VERSION, Reload, Reply

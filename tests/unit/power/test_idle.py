@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from jetsel.errors import CalibrationError
-from jetsel.power.idle import Idle, file_name, load, save
-from jetsel.power.idling import measure
+from jetsel.power.idle import Idle, file_name, load, measure, save
 from jetsel.power.integration import Sample
 from jetsel.power.machine import Fact, Facts, Known
 

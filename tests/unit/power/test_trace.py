@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jetsel import __version__
-from jetsel.power.sensors import replay
+from jetsel.power import trace
 from jetsel.power.sensors.rail import Measured, RailError
 from jetsel.power.trace import Writer, read
 from tests.unit.power.trees import written
@@ -75,7 +75,7 @@ def test_what_is_no_trace_is_refused(tmp_path: Path, text: str, words: str) -> N
 
 
 def test_playing_begins_at_the_first_row_and_knows_what_the_trace_does(tmp_path: Path) -> None:
-    detected, board = replay.detect(written(tmp_path / "trace.csv", (7.0, 3.05, 0.457), (3600.0, 8.0, 1.0)))
+    detected, board = trace.detect(written(tmp_path / "trace.csv", (7.0, 3.05, 0.457), (3600.0, 8.0, 1.0)))
     assert (board, detected.total) == ("jetson-tx2", ("VDD_IN",))
     rail = detected.rails[0]
     assert (rail.name, rail.read_uw(), rail.resolution_w) == ("VDD_IN", 3_050_000, 0.15)
@@ -83,7 +83,7 @@ def test_playing_begins_at_the_first_row_and_knows_what_the_trace_does(tmp_path:
 
 
 def test_where_nothing_was_read_nothing_is_played(tmp_path: Path) -> None:
-    detected, _ = replay.detect(written(tmp_path / "trace.csv", (0.0, 3.05, None)))
+    detected, _ = trace.detect(written(tmp_path / "trace.csv", (0.0, 3.05, None)))
     assert detected.rails[0].read_uw() == 3_050_000
     with pytest.raises(RailError, match="not read then"):
         detected.rails[1].read_uw()
@@ -93,9 +93,9 @@ def test_playing_holds_each_value_until_the_next_and_begins_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock_ms = [0]
-    monkeypatch.setattr(replay.time, "monotonic_ns", lambda: clock_ms[0] * 1_000_000)
+    monkeypatch.setattr(trace.time, "monotonic_ns", lambda: clock_ms[0] * 1_000_000)
     path = written(tmp_path / "trace.csv", (0.0, 1.0, 0.0), (0.2, 2.0, 0.0), (0.4, 3.0, 0.0))
-    rail = replay.detect(path)[0].rails[0]
+    rail = trace.detect(path)[0].rails[0]
 
     def at(ms: int) -> int:
         clock_ms[0] = ms

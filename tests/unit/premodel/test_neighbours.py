@@ -8,8 +8,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from jetsel.premodel import Neighbours
+from jetsel.premodel import Neighbours, Scaling, fit_scaling, shares, worthiest
 from jetsel.premodel import neighbours as module
+
+
+def test_the_training_range_becomes_zero_to_one_and_a_constant_feature_zero() -> None:
+    scaling = fit_scaling(np.array([[10, 5, -2], [30, 5, 2], [20, 5, -1]], np.float32))
+    assert scaling.minimum.tolist() == [10, 5, -2]
+    assert scaling.maximum.tolist() == [30, 5, 2]
+    scaled = scaling.apply(np.array([[10, 5, -2], [30, 5, 2], [20, 5, -1]], np.float32))
+    assert scaled.dtype == np.float32
+    assert scaled.tolist() == [[0, 0, 0], [1, 0, 1], [0.5, 0, 0.25]]
+    unseen = scaling.apply(np.array([[50, 99, 0], [0, -99, 0]], np.float32))
+    assert unseen.tolist() == [[2, 0, 0.5], [-0.5, 0, 0.5]], "not clipped"
+
+
+def test_the_widest_range_of_float32_does_not_overflow() -> None:
+    huge = np.float32(3e38)
+    scaling = fit_scaling(np.array([[-huge], [huge]], np.float32))
+    assert scaling.apply(np.array([[-huge], [0], [huge]], np.float32)).ravel().tolist() == [0, 0.5, 1]
+
+
+@pytest.mark.parametrize(
+    ("minimum", "maximum"),
+    [([0, 0], [1]), ([[0]], [[1]]), ([2], [1]), ([0], [np.inf]), ([np.nan], [1])],
+)
+def test_a_range_that_is_none_is_refused(minimum: list[float], maximum: list[float]) -> None:
+    with pytest.raises(ValueError, match="minimum"):
+        Scaling(np.array(minimum, np.float32), np.array(maximum, np.float32))
 
 
 def f32(values: object) -> NDArray[np.float32]:
@@ -74,3 +100,20 @@ def test_points_that_cannot_be_searched_are_refused(points: object) -> None:
 def test_queries_that_make_no_sense_are_refused(x: list[float], k: int) -> None:
     with pytest.raises(ValueError, match="x "):
         Neighbours(f32([[0, 0], [1, 1], [2, 2]])).nearest(f32(x), k)
+
+
+POINTS = np.array([[0], [1], [2], [10]], np.float32)
+TABLE = np.array([[1, 0], [1, 1], [0, 1], [0, 0]], bool)
+
+
+def test_shares_by_hand() -> None:
+    points = Neighbours(POINTS)
+    assert shares(points, TABLE, 3, np.array([0.4], np.float32)) == pytest.approx([2 / 3, 2 / 3])  # rows 0, 1, 2
+    assert shares(points, TABLE, 3, np.array([9], np.float32)) == pytest.approx([1 / 3, 2 / 3])  # rows 3, 2, 1
+    assert shares(points, TABLE, 1, np.array([1.2], np.float32)).tolist() == [1, 1]
+
+
+def test_of_equals_the_first_and_each_row_for_itself() -> None:
+    chances = np.array([[0.5, 0.5], [0.4, 0.9], [0.9, 0.9]])
+    assert worthiest(chances, np.array([0.0, 0.0]), 1.0).tolist() == [0, 1, 0]
+    assert worthiest(chances, np.array([1.0, 0.0]), 1.0).tolist() == [1, 1, 1]

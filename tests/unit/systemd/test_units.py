@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.cli.service_files import system_files
+from jetsel.cli.install_service import system_files
 
 ROOT = Path(__file__).parents[3]
 TEMPLATES = ROOT / "systemd"

@@ -8,8 +8,7 @@ import cv2
 import msgspec
 import numpy as np
 
-from jetsel.calibrate.record.conditions import Conditions, Fact, gather
-from jetsel.calibrate.record.noise import NoiseMonitor
+from jetsel.calibrate.record.conditions import Conditions, Fact, NoiseMonitor, gather
 
 PER_S = 100  # ticks, as on every Linux that we know
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.calibrate.record import workers
-from jetsel.calibrate.record.store import Store
+from jetsel.calibrate.record.database import Store
 from tests.unit.calibrate.record.making import family
 
 

@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from jetsel.daemon.metering.budget import Budget
+from jetsel.daemon.metering.budget import Budget, battery_status, low_battery
+from jetsel.power.machine import Battery, Known
 
 
 def looked(budget: Budget, begin_s: int, end_s: int, power_w: float | None) -> list[tuple[int, int]]:
@@ -75,3 +76,27 @@ def test_fewer_models_after_a_reload_lower_the_level_to_what_there_is() -> None:
     budget.set(5.0, 1)
     assert budget.level == 1
     assert looked(budget, 31, 32, 60.0) == []
+
+
+@pytest.mark.parametrize(
+    ("battery", "reserve_percent", "saves"),
+    [
+        (Battery(19.0, True), 20.0, True),
+        (Battery(20.0, True), 20.0, False),
+        (Battery(5.0, False), 20.0, False),
+        (Battery(5.0, None), 20.0, False),
+        (Battery(5.0, True), None, False),
+        (None, 20.0, False),
+    ],
+    ids=["below", "at", "charging", "not-told", "no-reserve", "no-battery"],
+)
+def test_below_its_reserve_a_battery_that_is_emptied_is_spared(
+    battery: Battery | None, reserve_percent: float | None, saves: bool
+) -> None:
+    known = Known(battery, None if battery else "no battery")
+    told, status = low_battery(known, reserve_percent), battery_status(known, reserve_percent)
+    assert (told is not None) == saves
+    assert ("least energy" in (status.state or "")) == saves
+    assert (status.state is None) == (reserve_percent is None)
+    assert (status.reason is None) == (battery is not None and battery.is_discharging is not None)
+    assert status.percent == (None if battery is None else battery.percent)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.config import Server
-from jetsel.daemon import socket_activation
+from jetsel.daemon import listener
 from jetsel.daemon.listener import Listener, listen
 from jetsel.errors import ConfigError
 from tests.unit.daemon.ports import somebody_answers
@@ -30,7 +30,7 @@ def hand_over(monkeypatch: pytest.MonkeyPatch) -> Iterator[HandOver]:
             if listens:
                 given.listen(4)
             given.set_inheritable(True)
-            monkeypatch.setattr(socket_activation, "FIRST_FD", given.fileno())
+            monkeypatch.setattr(listener, "FIRST_FD", given.fileno())
             return {"LISTEN_PID": str(pid or os.getpid()), "LISTEN_FDS": str(count), "LISTEN_FDNAMES": "a", "HOME": "/"}
 
         yield give
@@ -51,7 +51,7 @@ def test_a_socket_that_was_handed_over_is_used_and_left(path: Path, hand_over: H
     environment = hand_over(path)
     found = listening(environment, path if is_named else None)
     assert environment == {"HOME": "/"}, "children hear nothing of it"
-    assert (found.path, found.fd, found.is_passed) == (path, socket_activation.FIRST_FD, True)
+    assert (found.path, found.fd, found.is_passed) == (path, listener.FIRST_FD, True)
     assert (os.get_inheritable(found.fd), os.get_blocking(found.fd)) == (False, False)
     assert somebody_answers(path)
     found.close()
@@ -71,7 +71,7 @@ def test_what_is_not_one_socket_that_clients_can_be_taken_from_is_refused_with_t
 ) -> None:
     assert "ListenStream=" in refused(hand_over(path, listens=False))
     assert "passes 2 " in refused(hand_over(path.with_name("second"), count=2))
-    monkeypatch.setattr(socket_activation, "FIRST_FD", 9999)
+    monkeypatch.setattr(listener, "FIRST_FD", 9999)
     assert "ListenStream=" in refused({"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"})
 
 

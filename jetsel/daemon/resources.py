@@ -1,4 +1,4 @@
-"""The process's memory: how much it holds, and giving back what loading left behind."""
+"""What the process holds and may hold: its memory, given back after loading, and the files that it may open."""
 
 from __future__ import annotations
 
@@ -45,3 +45,24 @@ def trim() -> None:
     """Give what was freed back to the system: malloc_trim(3) is glibc's; another C library goes without."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+ENOUGH_FILES = 16_384
+"""Where the hard limit is higher, the soft one is set to this: children inherit it, and some walk all that they may
+open. systemd's hard limit is 524,288 (systemd.exec(5), LimitNOFILE=)."""
+
+RESERVED_FILES = 64
+"""Kept free for what the daemon opens itself: a reload reads files, an engine host is started again with some pipes, a
+connection that is accepted in between. The most seen at once was 30."""
+
+
+def raise_file_limit() -> None:
+    """Set the soft file_limit to the hard one, as far as that is sane (getrlimit(2), RLIMIT_NOFILE)."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    wanted = ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, ENOUGH_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def file_limit() -> int:
+    """How many files the process may have open, once `raise_file_limit` was called."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

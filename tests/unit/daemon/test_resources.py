@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = """
 import ctypes
-from jetsel.daemon.memory import resident_mb, return_large_blocks, settle
+from jetsel.daemon.resources import resident_mb, return_large_blocks, settle
 
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p

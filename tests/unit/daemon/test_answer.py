@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from jetsel.daemon.request_log import unexpected
+from jetsel.daemon.answer import unexpected
 from jetsel.errors import InternalError, NoMemoryError
 
 MORE_THAN_THERE_IS = (2**20, 2**20, 2**6)  # 64 TiB

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetsel.daemon.identity import Identity
-from jetsel.daemon.zmtp.connection import IN_PLACE_BYTES, MOST_PARTS, Connection
-from jetsel.daemon.zmtp.frames import COMMAND, MAX_COMMAND_BYTES, ProtocolError
+from jetsel.daemon.zmtp import COMMAND, IN_PLACE_BYTES, MAX_COMMAND_BYTES, MOST_PARTS, Connection, ProtocolError
 from tests.system.raw import frame, greeting, message, ready
 
 MESSAGE_BYTES = 150_000

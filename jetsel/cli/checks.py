@@ -1,0 +1,235 @@
+"""What `jetsel doctor` looks at: one function for each section of the installation."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import logging
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from jetsel import __version__
+from jetsel.config import Config
+from jetsel.errors import JetselError, NoDaemonError
+
+if TYPE_CHECKING:
+    from jetsel.config import Power
+    from jetsel.daemon.snapshot import Snapshot
+
+State = Literal["ok", "info", "warning", "failed"]
+
+
+class Finding(NamedTuple):
+    """One line. info: neither good nor bad. repair: what helps; None where all is well, or what is said tells it."""
+
+    name: str
+    state: State
+    said: str
+    repair: str | None = None
+
+
+@dataclass
+class Subject:
+    """The installation. fault: why its configuration cannot be read; the defaults stand in for it then."""
+
+    path: Path | None
+    config: Config
+    fault: str | None = None
+
+    @property
+    def used(self) -> set[str]:
+        """The backends that the configuration names, as it names them."""
+        return {self.config.models.backend, *self.config.models.backends.values()}
+
+    @cached_property
+    def tensorrt(self) -> dict[str, Any] | JetselError:
+        """What the engine host says of its TensorRT and its GPU, or what it lacks and what brings that."""
+        from jetsel.engines.hosting.interpreters import default
+        from jetsel.engines.hosting.process import Start, ask_about
+
+        interpreter = self.config.host.interpreter or default("tensorrt")
+        try:
+            return {"interpreter": interpreter} | ask_about(Start(interpreter, "tensorrt", output=subprocess.DEVNULL))
+        except JetselError as error:
+            return error
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """What a daemon would serve, not loaded; raises JetselError where it would not start."""
+        from jetsel.daemon.snapshot import read_snapshot
+
+        logging.getLogger("jetsel").addHandler(logging.NullHandler())  # what it logs is told as findings
+        return read_snapshot(self.config)
+
+
+LIBRARIES = ("numpy", "cv2", "PIL", "onnxruntime", "zmq", "msgspec")  # the modules that the daemon cannot do without
+
+STATUS_MS = 5000.0  # a daemon under load answers late
+
+
+def installation(subject: Subject) -> Iterator[Finding]:
+    """Look which configuration applies and whether it can be read, and import what the daemon imports."""
+    repair = "correct it (`jetsel config` prints a whole one); until then the defaults are looked at below"
+    said = subject.fault or str(subject.path or "there is none: the built-in defaults apply")
+    yield Finding("configuration", "failed" if subject.fault else "ok", said, repair if subject.fault else None)
+    versions = [__version__, f"Python {platform.python_version()} ({sys.executable})"]
+    for name in LIBRARIES:
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                versions.append(f"{name} {importlib.import_module(name).__version__}")
+        except (ImportError, OSError) as error:  # noqa: PERF203  # six libraries
+            repair = f"{sys.executable} -m pip install --force-reinstall jetsel"
+            yield Finding(name, "failed", f"does not import: {error}", repair)
+    yield Finding("jetsel", "ok", ", ".join([*versions, platform.platform()]))
+
+
+def daemon(subject: Subject) -> Iterator[Finding]:
+    """Look whose the socket is, and whether a daemon answers at it."""
+    from jetsel.client import Client
+    from jetsel.endpoint import VARIABLE, find
+
+    try:
+        endpoint = find(None if VARIABLE in os.environ else subject.config.server.endpoint)
+        path = Path(endpoint.removeprefix("ipc://"))
+        with contextlib.suppress(OSError, KeyError):  # what may not be seen, connecting says more about
+            mode = f"{path.stat().st_mode & 0o777:o}"
+            yield Finding("socket", "ok", f"{path}: owner {path.owner()}, group {path.group()}, mode {mode}")
+        with Client(endpoint, timeout_ms=STATUS_MS) as client:
+            reply = client.status()
+    except JetselError as error:
+        said, _, repair = str(error).partition(": ")
+        absent = isinstance(error, NoDaemonError)
+        yield Finding("answers", "warning" if absent else "failed", said, repair or "see: journalctl -u jetsel")
+        return
+    progress = f", {reply.progress}" if reply.progress else ""
+    yield Finding("answers", "ok", f"{', '.join(reply.endpoints)}: {reply.state}{progress}, process {reply.pid}")
+    if reply.version != __version__:
+        said = f"it is jetsel {reply.version}, this command is {__version__}"
+        yield Finding("version", "warning", said, "sudo systemctl restart jetsel")
+    for model in (model for family in reply.families for model in family.models if model.state == "unavailable"):
+        yield Finding(model.name, "failed", f"{model.state}: {model.reason}", "jetsel reload, once that is repaired")
+
+
+def board(subject: Subject) -> Iterator[Finding]:
+    """Ask the kernel, nvpmodel and jetson-stats for the state of the board, and open the sensors."""
+    from jetsel.power.machine import look, throttled
+
+    settings = subject.config.power
+    facts = look(settings)
+    is_jetson = facts.l4t.value is not None
+    release = f"L4T {facts.l4t}" if is_jetson else "no Jetson"
+    yield Finding("model", "ok" if is_jetson else "info", f"{facts.board}; {release}")
+    yield Finding("power mode", "info" if facts.power_mode.value is None else "ok", str(facts.power_mode))
+    for reason in throttled(None, facts):
+        yield Finding("throttled", "warning", reason, "cool the board, or give it a stronger supply")
+    if not settings.jtop:
+        yield Finding("jtop", "info", "jetson-stats is not asked: power.jtop = true asks it")
+    elif facts.jtop.value is None:
+        repair = "sudo pip install jetson-stats and sudo systemctl start jtop, or set [power] jtop = false"
+        yield Finding("jtop", "warning", str(facts.jtop.reason), repair)
+    else:
+        yield Finding("jtop", "ok", f"jetson-stats {facts.jtop} answers")
+    yield from _sensors(settings)
+
+
+def _sensors(settings: Power) -> Iterator[Finding]:
+    """Read each rail, and look for what `jetsel power calibrate` measured here in the power mode of now."""
+    from jetsel.config import power_folder
+    from jetsel.power.finding import check, find
+    from jetsel.power.idle import REPAIR
+    from jetsel.power.meter import idle_here
+
+    check(settings)
+    found = find(settings)
+    found.close()
+    table = "a board in no table" if found.board is None else found.board.name
+    rails = ", ".join(rail.name for rail in found.rails) or "none"
+    yield Finding("sensors", "ok" if found.rails else "info", f"{table}: {rails}")
+    for rail in found.dropped:
+        yield Finding(rail.name, "warning", f"it is not read: {rail.reason}")
+    if found.reason is not None:  # on a machine without a sensor whose configuration asks for none, that is no fault
+        is_wanted = bool(found.rails) or settings.sensor not in ("auto", "none") or settings.budget_w is not None
+        yield Finding("total", "warning" if is_wanted else "info", f"energies stay unknown: {found.reason}")
+        return
+    yield Finding("total", "ok", " + ".join(found.total_of))
+    kept = idle_here(settings, power_folder(settings))
+    if isinstance(kept, str):
+        yield Finding("idle power", "warning", kept.removesuffix(f": {REPAIR}"), REPAIR)
+        return
+    idle, doubt = kept
+    said = f"{idle.mean_w:.3g} W, give or take {idle.half_width_w:.2g} W, measured {idle.measured_at}"
+    if doubt is None:
+        yield Finding("idle power", "ok", said)
+    else:
+        yield Finding("idle power", "warning", f"{said}; {doubt}", REPAIR)
+
+
+def models(subject: Subject) -> Iterator[Finding]:
+    """Read and run every model that is to be served, and look at the calibration of each family."""
+    from jetsel.cli.terminal import milliseconds
+    from jetsel.engines import BACKENDS
+    from jetsel.engines.trying import try_run
+    from jetsel.zoo import verify
+    from jetsel.zoo.onnx_model import model_in
+
+    for unknown in sorted(subject.used - set(BACKENDS)):
+        yield Finding("backend", "failed", f"{unknown!r} is no backend", f"name one of these: {', '.join(BACKENDS)}")
+    for name, family in subject.snapshot.families.items():
+        yield Finding(f"family {name}", "ok", f"{', '.join(family.models)}; {len(family.labels.names)} classes")
+        for model in family.models.values():
+            try:
+                model_in(verify(model), str(model.path))
+                latency_ms = try_run(model.weights(len(family.labels.names)), subject.config.models.threads).latency_ms
+            except JetselError as error:  # noqa: PERF203  # running takes longer
+                yield Finding(model.manifest.name, "failed", str(error).removeprefix(f"{model.manifest.name} "))
+            else:
+                said = f"{milliseconds(latency_ms)} ms per image on ONNX Runtime"
+                yield Finding(model.manifest.name, "ok", said)
+        used = family.in_use
+        repair = None if used.calibration else "jetsel calibrate with photographs of your own"
+        state: State = "ok" if used.calibration else "info" if used.refused is None else "warning"
+        yield Finding(f"calibration of {name}", state, str(used), repair)
+    for line in subject.snapshot.broken:
+        yield Finding("left out", "warning", line, "correct that file, or remove it")
+
+
+def tensorrt(subject: Subject) -> Iterator[Finding]:
+    """Look which Python runs TensorRT, or what it lacks, and for the engine of each model that runs on it."""
+    found = subject.tensorrt
+    if isinstance(found, JetselError):
+        said, _, repair = str(found).partition("; ")
+        yield Finding("Python", "failed" if "tensorrt" in subject.used else "info", said, repair or None)
+        return
+    libraries = ", ".join(f"{name} {version}" for name, version in found["libraries"].items())
+    said = f"{found['interpreter']}, Python {found['python']}, TensorRT {found['version']}, {libraries}"
+    yield Finding("Python", "ok", f"{said}, {found['gpu']['name'] if found['gpu'] else 'no GPU'}")
+    if "tensorrt" in subject.used:
+        yield from _engines(subject, found)
+
+
+def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
+    """about: what the engine host tells of its TensorRT and its GPU."""
+    from jetsel.cli.models.candidates import on_tensorrt
+    from jetsel.config import host_settings
+    from jetsel.engines.building.plans import find
+
+    host = subject.config.host
+    for family, served in subject.snapshot.families.items():
+        for model in on_tensorrt(family, served.models.values(), len(served.labels.names), subject.config):
+            name = model.name
+            try:
+                made = find(host_settings(host), model.weights, about).record
+            except JetselError as error:
+                said, _, repair = str(error).removeprefix(f"{name}: ").rpartition("; ")
+                yield Finding(name, "failed", said, repair)
+            else:
+                said = f"engine of {made.key.precision}, TensorRT {made.key.tensorrt}, built {made.built}"
+                yield Finding(name, "ok", said)

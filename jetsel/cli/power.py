@@ -1,0 +1,175 @@
+"""`jetsel power`: what the board's sensors say now, a recording of it, and its idle power."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jetsel.cli.options import ConfigFile, Json, emit
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from jetsel.config import Power
+    from jetsel.power.finding import Found, Snapshot
+    from jetsel.power.idle import Idle
+
+Sysfs = Annotated[
+    Path | None,
+    typer.Option(metavar="ROOT", help="Where to read in place of /sys: a copy of a board's tree, or a simulated one."),
+]
+Replay = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Play this recording of `jetsel power record` in place of reading sensors."),
+]
+
+
+def section(config: Path | None, sysfs: Path | None, replay: Path | None = None) -> Power:
+    """Return the file's [power] section, with what the options say in its place; raises ConfigError.
+
+    A tree that is named is read, even where the file has a recording played.
+    """
+    import msgspec
+
+    from jetsel.cli import settings
+
+    power = settings.read(settings.locate(config)).power
+    if sysfs is not None:
+        power = msgspec.structs.replace(power, sysfs=str(sysfs.absolute()), replay=None)
+    return power if replay is None else msgspec.structs.replace(power, replay=str(replay.absolute()))
+
+
+def sensors(power: Power) -> Found:
+    """Return what can be read; raises PowerError where there is not one rail, ConfigError for a wrong [power] key."""
+    from jetsel.power.finding import check, find_some
+
+    check(power)
+    return find_some(power)
+
+
+def show(
+    ctx: typer.Context, json: Json = False, sysfs: Sysfs = None, replay: Replay = None, config: ConfigFile = None
+) -> None:
+    """Show what the board's power sensors read now: each rail, and the total of those that make it.
+
+    To watch them: watch jetsel power.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from jetsel.power.finding import take
+
+    found = sensors(section(config, sysfs, replay))
+    try:
+        seen = take(found)
+    finally:
+        found.close()
+    emit(seen, json, lambda: _show_rails(seen))
+
+
+def _show_rails(seen: Snapshot) -> None:
+    from jetsel.cli.terminal import console
+
+    out = console()
+    out.print(rails_table(seen))
+    total = f"the total is {' + '.join(seen.total_of)}" if seen.total_w is not None else "no total"
+    for line in (total, *(f"not read: {rail.name}: {rail.reason}" for rail in seen.dropped)):
+        out.print(line)
+
+
+def rails_table(seen: Snapshot) -> Table:
+    """Return a row for each rail, and one for the total where it is known."""
+    from jetsel.cli.terminal import table
+
+    shown = table("rail", ">watts", ">volts", ">amps")
+    shown.title = seen.board or "a board that is not in the table"
+    for rail in seen.rails:
+        volts, amps = ("-" if value is None else f"{value:.3f}" for value in (rail.volts, rail.amps))
+        shown.add_row(rail.name, f"{rail.watts:.3f}", volts, amps)
+    if seen.total_w is not None:
+        shown.add_row("total", f"{seen.total_w:.3f}", "-", "-", style="bold")
+    return shown
+
+
+def record(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The CSV file to write; it must not exist yet.")],
+    seconds: Annotated[
+        float | None, typer.Option(min=0.1, help="How long to record. Left out: until Ctrl-C, which keeps all of it.")
+    ] = None,
+    rate_hz: Annotated[float, typer.Option("--rate", min=0.1, max=1000, help="Rows a second.")] = 100.0,
+    sysfs: Sysfs = None,
+    replay: Replay = None,
+    config: ConfigFile = None,
+) -> None:
+    """Record every rail to a file, for a look later or to be played with --replay or [power] replay."""
+    import contextlib
+
+    from jetsel.errors import PowerError
+    from jetsel.power.trace import Writer, rows
+
+    found = sensors(section(config, sysfs, replay))
+    count = 0
+    try:
+        with out.open("x", encoding="utf-8", newline="") as file, contextlib.suppress(KeyboardInterrupt):
+            names = [rail.name for rail in found.rails]
+            board = found.board.name if found.board else None
+            writer = Writer(file, board, names, found.total_of, [rail.resolution_w for rail in found.rails])
+            for row in rows(found.rails, seconds, rate_hz):
+                writer.row(*row)
+                count += 1
+    except FileExistsError:
+        raise PowerError(f"{out} is there already: name another file, or remove it") from None
+    except OSError as fault:
+        raise PowerError(f"{out}: {fault.strerror}: {count} rows were written; name another file") from None
+    finally:
+        found.close()
+    typer.echo(f"{out}: {count} rows of {', '.join(names)}")
+
+
+def calibrate(
+    seconds: Annotated[float, typer.Option(min=15, max=3600, help="How long to measure; longer is more exact.")] = 60.0,
+    with_load: Annotated[
+        bool,
+        typer.Option(
+            "--with-load", help="Measure although other programs work: what they take counts as idle power from now on."
+        ),
+    ] = False,
+    json: Json = False,
+    sysfs: Sysfs = None,
+    replay: Replay = None,
+    config: ConfigFile = None,
+) -> None:
+    """Measure idle power, and keep it for the board's power mode of now.
+
+    Leave the board alone meanwhile: no requests, no other programs. A daemon may run, if nobody asks it anything: what
+    it takes at rest belongs to idle power then. Measure again after a change of the power mode, of clocks or of what is
+    connected. Exit status: 1 where nothing was kept, with the reason.
+    """
+    from jetsel.config import power_folder
+    from jetsel.power.idle import measure_here, save
+
+    power = section(config, sysfs, replay)
+    sensors(power).close()  # what is wrong with them is told before a minute has gone by
+    if not json:
+        typer.echo(f"measuring for {seconds:.0f} s: leave the board alone")
+    idle = measure_here(power, seconds, with_load)
+    path = save(idle, power_folder(power))
+    kept = f"kept in {path}; a running daemon takes it up by itself"
+    emit(idle, json, "\n".join([*idle_lines(idle), kept]))
+
+
+def idle_lines(idle: Idle) -> list[str]:
+    """Return what was measured, in words."""
+    return [
+        f"idle power: {idle.mean_w:.3f} W, give or take {idle.half_width_w * 1e3:.1f} mW (95 %)",
+        f"samples: {idle.samples} of {' + '.join(idle.rails)} in {idle.seconds:.0f} s",
+        f"drift: {idle.drift_w_per_min * 1e3:+.1f} mW a minute",
+        f"board: {idle.board or 'unknown'}; power mode: {idle.power_mode or 'unknown'}",
+    ]
+
+
+power = typer.Typer(invoke_without_command=True, help=show.__doc__)
+power.callback()(show)
+power.command()(record)
+power.command()(calibrate)
