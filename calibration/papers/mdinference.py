@@ -17,7 +17,9 @@ SOME = 20_000  # requests of each point of the figures
 
 def main() -> None:
     """Simulate, write and print."""
-    parser = argparse.ArgumentParser(prog="python -m calibration.papers.mdinference", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m calibration.papers.mdinference", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--requests", type=int, default=1_000_000, help="of each row of Table IV (%(default)s)")
     parser.add_argument("--seed", type=int, default=7, help="%(default)s")
     options = parser.parse_args()
@@ -26,7 +28,7 @@ def main() -> None:
         "mdinference-simulated",
         "\n".join(
             [
-                f"Simulated: {options.requests:,} requests a row of Table IV, {some:,} a point of the figures, seed {seed}.\n",
+                f"{options.requests:,} requests a row of Table IV, {some:,} a point of the figures, seed {seed}.\n",
                 table_iv(figures.table_iv(options.requests, seed)),
                 by_sla(figures.by_sla(some, seed)),
                 by_variation(figures.by_variation(some, seed)),
@@ -102,10 +104,10 @@ def at_home(found: list[dict[str, Any]]) -> str:
 def twenty(found: list[dict[str, Any]]) -> str:
     """Return Figure 8."""
     rows = [
-        f"{row['network_ms']:.0f} | {row['model']} | {row['total_ms']:.0f} | {'device' if row['on_device'] else 'cloud'}"
+        f"{row['network_ms']:.0f} | {row['model']} | {row['total_ms']:.0f} | {'no' if row['on_device'] else 'yes'}"
         for row in found
     ]
-    columns = "network, ms | model | in all, ms | answered by"
+    columns = "network, ms | model | in all, ms | in time"
     return table(f"Figure 8: twenty requests, residential network, {SLA_MS:g} ms", columns, rows)
 
 

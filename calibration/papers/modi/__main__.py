@@ -1,8 +1,9 @@
 """MODI beside what we find: `python -m calibration.papers.modi --starter PHOTOS TEST --imagenet SIX FIT TEST`.
 
 PHOTOS, FIT and TEST: photographs, each in a folder named by its class; 8-bit ranges are found on the first two, TEST
-judges. SIX: the folder that calibration.imagenet.rungs writes. Each part writes its tables to results/modi-PART.md; files
-that are made are kept in --work, which has to be on a disk. The edge needs root and pip install 'jetsel[gateway]'.
+judges. SIX: the folder that calibration.imagenet.rungs writes. Each part writes its tables to results/modi-PART.md;
+files that are made are kept in --work, which has to be on a disk. The edge needs root, and pip install
+'jetsel[gateway]'.
 """
 
 from __future__ import annotations
