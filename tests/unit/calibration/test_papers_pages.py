@@ -18,8 +18,8 @@ THEIRS = ("paper", "thesis", "claim")  # in a column's heading: it holds the pap
 CODE = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)", re.DOTALL)
 REFERENCE = re.compile(r"(?:Figures?|Tables?|[Ss]ections?) \d[\d.]*(?:(?:,| and| to) \d[\d.]*)*|\d\.\d\.\d")
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
-MEASURED = re.compile(r"(?<![\w.,])(?:\d[\d,]*\.\d+|\d[\d,]*(?= ?%| (?:ms|s|MB|points|times)\b)|\d+,\d{3})")
-"""What a page has to prove: decimals, thousands, and numbers with a unit."""
+MEASURED = re.compile(r"(?<![\w.,])(?:\d[\d,]*\.\d+|\d[\d,]*(?= ?%| (?:ms|s|MB|points|times)\b))")
+"""What a page has to prove: decimals, and numbers with a unit."""
 CONSTANTS = {"95"}  # % of an interval
 
 
