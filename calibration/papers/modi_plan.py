@@ -1,7 +1,8 @@
 """Which models to store on a device (MODI, section 3.2.2): the manager's program against trying everything.
 
-`python -m calibration.papers.modi_plan` prints a table. Models, their answers and limits are drawn by a seed. Whatever
-is stored, a cascade of up to three models answers for each family: so every choice of one for each is tried.
+`python -m calibration.papers.modi_plan` writes results/modi-plan.md. Models, their answers and limits are drawn by a
+seed. Whatever is stored, a cascade of up to three models answers for each family: so every choice of one for each is
+tried.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import time
 
 import numpy as np
 
+from benchmarks.conditions import conditions
+from calibration.papers.tables import table, written
 from jetsel.calibrate.recording import Recording
 from jetsel.fleet.documents import Entry
 from jetsel.fleet.manager.demands import Demand, options_of
@@ -26,16 +29,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m calibration.papers.modi_plan", description=__doc__)
     parser.add_argument("--models", nargs="+", default=["2", "4", "8", "12", "2+2", "3+3", "4+4"], help="by family")
     args = parser.parse_args()
-    print("| models | choices | nothing fits | largest difference | program, ms | the slowest | all choices, ms |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    rows = []
     for models in args.models:
         counts = [int(count) for count in models.split("+")]
         choices, none, apart, program_ms, all_ms = np.array([compared(counts, seed) for seed in range(INSTANCES)]).T
-        print(
-            f"| {models} | {choices.mean():,.0f} | {none.sum():.0f} of {INSTANCES} | {apart.max():.0e} "
-            f"| {np.median(program_ms):.1f} | {program_ms.max():.1f} | {np.median(all_ms):.1f} |",
-            flush=True,
+        rows.append(
+            f"{models} | {choices.mean():,.0f} | {none.sum():.0f} of {INSTANCES} | {apart.max():.0e} "
+            f"| {np.median(program_ms):.1f} | {program_ms.max():.1f} | {np.median(all_ms):.1f}"
         )
+    columns = "models | choices | nothing fits | largest difference | program, ms | the slowest | all choices, ms"
+    title = f"The plan against trying every choice, {INSTANCES} drawn instances a row"
+    written("modi-plan", "\n".join([table(title, columns, rows), *conditions(), ""]))
 
 
 def compared(counts: list[int], seed: int) -> tuple[float, ...]:

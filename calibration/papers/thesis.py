@@ -1,7 +1,7 @@
 """Çallı's thesis beside what we find: `python -m calibration.papers.thesis [--part NAME] [--work DIR]`.
 
-Needs pip install 'jetsel[export,train]'. Prints tables in Markdown; a part that is done is kept in DIR, so that the
-same command goes on. The digits are scikit-learn's 1,797 handwritten ones, 8 x 8, enlarged to 28 x 28.
+Needs pip install 'jetsel[export,train]'. Writes results/thesis-PART.md; a part that is done is kept in DIR, so that
+the same command continues. The digits are scikit-learn's 1,797 handwritten ones, 8 x 8, enlarged to 28 x 28.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +23,21 @@ from torch.nn import functional as F
 
 from calibration.papers.compression import figure_2
 from calibration.papers.counts import counts
-from calibration.papers.tables import table
+from calibration.papers.tables import table, written
 from jetsel.calibrate.metrics import share_interval
 from jetsel.train.optimize.activations import Rule, operations, prune
 from jetsel.train.optimize.factorise import one_d
 from jetsel.zoo import scan
 
 SEEDS = (1, 2)
+FIGURE_2 = "figure-2"  # MODI's, which shrinks the same files
 RULES = {
     "plain": Rule(),
     "distorted": Rule(distorted=True, noise=None),
     "L1": Rule(l1=1e-5),
     "distorted, L1": Rule(distorted=True, noise=None, l1=1e-5),
 }
-OUTLIERS = {"outliers": Rule(outliers=True), "outliers, distorted, L1": Rule(outliers=True, distorted=True, l1=1e-5)}
+CODER_RULES = {name: RULES[name] for name in ("plain", "distorted", "L1")} | {"outliers": Rule(outliers=True)}
 SAMPLES, BATCH, EPOCHS = 1_000_000, 1_000, 10  # section 2.2.2
 CODER_SEEDS, CODER_BATCH = (1, 2, 3), 16
 CODER_LEAST, CODER_MOST, CODER_WINDOW = 20_000, 60_000, 2_000
@@ -49,7 +50,7 @@ TIMED = 60
 def main() -> None:
     """Print every part, or the one that is named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--part", choices=sorted(PARTS), help="left out: all")
+    parser.add_argument("--part", choices=[*sorted(PARTS), FIGURE_2], help="left out: all")
     parser.add_argument("--work", type=Path, default=Path("build/thesis"), help="what is done (%(default)s)")
     parser.add_argument("--models", type=Path, help="for MODI's Figure 2: the folder with lite0 to lite2")
     parser.add_argument("--fit", type=Path, help="photographs by which ranges are found: kind/class/photograph")
@@ -62,11 +63,12 @@ def main() -> None:
             kept = options.work / f"{name}.md"
             if not kept.exists():
                 kept.write_text(part(options.work), encoding="utf-8")
-            print(kept.read_text(encoding="utf-8"))
-    if options.part is None and None not in (options.models, options.fit, options.test):
+            written(f"thesis-{name}", kept.read_text(encoding="utf-8"))
+    if options.part in (None, FIGURE_2) and None not in (options.models, options.fit, options.test):
         family = scan([options.models]).families["imagenet"]
         columns = "model | way | MB | saved % | MB gzipped | saved % | load ms | run ms | top-1 %"
-        print(table("MODI, Figure 2", columns, figure_2(family, ("lite0-224", "lite2-260"), options.fit, options.test)))
+        rows = figure_2(family, ("lite0-224", "lite2-260"), options.fit, options.test)
+        written("modi-figure-2", table("MODI, Figure 2", columns, rows))
 
 
 def sums(_work: Path) -> str:
@@ -121,22 +123,38 @@ def digits() -> tuple[Tensor, Tensor]:
 
 
 def autoencoder(work: Path) -> str:
-    """Section 2.2.3: an autoencoder of [32, 64, 32] channels; 'pruned insignificantly', to [16, 64, 22]."""
+    """Section 2.2.3: an autoencoder of [32, 64, 32] channels; 'pruned insignificantly', to [16, 64, 22].
+
+    Every pruning runs with one seed before any runs with the next, and the table is written after each run.
+    """
     shown, _ = digits()
-    rows = []
-    for name, rule in (RULES | OUTLIERS).items():
-        runs = []
-        for seed in CODER_SEEDS:
+    runs: dict[str, list[dict[str, list[Any]]]] = {name: [] for name in CODER_RULES}
+    for seed in CODER_SEEDS:
+        for name, rule in CODER_RULES.items():
             kept = work / f"autoencoder, {name}, {seed}.json"
             if not kept.exists():
                 kept.write_text(json.dumps(_coder(shown, rule, seed)), encoding="utf-8")
-            runs.append(json.loads(kept.read_text(encoding="utf-8")))
-        channels = ", ".join(str(run["channels"]) for run in runs)
-        losses = ", ".join(f"{run['losses'][0]:.4f} / {run['losses'][-1]:.4f}" for run in runs)
-        steps = ", ".join(f"{sum(run['steps']):,}" for run in runs)
-        rows.append(f"{name} | {'[16, 64, 22]' if name == 'plain' else '-'} | {channels} | {losses} | {steps}")
-    columns = "pruning | thesis | here, three seeds | loss before the first cut / at the end | steps"
-    return table("The autoencoder [32, 64, 32], trained until its loss is flat", columns, rows)
+            runs[name].append(json.loads(kept.read_text(encoding="utf-8")))
+            written("thesis-autoencoder", _coder_table(runs))
+    return _coder_table(runs)
+
+
+def _coder_table(runs: Mapping[str, Sequence[Mapping[str, list[Any]]]]) -> str:
+    rows = []
+    for name, done in runs.items():
+        for seed, run in zip(CODER_SEEDS, done, strict=False):
+            losses = f"{run['losses'][0]:.4f} | {run['losses'][-1]:.4f}"
+            steps = f"{run['steps'][0]:,} | {sum(run['steps']):,} | {len(run['steps'])}"
+            rows.append(f"{name} | {seed} | {run['channels']} | {losses} | {steps}")
+    columns = (
+        "pruning | seed | channels left | loss before the first cut | at the end "
+        "| steps before the first cut | in all | cycles"
+    )
+    under = (
+        f"1,797 digits; the loss is flat if {CODER_WINDOW:,} steps lower it by less than {CODER_FLAT:.0%}; at least "
+        f"{CODER_LEAST:,} steps before the first cut, {CODER_MOST:,} at most in a cycle; batches of {CODER_BATCH}.\n"
+    )
+    return "\n".join([table("The autoencoder [32, 64, 32] (thesis: [16, 64, 22])", columns, rows), under])
 
 
 def _coder(shown: Tensor, rule: Rule, seed: int) -> dict[str, list[Any]]:

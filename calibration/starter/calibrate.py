@@ -56,9 +56,7 @@ def recorded(
     return load(file, family)
 
 
-def fitted(
-    family: Family, loaded: Loaded, *, choice_factor: float = 1.0, offers_chain: bool = False
-) -> Calibrated:
+def fitted(family: Family, loaded: Loaded, *, choice_factor: float = 1.0, offers_chain: bool = False) -> Calibrated:
     """Fit and compare everything; choice_factor: how much slower than here features and choice are."""
     paths = loaded.recording.paths
     clock = FeatureClock(

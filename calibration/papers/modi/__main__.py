@@ -1,8 +1,9 @@
 """MODI beside what we find: `python -m calibration.papers.modi --starter PHOTOS TEST --imagenet SIX FIT TEST`.
 
 PHOTOS, FIT and TEST: photographs, each in a folder named by its class; 8-bit ranges are found on the first two, TEST
-judges. SIX: the folder that calibration.imagenet.rungs writes. Prints tables in Markdown; files that are made are kept
-in --work, which has to be on a disk. The edge needs root and pip install 'jetsel[gateway]'.
+judges. SIX: the folder that calibration.imagenet.rungs writes. Each part writes its tables to results/modi-PART.md;
+files that are made are kept in --work, which has to be on a disk. The edge needs root, and pip install
+'jetsel[gateway]'.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from calibration.papers.modi.files import RAW, ROUNDED, files, photographs
 from calibration.papers.modi.loading import CONDITIONS, figure_3, measured
 from calibration.papers.modi.networks import PROFILES
 from calibration.papers.modi.storage import budgets, unpacking
+from calibration.papers.tables import written
 from jetsel.zoo import STARTER, scan
 
 PARTS = ("storage", "loading", "edge")
@@ -36,22 +38,22 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("build/modi"), help="what is made (%(default)s)")
     options = parser.parse_args()
     six, fit, test = options.imagenet
-    print("\n".join(conditions()) + "\n")
+    under = "\n".join(conditions()) + "\n"
     starter = files(scan([STARTER]).families["starter"], *options.starter, options.work)
     imagenet = files(scan([six]).families["imagenet"], fit, test, options.work)
     full, small = (shuffled(test / kind) for kind in KINDS)
     if options.part in (None, "storage"):
-        print(budgets([starter, imagenet]), unpacking([*starter, *imagenet]), sep="\n")
+        written("modi-storage", "\n".join([budgets([starter, imagenet]), unpacking([*starter, *imagenet]), under]))
     if options.part in (None, "loading"):
         run = [file for file in (*starter, *imagenet) if file.way != ROUNDED]  # rounded, it runs as it ships
-        print(*figure_3(measured(run, full, CONDITIONS, options.rounds)), sep="\n")
+        written("modi-loading", "\n".join([*figure_3(measured(run, full, CONDITIONS, options.rounds)), under]))
     if options.part in (None, "edge"):
         here = [file for file in imagenet if file.way != ROUNDED]
         (same,) = (file for file in here if (file.model, file.way) == (BEST, RAW))
         found = through_links(six, BEST, full, here)
-        print(figure_4(found, same), beside_devices(found, here), sep="\n")
-        print(figure_4(through_links(six, BEST, small, [same]), same))
-        print(*(f"- {name}: {source}" for name, (_, source) in PROFILES.items()), sep="\n")
+        less = figure_4(through_links(six, BEST, small, [same]), same)
+        sources = "\n".join(f"- {name}: {source}" for name, (_, source) in PROFILES.items())
+        written("modi-edge", "\n".join([figure_4(found, same), beside_devices(found, here), less, sources, under]))
 
 
 def shuffled(folder: Path) -> list[Path]:

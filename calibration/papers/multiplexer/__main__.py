@@ -62,7 +62,7 @@ def judged(name: str, models: Path, fit_images: Path, test_images: Path, work: P
         ("the paper's settings", "rule | top-1 % | ms", as_in_the_paper(learned, test)),
         (
             "break-even",
-            "mean ms at most | cascade | first ms | goes on | limit ms | the multiplexer adds ms | ",
+            "mean ms at most | cascade | first ms | goes on | limit ms | the multiplexer adds ms | could pay",
             break_even(learned),
         ),
         (

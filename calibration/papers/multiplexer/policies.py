@@ -75,10 +75,10 @@ def break_even(learned: Learned) -> list[str]:
         ran = KIND[BESIDE].tried(learned.policies[BESIDE], fit.table("top1", learned.temperatures))[place].ran
         goes_on, first_ms = float((ran.sum(axis=1) > 1).mean()), fit.costs_ms[names[0]]
         adds_ms = 0.0 if names[0] == fit.models[0] else fit.costs_ms[fit.models[0]]
-        verdict = "it could" if adds_ms < goes_on * first_ms else "not even a perfect one could"
+        could = "yes" if adds_ms < goes_on * first_ms else "no"
         lines.append(
             f"{budget_ms:.2f} | {', '.join(names)} | {first_ms:.2f} | {100 * goes_on:.0f} % | "
-            f"{goes_on * first_ms:.2f} | {adds_ms:.2f} | {verdict}"
+            f"{goes_on * first_ms:.2f} | {adds_ms:.2f} | {could}"
         )
     return lines
 

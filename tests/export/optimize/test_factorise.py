@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from calibration.papers.factorised import kernels
 from jetsel.train.optimize.factorise import low_rank, one_d, separable
 
 pytestmark = pytest.mark.export
@@ -67,3 +68,14 @@ def test_what_would_not_be_cheaper_stays() -> None:
     net = nn.Sequential(grouped, few)
     assert one_d(net, 2.0) + separable(net, 1.0) + low_rank(net, 1.0) == 0
     assert list(net) == [grouped, few]
+
+
+def test_kernels_of_few_ranks_become_a_narrower_convolution_and_a_pointwise_one() -> None:
+    layer = nn.Conv2d(16, 24, 3, (2, 1), 1)
+    layer.weight.data = weights_of(24, 16 * 9, 5).reshape(24, 16, 3, 3)
+    net = nn.Sequential(layer, nn.ReLU())
+    before = net(BATCH)
+    assert kernels(net, 0.5) == 1
+    torch.testing.assert_close(net(BATCH), before, atol=1e-3, rtol=1e-3)
+    between = int(0.5 * 9 * 16 * 24 / (9 * 16 + 24))
+    assert numbers(net) == between * (9 * 16 + 24)
