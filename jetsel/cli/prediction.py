@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jetsel.daemon.edge import BYTES_PER_PIXEL
 from jetsel.daemon.snapshot import limits_of
+from jetsel.edge.model_runner import BYTES_PER_PIXEL
 from jetsel.errors import CalibrationError, ConfigError
 from jetsel.image import Limits, measure, read_file, smaller_size
 from jetsel.policies.deadline import REDUCED

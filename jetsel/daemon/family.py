@@ -12,8 +12,8 @@ from pathlib import Path
 from jetsel.config import Config
 from jetsel.daemon.calibration import InUse, choose, default_of, operating_points
 from jetsel.daemon.drift import Drift
-from jetsel.daemon.edge import runners
 from jetsel.daemon.outlook import deadline_policies, edge_policy, requirements_policy, seed
+from jetsel.edge.models import runners
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, Engine, OnDemandEngine, warm_up
 from jetsel.errors import ConfigError, JetselError, ManifestError

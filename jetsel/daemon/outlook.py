@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jetsel.config import Edge as EdgeConfig
-from jetsel.daemon.edge import PREFIX, EdgeRunner
 from jetsel.daemon.metering.estimates import no_energies
+from jetsel.edge.model_runner import EdgeRunner
 from jetsel.errors import ConfigError
 from jetsel.policies import Policy
 from jetsel.policies.ask_edge import AskEdge
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.deadline import REDUCED, Deadline
+from jetsel.policies.deadline import EDGE, REDUCED, Deadline
 from jetsel.policies.multiplexer import NAME as MULTIPLEXER
 from jetsel.policies.multiplexer_edge import MultiplexerEdge, made_for
 from jetsel.policies.policy import Outlook
@@ -142,7 +142,7 @@ def edge_policy(
         return None
     accuracy = _accuracy_of(criterion, calibration, whole, edge)
     away = max(whole, key=accuracy.__getitem__)
-    there = away.removeprefix(PREFIX)
+    there = away.removeprefix(EDGE)
     return made_for(criterion, calibration, tuple(here), away, there, accuracy[away], edge.allow)
 
 
@@ -207,7 +207,7 @@ def _accuracy_of(
     for name in elsewhere:
         known = _accuracy_there(criterion, figures, name, edge)
         if known is None:
-            there = name.removeprefix(PREFIX)
+            there = name.removeprefix(EDGE)
             raise ConfigError(f"edge.models.{there}.accuracy: the calibration has none; example: accuracy = 0.84")
         accuracy[name] = known
     return accuracy
@@ -215,7 +215,7 @@ def _accuracy_of(
 
 def _accuracy_there(criterion: Criterion, figures: Mapping[str, Any], name: str, edge: EdgeConfig) -> float | None:
     """Return how accurate one of the edge's models is, as configured or calibrated, None where neither says it."""
-    there, _, px = name.removeprefix(PREFIX).partition(REDUCED)
+    there, _, px = name.removeprefix(EDGE).partition(REDUCED)
     told = edge.models[there]
     known = told.accuracy_at_px[px] if px else told.accuracy
     return figures.get(f"single:{there}", {}).get(criterion) if known is None else known

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jetsel.cli import settings
-from jetsel.daemon.edge import open_edge
 from jetsel.daemon.snapshot import default_family
+from jetsel.edge.models import open_edge
 from jetsel.errors import ConfigError, JetselError, ModelUnavailableError
 from jetsel.zoo import model_folders, scan
 
