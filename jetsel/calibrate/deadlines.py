@@ -11,12 +11,12 @@ from jetsel.calibrate.recording import Recording
 from jetsel.edge.link import FEWEST, Link
 from jetsel.edge.networks import Network, Recorded
 from jetsel.errors import JetselError
-from jetsel.policies.deadline import REDUCED, Deadline
+from jetsel.policies.deadline import EDGE, REDUCED, Deadline
 from jetsel.policies.policy import Decision, Evidence, Outlook, OutOfTime, Prediction, Run
 from jetsel.runtime.driver import SETTLED_S
 
 SPREAD = 0.1  # of a model's mean: the standard deviation of its times, which a recording does not have
-EDGE = "edge:"
+
 PROBES = (1_000, 40_000)  # bytes, of what the daemon tries an edge with
 LOOKED_AT = 50  # requests: about as often as it is tried again
 

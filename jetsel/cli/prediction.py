@@ -12,7 +12,7 @@ from jetsel.daemon.snapshot import limits_of
 from jetsel.edge.model_runner import BYTES_PER_PIXEL
 from jetsel.errors import CalibrationError, ConfigError
 from jetsel.image import Limits, measure, read_file, smaller_size
-from jetsel.policies.deadline import REDUCED
+from jetsel.policies.deadline import EDGE, REDUCED
 
 
 def predictions(
@@ -27,12 +27,12 @@ def predictions(
     seed: int,
 ) -> list[dict[str, Any]]:
     """Return a row for each network, deadline and policy: with the edge, and with the device alone."""
-    from jetsel.calibrate.deadlines import EDGE, World, predict
+    from jetsel.calibrate.deadlines import World, predict
     from jetsel.calibrate.record.load import load
     from jetsel.cli import family_calibrations
-    from jetsel.daemon.outlook import deadline_policies
     from jetsel.edge import networks as kinds
     from jetsel.policies import catalogue
+    from jetsel.policies.with_edge import deadline_policies
 
     calibrations = family_calibrations.find(config, family)
     models, served = calibrations.served()

@@ -1,27 +1,15 @@
-"""What a request may know of time and of the edge, and the policies that go by it."""
+"""What a request may know of time and of the edge: facts of the models' queues and of the link."""
 
 from __future__ import annotations
 
 import math
 import random
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from jetsel.config import Edge as EdgeConfig
-from jetsel.daemon.metering.estimates import no_energies
 from jetsel.edge.model_runner import EdgeRunner
-from jetsel.errors import ConfigError
-from jetsel.policies import Policy
-from jetsel.policies.ask_edge import AskEdge
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.deadline import EDGE, REDUCED, Deadline
-from jetsel.policies.multiplexer import NAME as MULTIPLEXER
-from jetsel.policies.multiplexer_edge import MultiplexerEdge, made_for
 from jetsel.policies.policy import Outlook
-from jetsel.policies.requirements import Path, Requirements
-from jetsel.policies.single import Single
 from jetsel.runtime import ModelQueue
-from jetsel.wire import Criterion
 
 AROUND_BYTES = 300  # of a request to the edge, around the photograph
 STAYS = "the photograph may not leave the device"
@@ -102,123 +90,6 @@ def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:
     tail_ms = known[1] if slow_ms is None else max(known[1], slow_ms - known[0])
     load_ms = queue.load_due_ms
     return known[0] + load_ms, math.hypot(tail_ms, SEEDED * load_ms)
-
-
-def deadline_policies(
-    criterion: Criterion,
-    offered: Mapping[str, Policy],
-    calibration: Calibration,
-    here: Sequence[str],
-    elsewhere: Sequence[str],
-    edge: EdgeConfig,
-) -> list[Deadline]:
-    """Return the policy that goes by time, and the one that selects as MDInference published it.
-
-    None where the calibration does not say how accurate what is here is. offered: the policies of the family. here,
-    elsewhere: names of models, cheapest first. Raises ConfigError where it is not known how accurate one of the edge
-    is.
-    """
-    paths = _known_paths(criterion, offered, calibration, here)
-    if not paths:
-        return []
-    accuracy = {name: calibration.figures[criterion][name][criterion] for name in paths}
-    accuracy |= _accuracy_of(criterion, calibration, elsewhere, edge)
-    otherwise, away = Single(here[-1]), tuple(elsewhere)
-    return [
-        Deadline(paths, otherwise, away, accuracy, edge.allow, edge.duplicate, as_published)
-        for as_published in (False, True)
-    ]
-
-
-def edge_policy(
-    criterion: Criterion, calibration: Calibration, here: Sequence[str], elsewhere: Sequence[str], edge: EdgeConfig
-) -> MultiplexerEdge | None:
-    """Return the policy by which a multiplexer says what is sent to the edge's most accurate model.
-
-    None if there is no edge, or the calibration has no multiplexer. Raises as deadline_policies does.
-    """
-    whole = [name for name in elsewhere if REDUCED not in name]
-    if not whole or MULTIPLEXER not in calibration.parts:
-        return None
-    accuracy = _accuracy_of(criterion, calibration, whole, edge)
-    away = max(whole, key=accuracy.__getitem__)
-    there = away.removeprefix(EDGE)
-    return made_for(criterion, calibration, tuple(here), away, there, accuracy[away], edge.allow)
-
-
-def requirements_policy(
-    criterion: Criterion,
-    offered: Mapping[str, Policy],
-    calibration: Calibration | None,
-    here: Sequence[str],
-    elsewhere: Sequence[str],
-    edge: EdgeConfig,
-) -> Requirements:
-    """Return the policy of requests that say what their answer must have; each puts in what it asks for.
-
-    Without a calibration its paths are the single models, of which nothing is known. Others are as deadline_policies'.
-    """
-    figures: dict[str, Any] = {} if calibration is None else calibration.figures.get(criterion, {})
-    known = {} if calibration is None else _known_paths(criterion, offered, calibration, here)
-    paths = [
-        Path(policy, one.get(criterion), one.get("mean_ms"), one.get("mean_mj"))
-        for name, policy in (known or {f"single:{name}": Single(name) for name in here}).items()
-        for one in [figures.get(name, {})]
-    ]
-    first = here[0] if edge.allow == "low-confidence" else None
-    first_mj = 0.0 if first is None else figures.get(f"single:{first}", {}).get("mean_mj")
-    for name in elsewhere:
-        accuracy = _accuracy_there(criterion, figures, name, edge)
-        paths.append(Path(AskEdge(name, accuracy, first), accuracy, None, first_mj, is_away=True))
-    return Requirements(
-        paths=tuple(paths),
-        saves="time" if calibration is None else calibration.objective,
-        mj_per_kb=edge.mj_per_kb,
-        no_accuracy=None if known else "the family has no calibration that says it: jetsel calibrate PHOTOS",
-        no_energy=no_energies(calibration),
-        no_edge=None if elsewhere else _no_edge(edge),
-    )
-
-
-def _no_edge(edge: EdgeConfig) -> str:
-    """Why a family has no model at the edge."""
-    if edge.url is None:
-        return "none is configured (edge.url)"
-    return 'edge.allow is "never"' if edge.allow == "never" else "it answers for another family (edge.family)"
-
-
-def _known_paths(
-    criterion: Criterion, offered: Mapping[str, Policy], calibration: Calibration, here: Sequence[str]
-) -> dict[str, Policy]:
-    """Return the single models and cascades here of which the calibration has figures."""
-    figures = calibration.figures.get(criterion, {})
-    return {
-        name: policy
-        for name, policy in offered.items()
-        if name in figures and not policy.features and set(policy.models) <= set(here)
-    }
-
-
-def _accuracy_of(
-    criterion: Criterion, calibration: Calibration, elsewhere: Sequence[str], edge: EdgeConfig
-) -> dict[str, float]:
-    """Return how accurate the edge's models are, as configured or calibrated; raises ConfigError for one unknown."""
-    figures, accuracy = calibration.figures.get(criterion, {}), {}
-    for name in elsewhere:
-        known = _accuracy_there(criterion, figures, name, edge)
-        if known is None:
-            there = name.removeprefix(EDGE)
-            raise ConfigError(f"edge.models.{there}.accuracy: the calibration has none; example: accuracy = 0.84")
-        accuracy[name] = known
-    return accuracy
-
-
-def _accuracy_there(criterion: Criterion, figures: Mapping[str, Any], name: str, edge: EdgeConfig) -> float | None:
-    """Return how accurate one of the edge's models is, as configured or calibrated, None where neither says it."""
-    there, _, px = name.removeprefix(EDGE).partition(REDUCED)
-    told = edge.models[there]
-    known = told.accuracy_at_px[px] if px else told.accuracy
-    return figures.get(f"single:{there}", {}).get(criterion) if known is None else known
 
 
 def seed(queues: Mapping[str, ModelQueue], calibration: Calibration | None) -> None:

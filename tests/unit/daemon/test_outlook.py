@@ -1,48 +1,17 @@
-"""Which policies a family has where an edge is configured: those by time, and what a multiplexer sends there."""
+"""What a request may know of the time that models take, and what is loaded for the next."""
 
 from __future__ import annotations
 
 import math
 from functools import partial
-from pathlib import Path
 
-import numpy as np
 import pytest
-from msgspec.structs import replace
 
-from jetsel.config import Edge, EdgeModel
-from jetsel.daemon.outlook import (
-    deadline_policies,
-    edge_policy,
-    load_for_the_next,
-    outlook,
-    requirements_policy,
-)
+from jetsel.daemon.outlook import load_for_the_next, outlook
 from jetsel.engines import OnDemandEngine
-from jetsel.policies import Policy, catalogue
-from jetsel.policies.calibration import Calibration
-from jetsel.policies.catalogue import CRITERIA
 from jetsel.runtime import ModelQueue
-from tests.unit.daemon.families import calibration_of, put_family
-from tests.unit.policies.animals import multiplexer
 from tests.unit.runtime.driving import TableEngine
 from tests.waiting import until
-
-EDGE = Edge(models={"l": EdgeModel(remote="cats.l"), "m": EdgeModel(remote="cats.m")})
-THERE = ["edge:l", "edge:m", "edge:l@224"]
-ACCURACIES = {"single:s": 0.5, "single:m": 0.6, "single:l": 0.9, "multiplexer": 0.85, "cascade": 0.8}
-
-
-@pytest.fixture
-def calibration(tmp_path: Path) -> Calibration:
-    chances = np.tile(np.array([0.6, 0.5, 0.9], np.float32), (6, 1))
-    figures = {
-        criterion: {name: {criterion: one, "mean_ms": 2.0, "mean_mj": 7.0} for name, one in ACCURACIES.items()}
-        for criterion in CRITERIA
-    }
-    folder = put_family(tmp_path / "cats", "cats", "s", "m", "l")
-    made = calibration_of(folder, "cats", figures=figures)
-    return replace(made, parts={**made.parts, "multiplexer": multiplexer(chances, *CRITERIA)})
 
 
 def test_a_load_is_in_a_model_s_time_and_begins_where_it_alone_keeps_it_from_the_deadline() -> None:
@@ -64,46 +33,3 @@ def test_a_load_is_in_a_model_s_time_and_begins_where_it_alone_keeps_it_from_the
     engines["l"]._failure = "its file is damaged"  # until a moment ago
     load_for_the_next(queues, ["s", "m", "l"], ahead)
     until(lambda: engines["l"].is_loaded)
-
-
-def test_a_multiplexer_takes_the_time_of_its_models_and_so_it_is_a_path(calibration: Calibration) -> None:
-    offered: dict[str, Policy] = catalogue(["s", "m", "l"], calibration)["top1"]
-    assert "multiplexer" in offered
-    timed = deadline_policies("top1", offered, calibration, ["s", "m", "l"], [], EDGE)[0]
-    assert set(timed.paths) == {"single:s", "single:m", "single:l", "multiplexer", "cascade"}
-
-
-def test_the_most_accurate_model_of_the_edge_is_asked_whole(calibration: Calibration) -> None:
-    made = edge_policy("top1", calibration, ["s", "m"], THERE, EDGE)
-    assert made is not None
-    assert (made.name, made.away, made.there, made.here) == ("multiplexer-edge", "edge:l", "l", ("s", "m"))
-    assert (made.accuracy, made.allow) == (0.9, "always")
-
-
-def test_without_an_edge_or_a_multiplexer_there_is_nothing_to_decide(calibration: Calibration) -> None:
-    assert edge_policy("top1", calibration, ["s", "m"], [], EDGE) is None
-    assert edge_policy("top1", replace(calibration, parts={}), ["s", "m"], THERE, EDGE) is None
-
-
-def test_requirements_are_met_by_what_the_calibration_has_figures_of_and_by_the_edge(calibration: Calibration) -> None:
-    offered: dict[str, Policy] = catalogue(["s", "m", "l"], calibration)["top1"]
-    made = requirements_policy("top1", offered, calibration, ["s", "m"], THERE[:2], EDGE)
-    assert {path.policy.name: (path.accuracy, path.mean_ms, path.energy_mj) for path in made.paths} == {
-        "single:s": (0.5, 2.0, 7.0),
-        "single:m": (0.6, 2.0, 7.0),
-        "edge:l": (0.9, None, 0.0),
-        "edge:m": (0.6, None, 0.0),
-    }, "the cascade and the chain need l, which is not here"
-    first = requirements_policy("top1", offered, calibration, ["s"], THERE[:1], replace(EDGE, allow="low-confidence"))
-    assert [(path.policy.models, path.energy_mj) for path in first.paths] == [(("s",), 7.0), (("s", "edge:l"), 7.0)]
-
-
-def test_without_a_calibration_the_single_models_are_there_and_nothing_is_known_of_them() -> None:
-    made = requirements_policy("top1", {}, None, ["s", "m"], ["edge:l"], EDGE)
-    assert [(path.policy.name, path.accuracy) for path in made.paths] == [
-        ("single:s", None),
-        ("single:m", None),
-        ("edge:l", None),
-    ]
-    assert "jetsel calibrate" in str(made.no_accuracy)
-    assert "jetsel calibrate" in str(made.no_energy)
