@@ -113,7 +113,7 @@ class _Request:
         return self._is_right(seen), seen.model.startswith(EDGE), self._now_ms
 
     def _outlook(self, link: Link) -> Outlook:
-        """What the daemon would know: see jetsel.daemon.outlook."""
+        """What the daemon would know: see jetsel.edge.outlook."""
         network_ms = link.estimate(self._world.sizes[self._photograph])
         known = {}
         for name, ms in self._world.costs_ms.items():

@@ -12,9 +12,9 @@ from pathlib import Path
 from jetsel.config import Config
 from jetsel.daemon.calibration import InUse, choose, default_of, operating_points
 from jetsel.daemon.drift import Drift
-from jetsel.daemon.outlook import seed
 from jetsel.daemon.requirements import requirements_policy
 from jetsel.edge.models import runners
+from jetsel.edge.outlook import seed
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, Engine, OnDemandEngine, warm_up
 from jetsel.errors import ConfigError, JetselError, ManifestError

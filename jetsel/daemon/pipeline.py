@@ -18,9 +18,9 @@ from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.job import Job
 from jetsel.daemon.message import Message, Route
 from jetsel.daemon.metering.metering import Metering
-from jetsel.daemon.outlook import load_for_the_next, outlook
 from jetsel.daemon.request_log import log_refusal, log_reply, unexpected, warn_of_limit
 from jetsel.daemon.tally import Tally
+from jetsel.edge.outlook import load_for_the_next, outlook
 from jetsel.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
 from jetsel.events import run_about
 from jetsel.features import extract

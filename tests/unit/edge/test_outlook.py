@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from jetsel.daemon.outlook import load_for_the_next, outlook
+from jetsel.edge.outlook import load_for_the_next, outlook
 from jetsel.engines import OnDemandEngine
 from jetsel.runtime import ModelQueue
 from tests.unit.runtime.driving import TableEngine
