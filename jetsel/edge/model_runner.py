@@ -18,7 +18,8 @@ from jetsel.policies import Prediction
 from jetsel.policies.policy import confidence_of
 from jetsel.runtime import RequestRun
 from jetsel.runtime.infer import predict
-from jetsel.runtime.runner import Arrived, Handle, Traffic
+from jetsel.runtime.request_run import Handle
+from jetsel.runtime.runner import Arrived, Traffic
 from jetsel.wire import Classify
 
 BYTES_PER_PIXEL = 0.4  # of what jetsel.image.jpeg makes of images: of four in five 0.2 to 0.6
