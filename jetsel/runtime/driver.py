@@ -19,8 +19,8 @@ from typing import Any
 from jetsel.errors import DeadlineError, EngineDiedError, JetselError, ModelUnavailableError
 from jetsel.events import event, run_about
 from jetsel.policies.policy import Decision, OutOfTime, Policy, Prediction, Run
+from jetsel.runtime.advance import grant
 from jetsel.runtime.events import Events
-from jetsel.runtime.grant import grant
 from jetsel.runtime.infer import infer
 from jetsel.runtime.model_queue import ModelQueue
 from jetsel.runtime.request_run import RequestRun
