@@ -13,7 +13,7 @@ from jetsel.edge.networks import Network, Recorded
 from jetsel.errors import JetselError
 from jetsel.policies.deadline import EDGE, REDUCED, Deadline
 from jetsel.policies.policy import Decision, Evidence, Outlook, OutOfTime, Prediction, Run
-from jetsel.runtime.driver import SETTLED_S
+from jetsel.runtime.shared_runs import SETTLED_S
 
 SPREAD = 0.1  # of a model's mean: the standard deviation of its times, which a recording does not have
 

@@ -1,18 +1,60 @@
-"""What of that which a policy asks for can be had: models that are there, in the time that is left."""
+"""One step of a policy: it goes on until it asks for models that can be had in the time that is left, or ends."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from msgspec import structs
 
-from jetsel.errors import JetselError, ModelUnavailableError
-from jetsel.policies.policy import OutOfTime, Run
+from jetsel.errors import DeadlineError, JetselError, ModelUnavailableError
+from jetsel.policies.policy import Decision, OutOfTime, Run
 from jetsel.runtime.model_queue import ModelQueue
 from jetsel.runtime.request_run import RequestRun
 
 
-def grant(queues: Mapping[str, ModelQueue], run: RequestRun, asked: Run, now_s: float) -> Run | Exception:
+def advance(
+    queues: Mapping[str, ModelQueue], now: Callable[[], float], run: RequestRun, move: Callable[..., Run], *given: Any
+) -> None:
+    """Let the run's policy go on by this move, `send` or `throw`, and by more where what it asks for is not to be had.
+
+    Afterwards the run has an outcome, or asks for models.
+    """
+    assert run.steps is not None
+    while True:
+        began_s = now()
+        try:
+            asked = move(*given)
+        except StopIteration as stop:
+            run.outcome = stop.value
+        except OutOfTime as signal:
+            signal.with_traceback(None)  # its frames name the run and the signal: a circle would keep both
+            _cut_short(run)
+        except JetselError as error:
+            run.outcome = error.with_traceback(None)  # likewise
+        now_s = now()
+        run.choice_ms += (now_s - began_s) * 1e3
+        if run.outcome is not None:
+            return
+        granted = _grant(queues, run, asked, now_s)
+        if isinstance(granted, Run):
+            if len(granted.models) > 1 or queues[granted.models[0]].runner is not None:
+                run.is_shared = True
+            run.asked, run.asked_s = granted, now()
+            return
+        move, given = run.steps.throw, (granted,)
+
+
+def _cut_short(run: RequestRun) -> None:
+    """Answer with the best that ran, where the policy does not answer itself."""
+    if run.best is None:
+        run.outcome = DeadlineError("too little time was left for any model: allow more in deadline_ms")
+        return
+    run.cut_short = True
+    run.outcome = Decision(run.best, f"time ran out; {run.best.model} is the best that ran")
+
+
+def _grant(queues: Mapping[str, ModelQueue], run: RequestRun, asked: Run, now_s: float) -> Run | Exception:
     """Return what of this can be had; or why nothing can, or not all of what is all waited for.
 
     Models that are unloaded begin to load, for this run or, where it cannot wait, for the next.
