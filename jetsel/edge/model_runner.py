@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.edge.messages import Remote
-from jetsel.edge.runner import Edge, Photograph, Told
+from jetsel.edge.runner import Arrived as Answered
+from jetsel.edge.runner import Photograph, Told
+from jetsel.edge.server import Server
 from jetsel.errors import JetselError
 from jetsel.image import InputSpec, jpeg, model_input, smaller_size
 from jetsel.policies import Prediction
@@ -33,6 +36,22 @@ class Owner(Protocol):
     photograph: image.Photograph | None
 
 
+class EdgeServers(Protocol):
+    """The edge servers as a model there needs them: see jetsel.edge.runner.Edge."""
+
+    def server(self, model: str) -> Server:
+        """Return the one that this model is asked at."""
+
+    def unavailable(self, model: str) -> str | None:
+        """Return why this model cannot be asked now, None if it can."""
+
+    def ask(self, model: str, photograph: Photograph, patience_ms: float | None, arrived: Answered) -> int:
+        """Have the model look at an image; returns a number to cancel it by."""
+
+    def cancel(self, number: int) -> None:
+        """Have a request forgotten."""
+
+
 @dataclass(frozen=True)
 class EdgeRunner:
     """One model of the edge, as the driver runs it.
@@ -41,11 +60,12 @@ class EdgeRunner:
     not None.
     """
 
-    edge: Edge
+    edge: EdgeServers
     name: str
     remote: Remote
     spec: InputSpec | None
     shorter_px: int | None = None
+    now: Callable[[], float] = time.monotonic  # of the driver
 
     @property
     def unavailable(self) -> str | None:
@@ -62,7 +82,7 @@ class EdgeRunner:
             else:
                 arrived(what, None)
 
-        left_ms = None if run.deadline_s is None else (run.deadline_s - time.monotonic()) * 1e3
+        left_ms = None if run.deadline_s is None else (run.deadline_s - self.now()) * 1e3
         return _Submitted(self.edge, self.edge.ask(self.name, self._payload(run.owner), left_ms, told))
 
     def _payload(self, owner: Owner) -> Photograph:
@@ -92,7 +112,7 @@ class EdgeRunner:
 
 @dataclass(frozen=True)
 class _Submitted:
-    edge: Edge
+    edge: EdgeServers
     number: int
 
     def cancel(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from jetsel.config import Config, EdgeModel
 from jetsel.edge.messages import Remote, Start
-from jetsel.edge.model_runner import EdgeRunner, tensor
+from jetsel.edge.model_runner import EdgeRunner, EdgeServers, tensor
 from jetsel.edge.runner import Edge, Photograph
 from jetsel.errors import ConfigError, pip_install
 from jetsel.image import InputSpec, jpeg
@@ -37,7 +37,7 @@ def open_edge(config: Config, family: Family) -> Edge | None:
     return Edge(Start(edge.urls, token, remotes(config, family)))
 
 
-def runners(config: Config, family: Family, edge: Edge) -> dict[str, EdgeRunner]:
+def runners(config: Config, family: Family, edge: EdgeServers) -> dict[str, EdgeRunner]:
     """Return what runs each of the edge's models, by its name among the family: `edge:xl`, `edge:xl@224`.
 
     Raises ConfigError.
