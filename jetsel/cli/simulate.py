@@ -38,8 +38,8 @@ def simulate(
 ) -> None:
     """Predict accuracy and on-time share of requests with deadlines, with the configured edge server and without it.
 
-    The policy is replayed on the recorded images: the models of `[models] only` run on the device, those of `[edge]` on
-    the edge server.
+    The daemon's own code answers the recorded images on a virtual clock: the models of `[models] only` run on the
+    device, those of `[edge]` on the edge server.
     """
     for name in policy or ():
         if name not in POLICIES:
