@@ -22,7 +22,7 @@ from jetsel.edge.model_runner import EdgeRunner
 from jetsel.edge.models import remotes, runners
 from jetsel.edge.networks import Network, Recorded
 from jetsel.edge.outlook import AROUND_BYTES, SEEDED, outlook
-from jetsel.edge.runner import Arrived, Photograph, Told
+from jetsel.edge.runner import Arrived, EdgeAnswer, Photograph
 from jetsel.edge.server import Server
 from jetsel.engines import Output, Place
 from jetsel.errors import JetselError
@@ -205,7 +205,7 @@ class _RecordedEdge:
         seen = world.recording.prediction(model, self._device.image, "top1", world.temperatures.get(model, 1.0))
         result = self._result(model, len(photograph.payload), number)
         are_logits = self._models[model].output == "logits"
-        answer = Told(np.log(seen.probabilities) if are_logits else seen.probabilities, result)
+        answer = EdgeAnswer(np.log(seen.probabilities) if are_logits else seen.probabilities, result)
         self._under_way[number] = arrived
         if patience_ms is None or result.total_ms < patience_ms + AFTER_S * 1e3:
             due_s = self._device.clock.now() + result.total_ms / 1e3
@@ -216,7 +216,7 @@ class _RecordedEdge:
         """See EdgeServers; the answer is still read, and tells how long it took."""
         self._under_way.pop(number, None)
 
-    def _arrive(self, model: str, answer: Told) -> None:
+    def _arrive(self, model: str, answer: EdgeAnswer) -> None:
         self._answered_s[model] = self._device.clock.now()
         self._server.learn(model, answer.result)
         if (arrived := self._under_way.pop(answer.result.number, None)) is not None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jetsel import image
 from jetsel.edge.messages import Remote
 from jetsel.edge.runner import Arrived as Answered
-from jetsel.edge.runner import Photograph, Told
+from jetsel.edge.runner import EdgeAnswer, Photograph
 from jetsel.edge.server import Server
 from jetsel.errors import JetselError
 from jetsel.image import InputSpec, jpeg, model_input, smaller_size
@@ -75,15 +75,15 @@ class EdgeRunner:
     def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
         """Send the photograph of the run's owner."""
 
-        def told(what: Told | JetselError) -> None:
-            if isinstance(what, Told):
-                traffic = Traffic(what.result.sent_bytes, what.result.received_bytes)
-                arrived(self._prediction(model, run, what), traffic)
+        def deliver(answer: EdgeAnswer | JetselError) -> None:
+            if isinstance(answer, EdgeAnswer):
+                traffic = Traffic(answer.result.sent_bytes, answer.result.received_bytes)
+                arrived(self._prediction(model, run, answer), traffic)
             else:
-                arrived(what, None)
+                arrived(answer, None)
 
         left_ms = None if run.deadline_s is None else (run.deadline_s - self.now()) * 1e3
-        return _Submitted(self.edge, self.edge.ask(self.name, self._payload(run.owner), left_ms, told))
+        return _Submitted(self.edge, self.edge.ask(self.name, self._payload(run.owner), left_ms, deliver))
 
     def _payload(self, owner: Owner) -> Photograph:
         assert owner.photograph is not None
@@ -103,8 +103,8 @@ class EdgeRunner:
             width_px, height_px = smaller_size(width_px, height_px, self.shorter_px)
         return round(width_px * height_px * BYTES_PER_PIXEL)
 
-    def _prediction(self, model: str, run: RequestRun, told: Told) -> Prediction:
-        values = told.values
+    def _prediction(self, model: str, run: RequestRun, answer: EdgeAnswer) -> Prediction:
+        values = answer.values
         if self.remote.output == "logits":
             return predict(model, values, 1.0, run.criterion)
         return Prediction(model, values, confidence_of(values, run.criterion))

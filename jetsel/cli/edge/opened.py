@@ -17,7 +17,7 @@ from jetsel.zoo import model_folders, scan
 
 if TYPE_CHECKING:
     from jetsel.config import Config
-    from jetsel.edge.runner import Edge, Photograph, Told
+    from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
     from jetsel.zoo import Family
 
 REACHED_S = 15.0
@@ -56,8 +56,8 @@ def check_models(edge: Edge, *models: str) -> None:
         raise ModelUnavailableError("; ".join(reasons))
 
 
-def ask(edge: Edge, model: str, photograph: Photograph, patience_ms: float) -> Told | JetselError:
+def ask(edge: Edge, model: str, photograph: Photograph, patience_ms: float) -> EdgeAnswer | JetselError:
     """Ask one model, and wait for what it says."""
-    came: queue.SimpleQueue[Told | JetselError] = queue.SimpleQueue()
+    came: queue.SimpleQueue[EdgeAnswer | JetselError] = queue.SimpleQueue()
     edge.ask(model, photograph, patience_ms, came.put)
     return came.get()
