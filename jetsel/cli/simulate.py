@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -38,16 +38,37 @@ def simulate(
 ) -> None:
     """Predict accuracy and on-time share of requests with deadlines, with the configured edge server and without it.
 
-    The policy is replayed on the recorded images: the models of `[models] only` run on the device, those of `[edge]` on
-    the edge server.
+    The daemon's own code answers the recorded images on a virtual clock: the models of `[models] only` run on the
+    device, those of `[edge]` on the edge server.
     """
     for name in policy or ():
         if name not in POLICIES:
             raise ConfigError(
                 f"--policy {name}: no such policy{did_you_mean(name, POLICIES)}; use {' or '.join(POLICIES)}"
             )
-    from jetsel.cli.prediction import predictions, show
+    from jetsel.calibrate.deadlines import predictions
+    from jetsel.cli import family_calibrations
+    from jetsel.daemon.snapshot import limits_of
 
+    calibrations = family_calibrations.find(config, family)
+    models, served = calibrations.served()
+    calibration, limits = calibrations.entry(None).usable(), limits_of(calibrations.config)
+    device = (recording, models, list(served), calibration, calibrations.config, limits)
     asked = (network or ["university"], sla_ms or [250.0], policy or [POLICIES[0]])
-    rows = predictions(recording, *asked, family, config, around_ms, edge_factor, seed)
-    print_json({"rows": rows}) if json else show(rows)
+    rows = predictions(*device, *asked, around_ms, edge_factor, seed)
+    print_json({"rows": rows}) if json else _show(rows)
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    """Print them as a table."""
+    from jetsel.cli.terminal import console, table
+
+    shown = table(
+        "network", ">deadline ms", "policy", "models", ">right %", ">in time %", ">both %", ">by the edge %", ">mean ms"
+    )
+    for row in rows:
+        shares = (f"{100 * row[key]:.2f}" for key in ("accuracy", "on_time", "effective", "from_edge"))
+        shown.add_row(
+            row["network"], f"{row['deadline_ms']:g}", row["policy"], row["models"], *shares, f"{row['mean_ms']:.1f}"
+        )
+    console().print(shown)

@@ -19,8 +19,9 @@ from jetsel.daemon.calibration import (
     spare_models,
 )
 from jetsel.daemon.drift import Drift
-from jetsel.daemon.edge import runners
-from jetsel.daemon.outlook import deadline_policies, edge_policy, requirements_policy, seed
+from jetsel.daemon.requirements import requirements_policy
+from jetsel.edge.models import runners
+from jetsel.edge.outlook import seed
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, Engine, OnDemandEngine, warm_up
 from jetsel.errors import ConfigError, JetselError, ManifestError
@@ -33,6 +34,7 @@ from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.registry import no_such
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
+from jetsel.policies.with_edge import deadline_policies, edge_policy
 from jetsel.runtime import Driver, Events, ModelQueue
 from jetsel.weights import Weights
 from jetsel.wire import Criterion

@@ -17,9 +17,9 @@ from jetsel.daemon.current import Current
 from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering.metering import Metering
-from jetsel.daemon.outlook import load_for_the_next, outlook
 from jetsel.daemon.port import Message, Route
 from jetsel.daemon.tally import Tally
+from jetsel.edge.outlook import load_for_the_next, outlook
 from jetsel.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
 from jetsel.events import run_about
 from jetsel.features import extract

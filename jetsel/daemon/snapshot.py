@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from jetsel.config import Config
-from jetsel.daemon.edge import open_edge
 from jetsel.daemon.family import ServedFamily, serve_family, served_models
 from jetsel.daemon.resources import settle
+from jetsel.edge.models import open_edge
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, Engine
 from jetsel.errors import ConfigError, ShuttingDownError, UnknownFamilyError

@@ -14,12 +14,12 @@ import aiohttp
 import msgspec
 
 from jetsel.edge import oip
-from jetsel.edge.messages import LENGTH, Ask, Cancel, FromChild, Result, Start, State, ToChild, frame
+from jetsel.edge.link import FEWEST
+from jetsel.edge.messages import AFTER_S, LENGTH, Ask, Cancel, FromChild, Result, Start, State, ToChild, frame
 from jetsel.edge.oip import EdgeAnswerError
 
 CONNECTIONS = 8
 LOOK_S = 0.5  # between two looks at an edge that is away, and as long each may take
-PROBES = 4  # of an edge that is back: with them it is known what the way takes
 CHECK_S = 5.0  # for everything that is checked of one that is back
 QUIET_S = 1.0  # without an answer: the edge is looked at, and is there if it says so in this time or at a second look
 STALLED = 2  # answers in a row that do not come in time: the edge is looked at before it is asked again
@@ -30,7 +30,6 @@ REPAIRS = {
     404: ": it speaks no Open Inference Protocol there; set edge.url to the address of the server alone",
 }
 """What to do about a status of an edge that should say that it is ready."""
-AFTER_S = 1.0  # a late answer is read for so long: it tells how long the path takes
 
 
 class Child:
@@ -60,7 +59,7 @@ class Child:
         """Look at the edge until it is there, say so, and look again when something goes wrong."""
         told: str | None = ""
         while True:
-            state = await self._look(list(self._start.models), math.ceil(PROBES / len(self._start.models)), LOOK_S)
+            state = await self._look(list(self._start.models), math.ceil(FEWEST / len(self._start.models)), LOOK_S)
             reason = state.reason
             if reason is None or reason != told:
                 self.tell(msgspec.structs.replace(state, is_new=reason is None))

@@ -9,6 +9,8 @@ import msgspec
 from msgspec import Struct
 
 LENGTH = struct.Struct("<I")
+REFRESH_S = 20.0
+AFTER_S = 1.0  # a late answer is read for so long: it tells how long the path takes
 MOST_BYTES = 256 * 2**20  # of one message: the largest photograph that the daemon takes, and some
 
 
@@ -45,7 +47,7 @@ class Start(Struct, tag=True, frozen=True):
     urls: list[str]
     token: str | None
     models: dict[str, Remote]
-    refresh_s: float = 20.0
+    refresh_s: float = REFRESH_S
 
 
 class Ask(Struct, tag=True, frozen=True):

@@ -42,18 +42,18 @@ class Photograph:
 
 
 @dataclass(frozen=True)
-class Told:
+class EdgeAnswer:
     """What the edge said of one photograph: numbers (classes,) float32, and what it took."""
 
     values: NDArray[np.float32]
     result: Result
 
 
-Arrived = Callable[[Told | JetselError], None]
+Arrived = Callable[[EdgeAnswer | JetselError], None]
 
 
 @dataclass
-class _Asked:
+class _Request:
     """One request that is under way. until_s: of time.monotonic(), while its answer is of use.
 
     server: where it is asked now; failed: how each edge before failed.
@@ -76,7 +76,7 @@ class Edge:
         self._choice = Choice([Server(url, start.models) for url in start.urls])
         self._decoder: msgspec.msgpack.Decoder[FromChild] = msgspec.msgpack.Decoder(FromChild)
         self._numbers = itertools.count()
-        self._under_way: dict[int, _Asked] = {}
+        self._under_way: dict[int, _Request] = {}
         self._late: dict[int, tuple[str, Server]] = {}  # not waited for any more; they tell how long it took
         self._out = self._begun()
         self._closing = threading.Event()
@@ -122,11 +122,11 @@ class Edge:
             arrived(BusyError(f"{MOST_UNDER_WAY} photographs are on their way to {server.url}"))
             return number
         until_s = time.monotonic() + (PATIENCE_MS if patience_ms is None else patience_ms) / 1e3
-        self._under_way[number] = asked = _Asked(model, photograph, until_s, arrived, server)
+        self._under_way[number] = asked = _Request(model, photograph, until_s, arrived, server)
         self._send(number, asked)
         return number
 
-    def _send(self, number: int, asked: _Asked) -> None:
+    def _send(self, number: int, asked: _Request) -> None:
         edge, left_ms = self._choice.servers.index(asked.server), (asked.until_s - time.monotonic()) * 1e3
         self._out.put(frame(Ask(number, edge, asked.model, asked.photograph.payload, asked.photograph.shape, left_ms)))
 
@@ -209,10 +209,10 @@ class Edge:
         if asked is not None:
             self._answer(asked, message)
 
-    def _answer(self, asked: _Asked, result: Result) -> None:
+    def _answer(self, asked: _Request, result: Result) -> None:
         """Tell what came of a request; where an edge failed and there is time, send it to the next."""
         if result.values is not None:
-            asked.arrived(Told(np.frombuffer(result.values, "<f4").astype(np.float32), result))
+            asked.arrived(EdgeAnswer(np.frombuffer(result.values, "<f4").astype(np.float32), result))
             return
         asked.failed[asked.server] = f"{asked.server.url}: {result.error}"
         others = self._choice.able(asked.model, asked.failed)

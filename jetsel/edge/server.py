@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from jetsel.edge.link import Link
 from jetsel.edge.messages import Remote, Result, State
@@ -19,7 +19,7 @@ class Server:
     reason: why it cannot be asked, None where it can. lead: how often in a row it was faster than the one in use.
     """
 
-    def __init__(self, url: str, models: Mapping[str, Remote]) -> None:
+    def __init__(self, url: str, models: Mapping[str, Remote], now: Callable[[], float] = time.monotonic) -> None:
         """models: by their names here."""
         self.url = url
         self.link = Link()
@@ -32,6 +32,7 @@ class Server:
         self.runs: Counter[str] = Counter()  # by how they ended
         self.sent_bytes = self.received_bytes = 0
         self._remotes = models
+        self._now = now
 
     def unavailable(self, model: str) -> str | None:
         """Why this model cannot be asked here now, None where it can."""
@@ -46,7 +47,7 @@ class Server:
         for model, result in state.probed:
             self.learn(model, result)
             if model == next(iter(self.times)):
-                self.compared.add(result.total_ms, time.monotonic())
+                self.compared.add(result.total_ms, self._now())
         answered = {model for model, _ in state.probed}
         still = {} if state.is_new else {one: why for one, why in self.refused.items() if one not in answered}
         self.refused = still | state.refused
@@ -68,7 +69,7 @@ class Server:
             server_ms = max(0.0, result.total_ms - (0.0 if known is None else known[0]))
         else:
             self.link.observe(result.sent_bytes, max(0.0, result.total_ms - server_ms))
-        self.times[model].add(server_ms, time.monotonic())
+        self.times[model].add(server_ms, self._now())
 
     def status(self) -> EdgeServerStatus:
         """Return how it fares."""
@@ -77,5 +78,5 @@ class Server:
 
     def model_status(self, model: str) -> EdgeModelStatus:
         """Return how one of its models fares."""
-        known = self.times[model].at(time.monotonic()) or (None, None)
+        known = self.times[model].at(self._now()) or (None, None)
         return EdgeModelStatus(model, self._remotes[model].name, self.unavailable(model), *known)

@@ -20,6 +20,7 @@ from jetsel.policies.policy import Decision, Evidence, Outlook, OutOfTime, Polic
 from jetsel.policies.selection import Models, base, mdinference
 
 NAME = "deadline"
+EDGE = "edge:"  # before the names of the edge's models, which may be those of models here
 REDUCED = "@"  # in the names of the edge's models: what follows is the size of the photograph that they are sent
 SINGLE = "single:"
 CERTAIN = 2.33  # standard deviations: of a normal time 99 % are below

@@ -1,36 +1,30 @@
 """The one driver of every policy: it alone knows engines, time and failure, and it alone batches.
 
-A thread that has a request run carries it: it lets the policy go on, runs the model that it asks for, and so on to the
-end. Where an engine has as many callers as it serves, the run waits in the model's queue, and the thread that leaves
-the engine takes all that wait, as one batch, up to a limit and to no deadline's harm. No thread waits inside.
+Here stands how runs of one model at a time go, on engines here; all others go through `shared_runs`. A thread that has
+a request run carries it: it lets the policy go on, runs the model that it asks for, and so on to the end. Where an
+engine has as many callers as it serves, the run waits in the model's queue, and the thread that leaves the engine takes
+all that wait, as one batch, up to a limit and to no deadline's harm. No thread waits inside.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
 
-from jetsel.errors import DeadlineError, EngineDiedError, JetselError, ModelUnavailableError
+from jetsel.errors import EngineDiedError, JetselError, ModelUnavailableError
 from jetsel.events import event, run_about
-from jetsel.policies.policy import Decision, OutOfTime, Policy, Prediction, Run
+from jetsel.policies.policy import Policy, Prediction
+from jetsel.runtime.advance import advance
 from jetsel.runtime.events import Events
-from jetsel.runtime.grant import grant
 from jetsel.runtime.infer import infer
 from jetsel.runtime.model_queue import ModelQueue
 from jetsel.runtime.request_run import RequestRun
-from jetsel.runtime.runner import Traffic
+from jetsel.runtime.shared_runs import SharedRuns
 from jetsel.runtime.waiting import Batch, Waiting
 from jetsel.wire import Ran
 
 log = logging.getLogger("jetsel.models")
-
-SETTLED_S = 0.002  # before a deadline, what has come is taken: the answer is put into words and sent in that time
 
 
 class Driver:
@@ -47,9 +41,7 @@ class Driver:
         self.queues = dict(queues)
         self.waiting = Waiting(self.queues, max_batch, now)
         self._now = now
-        self._events = events or Events()
-        self._lock = threading.Lock()  # of the runs that are shared
-        self._returned: deque[RequestRun] = deque()  # runs that went on outside `carry`
+        self.shared = SharedRuns(self.queues, self.waiting, events or Events(), now)
 
     def floor_ms(self, policy: Policy) -> tuple[float, float]:
         """The least time that any path of the policy needs: to run, and before that to load what is unloaded.
@@ -70,12 +62,12 @@ class Driver:
     @property
     def has_work(self) -> bool:
         """Whether `carry` has something to do although no run is given to it."""
-        return bool(self.waiting or self._returned)
+        return bool(self.waiting or self.shared.returned)
 
     def start(self, run: RequestRun) -> None:
         """Let the policy begin: it asks for its first models, or has ended with that. `carry` goes on with it."""
         run.steps = run.policy(run.photo)
-        self._advance(run, run.steps.__next__)
+        advance(self.queues, self._now, run, run.steps.__next__)
 
     def carry(self, *runs: RequestRun) -> list[RequestRun]:
         """Carry these runs on, and all that wait for engines which are free, as far as this thread can.
@@ -85,8 +77,8 @@ class Driver:
         ended: list[RequestRun] = []
         going: Sequence[RequestRun] = runs
         while True:
-            if self._returned:
-                going = [*going, *self._take_returned()]
+            if self.shared.returned:
+                going = [*going, *self.shared.take_returned()]
             batch = None
             asking: list[RequestRun] = []
             for run in going:
@@ -95,7 +87,11 @@ class Driver:
                 batch = self.waiting.at_once(asking[0])
             if batch is None:
                 for run in asking:
-                    self._send_out(run)
+                    if run.is_shared:
+                        self.shared.send_out(run)
+                    else:
+                        assert run.asked is not None
+                        self.waiting.put(run, run.asked.models)
                 batch = self.waiting.take()
             if batch is None:
                 return ended
@@ -105,119 +101,6 @@ class Driver:
                 for run in batch.runs:
                     run.outcome = error
                 going = batch.runs
-
-    def _take_returned(self) -> list[RequestRun]:
-        found: list[RequestRun] = []
-        while self._returned:
-            with contextlib.suppress(IndexError):  # another thread was faster
-                found.append(self._returned.popleft())
-        return found
-
-    # Runs elsewhere, and several at a time.
-
-    def _send_out(self, run: RequestRun) -> None:
-        """Have every model that was asked for look at the photograph: here when its engine is free, elsewhere now."""
-        asked = run.asked
-        assert asked is not None
-        if not run.is_shared:
-            self.waiting.put(run, asked.models)
-            return
-        here = [model for model in asked.models if self.queues[model].runner is None]
-        if asked.until != "deadline" or run.deadline_s is None:
-            self._begin(run, asked, here)
-        elif asked.held_ms is None or len(here) == len(asked.models):
-            run.timer = self._events.at(run.deadline_s - SETTLED_S, partial(self._time_is_up, run, asked))
-            self._begin(run, asked, here)
-        else:
-            run.is_held = True
-            held_s = run.deadline_s - SETTLED_S - asked.held_ms / 1e3
-            run.timer = self._events.at(held_s, partial(self._hold_no_longer, run, asked))
-        for model in asked.models:
-            runner = self.queues[model].runner
-            if runner is None or run.asked is not asked:
-                continue
-            handle = runner.submit(model, run, partial(self._arrived, run, asked, model, self._now()))
-            with self._lock:
-                if is_wanted := run.asked is asked:
-                    run.handles[model] = handle
-            if not is_wanted:
-                handle.cancel()
-
-    def _begin(self, run: RequestRun, asked: Run, here: list[str]) -> None:
-        with self._lock:
-            if run.asked is asked:  # nothing was faster
-                self.waiting.put(run, here)
-
-    def _hold_no_longer(self, run: RequestRun, asked: Run) -> None:
-        """Begin what was held back here: nothing came from elsewhere, and this is the last moment, or nothing will."""
-        assert run.deadline_s is not None
-        with self._lock:
-            if run.asked is not asked or not run.is_held:
-                return
-            run.is_held = False
-            if run.timer is not None:
-                run.timer.cancel()
-            run.timer = self._events.at(run.deadline_s - SETTLED_S, partial(self._time_is_up, run, asked))
-            self.waiting.put(run, [model for model in asked.models if self.queues[model].runner is None])
-        self._events.wake()
-
-    def _arrived(
-        self,
-        run: RequestRun,
-        asked: Run,
-        model: str,
-        begun_s: float,
-        result: Prediction | JetselError,
-        traffic: Traffic | None,
-    ) -> None:
-        """Take what a runner's thread brings."""
-        took_ms = (self._now() - begun_s) * 1e3
-        ran = None
-        if isinstance(result, Prediction):
-            ran = Ran(model, asked.because, result.confidence, took_ms, 1, None, *(traffic or ()))
-            self.queues[model].times_ms.append(took_ms)
-        try:
-            goes_on = self._take_result(run, model, result, ran)
-        except Exception as error:  # the same net: a defect ends the run, and not the runner's thread
-            run.outcome, goes_on = error, True
-        if run.is_counted and ran is not None:
-            self.queues[model].record.ran(took_ms, self._now(), escalated=goes_on and run.outcome is None)
-        if goes_on:
-            self._returned.append(run)
-            self._events.wake()
-        elif ran is None and run.is_held:
-            self._hold_no_longer(run, asked)
-
-    def _time_is_up(self, run: RequestRun, asked: Run) -> None:
-        """Let a policy go on with what has come by its deadline, or hear that it is out of time."""
-        assert run.steps is not None
-        with self._lock:
-            if run.asked is not asked:
-                return
-            results = self._settle(run, asked)
-        try:
-            if good := tuple(result for result in results if isinstance(result, Prediction)):
-                self._advance(run, run.steps.send, good)
-            else:
-                self._advance(run, run.steps.throw, OutOfTime("nothing has come by the deadline"))
-        except Exception as error:  # as above
-            run.outcome = error
-        self._returned.append(run)
-        self._events.wake()
-
-    def _settle(self, run: RequestRun, asked: Run) -> list[Prediction | JetselError]:
-        """End what a run waits for, which the caller's lock guards; return what has come, in the order asked."""
-        run.asked, run.is_held = None, False
-        results = [run.results.pop(name) for name in asked.models if name in run.results]
-        if run.timer is not None:
-            run.timer.cancel()
-            run.timer = None
-        if len(results) < len(asked.models):
-            self.waiting.remove(run, asked.models)
-        for handle in run.handles.values():
-            handle.cancel()
-        run.handles.clear()
-        return results
 
     # How they run.
 
@@ -265,74 +148,17 @@ class Driver:
     ) -> bool:
         """Give a run one result, and let its policy go on with all of them; return whether it does so now.
 
-        It does not where others are waited for, or where what has come before was enough. ran: of a prediction.
+        It always does if nothing else was asked for. ran: of a prediction.
         """
         assert run.steps is not None
-        if not run.is_shared:
-            run.asked = None
-            if isinstance(result, Prediction):
-                assert ran is not None
-                _note(run, result, ran)
-                self._advance(run, run.steps.send, (result,))
-            else:
-                self._advance(run, run.steps.throw, result)
-            return True
-        with self._lock:
-            if (asked := run.asked) is None or model not in asked.models or model in run.results:
-                if isinstance(result, Prediction):
-                    run.unused(model)
-                return False
-            run.results[model] = result
-            is_enough = False
-            if isinstance(result, Prediction):
-                assert ran is not None
-                _note(run, result, ran)
-                is_enough = asked.until == "first" or (asked.until == "deadline" and model == asked.models[-1])
-            if not is_enough and len(run.results) < len(asked.models):
-                return False
-            results = self._settle(run, asked)
-        good = tuple(result for result in results if isinstance(result, Prediction))
-        failed = next((result for result in results if not isinstance(result, Prediction)), None)
-        if failed is None or (good and asked.until != "all"):
-            self._advance(run, run.steps.send, good)
+        if run.is_shared:
+            return self.shared.take_result(run, model, result, ran)
+        run.asked = None
+        if isinstance(result, Prediction):
+            assert ran is not None
+            run.ran.append(ran)
+            run.best = result
+            advance(self.queues, self._now, run, run.steps.send, (result,))
         else:
-            self._advance(run, run.steps.throw, failed)
+            advance(self.queues, self._now, run, run.steps.throw, result)
         return True
-
-    def _advance(self, run: RequestRun, move: Callable[..., Run], *given: Any) -> None:
-        """Let the policy go on until it asks for models that can be had, or ends."""
-        assert run.steps is not None
-        while True:
-            began = time.perf_counter()
-            try:
-                asked = move(*given)
-            except StopIteration as stop:
-                run.outcome = stop.value
-            except OutOfTime as signal:
-                signal.with_traceback(None)  # its frames name the run and the signal: a circle would keep both
-                self._cut_short(run)
-            except JetselError as error:
-                run.outcome = error.with_traceback(None)  # likewise
-            run.choice_ms += (time.perf_counter() - began) * 1e3
-            if run.outcome is not None:
-                return
-            granted = grant(self.queues, run, asked, self._now())
-            if isinstance(granted, Run):
-                if len(granted.models) > 1 or self.queues[granted.models[0]].runner is not None:
-                    run.is_shared = True
-                run.asked, run.asked_s = granted, self._now()
-                return
-            move, given = run.steps.throw, (granted,)
-
-    def _cut_short(self, run: RequestRun) -> None:
-        if run.best is None:
-            run.outcome = DeadlineError("too little time was left for any model: allow more in deadline_ms")
-            return
-        run.cut_short = True
-        run.outcome = Decision(run.best, f"time ran out; {run.best.model} is the best that ran")
-
-
-def _note(run: RequestRun, prediction: Prediction, ran: Ran) -> None:
-    """Note what ran for a request."""
-    run.ran.append(ran)
-    run.best = prediction

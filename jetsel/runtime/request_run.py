@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from msgspec import Struct, field
@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 from jetsel.errors import JetselError
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
 from jetsel.runtime.events import Timer
-from jetsel.runtime.runner import Handle
 from jetsel.wire import Criterion, Ran
+
+
+class Handle(Protocol):
+    """A run elsewhere that was submitted."""
+
+    def cancel(self) -> None:
+        """Have it ended where that still helps. Its result may come nevertheless, from another thread."""
 
 
 class RequestRun(Struct, eq=False):

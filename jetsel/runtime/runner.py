@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from jetsel.errors import JetselError
 from jetsel.policies.policy import Prediction
-
-if TYPE_CHECKING:
-    from jetsel.runtime.request_run import RequestRun
+from jetsel.runtime.request_run import Handle, RequestRun
 
 
 class Traffic(NamedTuple):
@@ -21,13 +19,6 @@ class Traffic(NamedTuple):
 
 Arrived: TypeAlias = Callable[[Prediction | JetselError, Traffic | None], None]
 """Called once with the result, from any thread, and at the earliest while `submit` is under way."""
-
-
-class Handle(Protocol):
-    """A run that was submitted."""
-
-    def cancel(self) -> None:
-        """Have it ended where that still helps. Its result may come nevertheless, from another thread."""
 
 
 class Runner(Protocol):

@@ -66,13 +66,13 @@ class _Asking:
 
     def _ask(self, one: Labelled, side_px: int | None) -> tuple[bool, int]:
         from jetsel.cli.edge.opened import ask
-        from jetsel.edge.runner import Photograph, Told
+        from jetsel.edge.runner import EdgeAnswer, Photograph
         from jetsel.image import decode, jpeg, read_file
 
         content = read_file(one.path, self.limits)
         if side_px is not None:
             content = jpeg(decode(content, self.limits, self.decode_px).bgr, side_px)
         told = ask(self.edge, self.model, Photograph(content), PATIENCE_MS)
-        if not isinstance(told, Told):
+        if not isinstance(told, EdgeAnswer):
             raise told
         return int(told.values.argmax()) == one.class_number, told.result.sent_bytes

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jetsel.cli import settings
-from jetsel.daemon.edge import open_edge
 from jetsel.daemon.snapshot import default_family
+from jetsel.edge.models import open_edge
 from jetsel.errors import ConfigError, JetselError, ModelUnavailableError
 from jetsel.zoo import model_folders, scan
 
 if TYPE_CHECKING:
     from jetsel.config import Config
-    from jetsel.edge.runner import Edge, Photograph, Told
+    from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
     from jetsel.zoo import Family
 
 REACHED_S = 15.0
@@ -58,8 +58,8 @@ def check_models(edge: Edge, *models: str) -> None:
         raise ModelUnavailableError("; ".join(reasons))
 
 
-def ask(edge: Edge, model: str, photograph: Photograph, patience_ms: float) -> Told | JetselError:
+def ask(edge: Edge, model: str, photograph: Photograph, patience_ms: float) -> EdgeAnswer | JetselError:
     """Ask one model, and wait for what it says."""
-    came: queue.SimpleQueue[Told | JetselError] = queue.SimpleQueue()
+    came: queue.SimpleQueue[EdgeAnswer | JetselError] = queue.SimpleQueue()
     edge.ask(model, photograph, patience_ms, came.put)
     return came.get()

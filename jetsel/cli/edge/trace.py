@@ -34,7 +34,7 @@ def trace(
     """
     from jetsel.cli.edge.opened import ask, check_models, opened
     from jetsel.daemon.snapshot import limits_of
-    from jetsel.edge.runner import Photograph, Told
+    from jetsel.edge.runner import EdgeAnswer, Photograph
     from jetsel.image import decode, jpeg
     from jetsel.store import open_regular
 
@@ -58,7 +58,7 @@ def trace(
             begun_s, file = time.monotonic(), files[number % len(files)]
             told = ask(edge, name, Photograph(file), patience_ms)
             took_ms = patience_ms
-            if isinstance(told, Told):
+            if isinstance(told, EdgeAnswer):
                 took_ms = min(patience_ms, told.result.total_ms - (told.result.server_ms or 0.0))
                 server_told += told.result.server_ms is not None
                 carried_bytes += told.result.sent_bytes + told.result.received_bytes

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import jetsel
-from jetsel.edge.runner import Edge, Photograph, Told
+from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
 from jetsel.errors import BusyError, EngineDiedError, JetselError
 from jetsel.gateway import tensors
 from tests.system.daemons import Daemon
@@ -23,8 +23,8 @@ from tests.system.gateway.gateways import launch
 from tests.waiting import until
 
 
-def ask(edge: Edge, picture: bytes = PICTURES[0], patience_ms: float = 60_000.0) -> Told | JetselError:
-    came: queue.SimpleQueue[Told | JetselError] = queue.SimpleQueue()
+def ask(edge: Edge, picture: bytes = PICTURES[0], patience_ms: float = 60_000.0) -> EdgeAnswer | JetselError:
+    came: queue.SimpleQueue[EdgeAnswer | JetselError] = queue.SimpleQueue()
     edge.ask("l", Photograph(picture), patience_ms, came.put)
     return came.get(timeout=120)
 
@@ -40,7 +40,7 @@ def test_it_answers_as_the_daemon_behind_it_and_learns_what_the_path_costs(
         with jetsel.Client(shared_daemon.endpoint) as client:
             for picture in PICTURES:
                 told, expected = ask(edge, picture), client.classify(picture, model="l")
-                assert isinstance(told, Told)
+                assert isinstance(told, EdgeAnswer)
                 assert WNIDS[told.values.argmax()] == expected.wnid
                 assert told.values.max() == pytest.approx(expected.probability, abs=1e-4)
                 assert told.result.server_ms is not None
@@ -69,7 +69,7 @@ def test_an_edge_that_goes_is_noticed_and_used_again_when_it_is_back(
         else:
             gateway.process.send_signal(signal.SIGCONT)
         until(lambda: edge.unavailable("l") is None)
-        until(lambda: isinstance(ask(edge), Told))
+        until(lambda: isinstance(ask(edge), EdgeAnswer))
     finally:
         gateway.process.kill()
         gateway.process.communicate()
@@ -181,7 +181,7 @@ def test_a_model_that_slowed_down_is_seen_to_be_fast_again_though_nobody_asks_it
         edge = open_edge(server.url, refresh_s=0.05)
         until(lambda: edge.unavailable("l") is None)
         server.delay_s = 0.5
-        assert all(isinstance(ask(edge), Told) for _ in range(3))
+        assert all(isinstance(ask(edge), EdgeAnswer) for _ in range(3))
         slow_ms = mean_ms()
         assert slow_ms > 100
         server.delay_s = 0.0
@@ -195,7 +195,7 @@ def test_an_edge_is_asked_again_once_its_metadata_is_as_it_should_be(open_edge: 
         until(lambda: "RecursionError" in str(edge.unavailable("l")))
         server.metadata = HONEST
         until(lambda: edge.unavailable("l") is None)
-        assert isinstance(ask(edge), Told)
+        assert isinstance(ask(edge), EdgeAnswer)
 
 
 def test_a_redirect_sends_the_image_to_no_other_host(open_edge: Open) -> None:

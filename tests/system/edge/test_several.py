@@ -12,7 +12,7 @@ import pytest
 
 import jetsel
 from jetsel.cli.status_text import edge_lines
-from jetsel.edge.runner import Edge, Photograph, Told
+from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
 from jetsel.errors import EngineDiedError, JetselError, ModelUnavailableError
 from jetsel.gateway.metrics import metrics
 from jetsel.wire.status import EdgeStatus
@@ -132,13 +132,13 @@ def test_what_is_under_way_at_an_edge_that_fails_is_sent_to_the_next(
     until(lambda: all(server.reason is None for server in edge.status().servers))
     used = gateways[edge.status().url]
     used.process.send_signal(signal.SIGSTOP)
-    came: queue.SimpleQueue[Told | JetselError] = queue.SimpleQueue()
+    came: queue.SimpleQueue[EdgeAnswer | JetselError] = queue.SimpleQueue()
     for _ in range(12):  # more than there are connections
         edge.ask("l", Photograph(PICTURES[0]), None, came.put)
     if is_killed:
         kill(used)
     answers = [came.get(timeout=60) for _ in range(12)]
-    assert [one for one in answers if not isinstance(one, Told)] == []
+    assert [one for one in answers if not isinstance(one, EdgeAnswer)] == []
     until(lambda: edge.status().url != used.url)
     runs = {server.url: server.runs for server in edge.status().servers}
     assert runs[used.url] == {"failed": 12}

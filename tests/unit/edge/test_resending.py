@@ -9,7 +9,7 @@ import pytest
 
 from jetsel.edge.choice import Choice
 from jetsel.edge.messages import Remote, Result
-from jetsel.edge.runner import Edge, Photograph, Told, _Asked
+from jetsel.edge.runner import Edge, EdgeAnswer, Photograph, _Request
 from jetsel.edge.server import Server
 from jetsel.errors import EngineDiedError, JetselError
 
@@ -24,8 +24,8 @@ def test_what_failed_is_sent_to_the_next_edge_only_before_its_deadline(left_s: f
     edge._under_way, edge._out = {}, queue.SimpleQueue()
     for server in edge._choice.servers:
         server.reason = None
-    came: list[Told | JetselError] = []
-    request = _Asked("l", Photograph(b"image"), time.monotonic() + left_s, came.append, edge._choice.used)
+    came: list[EdgeAnswer | JetselError] = []
+    request = _Request("l", Photograph(b"image"), time.monotonic() + left_s, came.append, edge._choice.used)
     edge._answer(request, FAILED)
     if left_s > 0:
         assert (came, edge._out.qsize(), edge._under_way) == ([], 1, {7: request})

@@ -302,7 +302,7 @@ def test_a_run_that_went_out_is_not_taken_back_and_counts_for_its_model(
     queue_of_s = both.queues["s"]
     both.waiting.put(run, ("s",))
     batch = taken(both)
-    both._send_out(run)  # as another thread does
+    both.shared.send_out(run)  # as another thread does
     place.bring()
     assert both.execute(batch) == []
     assert queue_of_s.record.counts() == (1, 0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,22 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from jetsel.config import Edge, EdgeModel
-from jetsel.daemon.outlook import (
-    deadline_policies,
-    edge_policy,
-    load_for_the_next,
-    outlook,
-    requirements_policy,
-)
-from jetsel.engines import OnDemandEngine
+from jetsel.daemon.requirements import requirements_policy
 from jetsel.policies import Policy, catalogue
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import CRITERIA
-from jetsel.runtime import ModelQueue
+from jetsel.policies.with_edge import deadline_policies, edge_policy
 from tests.unit.daemon.families import calibration_of, put_family
 from tests.unit.policies.animals import multiplexer
-from tests.unit.runtime.driving import TableEngine
-from tests.waiting import until
 
 EDGE = Edge(models={"l": EdgeModel(remote="cats.l"), "m": EdgeModel(remote="cats.m")})
 THERE = ["edge:l", "edge:m", "edge:l@224"]
@@ -43,27 +32,6 @@ def calibration(tmp_path: Path) -> Calibration:
     folder = put_family(tmp_path / "cats", "cats", "s", "m", "l")
     made = calibration_of(folder, "cats", figures=figures)
     return replace(made, parts={**made.parts, "multiplexer": multiplexer(chances, *CRITERIA)})
-
-
-def test_a_load_is_in_a_model_s_time_and_begins_where_it_alone_keeps_it_from_the_deadline() -> None:
-    engines = {name: OnDemandEngine(partial(TableEngine, name, 1.0), lambda: None) for name in ("s", "m", "l")}
-    queues = {name: ModelQueue(name, engine) for name, engine in engines.items()}
-    for (name, queue), run_ms in zip(queues.items(), (2.0, 10.0, 40.0), strict=True):
-        queue.estimate.prior_ms = (run_ms, 1.0)
-        engines[name].load_ms = 100.0
-    for name in ("m", "l"):
-        engines[name].unload()
-    ahead = outlook(queues, 100.03, 100.0, 1000.0, (4, 4), None, on_device=False)
-    assert ahead.budget_ms == pytest.approx(30)
-    assert ahead.models_ms == {"s": (2.0, 1.0), "m": (110.0, math.hypot(1, 10)), "l": (140.0, math.hypot(1, 10))}
-    load_for_the_next(queues, ["s", "l"], ahead)
-    assert not engines["m"].is_loaded, "nobody asks for it"
-    load_for_the_next(queues, ["s", "m", "l"], ahead)
-    until(lambda: engines["m"].is_loaded)
-    assert not engines["l"].is_loaded, "it is too slow in any case"
-    engines["l"]._failure = "its file is damaged"  # until a moment ago
-    load_for_the_next(queues, ["s", "m", "l"], ahead)
-    until(lambda: engines["l"].is_loaded)
 
 
 def test_a_multiplexer_takes_the_time_of_its_models_and_so_it_is_a_path(calibration: Calibration) -> None:

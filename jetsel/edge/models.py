@@ -1,106 +1,24 @@
-"""The edge in the daemon: which models there answer for a family, and how a photograph goes there."""
+"""Models of the edge server by the configuration: which of them answer for a family, and what each is sent."""
 
 from __future__ import annotations
 
 import importlib.util
-import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jetsel.config import Config, EdgeModel
 from jetsel.edge.messages import Remote, Start
-from jetsel.edge.runner import Edge, Photograph, Told
-from jetsel.errors import ConfigError, JetselError, pip_install
-from jetsel.image import InputSpec, jpeg, model_input, smaller_size
-from jetsel.policies import Prediction
-from jetsel.policies.deadline import REDUCED
-from jetsel.policies.policy import confidence_of
-from jetsel.runtime import RequestRun
-from jetsel.runtime.infer import predict
-from jetsel.runtime.runner import Arrived, Handle, Traffic
+from jetsel.edge.model_runner import EdgeRunner, EdgeServers, tensor
+from jetsel.edge.runner import Edge, Photograph
+from jetsel.errors import ConfigError, pip_install
+from jetsel.image import InputSpec, jpeg
+from jetsel.policies.deadline import EDGE, REDUCED
 from jetsel.store import read_bounded
 from jetsel.zoo import Family, Labels
 
-if TYPE_CHECKING:
-    from jetsel.daemon.job import Job
-
-PREFIX = "edge:"
-"""Before the names of the edge's models, which may be those of models here."""
-
 PROBE_PX = 128
 MOST_LABELS_BYTES = 16 * 2**20
-BYTES_PER_PIXEL = 0.4  # of what jetsel.image.jpeg makes of photographs: of four in five 0.2 to 0.6
-
-
-@dataclass(frozen=True)
-class EdgeRunner:
-    """One model of the edge, as the driver runs it.
-
-    spec: of its input, None where it takes encoded photographs; those are reduced to `shorter_px` before, where that is
-    not None.
-    """
-
-    edge: Edge
-    name: str
-    remote: Remote
-    spec: InputSpec | None
-    shorter_px: int | None = None
-
-    @property
-    def unavailable(self) -> str | None:
-        """Why it cannot be asked now."""
-        return self.edge.unavailable(self.name)
-
-    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
-        """Send the photograph of the run's job."""
-
-        def told(what: Told | JetselError) -> None:
-            if isinstance(what, Told):
-                traffic = Traffic(what.result.sent_bytes, what.result.received_bytes)
-                arrived(self._prediction(model, run, what), traffic)
-            else:
-                arrived(what, None)
-
-        left_ms = None if run.deadline_s is None else (run.deadline_s - time.monotonic()) * 1e3
-        return _Asked(self.edge, self.edge.ask(self.name, self._photograph(run.owner), left_ms, told))
-
-    def _photograph(self, job: Job) -> Photograph:
-        assert job.photograph is not None
-        if self.spec is not None:
-            return _tensor(model_input(job.photograph, self.spec))
-        if self.shorter_px is None and job.request.pixels is None:
-            return Photograph(bytes(job.data))
-        return Photograph(jpeg(job.photograph.bgr, self.shorter_px))
-
-    def bytes_for(self, width_px: int, height_px: int, file_bytes: int | None) -> int:
-        """Return how much is sent for a photograph of this size, about. file_bytes: None where it came as pixels."""
-        if self.spec is not None:
-            return len(self.remote.probe)
-        if self.shorter_px is None and file_bytes is not None:
-            return file_bytes
-        if self.shorter_px is not None:
-            width_px, height_px = smaller_size(width_px, height_px, self.shorter_px)
-        return round(width_px * height_px * BYTES_PER_PIXEL)
-
-    def _prediction(self, model: str, run: RequestRun, told: Told) -> Prediction:
-        values = told.values
-        if self.remote.output == "logits":
-            return predict(model, values, 1.0, run.criterion)
-        return Prediction(model, values, confidence_of(values, run.criterion))
-
-
-@dataclass(frozen=True)
-class _Asked:
-    edge: Edge
-    number: int
-
-    def cancel(self) -> None:
-        """See Handle."""
-        self.edge.cancel(self.number)
 
 
 def open_edge(config: Config, family: Family) -> Edge | None:
@@ -119,7 +37,7 @@ def open_edge(config: Config, family: Family) -> Edge | None:
     return Edge(Start(edge.urls, token, remotes(config, family)))
 
 
-def runners(config: Config, family: Family, edge: Edge) -> dict[str, EdgeRunner]:
+def runners(config: Config, family: Family, edge: EdgeServers) -> dict[str, EdgeRunner]:
     """Return what runs each of the edge's models, by its name among the family: `edge:xl`, `edge:xl@224`.
 
     Raises ConfigError.
@@ -127,11 +45,11 @@ def runners(config: Config, family: Family, edge: Edge) -> dict[str, EdgeRunner]
     made = {}
     for name, remote in remotes(config, family).items():
         model = config.edge.models[name]
-        made[PREFIX + name] = EdgeRunner(edge, name, remote, _spec(name, model, family))
+        made[EDGE + name] = EdgeRunner(edge, name, remote, _spec(name, model, family))
         if model.accuracy_at_px and model.input != "encoded":
             raise ConfigError(f"edge.models.{name}.accuracy_at_px: leave it out, a tensor has one size")
         for px in model.accuracy_at_px:
-            made[f"{PREFIX}{name}{REDUCED}{px}"] = EdgeRunner(edge, name, remote, None, int(px))
+            made[f"{EDGE}{name}{REDUCED}{px}"] = EdgeRunner(edge, name, remote, None, int(px))
     return made
 
 
@@ -146,7 +64,7 @@ def remotes(config: Config, family: Family) -> dict[str, Remote]:
         if spec is None:
             probe, small_probe = probe_file, gray
         else:
-            probe = small_probe = _tensor(np.zeros((1, 3, spec.height_px, spec.width_px), np.float32))
+            probe = small_probe = tensor(np.zeros((1, 3, spec.height_px, spec.width_px), np.float32))
         made[name] = Remote(
             model.remote,
             model.input,
@@ -170,10 +88,6 @@ def _spec(name: str, model: EdgeModel, family: Family) -> InputSpec | None:
     if (like := model.like or name) not in specs:
         raise ConfigError(f"edge.models.{name}.like: name the model here whose input it takes: {', '.join(specs)}")
     return specs[like]
-
-
-def _tensor(numbers: NDArray[np.float32]) -> Photograph:
-    return Photograph(numbers.astype("<f4").tobytes(), list(numbers.shape))
 
 
 def _places(name: str, model: EdgeModel, labels: Labels) -> list[int] | None:

@@ -1,0 +1,101 @@
+"""What a request may know of time and of the edge: facts of the models' queues and of the link."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+
+from jetsel.edge.model_runner import EdgeRunner
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.policy import Outlook
+from jetsel.runtime import ModelQueue
+
+AROUND_BYTES = 300  # of a request to the edge, around the photograph
+STAYS = "the photograph may not leave the device"
+SPARE = 0.7  # of its share may a model take: decoding and the reply take time, too, and times vary
+SEEDED = 0.1  # of its mean, the deviation of a model that has not run yet, and of a load by the last one
+
+
+def outlook(
+    queues: Mapping[str, ModelQueue],
+    deadline_s: float,
+    now_s: float,
+    share_ms: float,
+    size_px: tuple[int, int],
+    file_bytes: int | None,
+    *,
+    on_device: bool,
+) -> Outlook:
+    """Return what is known of every model that can run now; what a smaller file saves on its way is taken off.
+
+    deadline_s: infinite where there is none. share_ms: what each of those that wait could have of its deadline, were
+    they as this one: models here that take more for one photograph of a batch are left out, all but the fastest.
+    size_px: width and height of the photograph. file_bytes: None where it came as pixels.
+    """
+    models_ms: dict[str, tuple[float, float]] = {}
+    works_ms: dict[str, float] = {}
+    unavailable: dict[str, str] = {}
+    traffic_kb: dict[str, float] = {}
+    network_ms = None
+    for name, queue in queues.items():
+        if (reason := STAYS if on_device and queue.runner is not None else queue.reason) is not None:
+            unavailable[name] = reason
+        elif isinstance(queue.runner, EdgeRunner):
+            there = queue.runner.name
+            server = queue.runner.edge.server(there)
+            sent_bytes = queue.runner.bytes_for(*size_px, file_bytes) + AROUND_BYTES
+            if (received_bytes := server.answers_bytes.get(there)) is not None:
+                traffic_kb[name] = (sent_bytes + received_bytes) / 1e3
+            known, way_ms = server.times[there].at(now_s), server.link.estimate(sent_bytes)
+            if known is None or way_ms is None:
+                continue
+            network_ms = network_ms or way_ms
+            models_ms[name] = known[0] + way_ms[0] - network_ms[0], known[1]
+        else:
+            works_ms[name] = queue.expected_ms(0.5, now_s) or 0.0
+            if (known := _with_tail(queue, now_s)) is not None:
+                models_ms[name] = known
+    least_ms = min(works_ms.values(), default=0.0)
+    for name, work_ms in works_ms.items():
+        if work_ms > max(SPARE * share_ms, least_ms):
+            models_ms.pop(name, None)
+            unavailable[name] = "those that wait leave no time for it"
+    return Outlook((deadline_s - now_s) * 1e3, models_ms, network_ms, random.random(), unavailable, traffic_kb)
+
+
+def load_for_the_next(queues: Mapping[str, ModelQueue], models: Sequence[str], ahead: Outlook) -> None:
+    """Begin to load the most expensive of a policy's models that only its load keeps from this deadline.
+
+    What could not be loaded is tried again, too. Else requests that all have deadlines would go another way for ever.
+    """
+    for name in models:
+        if name in queues and queues[name].reason is not None:
+            queues[name].want()
+    late_ms = {name: sum(ahead.models_ms[name]) - ahead.budget_ms for name in models if name in ahead.models_ms}
+    barred = [name for name in queues if 0 < late_ms.get(name, 0.0) <= queues[name].load_due_ms]
+    if barred:
+        queues[barred[-1]].want()
+
+
+def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:
+    """Mean and deviation of one run here, and of its load before it where one is due, by the last.
+
+    The deviation reaches up to the 95th percentile where that is further.
+    """
+    known = queue.estimate.at(now_s)
+    slow_ms = queue.expected_ms(0.95, now_s)
+    if known is None:
+        return None
+    tail_ms = known[1] if slow_ms is None else max(known[1], slow_ms - known[0])
+    load_ms = queue.load_due_ms
+    return known[0] + load_ms, math.hypot(tail_ms, SEEDED * load_ms)
+
+
+def seed(queues: Mapping[str, ModelQueue], calibration: Calibration | None) -> None:
+    """Have the running estimates begin with what the calibration measured."""
+    if calibration is None:
+        return
+    for name, cost_ms in calibration.costs_ms.items():
+        if name in queues and math.isfinite(cost_ms):
+            queues[name].estimate.prior_ms = (cost_ms, SEEDED * cost_ms)

@@ -1,0 +1,87 @@
+"""One step of a policy: it goes on until it asks for models that can be had in the time that is left, or ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import structs
+
+from jetsel.errors import DeadlineError, JetselError, ModelUnavailableError
+from jetsel.policies.policy import Decision, OutOfTime, Run
+from jetsel.runtime.model_queue import ModelQueue
+from jetsel.runtime.request_run import RequestRun
+
+
+def advance(
+    queues: Mapping[str, ModelQueue], now: Callable[[], float], run: RequestRun, move: Callable[..., Run], *given: Any
+) -> None:
+    """Let the run's policy go on by this move, `send` or `throw`, and by more where what it asks for is not to be had.
+
+    Afterwards the run has an outcome, or asks for models.
+    """
+    assert run.steps is not None
+    while True:
+        began_s = now()
+        try:
+            asked = move(*given)
+        except StopIteration as stop:
+            run.outcome = stop.value
+        except OutOfTime as signal:
+            signal.with_traceback(None)  # its frames name the run and the signal: a circle would keep both
+            _cut_short(run)
+        except JetselError as error:
+            run.outcome = error.with_traceback(None)  # likewise
+        now_s = now()
+        run.choice_ms += (now_s - began_s) * 1e3
+        if run.outcome is not None:
+            return
+        granted = _grant(queues, run, asked, now_s)
+        if isinstance(granted, Run):
+            if len(granted.models) > 1 or queues[granted.models[0]].runner is not None:
+                run.is_shared = True
+            run.asked, run.asked_s = granted, now()
+            return
+        move, given = run.steps.throw, (granted,)
+
+
+def _cut_short(run: RequestRun) -> None:
+    """Answer with the best that ran, where the policy does not answer itself."""
+    if run.best is None:
+        run.outcome = DeadlineError("too little time was left for any model: allow more in deadline_ms")
+        return
+    run.cut_short = True
+    run.outcome = Decision(run.best, f"time ran out; {run.best.model} is the best that ran")
+
+
+def _grant(queues: Mapping[str, ModelQueue], run: RequestRun, asked: Run, now_s: float) -> Run | Exception:
+    """Return what of this can be had; or why nothing can, or not all of what is all waited for.
+
+    Models that are unloaded begin to load, for this run or, where it cannot wait, for the next.
+    """
+    for model in asked.models:
+        if model in queues:
+            queues[model].want()
+    refusals = {model: refusal for model in asked.models if (refusal := _refusal(queues, model)) is not None}
+    if refusals:
+        left = tuple(model for model in asked.models if model not in refusals)
+        if asked.until == "all" or not left:
+            return next(iter(refusals.values()))
+        asked = structs.replace(asked, models=left)
+    if run.deadline_s is not None:
+        each_ms = [
+            (queue.expected_ms(0.95, now_s) or 0.0) + queue.load_due_ms
+            for queue in (queues[model] for model in asked.models)
+        ]
+        needed_ms = max(each_ms) if asked.until == "all" else min(each_ms)
+        if now_s + needed_ms / 1e3 > run.deadline_s:
+            return OutOfTime(f"{asked.models} need {needed_ms:.1f} ms")
+    return asked
+
+
+def _refusal(queues: Mapping[str, ModelQueue], model: str) -> JetselError | None:
+    """Why a model is not to be had now."""
+    queue = queues.get(model)
+    if queue is None:
+        return ModelUnavailableError(f"{model} is unavailable: it is not loaded")
+    return None if queue.reason is None else queue.refusal()

@@ -1,0 +1,184 @@
+"""Runs that several threads may bring results to: of several models at a time, by a deadline, or elsewhere.
+
+A result comes from the thread that ran a model here, from a runner's thread, or it is the deadline's timer that fires.
+The first that decides what the policy goes on with, under the lock, cancels the rest; the run is then carried on by
+whichever thread takes it from `returned`, or by the one that has it already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from jetsel.errors import JetselError
+from jetsel.policies.policy import OutOfTime, Prediction, Run
+from jetsel.runtime.advance import advance
+from jetsel.runtime.events import Events
+from jetsel.runtime.model_queue import ModelQueue
+from jetsel.runtime.request_run import RequestRun
+from jetsel.runtime.runner import Traffic
+from jetsel.runtime.waiting import Waiting
+from jetsel.wire import Ran
+
+SETTLED_S = 0.002  # before a deadline, what has come is taken: the answer is put into words and sent in that time
+
+
+class SharedRuns:
+    """The shared runs of one driver. Any thread may call.
+
+    returned: runs that went on outside `Driver.carry`, for a thread to carry on; read without the lock.
+    """
+
+    def __init__(
+        self, queues: Mapping[str, ModelQueue], waiting: Waiting, events: Events, now: Callable[[], float]
+    ) -> None:
+        """events: whose clock is `now`; its `wake` is called when a thread is needed."""
+        self._queues = queues
+        self._waiting = waiting
+        self._events = events
+        self._now = now
+        self._lock = threading.Lock()
+        self.returned: deque[RequestRun] = deque()
+
+    def take_returned(self) -> list[RequestRun]:
+        """Return the runs that went on outside `Driver.carry`: they have ended, or ask for other models."""
+        found: list[RequestRun] = []
+        while self.returned:
+            with contextlib.suppress(IndexError):  # another thread was faster
+                found.append(self.returned.popleft())
+        return found
+
+    def send_out(self, run: RequestRun) -> None:
+        """Have every model that was asked for look at the photograph: here when its engine is free, elsewhere now."""
+        asked = run.asked
+        assert asked is not None
+        here = [model for model in asked.models if self._queues[model].runner is None]
+        if asked.until != "deadline" or run.deadline_s is None:
+            self._begin(run, asked, here)
+        elif asked.held_ms is None or len(here) == len(asked.models):
+            run.timer = self._events.at(run.deadline_s - SETTLED_S, partial(self._time_is_up, run, asked))
+            self._begin(run, asked, here)
+        else:
+            run.is_held = True
+            held_s = run.deadline_s - SETTLED_S - asked.held_ms / 1e3
+            run.timer = self._events.at(held_s, partial(self._hold_no_longer, run, asked))
+        for model in asked.models:
+            runner = self._queues[model].runner
+            if runner is None or run.asked is not asked:
+                continue
+            handle = runner.submit(model, run, partial(self._arrived, run, asked, model, self._now()))
+            with self._lock:
+                if is_wanted := run.asked is asked:
+                    run.handles[model] = handle
+            if not is_wanted:
+                handle.cancel()
+
+    def _begin(self, run: RequestRun, asked: Run, here: list[str]) -> None:
+        with self._lock:
+            if run.asked is asked:  # nothing was faster
+                self._waiting.put(run, here)
+
+    def _hold_no_longer(self, run: RequestRun, asked: Run) -> None:
+        """Begin what was held back here: nothing came from elsewhere, and this is the last moment, or nothing will."""
+        assert run.deadline_s is not None
+        with self._lock:
+            if run.asked is not asked or not run.is_held:
+                return
+            run.is_held = False
+            if run.timer is not None:
+                run.timer.cancel()
+            run.timer = self._events.at(run.deadline_s - SETTLED_S, partial(self._time_is_up, run, asked))
+            self._waiting.put(run, [model for model in asked.models if self._queues[model].runner is None])
+        self._events.wake()
+
+    def _arrived(
+        self,
+        run: RequestRun,
+        asked: Run,
+        model: str,
+        begun_s: float,
+        result: Prediction | JetselError,
+        traffic: Traffic | None,
+    ) -> None:
+        """Take what a runner's thread brings."""
+        took_ms = (self._now() - begun_s) * 1e3
+        ran = None
+        if isinstance(result, Prediction):
+            ran = Ran(model, asked.because, result.confidence, took_ms, 1, None, *(traffic or ()))
+            self._queues[model].times_ms.append(took_ms)
+        try:
+            goes_on = self.take_result(run, model, result, ran)
+        except Exception as error:  # the same net: a defect ends the run, and not the runner's thread
+            run.outcome, goes_on = error, True
+        if run.is_counted and ran is not None:
+            self._queues[model].record.ran(took_ms, self._now(), escalated=goes_on and run.outcome is None)
+        if goes_on:
+            self.returned.append(run)
+            self._events.wake()
+        elif ran is None and run.is_held:
+            self._hold_no_longer(run, asked)
+
+    def _time_is_up(self, run: RequestRun, asked: Run) -> None:
+        """Let a policy go on with what has come by its deadline, or hear that it is out of time."""
+        assert run.steps is not None
+        with self._lock:
+            if run.asked is not asked:
+                return
+            results = self._settle(run, asked)
+        try:
+            if good := tuple(result for result in results if isinstance(result, Prediction)):
+                advance(self._queues, self._now, run, run.steps.send, good)
+            else:
+                advance(self._queues, self._now, run, run.steps.throw, OutOfTime("nothing has come by the deadline"))
+        except Exception as error:  # as above
+            run.outcome = error
+        self.returned.append(run)
+        self._events.wake()
+
+    def take_result(
+        self, run: RequestRun, model: str, result: Prediction | JetselError, ran: Ran | None = None
+    ) -> bool:
+        """Give a run one result, and let its policy go on with all of them; return whether it does so now.
+
+        It does not where others are waited for, or where what has come before was enough. ran: of a prediction.
+        """
+        assert run.steps is not None
+        with self._lock:
+            if (asked := run.asked) is None or model not in asked.models or model in run.results:
+                if isinstance(result, Prediction):
+                    run.unused(model)
+                return False
+            run.results[model] = result
+            is_enough = False
+            if isinstance(result, Prediction):
+                assert ran is not None
+                run.ran.append(ran)
+                run.best = result
+                is_enough = asked.until == "first" or (asked.until == "deadline" and model == asked.models[-1])
+            if not is_enough and len(run.results) < len(asked.models):
+                return False
+            results = self._settle(run, asked)
+        good = tuple(result for result in results if isinstance(result, Prediction))
+        failed = next((result for result in results if not isinstance(result, Prediction)), None)
+        if failed is None or (good and asked.until != "all"):
+            advance(self._queues, self._now, run, run.steps.send, good)
+        else:
+            advance(self._queues, self._now, run, run.steps.throw, failed)
+        return True
+
+    def _settle(self, run: RequestRun, asked: Run) -> list[Prediction | JetselError]:
+        """End what a run waits for, which the caller's lock guards; return what has come, in the order asked."""
+        run.asked, run.is_held = None, False
+        results = [run.results.pop(name) for name in asked.models if name in run.results]
+        if run.timer is not None:
+            run.timer.cancel()
+            run.timer = None
+        if len(results) < len(asked.models):
+            self._waiting.remove(run, asked.models)
+        for handle in run.handles.values():
+            handle.cancel()
+        run.handles.clear()
+        return results
