@@ -34,12 +34,12 @@ from jetsel.wire import Status, StatusReply
 
 log = logging.getLogger("jetsel.models")
 
-LOOK_S = 1.0
+IDLE_LOOK_S = 1.0
 
 
 def unload_idle(current: Current, stopping: threading.Event) -> None:
     """Until the daemon stops, unload what has not run for models.idle_unload_s, as the snapshot that serves has it."""
-    while not stopping.wait(LOOK_S):
+    while not stopping.wait(IDLE_LOOK_S):
         snapshot = current.snapshot
         idle_s = snapshot.config.models.idle_unload_s
         if idle_s is None:

@@ -81,7 +81,7 @@ def _bgr(rows: np.ndarray, pixels: Pixels) -> np.ndarray:
     return bgr
 
 
-QUALITY = 92  # 1 to 2 bits a pixel of photographs
+JPEG_QUALITY = 92  # 1 to 2 bits a pixel of photographs
 
 
 def smaller_size(width_px: int, height_px: int, shorter_px: int) -> tuple[int, int]:
@@ -92,7 +92,7 @@ def smaller_size(width_px: int, height_px: int, shorter_px: int) -> tuple[int, i
     return max(1, round(width_px * scale)), max(1, round(height_px * scale))
 
 
-def jpeg(bgr: np.ndarray, shorter_px: int | None = None, quality: int = QUALITY) -> bytes:
+def jpeg(bgr: np.ndarray, shorter_px: int | None = None, quality: int = JPEG_QUALITY) -> bytes:
     """Return (height, width, 3) uint8 as a JPEG, reduced by area to this shorter side where it is longer."""
     height_px, width_px = bgr.shape[:2]
     size = (width_px, height_px) if shorter_px is None else smaller_size(width_px, height_px, shorter_px)
