@@ -83,7 +83,8 @@ def findings(package: Path) -> list[str]:
         for target in sorted(targets)
         if (why := _forbidden(module, target)) is not None
     ]
-    return unplaced + forbidden + _heavy(package, imports)
+    circles = [f"a circle of imports: {' -> '.join(modules)}" for modules in _circles(imports)]
+    return unplaced + forbidden + circles + _heavy(package, imports)
 
 
 def read_imports(package: Path) -> dict[str, set[str]]:
@@ -117,6 +118,31 @@ def _forbidden(module: str, target: str) -> str | None:
         return f"{importer} and {imported} stand on one level"
     if _LEVEL_OF[importer] > _LEVEL_OF[imported]:
         return f"{imported} stands above {importer}"
+    return None
+
+
+def _circles(imports: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
+    """Yield for each module that imports itself by way of others a shortest such way, once for each set of modules."""
+    known: set[frozenset[str]] = set()
+    for module, targets in imports.items():
+        ways = [[module, *way] for target in targets if (way := _way(target, module, imports)) is not None]
+        shortest = min(ways, key=len, default=None)
+        if shortest is not None and frozenset(shortest) not in known:
+            known.add(frozenset(shortest))
+            yield shortest
+
+
+def _way(start: str, end: str, imports: Mapping[str, Iterable[str]]) -> list[str] | None:
+    """A shortest way of imports from one module to another, both named; None where there is none."""
+    paths, waiting = {start: [start]}, deque([start])
+    while waiting:
+        module = waiting.popleft()
+        if module == end:
+            return paths[module]
+        for target in imports.get(module, ()):
+            if target not in paths:
+                paths[target] = [*paths[module], target]
+                waiting.append(target)
     return None
 
 

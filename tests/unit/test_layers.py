@@ -24,6 +24,14 @@ def test_every_import_points_down() -> None:
     assert layers.findings(PACKAGE) == []
 
 
+def test_a_circle_inside_a_package_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "jetsel" / "wire"
+    folder.mkdir(parents=True)
+    (folder / "a.py").write_text("from jetsel.wire.b import B\n")
+    (folder / "b.py").write_text("if TYPE_CHECKING:\n    from jetsel.wire import a\n")
+    assert layers.findings(tmp_path / "jetsel") == ["a circle of imports: wire.a -> wire.b -> wire.a"]
+
+
 def test_the_running_daemon_loads_no_heavy_library() -> None:
     done = subprocess.run([sys.executable, "-c", DAEMON_LOADS], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
