@@ -26,7 +26,6 @@ class OnnxRuntime(Runtime):
         options.intra_op_num_threads = int(request.get("threads") or 1)
         options.inter_op_num_threads = 1
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.add_session_config_entry("session.x64quantprecision", "1")  # 8 bits exactly, also without VNNI
         options.log_severity_level = 3
         try:
             session = self._onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
