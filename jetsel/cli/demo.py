@@ -43,7 +43,7 @@ PHOTOGRAPHS = (
 
 
 class Asked(NamedTuple):
-    """What was answered about one picture: by the default policy, by `chain`, or by the best model alone."""
+    """What was answered about one picture: by the default policy, and by `chain` or the most expensive model alone."""
 
     text: str
     wnids: frozenset[str]
@@ -62,8 +62,8 @@ def demo(
 ) -> None:
     """Start a daemon of its own, classify a few pictures, tell which model answered each and why, and stop it.
 
-    Beside the default policy stands `chain`, the premodel of Taylor et al. Nothing needs to be set up, and nothing but
-    the models in DIR is left behind.
+    Beside the default policy stands the most expensive model alone, or `chain` if the family offers it. Nothing needs
+    to be set up, and nothing but the models in DIR is left behind.
     """
     from jetsel.cli.status_text import family_lines
     from jetsel.cli.temporary import daemon
@@ -114,7 +114,7 @@ def _pulled(folder: Path) -> Path | None:
 
 
 def _classify(client: Client, policy: str | None, family: FamilyStatus) -> list[Asked]:
-    """Ask about each picture by the policy, and by `chain`, or of the best model where nothing was calibrated.
+    """Ask about each picture by the policy, and by `chain` or the most expensive model alone.
 
     All is asked twice and the second answers are returned: the first run of a model is never its usual time.
     """
