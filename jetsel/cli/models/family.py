@@ -45,6 +45,7 @@ def add_rungs(
     folder: where they are wanted, None for any that the daemon reads. Raises as `pull_family` does.
     """
     from jetsel.cli.models.placed import put
+    from jetsel.errors import ManifestError
     from jetsel.zoo import model_folders, scan
     from jetsel.zoo.manifest import DerivedFrom
     from jetsel.zoo.store import IN_8_BITS
@@ -63,6 +64,12 @@ def add_rungs(
             wanted = with_(rung.wanted, family=family, derived_from=derived)
             there = put(rung.onnx, wanted, values, folder, replace=replace).model
             added.append(there.manifest.name)
+        elif family not in (None, there.manifest.family):
+            other = there.manifest.family
+            raise ManifestError(
+                f"--family {family}: {there.manifest.name} is there as family {other}, and models of the same labels "
+                f"are one family: remove it first with jetsel models remove --family {other}"
+            )
         models.append(there)
     return models, added
 

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from jetsel.cli.app import app
 from jetsel.cli.models.family import add_rungs
 from jetsel.config import Config
+from jetsel.errors import ManifestError
 from jetsel.weights import Head
 from jetsel.zoo import STARTER, Model, scan, verify
 from jetsel.zoo.adding import Wanted
@@ -216,6 +217,8 @@ def test_a_pulled_family_goes_into_the_folder_that_is_named(own: Path, labels: P
     (model,), added = pull(tmp_path / "mine")
     assert (model.directory, added) == (tmp_path / "mine", ["small"])
     assert pull(tmp_path / "mine")[1] == []
+    with pytest.raises(ManifestError, match="remove it first with jetsel models remove --family drinks"):
+        add_rungs([_rung(tmp_path, labels)], Config(), "cups", None, replace=False)
 
 
 def test_a_model_with_a_head_of_its_own_is_not_taken_for_the_pulled_one(
