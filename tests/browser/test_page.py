@@ -59,14 +59,14 @@ def test_it_says_what_a_photograph_shows_and_why_that_model_and_fits_is_legible_
     until(lambda: f"Why {expected.model}?" in text(browser, "answer"))
     said = text(browser, "answer")
     assert said.startswith(expected.label)
-    assert "The policy cascade chose" in said
+    assert "Policy: cascade." in said
     assert all(f"{ran.model} ran ({ran.because})" in said for ran in expected.ran)
     assert expected.because in said
     assert "Where the" in said
     assert "None: this policy goes by what the models say." in said
     Select(browser.driver.find_element(By.ID, "policy")).select_by_value("chain")
     drop(browser, tmp_path / "another.jpg")
-    until(lambda: "The policy chain chose." in text(browser, "answer"))
+    until(lambda: "Policy: chain." in text(browser, "answer"))
     assert "None: this policy" not in text(browser, "answer"), "it reads features"
     rows = "#recent tr"
     until(lambda: len(browser.driver.find_elements(By.CSS_SELECTOR, rows)) == len(PICTURES) + 2)

@@ -18,7 +18,7 @@ const POLICIES = {
   "chain-paper": "As chain, with the settings of Taylor et al.",
   "embedding": "It asks the cheapest model, and then the one that did best on the photographs that look most alike to it.",
 };
-const policyWords = (name) => (name.startsWith("single:") ? "One model was asked for, and nothing was chosen." : POLICIES[name] || "");
+const policyWords = (name) => (name.startsWith("single:") ? "It always runs one model." : POLICIES[name] || "");
 
 function element(name, text, attributes) {
   const made = document.createElement(name);
@@ -280,7 +280,7 @@ function why(answer) {
   const box = document.createDocumentFragment();
   const explained = answer.explanation || {};
   box.append(element("h4", `Why ${answer.model}?`));
-  box.append(element("p", `The policy ${answer.policy} chose. ${policyWords(answer.policy)}`));
+  box.append(element("p", `Policy: ${answer.policy}. ${policyWords(answer.policy)}`));
   const steps = element("ol", null, { class: "steps" });
   for (const ran of answer.ran) steps.append(element("li", `${ran.model} ran (${ran.because}): ${percent(ran.confidence)} sure, ${ms(ran.latency_ms)}.`));
   steps.append(element("li", `${answer.because}.`));
