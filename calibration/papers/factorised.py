@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import torch
-from jetsel.train.optimize.photographs import normalised, pixels
 from numpy.typing import NDArray
 from torch import nn
 
@@ -30,6 +29,7 @@ from jetsel.train.optimize.activations import operations
 from jetsel.train.optimize.distil import Lesson, distil
 from jetsel.train.optimize.factorise import low_rank, one_d, separable
 from jetsel.train.optimize.graph import for_size
+from jetsel.train.optimize.material import normalised, pixels
 from jetsel.train.optimize.network import network_of
 from jetsel.train.optimize.steps import write
 from jetsel.zoo import STARTER, scan
