@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.conditions import conditions
 from benchmarks.in_process import InProcess, Said
 from benchmarks.servers import ROOT, daemon
-from jetsel.errors import JetselError
+from jetsel.base.errors import JetselError
 from jetsel.zoo import STARTER, scan
 
 MOST_DIFFERENT = 0.001

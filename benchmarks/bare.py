@@ -10,7 +10,7 @@ import cv2
 
 from benchmarks.window import Window
 from jetsel import image
-from jetsel.config import Config
+from jetsel.base.config import Config
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.zoo import Model
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-from jetsel.weights import Weights
+from jetsel.base.weights import Weights
 
 
 class BareHost:

@@ -16,9 +16,9 @@ import numpy as np
 from benchmarks.conditions import conditions
 from benchmarks.servers import fitted_daemon
 from benchmarks.timer import missed
+from jetsel.base.errors import JetselError
 from jetsel.calibrate.record import find
 from jetsel.client import Client
-from jetsel.errors import JetselError
 from jetsel.zoo import STARTER, scan
 
 SEED = 2020

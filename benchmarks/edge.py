@@ -21,9 +21,9 @@ import numpy as np
 from benchmarks.conditions import conditions
 from benchmarks.servers import daemon, fitted_daemon, gateway
 from benchmarks.timer import missed
+from jetsel.base.errors import JetselError
 from jetsel.calibrate.record import find
 from jetsel.client import Client
-from jetsel.errors import JetselError
 from jetsel.wire import Answer
 from jetsel.zoo import STARTER, scan
 from tests.link import THERE, Link, Quality, link, there

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from statistics import median
 
-from jetsel.config import Power
+from jetsel.base.config import Power
 from jetsel.power.integration import STALE_S, Sample, above_idle
 from jetsel.power.sampler import SLOWEST_S, Sampler
 from tests.data.sysfs_trees import tree

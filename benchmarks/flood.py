@@ -21,9 +21,9 @@ from benchmarks.memory import available_mb, forget_peak, memory_mb
 from benchmarks.photographs import photographs
 from benchmarks.report import table
 from benchmarks.servers import ROOT, daemon
+from jetsel.base.config import Config
+from jetsel.base.errors import JetselError
 from jetsel.client import Client
-from jetsel.config import Config
-from jetsel.errors import JetselError
 
 POLITE_PAUSE_S = 0.02
 LARGEST_BYTES = int(Config().server.max_image_mb * 1e6)

@@ -19,12 +19,12 @@ from benchmarks.bare_host import BareHost
 from benchmarks.conditions import conditions
 from benchmarks.memory import memory_mb
 from benchmarks.report import table
+from jetsel.base.errors import JetselError
+from jetsel.base.host_settings import HostSettings
+from jetsel.base.weights import Weights
 from jetsel.engines import Backends, Engine
 from jetsel.engines.hosted import HostedBackend, HostedEngine
 from jetsel.engines.hosting.rules import Rules
-from jetsel.errors import JetselError
-from jetsel.host_settings import HostSettings
-from jetsel.weights import Weights
 from tests.contract.tiny import matrix_model
 
 SIDE_PX = 224

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from benchmarks.bare import LIMITS
 from jetsel import image
+from jetsel.base.errors import InternalError
 from jetsel.engines.onnx import OnnxEngine
-from jetsel.errors import InternalError
 from jetsel.features import extract, table_hash
 from jetsel.policies import Decision, Evidence, Policy, catalogue
 from jetsel.policies.calibration import check

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.channels import HttpChannel
+from jetsel.base.errors import NoDaemonError, NoReplyError
 from jetsel.client import Client
-from jetsel.errors import NoDaemonError, NoReplyError
 from jetsel.zoo import STARTER
 from tests.waiting import until
 

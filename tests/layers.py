@@ -15,9 +15,9 @@ LEVELS = (
     ("runtime",),
     ("policies",),
     ("features", "premodel", "engines", "power", "zoo"),
-    ("image", "config", "endpoint", "estimate", "event_fd", "weights", "recent", "logs"),
-    ("store", "wire"),
-    ("errors", "host_settings", "events", "state", "child"),
+    ("errors", "image"),
+    ("wire",),
+    ("base",),
 )
 """What stands directly under jetsel/, from the top down. A part imports itself and the levels below it, no other.
 
@@ -30,10 +30,8 @@ SIDEWAYS = {
 """(importer, imported) on one level, and why."""
 
 ONLY: Mapping[str, frozenset[str]] = {
-    "client": frozenset({"wire", "endpoint", "errors", "store"}),  # carries nothing of the daemon
-    "gateway": frozenset(
-        {"", "client", "wire", "image", "errors", "store"}
-    ),  # a client of the socket, in a process of its own
+    "client": frozenset({"wire", "base"}),  # carries nothing of the daemon
+    "gateway": frozenset({"", "client", "wire", "image", "base"}),  # a client of the socket, in a process of its own
     "engines.host": frozenset(),  # runs under the board's own Python 3.6, where nothing of ours is installed
 }
 """Parts, and single modules, that import less than their level allows: the other parts that each may import."""

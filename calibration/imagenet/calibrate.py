@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from calibration.starter.calibrate import compared, fitted, recorded, show
+from jetsel.base.files import write
 from jetsel.calibrate.condensed import condense
 from jetsel.calibrate.held_out import fit_temperatures
 from jetsel.calibrate.record import Plan
@@ -22,7 +23,6 @@ from jetsel.calibrate.retiming import offered
 from jetsel.features import WORKING_PX
 from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.coding import save
-from jetsel.store import write
 from jetsel.zoo import scan
 
 TIMED = Plan(photographs=60, most_repeats=10)

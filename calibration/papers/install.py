@@ -17,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Order, calibrate
 from jetsel.calibrate.goal import Goal, Outcomes, difference
 from jetsel.calibrate.held_out import fit_temperatures, learn, try_out
 from jetsel.calibrate.record import Loaded, load
 from jetsel.calibrate.replay import replay_all
-from jetsel.errors import CalibrationError
 from jetsel.features import NAMES, table_hash
 from jetsel.policies.catalogue import catalogue
 from jetsel.policies.kind import Plan

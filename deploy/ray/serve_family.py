@@ -24,12 +24,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from jetsel import __version__
+from jetsel.base.config import Config, host_settings
+from jetsel.base.errors import BadRequestError, BusyError, DeadlineError, JetselError, UnknownModelError, did_you_mean
 from jetsel.cli import settings
-from jetsel.config import Config, host_settings
 from jetsel.daemon.calibration import choose
 from jetsel.daemon.snapshot import default_family, limits_of
 from jetsel.engines import Backends, EngineFailedError, warm_up
-from jetsel.errors import BadRequestError, BusyError, DeadlineError, JetselError, UnknownModelError, did_you_mean
 from jetsel.gateway import tensors
 from jetsel.gateway.errors import refused
 from jetsel.gateway.inference import json_bytes_of, reply

@@ -20,8 +20,8 @@ from pathlib import Path
 import cv2
 
 from jetsel import Client
+from jetsel.base.errors import NoDaemonError
 from jetsel.cli.demo import HOW_TO_GET_PHOTOGRAPHS, photographs
-from jetsel.errors import NoDaemonError
 
 BLUR_PX = 2.0  # standard deviation of the blurred ones
 PIECES = 8  # along each side of a photograph of the demo

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.assemble import Identity, assemble
 from jetsel.calibrate.comparing import compared
 from jetsel.calibrate.cross_validation import CrossValidated, cross_validate
@@ -24,7 +25,6 @@ from jetsel.calibrate.record import Loaded
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, TimeFeatures, replay_all
 from jetsel.calibrate.results import Judge
-from jetsel.errors import CalibrationError
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import CRITERIA, catalogue
 from jetsel.policies.kind import Plan

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from jetsel.base.errors import CalibrationError, did_you_mean
 from jetsel.calibrate.record import Loaded
 from jetsel.calibrate.record.photographs import class_numbers, key, labels_in
-from jetsel.errors import CalibrationError, did_you_mean
 from jetsel.zoo import Family
 
 FEW_CLASSES = 50  # of a family: so many are listed by name

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from jetsel.base.config import Config, Power, power_folder
+from jetsel.base.errors import CalibrationError, did_you_mean
 from jetsel.calibrate import record as recording
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import FOLDS, Calibrated, InUse, Order, calibrate, check_top5
@@ -17,8 +19,6 @@ from jetsel.calibrate.record import Found, Loaded
 from jetsel.calibrate.record.conditions import gather
 from jetsel.calibrate.record.photographs import UNKNOWN
 from jetsel.calibrate.record.workers import Stop, Tell
-from jetsel.config import Config, Power, power_folder
-from jetsel.errors import CalibrationError, did_you_mean
 from jetsel.features import table_hash
 from jetsel.image import Limits
 from jetsel.policies.registry import KINDS, no_such

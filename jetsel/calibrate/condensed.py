@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.base.arrays import MAX_BYTES, pack, unpack
+from jetsel.base.errors import CalibrationError
+from jetsel.base.files import read_bounded
 from jetsel.calibrate.recording import Recording
-from jetsel.errors import CalibrationError
 from jetsel.policies.calibration import ANSWERS, Calibration
 from jetsel.premodel.cascades import log_softmax
-from jetsel.store import read_bounded
-from jetsel.store.arrays import MAX_BYTES, pack, unpack
 
 FIRST, REST = 8, 64
 _NOTHING = -1e4  # a logit that float16 holds, and whose probability is 0

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from jetsel.base.config import Config
+from jetsel.base.errors import CalibrationError, ConfigError
 from jetsel.calibrate.record.load import load
 from jetsel.calibrate.simulation import Device, World
-from jetsel.config import Config
 from jetsel.edge import networks as kinds
-from jetsel.errors import CalibrationError, ConfigError
 from jetsel.image import Limits, measure, read_file
 from jetsel.policies import catalogue
 from jetsel.policies.calibration import Calibration

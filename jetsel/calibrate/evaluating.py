@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from jetsel.base.errors import UnknownPolicyError
 from jetsel.calibrate.findings import Result
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import TimeFeatures, replay_all
 from jetsel.calibrate.results import Judge
-from jetsel.errors import UnknownPolicyError
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import catalogue
 from jetsel.policies.policy import Policy

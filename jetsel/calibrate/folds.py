@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.errors import CalibrationError
+from jetsel.base.errors import CalibrationError
 
 
 def assign_folds(groups: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:

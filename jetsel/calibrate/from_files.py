@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from jetsel import image
+from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeError
 from jetsel.calibrate.record.bench import features_of
-from jetsel.errors import BadImageError, CalibrationError, ImageTooLargeError
 from jetsel.features import NAMES
 
 TIMED = 40  # photographs

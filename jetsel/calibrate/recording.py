@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.errors import CalibrationError
+from jetsel.base.errors import CalibrationError
 from jetsel.features import NAMES
 from jetsel.policies.kind import Table
 from jetsel.policies.policy import Prediction

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.base.errors import JetselError
 from jetsel.calibrate.recording import Recording
-from jetsel.errors import JetselError
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Steps
 from jetsel.policies.policy import Run as Asked
 from jetsel.wire import Criterion

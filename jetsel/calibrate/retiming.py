@@ -13,6 +13,8 @@ import msgspec
 import numpy as np
 
 from jetsel import image
+from jetsel.base.config import Config
+from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Order, calibrate
 from jetsel.calibrate.condensed import Condensed, read_condensed, read_models
@@ -24,9 +26,7 @@ from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.calibrate.record.repeats import Plan, repeat_by_turns
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.twins import judge_twins
-from jetsel.config import Config
 from jetsel.engines import Engine
-from jetsel.errors import CalibrationError
 from jetsel.features import table_hash
 from jetsel.policies.calibration import ANSWERS, Calibration, check
 from jetsel.zoo import Family, Model

@@ -14,8 +14,9 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from jetsel.base.config import Config
+from jetsel.base.errors import JetselError
 from jetsel.calibrate.recording import Recording
-from jetsel.config import Config
 from jetsel.edge.link import FEWEST
 from jetsel.edge.messages import AFTER_S, REFRESH_S, Remote, Result, State
 from jetsel.edge.model_runner import EdgeRunner
@@ -25,7 +26,6 @@ from jetsel.edge.outlook import AROUND_BYTES, SEEDED, outlook
 from jetsel.edge.runner import Arrived, EdgeAnswer, Photograph
 from jetsel.edge.server import Server
 from jetsel.engines import Output, Place
-from jetsel.errors import JetselError
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
 from jetsel.runtime.events import Timer

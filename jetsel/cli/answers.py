@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
+from jetsel.base.errors import JetselError
 from jetsel.cli.terminal import console, milliseconds, table
-from jetsel.errors import JetselError
 from jetsel.wire import Answer, Ran
 
 

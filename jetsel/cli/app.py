@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from jetsel import __version__
+from jetsel.base.errors import ConfigError, JetselError
 from jetsel.cli.agent import agent
 from jetsel.cli.calibrate import calibrate
 from jetsel.cli.calibration import calibration
@@ -29,7 +30,6 @@ from jetsel.cli.simulate import simulate
 from jetsel.cli.status import reload, status
 from jetsel.cli.top import top
 from jetsel.cli.watch import watch
-from jetsel.errors import ConfigError, JetselError
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2  # as typer itself exits on wrong options

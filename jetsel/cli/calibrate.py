@@ -119,12 +119,12 @@ def calibrate(
     more accurate and costs no more. A family without a calibration gets the best one in any case. Go back with:
     jetsel calibration rollback.
     """
+    from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.command import check_order, fit, record, recording_path
     from jetsel.calibrate.condensed import condense
     from jetsel.calibrate.goal import Goal
     from jetsel.cli import family_calibrations
     from jetsel.cli.terminal import Output, console
-    from jetsel.errors import CalibrationError
 
     calibrations = family_calibrations.find(config, family)
     if retime:
@@ -182,10 +182,10 @@ def _finish(
     """Install what is better, write the report where its libraries are installed, and return what --json prints."""
     import msgspec
 
+    from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.report import render
     from jetsel.cli.family_calibrations import tell_daemon
     from jetsel.daemon.snapshot import limits_of
-    from jetsel.errors import CalibrationError
     from jetsel.policies import installed
 
     installs = found.is_allowed and (found.is_better or force)

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from jetsel import __version__
-from jetsel.config import Config
-from jetsel.errors import JetselError, NoDaemonError
+from jetsel.base.config import Config
+from jetsel.base.errors import JetselError, NoDaemonError
 
 if TYPE_CHECKING:
-    from jetsel.config import Power
+    from jetsel.base.config import Power
     from jetsel.daemon.snapshot import Snapshot
 
 State = Literal["ok", "info", "warning", "failed"]
@@ -93,8 +93,8 @@ def installation(subject: Subject) -> Iterator[Finding]:
 
 def daemon(subject: Subject) -> Iterator[Finding]:
     """Look whose the socket is, and whether a daemon answers at it."""
+    from jetsel.base.endpoint import VARIABLE, find
     from jetsel.client import Client
-    from jetsel.endpoint import VARIABLE, find
 
     try:
         endpoint = find(None if VARIABLE in os.environ else subject.config.server.endpoint)
@@ -142,7 +142,7 @@ def board(subject: Subject) -> Iterator[Finding]:
 
 def _sensors(settings: Power) -> Iterator[Finding]:
     """Read each rail, and look for what `jetsel power calibrate` measured here in the power mode of now."""
-    from jetsel.config import power_folder
+    from jetsel.base.config import power_folder
     from jetsel.power.finding import check, find
     from jetsel.power.idle import REPAIR
     from jetsel.power.meter import idle_here
@@ -217,8 +217,8 @@ def tensorrt(subject: Subject) -> Iterator[Finding]:
 
 def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
     """about: what the engine host tells of its TensorRT and its GPU."""
+    from jetsel.base.config import host_settings
     from jetsel.cli.models.candidates import on_tensorrt
-    from jetsel.config import host_settings
     from jetsel.engines.building.plans import find
 
     host = subject.config.host

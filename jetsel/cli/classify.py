@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jetsel.base.errors import JetselError
 from jetsel.cli.options import AskedFamily, Endpoint, TimeoutMs, print_json
-from jetsel.errors import JetselError
 
 if TYPE_CHECKING:
     from jetsel.cli.answers import Outcome
@@ -33,8 +33,8 @@ IMAGES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp")
 
 def served_models(incomplete: str) -> list[str]:
     """Return the models of the running daemon that begin so, for a shell's completion; none where no daemon answers."""
+    from jetsel.base.errors import JetselError
     from jetsel.client import Client
-    from jetsel.errors import JetselError
 
     try:
         with Client(timeout_ms=500) as client:

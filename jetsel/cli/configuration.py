@@ -14,7 +14,7 @@ from jetsel.cli.options import ConfigFile
 if TYPE_CHECKING:
     from msgspec import Struct
 
-    from jetsel.config import Config
+    from jetsel.base.config import Config
 
 WIDTH = 100  # of a comment
 
@@ -34,8 +34,8 @@ def config(config: ConfigFile = None) -> None:
 
 def as_toml(config: Config) -> str:
     """Return the configuration as TOML; what is unset stands as a comment with an example."""
-    from jetsel.config import calibrations_folder, effective, engines_folder, power_folder
-    from jetsel.endpoint import user_socket
+    from jetsel.base.config import calibrations_folder, effective, engines_folder, power_folder
+    from jetsel.base.endpoint import user_socket
 
     automatic = {
         "server.endpoint": f"ipc://{user_socket()}",
@@ -67,7 +67,7 @@ def explained(kind: type[Struct]) -> tuple[str, dict[str, str]]:
 def _setting(section: str, key: str, value: Any) -> str:
     import tomli_w
 
-    from jetsel.config import EXAMPLES
+    from jetsel.base.config import EXAMPLES
 
     if value is None or value == {}:
         return f"# {'Unset' if value is None else 'Empty'}. Example: {EXAMPLES[f'{section}.{key}']}\n"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from jetsel.errors import pip_install
+from jetsel.base.errors import pip_install
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -97,9 +97,9 @@ def photographs() -> dict[str, Path]:
 
 def _pulled(folder: Path) -> Path | None:
     """Return the folder with the family of ImageNet in it, or None, and say why, where it cannot be had."""
+    from jetsel.base.config import Config
+    from jetsel.base.errors import JetselError
     from jetsel.cli.models.family import pull_family
-    from jetsel.config import Config
-    from jetsel.errors import JetselError
     from jetsel.zoo import scan
 
     if folder.is_dir() and "imagenet" in scan([folder]).families:

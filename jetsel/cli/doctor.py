@@ -43,10 +43,10 @@ def doctor(config: ConfigFile = None, json: Json = False) -> None:
 
 def subject_of(given: Path | None) -> Subject:
     """Return what is looked at; a configuration that cannot be read is a finding, not the end."""
+    from jetsel.base.config import Config
+    from jetsel.base.errors import ConfigError
     from jetsel.cli import settings
     from jetsel.cli.checks import Subject
-    from jetsel.config import Config
-    from jetsel.errors import ConfigError
 
     path = settings.locate(given)
     try:
@@ -57,8 +57,8 @@ def subject_of(given: Path | None) -> Subject:
 
 def examine(subject: Subject, checks: Mapping[str, Check]) -> Iterator[tuple[str, Finding]]:
     """Yield what each check finds, with its section; a check that cannot be made is a finding of its own."""
+    from jetsel.base.errors import JetselError
     from jetsel.cli.checks import Finding
-    from jetsel.errors import JetselError
 
     for section, look in checks.items():
         try:

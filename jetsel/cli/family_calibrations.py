@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jetsel.base.config import Config, calibrations_folder
+from jetsel.base.endpoint import VARIABLE
+from jetsel.base.errors import CalibrationError, NoDaemonError, UnknownFamilyError
 from jetsel.cli import settings
-from jetsel.config import Config, calibrations_folder
 from jetsel.daemon.calibration import InUse as Chosen
 from jetsel.daemon.calibration import competing_models, offered, shipped
 from jetsel.daemon.family import defaults_of, served_models
 from jetsel.daemon.snapshot import default_family, limits_of
-from jetsel.endpoint import VARIABLE
-from jetsel.errors import CalibrationError, NoDaemonError, UnknownFamilyError
 from jetsel.policies import catalogue, installed
 from jetsel.policies.installed import SHIPPED, Installed
 from jetsel.zoo import model_folders, scan
@@ -164,8 +164,8 @@ def tell_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, endp
     chosen: what it should use, None for no calibration. endpoint: where it listens; None for $JETSEL_ENDPOINT, the
     configuration's, or the one that the other commands find. A daemon that refuses is told of, not raised.
     """
+    from jetsel.base.errors import JetselError
     from jetsel.client import Client
-    from jetsel.errors import JetselError
 
     where = endpoint or (None if os.environ.get(VARIABLE) else calibrations.config.server.endpoint)
     try:

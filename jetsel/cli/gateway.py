@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from jetsel.base.errors import ConfigError, pip_install
 from jetsel.cli.options import Endpoint
-from jetsel.errors import ConfigError, pip_install
 
 
 def gateway(

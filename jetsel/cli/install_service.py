@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from jetsel.errors import ConfigError, JetselError
+from jetsel.base.errors import ConfigError, JetselError
 
 ROOT = Path("/")
 BOOTED = Path("/run/systemd/system")  # sd_booted(3)
@@ -109,9 +109,9 @@ def commands(*, user: bool, socket_changed: bool) -> list[str]:
 
 def answers(*, user: bool) -> str:
     """Return what the daemon says of itself; raises JetselError where it does not answer."""
+    from jetsel.base.endpoint import SYSTEM_SOCKET, user_socket
     from jetsel.cli.status_text import headline
     from jetsel.client import Client
-    from jetsel.endpoint import SYSTEM_SOCKET, user_socket
 
     with Client(f"ipc://{user_socket() if user else SYSTEM_SOCKET}", timeout_ms=STATUS_MS) as client:
         return headline(client.status())
@@ -119,7 +119,7 @@ def answers(*, user: bool) -> str:
 
 def write_files(files: dict[Path, str], dry_run: bool) -> bool:
     """Write what is not there just so; return whether a socket's unit was another one before."""
-    from jetsel.store.files import replace
+    from jetsel.base.files import replace
 
     before = {path: path.read_text(errors="replace") if path.exists() else None for path in files}
     for path, text in files.items():

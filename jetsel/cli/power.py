@@ -12,7 +12,7 @@ from jetsel.cli.options import ConfigFile, Json, emit
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jetsel.config import Power
+    from jetsel.base.config import Power
     from jetsel.power.finding import Found, Snapshot
     from jetsel.power.idle import Idle
 
@@ -105,7 +105,7 @@ def record(
     """Record every rail to a file, for a look later or to be played with --replay or [power] replay."""
     import contextlib
 
-    from jetsel.errors import PowerError
+    from jetsel.base.errors import PowerError
     from jetsel.power.trace import Writer, rows
 
     found = sensors(section(config, sysfs, replay))
@@ -146,7 +146,7 @@ def calibrate(
     it takes at rest belongs to idle power then. Measure again after a change of the power mode, of clocks or of what is
     connected. Exit status: 1 where nothing was kept, with the reason.
     """
-    from jetsel.config import power_folder
+    from jetsel.base.config import power_folder
     from jetsel.power.idle import measure_here, save
 
     power = section(config, sysfs, replay)

@@ -60,9 +60,9 @@ def publish(
 
     What is there must be signed by one of these keys, or by one that --trust names.
     """
+    from jetsel.base.config import calibrations_folder
+    from jetsel.base.errors import UnknownFamilyError, did_you_mean
     from jetsel.cli import settings
-    from jetsel.config import calibrations_folder
-    from jetsel.errors import UnknownFamilyError, did_you_mean
     from jetsel.fleet import publishing
     from jetsel.fleet.bundling import files_of
     from jetsel.fleet.signing import read_key
@@ -118,7 +118,7 @@ def _show(title: str, found: list[tuple[Bundle, list[str]]]) -> None:
 @repo.command()
 def verify(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
     """Download everything that is published, and check every signature and hash."""
-    from jetsel.errors import RepositoryError
+    from jetsel.base.errors import RepositoryError
     from jetsel.fleet.reading import check_blob, read_bundle, read_index
     from jetsel.fleet.signing import read_key
 

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 def retime(calibrations: FamilyCalibrations, tell: Callable[[str, int, int], None]) -> tuple[Calibration, int]:
     """Fit it again and install it; return it with its number. Raises CalibrationError or EngineFailedError."""
+    from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.retiming import Shipped
     from jetsel.calibrate.retiming import retime as fit_again
     from jetsel.daemon.calibration import shipped
     from jetsel.daemon.snapshot import limits_of
-    from jetsel.errors import CalibrationError
     from jetsel.policies import installed
 
     family, served = calibrations.served()

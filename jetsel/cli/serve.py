@@ -6,8 +6,8 @@ import logging
 import os
 import sys
 
+from jetsel.base.errors import ConfigError
 from jetsel.cli.options import ConfigFile
-from jetsel.errors import ConfigError
 
 
 def serve(config: ConfigFile = None) -> None:
@@ -24,9 +24,9 @@ def serve(config: ConfigFile = None) -> None:
     # The header of each photograph is checked. This bounds what a decoder allocates where it finds more than the header
     # says: OpenCV reads it once, when it is imported, so it is the most that max_image_megapixels may be.
     os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(1_000_000_000))
+    from jetsel.base.logs import begin, cannot_start
     from jetsel.cli import settings
     from jetsel.daemon.run import run
-    from jetsel.logs import begin, cannot_start
 
     path = settings.locate(config)
     try:

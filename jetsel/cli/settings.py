@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from jetsel.config import SYSTEM_CONFIG, Config, parse
-from jetsel.errors import ConfigError
+from jetsel.base.config import SYSTEM_CONFIG, Config, parse
+from jetsel.base.errors import ConfigError
 
 VARIABLE = "JETSEL_CONFIG"
 

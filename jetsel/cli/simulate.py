@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from jetsel.base.errors import ConfigError, did_you_mean
 from jetsel.cli.options import ConfigFile, Json, print_json
-from jetsel.errors import ConfigError, did_you_mean
 
 POLICIES = ("deadline", "deadline:mdinference")
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from jetsel.child import python_command
+from jetsel.base.child import python_command
+from jetsel.base.errors import InternalError, NoDaemonError, NoReplyError
 from jetsel.client import Client
-from jetsel.errors import InternalError, NoDaemonError, NoReplyError
 
 SILENCE_S = 60.0  # before its first word: a board reads Python and its libraries from a slow card for the first time
 STOP_S = 15.0  # the daemon itself gives accepted requests 10 s

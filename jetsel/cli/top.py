@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jetsel.base.errors import JetselError
 from jetsel.cli.options import Endpoint
-from jetsel.errors import JetselError
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult

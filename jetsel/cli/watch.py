@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from jetsel.base.errors import ConfigError, pip_install
 from jetsel.cli.classify import served_models
 from jetsel.cli.options import AskedFamily, Endpoint, print_json
-from jetsel.errors import ConfigError, pip_install
 
 MQTT = "MQTT and Home Assistant"
 SAVING = "Pictures of doubtful answers"

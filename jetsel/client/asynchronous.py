@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal
 
+from jetsel.base.errors import JetselError, NoReplyError
 from jetsel.client.link import Attempts, Link
 from jetsel.client.photograph import Channels, Photograph, payload_of
 from jetsel.client.settings import R, Settings, end_of, error_of, result, too_late
-from jetsel.errors import JetselError, NoReplyError
 from jetsel.wire import (
     PROTOCOL_VERSION,
     Answer,

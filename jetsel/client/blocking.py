@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal
 
+from jetsel.base.errors import JetselError, NoReplyError
 from jetsel.client.link import Attempts, Link
 from jetsel.client.photograph import Channels, Photograph, payload_of
 from jetsel.client.settings import R, Settings, end_of, result, too_late
-from jetsel.errors import JetselError, NoReplyError
 from jetsel.wire import (
     PROTOCOL_VERSION,
     Answer,
@@ -32,7 +32,7 @@ class Client(Settings):
 
     Threads may share one; their calls then wait for each other, so give each thread its own, or use AsyncClient, where
     they should overlap. Every call raises NoDaemonError where nobody listens, NoReplyError when its timeout is over,
-    and what the daemon refuses with in the classes of jetsel.errors.
+    and what the daemon refuses with in the classes of jetsel.base.errors.
     """
 
     _link: Link | None = field(init=False, repr=False, default=None)

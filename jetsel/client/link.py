@@ -11,7 +11,7 @@ from typing import Literal
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from jetsel.errors import ConfigError, JetselError, NoDaemonError, NoReplyError
+from jetsel.base.errors import ConfigError, JetselError, NoDaemonError, NoReplyError
 
 HIGH_WATER_MARK = 64
 """Messages that ZeroMQ may hold for us in each direction; replies are about 1 KB."""

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from jetsel.errors import BadImageError, ImageTooLargeError
-from jetsel.store import open_regular
+from jetsel.base.errors import BadImageError, ImageTooLargeError
+from jetsel.base.files import open_regular
 from jetsel.wire import Pixels
 
 MEGABYTE = 1_000_000  # as the daemon counts its server.max_image_mb

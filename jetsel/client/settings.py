@@ -10,9 +10,9 @@ from typing import TypeVar
 
 import msgspec
 
+from jetsel.base.endpoint import find, why_absent
+from jetsel.base.errors import BY_CODE, BadRequestError, DeadlineError, JetselError, NoDaemonError, NoReplyError
 from jetsel.client.link import Attempts, CrowdedError, Link
-from jetsel.endpoint import find, why_absent
-from jetsel.errors import BY_CODE, BadRequestError, DeadlineError, JetselError, NoDaemonError, NoReplyError
 from jetsel.wire import MAX_JSON_BYTES, Answer, Classify, Failure, Reloaded, Reply, Request, StatusReply, encode
 
 R = TypeVar("R", Answer, StatusReply, Reloaded)

@@ -6,9 +6,9 @@ import threading
 from collections import Counter
 from typing import NamedTuple
 
-from jetsel.config import Server
+from jetsel.base.config import Server
+from jetsel.base.errors import BusyError, DeadlineError, OverLimitError
 from jetsel.daemon.identity import TRUSTED
-from jetsel.errors import BusyError, DeadlineError, OverLimitError
 
 MEMORY = 0.05  # of the running mean of a request's work: it follows the last twenty or so
 

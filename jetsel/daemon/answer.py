@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
+from jetsel.base.errors import BusyError, InternalError, JetselError, NoMemoryError, OverLimitError
+from jetsel.base.events import event
 from jetsel.daemon.deciding import why
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering.metering import Metering
-from jetsel.errors import BusyError, InternalError, JetselError, NoMemoryError, OverLimitError
-from jetsel.events import event
 from jetsel.policies import Decision
 from jetsel.runtime import RequestRun
 from jetsel.wire import PROTOCOL_VERSION, Answer, Explanation, Failure, Ranked, Stages

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from jetsel.config import Config, calibrations_folder
-from jetsel.errors import CalibrationError
-from jetsel.events import event
+from jetsel.base.config import Config, calibrations_folder
+from jetsel.base.errors import CalibrationError
+from jetsel.base.events import event
 from jetsel.features import table_hash
 from jetsel.policies import Policy, catalogue, installed
 from jetsel.policies.calibration import Calibration, check

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from jetsel.base.errors import BadRequestError, UnknownModelError, UnknownPolicyError, did_you_mean
 from jetsel.daemon.family import ServedFamily
-from jetsel.errors import BadRequestError, UnknownModelError, UnknownPolicyError, did_you_mean
 from jetsel.policies import Policy
 from jetsel.policies.deadline import NAME as TIMED
 from jetsel.policies.registry import no_such

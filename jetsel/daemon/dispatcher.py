@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from jetsel.config import Config
+from jetsel.base.config import Config
+from jetsel.base.errors import LoadingError, ShuttingDownError
+from jetsel.base.events import event
 from jetsel.daemon.admission import Admission
 from jetsel.daemon.current import Current
 from jetsel.daemon.identity import check_admin, group_number
@@ -26,8 +28,6 @@ from jetsel.daemon.tally import Tally
 from jetsel.daemon.watchdog import Watchdog
 from jetsel.daemon.worker_pool import WorkerPool
 from jetsel.engines import Backends, OnDemandEngine
-from jetsel.errors import LoadingError, ShuttingDownError
-from jetsel.events import event
 from jetsel.runtime import ModelQueue
 from jetsel.wire import Reload as ReloadRequest
 from jetsel.wire import Status, StatusReply

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from jetsel.config import Config
+from jetsel.base.config import Config
+from jetsel.base.errors import ConfigError, JetselError, ManifestError
+from jetsel.base.events import event
+from jetsel.base.weights import Weights
 from jetsel.daemon.calibration import (
     InUse,
     choose,
@@ -24,8 +27,6 @@ from jetsel.edge.models import runners
 from jetsel.edge.outlook import seed
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, Engine, OnDemandEngine, warm_up
-from jetsel.errors import ConfigError, JetselError, ManifestError
-from jetsel.events import event
 from jetsel.features import WORKING_PX
 from jetsel.image import InputSpec
 from jetsel.policies import Policy
@@ -36,7 +37,6 @@ from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
 from jetsel.policies.with_edge import deadline_policies, edge_policy
 from jetsel.runtime import Driver, Events, ModelQueue
-from jetsel.weights import Weights
 from jetsel.wire import Criterion
 from jetsel.wire.status import FamilyStatus, ModelStatus
 from jetsel.zoo import Family, Labels, Model, verify

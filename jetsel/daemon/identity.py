@@ -9,8 +9,8 @@ import socket
 import struct
 from typing import NamedTuple
 
-from jetsel.config import fleet_folder
-from jetsel.errors import ConfigError, NotAllowedError
+from jetsel.base.config import fleet_folder
+from jetsel.base.errors import ConfigError, NotAllowedError
 
 TRUSTED = frozenset({"uid 0", f"uid {os.getuid()}"})  # by name: root and the daemon's own user, who may end it anyway
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid

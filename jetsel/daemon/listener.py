@@ -14,10 +14,10 @@ import stat
 from collections.abc import MutableMapping
 from pathlib import Path
 
-from jetsel.config import Server
+from jetsel.base.config import Server
+from jetsel.base.endpoint import from_variable, user_socket
+from jetsel.base.errors import ConfigError
 from jetsel.daemon.identity import group_number
-from jetsel.endpoint import from_variable, user_socket
-from jetsel.errors import ConfigError
 
 MODE = 0o660
 BACKLOG = 128

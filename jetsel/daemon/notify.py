@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import MutableMapping
 
-from jetsel.events import event
+from jetsel.base.events import event
 
 log = logging.getLogger("jetsel.daemon")
 

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
+from jetsel.base.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
+from jetsel.base.events import run_about
 from jetsel.daemon.admission import Admission, Load
 from jetsel.daemon.answer import answer, log_refusal, log_reply, unexpected, warn_of_limit
 from jetsel.daemon.current import Current
@@ -20,8 +22,6 @@ from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.port import Message, Route
 from jetsel.daemon.tally import Tally
 from jetsel.edge.outlook import load_for_the_next, outlook
-from jetsel.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
-from jetsel.events import run_about
 from jetsel.features import extract
 from jetsel.policies import Decision, Evidence
 from jetsel.policies.deadline import Deadline

@@ -13,13 +13,13 @@ import socket
 import threading
 from typing import NamedTuple
 
-from jetsel.config import Server
+from jetsel.base.config import Server
+from jetsel.base.event_fd import EventFd
+from jetsel.base.events import event
 from jetsel.daemon.identity import Identity, sender_of
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.resources import RESERVED_FILES, file_limit
 from jetsel.daemon.zmtp import GREETING, Connection, ProtocolError
-from jetsel.event_fd import EventFd
-from jetsel.events import event
 
 log = logging.getLogger("jetsel.daemon")
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 import cv2
 import numpy as np
 
+from jetsel.base.errors import InternalError
 from jetsel.daemon.admission import Load
 from jetsel.daemon.current import Current
 from jetsel.daemon.job import Job
 from jetsel.engines import Backends
-from jetsel.errors import InternalError
 from jetsel.policies.single import Single
 from jetsel.wire import PROTOCOL_VERSION, Classify
 

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from jetsel.config import Config
+from jetsel.base.config import Config
+from jetsel.base.errors import InternalError, JetselError, ReloadFailedError, ShuttingDownError
+from jetsel.base.events import event, run_about
+from jetsel.base.logs import set_level
 from jetsel.daemon.current import Current
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.metering.metering import Metering
@@ -21,9 +24,6 @@ from jetsel.daemon.port import Route
 from jetsel.daemon.snapshot import Snapshot, Tell, load, read_snapshot
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends
-from jetsel.errors import InternalError, JetselError, ReloadFailedError, ShuttingDownError
-from jetsel.events import event, run_about
-from jetsel.logs import set_level
 from jetsel.power.finding import check as check_power
 from jetsel.wire import PROTOCOL_VERSION, Reloaded, Reply, failure
 from jetsel.wire import Reload as ReloadRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jetsel.config import Edge as EdgeConfig
+from jetsel.base.config import Edge as EdgeConfig
 from jetsel.daemon.metering.estimates import no_energies
 from jetsel.policies import Policy
 from jetsel.policies.ask_edge import AskEdge

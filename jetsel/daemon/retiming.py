@@ -11,9 +11,9 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
-from jetsel.child import python_command
+from jetsel.base.child import python_command
+from jetsel.base.events import event
 from jetsel.daemon.family import ServedFamily
-from jetsel.events import event
 from jetsel.policies.calibration import ANSWERS
 
 log = logging.getLogger("jetsel.models")

@@ -14,7 +14,10 @@ from pathlib import Path
 import cv2
 
 from jetsel import __version__
-from jetsel.config import Config, host_settings
+from jetsel.base.config import Config, host_settings
+from jetsel.base.errors import JetselError
+from jetsel.base.events import event
+from jetsel.base.logs import begin, cannot_start
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.listener import listen
 from jetsel.daemon.metering.metering import Metering
@@ -26,9 +29,6 @@ from jetsel.daemon.retiming import retime
 from jetsel.daemon.signals import Signals
 from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.engines import Backends
-from jetsel.errors import JetselError
-from jetsel.events import event
-from jetsel.logs import begin, cannot_start
 from jetsel.power.finding import check
 
 log = logging.getLogger("jetsel.daemon")

@@ -9,14 +9,14 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from jetsel.config import Config
+from jetsel.base.config import Config
+from jetsel.base.errors import ConfigError, ShuttingDownError, UnknownFamilyError
+from jetsel.base.events import event
 from jetsel.daemon.family import ServedFamily, serve_family, served_models
 from jetsel.daemon.resources import settle
 from jetsel.edge.models import open_edge
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, Engine
-from jetsel.errors import ConfigError, ShuttingDownError, UnknownFamilyError
-from jetsel.events import event
 from jetsel.image import Limits
 from jetsel.runtime import Events
 from jetsel.zoo import Zoo, model_folders, scan

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from jetsel.errors import JetselError
-from jetsel.recent import Recent, percentiles
+from jetsel.base.errors import JetselError
+from jetsel.base.recent import Recent, percentiles
 from jetsel.wire import Answer, Failure
 from jetsel.wire.status import AnswerCounts, Histogram, Percentiles, RecentAnswer, ReloadStatus, StageTimes
 

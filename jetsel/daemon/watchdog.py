@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from jetsel.events import event
+from jetsel.base.events import event
 
 log = logging.getLogger("jetsel.daemon")
 

@@ -12,11 +12,11 @@ import threading
 import time
 from collections import deque
 
+from jetsel.base.events import event
 from jetsel.daemon.job import Job
 from jetsel.daemon.pipeline import Pipeline
 from jetsel.daemon.port import Port
 from jetsel.daemon.watchdog import Watchdog
-from jetsel.events import event
 
 log = logging.getLogger("jetsel.daemon")
 

@@ -7,8 +7,8 @@ import math
 import time
 from collections.abc import Collection, Sequence
 
+from jetsel.base.events import event
 from jetsel.edge.server import Server
-from jetsel.events import event
 
 log = logging.getLogger("jetsel.models")
 

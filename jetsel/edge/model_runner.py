@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
+from jetsel.base.errors import JetselError
 from jetsel.edge.messages import Remote
 from jetsel.edge.runner import Arrived as Answered
 from jetsel.edge.runner import EdgeAnswer, Photograph
 from jetsel.edge.server import Server
-from jetsel.errors import JetselError
 from jetsel.image import InputSpec, jpeg, model_input, smaller_size
 from jetsel.policies import Prediction
 from jetsel.policies.policy import confidence_of

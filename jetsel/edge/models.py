@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from jetsel.config import Config, EdgeModel
+from jetsel.base.config import Config, EdgeModel
+from jetsel.base.errors import ConfigError, pip_install
+from jetsel.base.files import read_bounded
 from jetsel.edge.messages import Remote, Start
 from jetsel.edge.model_runner import EdgeRunner, EdgeServers, tensor
 from jetsel.edge.runner import Edge, Photograph
-from jetsel.errors import ConfigError, pip_install
 from jetsel.image import InputSpec, jpeg
 from jetsel.policies.deadline import EDGE, REDUCED
-from jetsel.store import read_bounded
 from jetsel.zoo import Family, Labels
 
 PROBE_PX = 128

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.errors import ConfigError
+from jetsel.base.errors import ConfigError
 
 EXAMPLES = "university, residential, normal:100,50, lognormal:48,0.58, two-state:30,5,200,80,0.02,0.2, or a file"
 MOST_BYTES = 64 * 2**20

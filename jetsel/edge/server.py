@@ -6,9 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from jetsel.base.estimate import Estimate
 from jetsel.edge.link import Link
 from jetsel.edge.messages import Remote, Result, State
-from jetsel.estimate import Estimate
 from jetsel.wire.status import EdgeModelStatus, EdgeServerStatus
 
 

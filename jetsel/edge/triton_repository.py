@@ -14,9 +14,9 @@ from typing import Literal
 
 import tomli_w
 
-from jetsel.errors import ConfigError
-from jetsel.store import repair_of
-from jetsel.weights import Head
+from jetsel.base.errors import ConfigError
+from jetsel.base.files import repair_of
+from jetsel.base.weights import Head
 from jetsel.zoo import Labels, Model, verify
 from jetsel.zoo.onnx_model import batch_of, input_of, model_in, with_head
 

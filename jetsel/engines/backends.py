@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+from jetsel.base.errors import ConfigError
+from jetsel.base.host_settings import HostSettings
+from jetsel.base.weights import Weights
 from jetsel.engines.base import Backend, Engine, HostReport
 from jetsel.engines.headed import with_head
-from jetsel.errors import ConfigError
-from jetsel.host_settings import HostSettings
-from jetsel.weights import Weights
 
 Factory = Callable[[HostSettings, Callable[[], None]], Backend]
 

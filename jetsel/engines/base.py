@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.errors import JetselError
-from jetsel.weights import Weights
+from jetsel.base.errors import JetselError
+from jetsel.base.weights import Weights
 
 SAME_ANSWER = 0.1
 """Of the range of the logits: 8-bit models that scale a batch as a whole differ by 0.005, half precision by less."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.base.weights import Head, Weights
 from jetsel.engines.base import Engine, EngineFailedError, Output, Place
-from jetsel.weights import Head, Weights
 
 
 class HeadedEngine:

@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.base.errors import EngineDiedError, JetselError
+from jetsel.base.host_settings import HostSettings
+from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError, HostReport, Output, Place
 from jetsel.engines.building import plans
 from jetsel.engines.hosting import interpreters
@@ -18,9 +21,6 @@ from jetsel.engines.hosting.process import HostProcess, Start
 from jetsel.engines.hosting.rules import RULES, Rules
 from jetsel.engines.hosting.running import Loaded
 from jetsel.engines.hosting.supervisor import AnotherHostError, Supervisor
-from jetsel.errors import EngineDiedError, JetselError
-from jetsel.host_settings import HostSettings
-from jetsel.weights import Weights
 
 RUN_LIMIT_S = 2.0
 RUN_LIMIT_TIMES = 20  # of the usual time: power modes and throttling make runs two to four times as long

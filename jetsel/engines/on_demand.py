@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.base.errors import EngineDiedError, JetselError
+from jetsel.base.events import event
 from jetsel.engines.base import Engine, EngineFailedError, Output, Place
-from jetsel.errors import EngineDiedError, JetselError
-from jetsel.events import event
 
 log = logging.getLogger("jetsel.engines")
 

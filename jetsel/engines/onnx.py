@@ -13,9 +13,9 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
+from jetsel.base.host_settings import HostSettings
+from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError, Output, Place
-from jetsel.host_settings import HostSettings
-from jetsel.weights import Weights
 
 _OUTPUTS = ["logits", "embedding"]
 _NO_MEMORY = ("Failed to allocate memory", "bad_alloc")

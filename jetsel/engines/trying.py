@@ -10,10 +10,10 @@ import time
 
 import numpy as np
 
+from jetsel.base.weights import Tried, Weights
 from jetsel.engines.base import Engine, EngineFailedError, warm_up
 from jetsel.engines.headed import with_head
 from jetsel.engines.onnx import OnnxEngine
-from jetsel.weights import Tried, Weights
 
 RUNS, AT_MOST_S = 20, 2.0
 LIMIT_S = 60.0  # of one run: a loop in the model may have no end

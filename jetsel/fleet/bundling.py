@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from jetsel.errors import RepositoryError
+from jetsel.base.errors import RepositoryError
 from jetsel.fleet.documents import BundledModel
 from jetsel.policies import installed
 from jetsel.policies.calibration import ANSWERS

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from jetsel.errors import RepositoryError
+from jetsel.base.errors import RepositoryError
 from jetsel.fleet.bundling import sha256_by_name
 from jetsel.fleet.documents import (
     INDEX,

@@ -10,12 +10,11 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from jetsel.errors import RepositoryError
+from jetsel.base.errors import RepositoryError
+from jetsel.base.files import TEMPORARY, flush, repair_of, sha256_of
 from jetsel.fleet.documents import INDEX, Bundle, Entry, File, Index, Plan, plan_path
 from jetsel.fleet.signing import MAX_DOCUMENT_BYTES, opened
 from jetsel.fleet.sources import CUT, Source
-from jetsel.store import flush, repair_of, sha256_of
-from jetsel.store.files import TEMPORARY
 
 ATTEMPTS = 5  # in a row that bring no byte
 

@@ -12,8 +12,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from jetsel.errors import ConfigError, RepositoryError, pip_install
-from jetsel.store import read_bounded, repair_of
+from jetsel.base.errors import ConfigError, RepositoryError, pip_install
+from jetsel.base.files import read_bounded, repair_of
 
 MAX_DOCUMENT_BYTES = 2**20  # a bundle of 100 models has some 60 KB
 MAX_SIGNATURES = 8

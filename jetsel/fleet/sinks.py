@@ -9,9 +9,9 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Protocol
 
-from jetsel.errors import RepositoryError
+from jetsel.base.errors import RepositoryError
+from jetsel.base.files import repair_of, replace
 from jetsel.fleet.sources import ALL_S, ask, folder_of
-from jetsel.store import repair_of, replace
 
 
 class Sink(Protocol):

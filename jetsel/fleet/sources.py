@@ -15,8 +15,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from jetsel.errors import ConfigError, RepositoryError
-from jetsel.store import open_regular
+from jetsel.base.errors import ConfigError, RepositoryError
+from jetsel.base.files import open_regular
 
 HTTP_TIMEOUT_S = 30.0  # of a connection that brings nothing
 ALL_S = 3600.0  # of all connections of a round; a slow download goes on in the next one

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jetsel.errors import ConfigError, RepositoryError, pip_install
+from jetsel.base.errors import ConfigError, RepositoryError, pip_install
+from jetsel.base.files import TEMPORARY, replace
 from jetsel.fleet.sources import Stream, missing
-from jetsel.store import replace
-from jetsel.store.files import TEMPORARY
 
 EXTRA = pip_install("fleet")
 

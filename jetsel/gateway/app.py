@@ -13,8 +13,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from jetsel import image
+from jetsel.base.errors import JetselError
 from jetsel.client import AsyncClient
-from jetsel.errors import JetselError
 from jetsel.gateway.catalogue import Catalogue
 from jetsel.gateway.classify import ClassifyApi
 from jetsel.gateway.errors import refused

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from jetsel.base.errors import UnknownModelError, did_you_mean
 from jetsel.client import AsyncClient
-from jetsel.errors import UnknownModelError, did_you_mean
 from jetsel.wire import StatusReply
 from jetsel.wire.status import FamilyStatus, ModelStatus
 

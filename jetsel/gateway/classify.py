@@ -9,7 +9,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jetsel.errors import BadRequestError
+from jetsel.base.errors import BadRequestError
 from jetsel.gateway.sender import Choice, Sender
 from jetsel.wire import encode
 

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from jetsel.errors import JetselError
+from jetsel.base.errors import JetselError
 
 STATUS = {
     "bad-request": 400,

@@ -9,8 +9,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from jetsel import __version__
+from jetsel.base.errors import BadRequestError, JetselError
 from jetsel.client import AsyncClient
-from jetsel.errors import BadRequestError, JetselError
 from jetsel.gateway import tensors
 from jetsel.gateway.catalogue import Catalogue
 from jetsel.gateway.sender import Choice, Sender

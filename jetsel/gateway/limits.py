@@ -7,7 +7,7 @@ import socket
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jetsel.errors import BusyError, ImageTooLargeError, NotAllowedError
+from jetsel.base.errors import BusyError, ImageTooLargeError, NotAllowedError
 from jetsel.gateway.connections import LET_IN
 from jetsel.gateway.errors import body_of
 from jetsel.gateway.settings import bears

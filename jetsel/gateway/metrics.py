@@ -13,8 +13,8 @@ from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jetsel.base.errors import JetselError
 from jetsel.client import AsyncClient
-from jetsel.errors import JetselError
 from jetsel.wire import StatusReply
 from jetsel.wire.power import PowerStatus
 from jetsel.wire.status import AnswerCounts, EdgeStatus, FamilyStatus, Histogram

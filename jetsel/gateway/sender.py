@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from jetsel.base.errors import ImageTooLargeError
 from jetsel.client import AsyncClient
-from jetsel.errors import ImageTooLargeError
 from jetsel.gateway.catalogue import Catalogue
 from jetsel.gateway.thumbnails import Thumbnails
 from jetsel.wire import Answer

@@ -7,7 +7,7 @@ from functools import partial
 
 import uvicorn
 
-from jetsel.errors import ConfigError
+from jetsel.base.errors import ConfigError
 from jetsel.gateway.app import application
 from jetsel.gateway.connections import BoundedConnection, most_connections
 from jetsel.gateway.settings import Settings

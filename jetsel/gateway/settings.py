@@ -8,8 +8,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from jetsel import store
-from jetsel.errors import ConfigError
+from jetsel.base import files
+from jetsel.base.errors import ConfigError
 
 MOST_TOKEN_BYTES = 4096
 FEWEST_TOKEN_CHARACTERS = 16
@@ -66,7 +66,7 @@ def read_secret(path: Path, option: str) -> str:
     """Return the text of a file; raises ConfigError, which names the option, if it cannot be read or everybody may."""
     try:
         mode = path.stat().st_mode
-        secret = store.read_bounded(path, MOST_TOKEN_BYTES).decode()
+        secret = files.read_bounded(path, MOST_TOKEN_BYTES).decode()
     except (OSError, ValueError) as error:
         raise ConfigError(f"{option} {path}: cannot be read: {error}") from None
     if stat.S_IMODE(mode) & 0o007:

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Meta, Raw, Struct, field
 from numpy.typing import NDArray
 
-from jetsel.errors import BadRequestError
+from jetsel.base.errors import BadRequestError
 from jetsel.gateway.sender import Choice
 from jetsel.wire import Answer
 

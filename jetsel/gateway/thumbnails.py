@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jetsel import image
-from jetsel.errors import JetselError
+from jetsel.base.errors import JetselError
 
 SIDE_PX = 96
 QUALITY = 70  # of JPEG: some 3 KB a picture

@@ -8,7 +8,7 @@ import re
 import cv2
 import numpy as np
 
-from jetsel.errors import BadImageError
+from jetsel.base.errors import BadImageError
 from jetsel.image.header import JPEG, PNG, UPRIGHT, Header, Measured, measure, swaps_sides, upright
 from jetsel.image.limits import Limits, damaged, truncated
 from jetsel.image.pixels import Photograph

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 from PIL import Image, WebPImagePlugin
 
-from jetsel.errors import BadImageError, ImageTooLargeError
+from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.image.limits import Limits, check_bytes, check_pixels, damaged
 from jetsel.image.pixels import check_layout
 from jetsel.wire import Pixels

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from jetsel.errors import BadImageError, ImageTooLargeError
-from jetsel.store import open_regular
+from jetsel.base.errors import BadImageError, ImageTooLargeError
+from jetsel.base.files import open_regular
 
 MAX_SIDE_PX = 65_535
 """JPEG's own largest side (ITU-T T.81, B.2.2); it bounds the tables, as long as a side, that OpenCV's resize makes."""

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 from msgspec import Struct
 
-from jetsel.errors import BadImageError
+from jetsel.base.errors import BadImageError
 from jetsel.image.limits import Limits, check_bytes, check_pixels
 from jetsel.wire import Pixels
 

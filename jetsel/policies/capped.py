@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from jetsel.errors import JetselError, ModelUnavailableError
+from jetsel.base.errors import JetselError, ModelUnavailableError
 from jetsel.policies.policy import Decision, Evidence, OutOfTime, Policy, Prediction, Run, Steps, best
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta, Struct
 
-from jetsel.errors import ModelUnavailableError
+from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.kind import Kind, Plan, Table, Tried, columns
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, confidence_of

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from jetsel.errors import InDoubtError
+from jetsel.base.errors import InDoubtError
 from jetsel.features import PAPER_SEVEN
 from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.kind import Kind, Plan, Table, columns

@@ -12,11 +12,11 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from jetsel.errors import CalibrationError
+from jetsel.base.arrays import MAX_BYTES, pack, unpack
+from jetsel.base.errors import CalibrationError
+from jetsel.base.files import read_bounded, write
 from jetsel.policies.calibration import Calibration, Facts, Part
 from jetsel.policies.registry import KIND, verify
-from jetsel.store import read_bounded, write
-from jetsel.store.arrays import MAX_BYTES, pack, unpack
 from jetsel.wire import Criterion
 
 FORMAT = "jetsel-calibration"

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from jetsel.errors import JetselError
+from jetsel.base.errors import JetselError
 from jetsel.policies.policy import Decision, Evidence, Outlook, OutOfTime, Policy, Run, Steps
 from jetsel.policies.selection import Models, base, mdinference
 

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
-from jetsel.errors import ModelUnavailableError
+from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.kind import Kind, Plan, Table, Tried
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, run_or_fall_back

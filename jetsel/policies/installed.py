@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jetsel.errors import CalibrationError
+from jetsel.base.errors import CalibrationError
+from jetsel.base.versions import NONE, Versions
 from jetsel.policies.calibration import ANSWERS, Calibration
 from jetsel.policies.coding import encode, identity, read
-from jetsel.store import NONE, Versions
 
 SHIPPED = NONE  # stands for the one that came with the models, which lies elsewhere: no link says so
 REPORT = "report.html"

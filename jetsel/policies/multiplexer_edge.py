@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.errors import JetselError
+from jetsel.base.errors import JetselError
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.deadline import Allow
 from jetsel.policies.multiplexer import NAME as MULTIPLEXER

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from jetsel.errors import ModelUnavailableError
+from jetsel.base.errors import ModelUnavailableError
 from jetsel.wire import Criterion
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from jetsel.errors import CalibrationError, did_you_mean
+from jetsel.base.errors import CalibrationError, did_you_mean
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.cascade import CascadeKind
 from jetsel.policies.chain import ChainKind, PaperChainKind

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import structs
 
-from jetsel.errors import JetselError, RequirementsError
+from jetsel.base.errors import JetselError, RequirementsError
 from jetsel.policies.policy import Evidence, Outlook, Policy, Steps
 
 NAME = "requirements"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jetsel.config import Edge
-from jetsel.errors import ConfigError
+from jetsel.base.config import Edge
+from jetsel.base.errors import ConfigError
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.deadline import EDGE, REDUCED, Deadline
 from jetsel.policies.multiplexer import NAME as MULTIPLEXER

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from jetsel.errors import ConfigError, PowerError
+from jetsel.base.errors import ConfigError, PowerError
 from jetsel.power import trace
 from jetsel.power.boards import Board, boards, no_such_board, recognise
 from jetsel.power.sensors import ina238, ina3221, nvml, rapl

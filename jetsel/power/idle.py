@@ -13,8 +13,8 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from jetsel import store
-from jetsel.errors import CalibrationError, PowerError
+from jetsel.base import files
+from jetsel.base.errors import CalibrationError, PowerError
 from jetsel.power.finding import Settings, find
 from jetsel.power.integration import FEWEST, add_up, too_few
 from jetsel.power.machine import Facts, look
@@ -59,7 +59,7 @@ def save(idle: Idle, folder: Path) -> Path:
     target = folder / file_name(idle.board, idle.power_mode)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        store.replace(target, msgspec.json.format(msgspec.json.encode(idle), indent=2) + b"\n")
+        files.replace(target, msgspec.json.format(msgspec.json.encode(idle), indent=2) + b"\n")
     except OSError as fault:
         raise CalibrationError(
             f"{target}: idle power was not saved ({fault}), what was measured before stays: use an account that may "
@@ -75,7 +75,7 @@ def load(folder: Path, board: str | None, power_mode: str | None, rails: tuple[s
     """
     path = folder / file_name(board, power_mode)
     try:
-        data = store.read_bounded(path, MAX_BYTES)
+        data = files.read_bounded(path, MAX_BYTES)
     except FileNotFoundError:
         raise CalibrationError(
             f"{path}: idle power was not measured on {_named(board, power_mode)}: {REPAIR}"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from jetsel.errors import CalibrationError
+from jetsel.base.errors import CalibrationError
 from jetsel.power.finding import Settings, find
 from jetsel.power.idle import Idle, load
 from jetsel.power.integration import Reading, above_idle

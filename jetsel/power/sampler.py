@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 
-from jetsel.events import event
+from jetsel.base.events import event
 from jetsel.power.finding import Found, Settings, find
 from jetsel.power.integration import Sample, Sum, add_up, stale_s
 from jetsel.power.sensors.rail import Dropped, RailError

@@ -20,7 +20,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel import __version__, store
+from jetsel import __version__
+from jetsel.base import files
 from jetsel.power.sensors.rail import Detected, Measured, Rail, RailError
 
 MAX_BYTES = 1 << 28
@@ -99,7 +100,7 @@ def rows(rails: Sequence[Rail], seconds: float | None, rate_hz: float) -> Iterat
 def read(path: Path) -> Trace:
     """Read a trace; raises RailError with the line that is wrong. A last row that was cut short is left out."""
     try:
-        lines = store.read_bounded(path, MAX_BYTES).decode("utf-8").split("\n")
+        lines = files.read_bounded(path, MAX_BYTES).decode("utf-8").split("\n")
     except OSError as error:
         raise RailError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
-from jetsel.errors import DeadlineError, JetselError, ModelUnavailableError
+from jetsel.base.errors import DeadlineError, JetselError, ModelUnavailableError
 from jetsel.policies.policy import Decision, OutOfTime, Run
 from jetsel.runtime.model_queue import ModelQueue
 from jetsel.runtime.request_run import RequestRun

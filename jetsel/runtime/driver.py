@@ -12,8 +12,8 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from jetsel.errors import EngineDiedError, JetselError, ModelUnavailableError
-from jetsel.events import event, run_about
+from jetsel.base.errors import EngineDiedError, JetselError, ModelUnavailableError
+from jetsel.base.events import event, run_about
 from jetsel.policies.policy import Policy, Prediction
 from jetsel.runtime.advance import advance
 from jetsel.runtime.events import Events

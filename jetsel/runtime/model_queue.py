@@ -6,9 +6,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal
 
+from jetsel.base.errors import EngineDiedError, ModelUnavailableError
+from jetsel.base.estimate import Estimate
 from jetsel.engines import Engine, OnDemandEngine
-from jetsel.errors import EngineDiedError, ModelUnavailableError
-from jetsel.estimate import Estimate
 from jetsel.runtime.record import Record
 from jetsel.runtime.request_run import RequestRun
 from jetsel.runtime.runner import Runner

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from jetsel.recent import Percentiles, Recent, percentiles
+from jetsel.base.recent import Percentiles, Recent, percentiles
 
 
 @dataclass(eq=False)

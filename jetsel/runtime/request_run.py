@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from jetsel.errors import JetselError
+from jetsel.base.errors import JetselError
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
 from jetsel.runtime.events import Timer
 from jetsel.wire import Criterion, Ran

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeAlias
 
-from jetsel.errors import JetselError
+from jetsel.base.errors import JetselError
 from jetsel.policies.policy import Prediction
 from jetsel.runtime.request_run import Handle, RequestRun
 

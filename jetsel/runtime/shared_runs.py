@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from jetsel.errors import JetselError
+from jetsel.base.errors import JetselError
 from jetsel.policies.policy import OutOfTime, Prediction, Run
 from jetsel.runtime.advance import advance
 from jetsel.runtime.events import Events

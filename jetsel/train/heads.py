@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
+from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeError, pip_install
+from jetsel.base.weights import Head
 from jetsel.engines import Engine
-from jetsel.errors import BadImageError, CalibrationError, ImageTooLargeError, pip_install
-from jetsel.weights import Head
 from jetsel.zoo import Model
 
 HELD_OUT = 0.2  # of the photographs of each class

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from jetsel.errors import BadRequestError, JetselError, UnknownKindError, UnsupportedVersionError
+from jetsel.base.errors import BadRequestError, JetselError, UnknownKindError, UnsupportedVersionError
 from jetsel.wire.messages import Failure, Reply, Request
 
 PROTOCOL_VERSION = 1

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from jetsel.errors import BadRequestError
+from jetsel.base.errors import BadRequestError
 from jetsel.wire.power import BudgetStatus
 from jetsel.wire.status import StatusReply
 

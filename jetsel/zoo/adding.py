@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jetsel.errors import ManifestError
-from jetsel.weights import Tried, Weights
+from jetsel.base.errors import ManifestError
+from jetsel.base.weights import Tried, Weights
 from jetsel.zoo.classifier import EMBEDDING, LOGITS, Classifier, classifier_of
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import DerivedFrom, Manifest, manifest_of

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.errors import ManifestError
+from jetsel.base.errors import ManifestError
 
 _MAGIC, _VERSION = 0x1950A86A20F9469CFC6C, 1001
 _MOST_TENSORS = 100_000

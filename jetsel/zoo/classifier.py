@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jetsel.errors import ManifestError
+from jetsel.base.errors import ManifestError
 from jetsel.image.model_input import MAX_SIDE_PX
 
 if TYPE_CHECKING:

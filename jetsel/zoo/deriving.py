@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from jetsel.base.weights import Tried
 from jetsel.image import InputSpec
-from jetsel.weights import Tried
 from jetsel.zoo.manifest import DerivedFrom, Manifest
 
 

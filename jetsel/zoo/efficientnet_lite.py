@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.errors import ManifestError
+from jetsel.base.errors import ManifestError
 from jetsel.zoo.export import OPSET
 
 if TYPE_CHECKING:

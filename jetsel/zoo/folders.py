@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from jetsel.config import Models, fleet_folder
-from jetsel.errors import ConfigError
-from jetsel.state import state_folder
+from jetsel.base.config import Models, fleet_folder
+from jetsel.base.errors import ConfigError
+from jetsel.base.state import state_folder
 from jetsel.zoo.store import STARTER
 
 

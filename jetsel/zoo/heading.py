@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from jetsel.errors import ManifestError
+from jetsel.base.errors import ManifestError
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import Head
 from jetsel.zoo.placing import put, working_folder

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jetsel.errors import ManifestError
-from jetsel.store import read_bounded
+from jetsel.base.errors import ManifestError
+from jetsel.base.files import read_bounded
 
 MAX_BYTES = 16 * 2**20
 """Past this labels are refused unread: the 21,841 classes of all of ImageNet take under 2 MB."""

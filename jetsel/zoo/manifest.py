@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from jetsel.errors import ManifestError
+from jetsel.base.errors import ManifestError
+from jetsel.base.files import read_bounded
 from jetsel.image import InputSpec
-from jetsel.store import read_bounded
 
 MAX_BYTES = 65_536
 """Past this a manifest is refused unread: those that jetsel writes are under 2 KB."""

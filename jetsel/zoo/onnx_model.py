@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jetsel.errors import ManifestError
-from jetsel.store import read_bounded
-from jetsel.weights import Head
+from jetsel.base.errors import ManifestError
+from jetsel.base.files import read_bounded
+from jetsel.base.weights import Head
 from jetsel.zoo.store import MAX_WEIGHTS_BYTES
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Put a model into a folder, whole or not at all, and take one out; a daemon may be reading the folder meanwhile.
 
-A manifest is what makes a model: see jetsel.store.versions, whose record it is.
+A manifest is what makes a model: see jetsel.base.versions, whose record it is.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 
 import msgspec
 
-from jetsel import store
-from jetsel.errors import ManifestError
-from jetsel.store import publish, read_bounded, sha256_of, withdraw
+from jetsel.base import files, versions
+from jetsel.base.errors import ManifestError
+from jetsel.base.files import read_bounded, sha256_of
+from jetsel.base.versions import publish, withdraw
 from jetsel.zoo.manifest import MAX_BYTES, Manifest
 from jetsel.zoo.store import Model
 
@@ -31,10 +32,10 @@ def working_folder(folder: Path) -> Iterator[Path]:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with store.working_folder(folder, partial(_is_named, folder)) as work:
+        with versions.working_folder(folder, partial(_is_named, folder)) as work:
             yield work
     except OSError as error:
-        repair = store.repair_of(error, "name another folder with --folder")
+        repair = files.repair_of(error, "name another folder with --folder")
         raise ManifestError(f"{folder}: {error.strerror or error}; nothing was changed there: {repair}") from error
 
 

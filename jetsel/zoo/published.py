@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jetsel.errors import DownloadError, ManifestError, did_you_mean, pip_install
+from jetsel.base.errors import DownloadError, ManifestError, did_you_mean, pip_install
 from jetsel.zoo.export import Example, export
 from jetsel.zoo.pretrained import NAME
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from jetsel.errors import ManifestError, UnknownModelError, did_you_mean
-from jetsel.store import read_bounded, sha256_of
-from jetsel.weights import HeadFile, Weights
+from jetsel.base.errors import ManifestError, UnknownModelError, did_you_mean
+from jetsel.base.files import read_bounded, sha256_of
+from jetsel.base.weights import HeadFile, Weights
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import Manifest, read_manifest
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from jetsel.child import python_command
-from jetsel.errors import DownloadError, ManifestError
-from jetsel.store import sha256_of
+from jetsel.base.child import python_command
+from jetsel.base.errors import DownloadError, ManifestError
+from jetsel.base.files import sha256_of
 
 _OTHER_HASH = "DO NOT MATCH THE HASHES"  # as pip writes it
 MOST_BYTES = 256 * 2**20  # of a file in a wheel, unpacked

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jetsel.host_settings import HostSettings
+from jetsel.base.host_settings import HostSettings
 from jetsel.zoo import STARTER, scan
 
 LIMIT_S = 4 * 3600  # a slow board builds for minutes; what hangs is ended by the command's own limits

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from jetsel.base.errors import JetselError
+from jetsel.base.host_settings import HostSettings
 from jetsel.engines.building.builder import Builder
 from jetsel.engines.hosting.interpreters import default
 from jetsel.engines.hosting.process import Start, ask_about
-from jetsel.errors import JetselError
-from jetsel.host_settings import HostSettings
 from tests.board.building import build_starter
 from tests.board.report import Report
 from tests.contract.opening import Models, Subject

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jetsel.host_settings import HostSettings
+from jetsel.base.host_settings import HostSettings
 from tests.contract.opening import MAX_BATCH, Subject
 from tests.contract.test_engines import *  # noqa: F403  # its tests are ours
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jetsel.host_settings import HostSettings
+from jetsel.base.host_settings import HostSettings
 from tests.board.conftest import Built
 from tests.system.daemons import Peer, drawn, encoded, serving
 from tests.system.hosts import host_of

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from jetsel.base.host_settings import HostSettings
 from jetsel.engines import Engine
 from jetsel.engines.onnx import OnnxEngine
-from jetsel.host_settings import HostSettings
 from tests.board.building import MODELS
 from tests.board.conftest import Built
 from tests.board.report import Report, megabytes, percentiles

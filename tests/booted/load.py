@@ -11,8 +11,8 @@ import threading
 from collections import Counter
 
 from jetsel import Client
-from jetsel.endpoint import SYSTEM_SOCKET
-from jetsel.errors import JetselError
+from jetsel.base.endpoint import SYSTEM_SOCKET
+from jetsel.base.errors import JetselError
 
 ended: Counter[str] = Counter()
 lock = threading.Lock()

@@ -31,8 +31,8 @@ import msgspec
 import s3fs
 from moto.server import ThreadedMotoServer
 
+from jetsel.base.errors import JetselError
 from jetsel.client import Client
-from jetsel.errors import JetselError
 from jetsel.fleet import publishing
 from jetsel.fleet.documents import Bundle
 from jetsel.fleet.reading import read_bundle, read_index

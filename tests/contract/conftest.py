@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from jetsel.base.host_settings import HostSettings
 from jetsel.engines import BACKENDS
-from jetsel.host_settings import HostSettings
 from tests.contract.opening import MAX_BATCH, Subject
 from tests.doubles.interpreter import GENERATIONS, make_interpreter
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.base.host_settings import HostSettings
+from jetsel.base.weights import Weights
 from jetsel.engines import Backends, Engine
 from jetsel.engines.building.builder import Builder, Order
 from jetsel.engines.building.plans import Plan
-from jetsel.host_settings import HostSettings
-from jetsel.weights import Weights
 from jetsel.zoo import STARTER
 from tests.contract.tiny import CLASSES, HEIGHT_PX, WIDTH_PX
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from jetsel.base.errors import ConfigError, JetselError
 from jetsel.engines import BACKENDS, Engine
-from jetsel.errors import ConfigError, JetselError
 from jetsel.zoo import STARTER
 from tests.contract.opening import MAX_BATCH, Models, Subject, photographs, weights_of
 from tests.contract.tiny import CLASSES, HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model, mean_model

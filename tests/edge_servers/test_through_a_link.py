@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import jetsel
-from jetsel.errors import JetselError
+from jetsel.base.errors import JetselError
 from tests.edge_servers.servers import Server, gateway, mlserver, ray_serve, triton
 from tests.link import Quality, link
 from tests.system.daemons import Daemon, drawn, encoded, serving

@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks.conditions import conditions
 from benchmarks.report import table
+from jetsel.base.errors import JetselError
 from jetsel.client import Client
-from jetsel.errors import JetselError
 from tests.faults.upsets import UPSETS, Disk
 from tests.faults.watch import Held, held
 from tests.system.daemons import Daemon, Peer, drawn, encoded, serving

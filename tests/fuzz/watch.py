@@ -6,7 +6,7 @@ import resource
 import time
 from collections.abc import Callable
 
-from jetsel.errors import JetselError
+from jetsel.base.errors import JetselError
 
 LONGEST_S = 1.0  # of processor time: the machine may be busy with something else
 MOST_MB = 300.0  # that the process grows by in one run

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import jetsel
-from jetsel.errors import JetselError
+from jetsel.base.errors import JetselError
 from tests.processes import port_of
 from tests.system.daemons import Daemon, drawn, serving
 from tests.waiting import until

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.errors import CalibrationError
+from jetsel.base.errors import CalibrationError
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.coding import read
 from jetsel.policies.installed import current, history, install

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jetsel.config import Power
+from jetsel.base.config import Power
 from jetsel.power.idle import Idle, save
 from jetsel.power.machine import Facts, look
 from tests.data.sysfs_trees import write

@@ -15,7 +15,7 @@ import pytest
 import zmq
 
 from jetsel import wire
-from jetsel.config import Server
+from jetsel.base.config import Server
 from jetsel.wire.power import BudgetStatus
 from jetsel.wire.status import Histogram, ModelStatus, Percentiles
 from tests.system.daemons import Daemon, drawn, encoded

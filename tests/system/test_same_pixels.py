@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from skimage import data
 
+from jetsel.base.config import Config, Models
 from jetsel.calibrate import record
 from jetsel.calibrate.record.photographs import Labelled
 from jetsel.calibrate.recording import Recording
-from jetsel.config import Config, Models
 from jetsel.daemon.admission import Load
 from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.job import Job

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jetsel import wire
-from jetsel.errors import BadRequestError, BusyError, JetselError, UnknownKindError, UnsupportedVersionError
+from jetsel.base.errors import BadRequestError, BusyError, JetselError, UnknownKindError, UnsupportedVersionError
 from tests.unit.messages import COUNTS, REPLIES, REQUESTS, TEXT
 
 JSON = st.recursive(

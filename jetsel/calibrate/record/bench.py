@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
+from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.calibrate.record.conditions import NoiseMonitor
 from jetsel.calibrate.record.database import Store
 from jetsel.calibrate.record.repeats import Plan
 from jetsel.calibrate.record.workers import Stop, Tell
 from jetsel.engines import Engine, Output
-from jetsel.errors import BadImageError, ImageTooLargeError
 from jetsel.features import NAMES, WORKING_PX, extract
 from jetsel.power.integration import NO_METER
 from jetsel.power.meter import Opened

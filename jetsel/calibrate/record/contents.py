@@ -8,10 +8,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from jetsel.base.files import sha256_of
 from jetsel.calibrate.record.database import Store
 from jetsel.calibrate.record.photographs import Found, Labelled
 from jetsel.calibrate.record.workers import Workers
-from jetsel.store import sha256_of
 
 Content = tuple[int, int, str]
 """A file as it was hashed: size in bytes, time of its last change in ns, SHA-256 in hexadecimal."""

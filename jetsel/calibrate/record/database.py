@@ -11,8 +11,8 @@ from types import TracebackType
 
 import msgspec
 
+from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.record.conditions import Conditions
-from jetsel.errors import CalibrationError
 from jetsel.features import table_hash
 from jetsel.zoo import Family, Model
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
+from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.calibrate.record.bench import Options, features_of
 from jetsel.calibrate.record.contents import Task
 from jetsel.calibrate.record.database import Store
 from jetsel.calibrate.record.near import perceptual_hash
 from jetsel.engines import Engine, EngineFailedError
-from jetsel.errors import BadImageError, ImageTooLargeError
 from jetsel.zoo import Family
 
 Said = tuple[bytes, bytes | None]

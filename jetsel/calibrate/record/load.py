@@ -13,15 +13,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.base.errors import CalibrationError
+from jetsel.base.weights import HASH_BYTES, learned_images
 from jetsel.calibrate.record.conditions import Conditions
 from jetsel.calibrate.record.database import opened_to_read
 from jetsel.calibrate.record.near import groups
 from jetsel.calibrate.record.photographs import count_reasons
 from jetsel.calibrate.recording import Recording
-from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
 from jetsel.power.integration import NO_METER
-from jetsel.weights import HASH_BYTES, learned_images
 from jetsel.zoo import Family, Model
 
 

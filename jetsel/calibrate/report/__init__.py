@@ -6,8 +6,8 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from jetsel.base.errors import pip_install
 from jetsel.calibrate.findings import Findings
-from jetsel.errors import pip_install
 from jetsel.image import Limits
 
 NEEDS = ("jinja2", "markupsafe", "matplotlib")

@@ -15,12 +15,12 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from jetsel import __version__, image
+from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.calibrate.findings import Findings, ImageFinding, ImageSample, Mistakes
 from jetsel.calibrate.report import Chart, Section, policies, words
 from jetsel.calibrate.report.charts import lines
 from jetsel.calibrate.report.parts import Cell, Figure, Table
 from jetsel.calibrate.report.words import Words, short, significant
-from jetsel.errors import BadImageError, ImageTooLargeError
 from jetsel.image import Limits
 
 SIDE_PX = 144  # of the longer side

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jetsel.base.errors import ConfigError
 from jetsel.cli.calibrate import LabelMap, Photos
 from jetsel.cli.options import ConfigFile
-from jetsel.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

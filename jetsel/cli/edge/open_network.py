@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import typer
 
+from jetsel.base.errors import ConfigError
 from jetsel.cli.install_service import ROOT, run_commands, write_files
 from jetsel.cli.options import ConfigFile
-from jetsel.errors import ConfigError
 
 DROP_IN = Path("/etc/systemd/system/jetsel.service.d/edge.conf")
 RESOLV_CONF = Path("/etc/resolv.conf")

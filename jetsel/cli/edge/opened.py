@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jetsel.base.errors import ConfigError, JetselError, ModelUnavailableError
 from jetsel.cli import settings
 from jetsel.daemon.snapshot import default_family
 from jetsel.edge.models import open_edge
-from jetsel.errors import ConfigError, JetselError, ModelUnavailableError
 from jetsel.zoo import model_folders, scan
 
 if TYPE_CHECKING:
-    from jetsel.config import Config
+    from jetsel.base.config import Config
     from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
     from jetsel.zoo import Family
 

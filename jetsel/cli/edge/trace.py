@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jetsel.base.errors import CalibrationError, ConfigError, JetselError
 from jetsel.cli.options import ConfigFile
-from jetsel.errors import CalibrationError, ConfigError, JetselError
 
 REDUCED_PX = (448, 320, 224, 160, 112)
 
 if TYPE_CHECKING:
-    from jetsel.config import Power
+    from jetsel.base.config import Power
     from jetsel.power.sampler import Sampler
 
 
@@ -32,11 +32,11 @@ def trace(
     photograph as it is, and reduced, by turns. Where power is measured, and idle power is known, it tells what 1,000
     bytes take: edge.mj_per_kb.
     """
+    from jetsel.base.files import open_regular
     from jetsel.cli.edge.opened import ask, check_models, opened
     from jetsel.daemon.snapshot import limits_of
     from jetsel.edge.runner import EdgeAnswer, Photograph
     from jetsel.image import decode, jpeg
-    from jetsel.store import open_regular
 
     try:
         with open_regular(photo) as opened_file:
@@ -104,7 +104,7 @@ class _Meter:
                 self._sampler.stop()
 
     def _energy_mj(self) -> float:
-        from jetsel.config import power_folder
+        from jetsel.base.config import power_folder
         from jetsel.power.idle import load
         from jetsel.power.integration import FEWEST
         from jetsel.power.machine import look

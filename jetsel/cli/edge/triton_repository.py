@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from jetsel.base.errors import ConfigError
 from jetsel.cli.options import ConfigFile
-from jetsel.errors import ConfigError
 
 
 def triton_repository(
@@ -25,10 +25,10 @@ def triton_repository(
 
     Triton's ONNX Runtime backend runs the models unless an option says otherwise.
     """
+    from jetsel.base.errors import UnknownFamilyError, did_you_mean
     from jetsel.cli import settings
     from jetsel.daemon.snapshot import default_family
     from jetsel.edge.triton_repository import write
-    from jetsel.errors import UnknownFamilyError, did_you_mean
     from jetsel.zoo import model_folders, scan
 
     if python_backend and tensorrt:

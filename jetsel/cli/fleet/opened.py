@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.errors import ConfigError, pip_install
+from jetsel.base.errors import ConfigError, pip_install
 
 if TYPE_CHECKING:
     from jetsel.fleet.manager.planning import Planner, Proposal

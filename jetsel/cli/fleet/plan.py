@@ -35,7 +35,7 @@ def plan(
     """
     import msgspec
 
-    from jetsel.store import replace
+    from jetsel.base.files import replace
 
     fleet = opened(url, trust, days)
     planner = fleet.planner(deadline_ms, gain)

@@ -25,10 +25,10 @@ def report(
 
     It needs pip install 'jetsel[calibrate]' beside 'jetsel[fleet]'.
     """
+    from jetsel.base.errors import ConfigError
+    from jetsel.base.files import replace
     from jetsel.calibrate.report import NO_PAGE
-    from jetsel.errors import ConfigError
     from jetsel.fleet.manager.page import render_fleet
-    from jetsel.store import replace
 
     fleet = opened(url, trust, days)
     found = render_fleet(

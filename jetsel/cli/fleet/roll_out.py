@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jetsel.base.errors import ConfigError
 from jetsel.cli.fleet.opened import Opened, check_libraries, printable
 from jetsel.cli.options import Json, emit
 from jetsel.cli.repo import Keys, Trusted, Url
-from jetsel.errors import ConfigError
 
 if TYPE_CHECKING:
     from jetsel.fleet.manager.planning import Proposal
@@ -104,8 +104,8 @@ def _serials(sign: list[Path]) -> Path:
 def _proposals(file: Path) -> list[Proposal]:
     import msgspec
 
+    from jetsel.base.files import read_bounded
     from jetsel.fleet.manager.planning import Proposal
-    from jetsel.store import read_bounded
 
     try:
         return msgspec.json.decode(read_bounded(file, MAX_PROPOSALS_BYTES), type=list[Proposal])

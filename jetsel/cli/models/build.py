@@ -45,14 +45,14 @@ def build(
     Each is compared with ONNX Runtime on photographs, and refused where its answers differ; what stands already is left
     alone. Exit status 1 where one fails; the rest are built.
     """
+    from jetsel.base.config import host_settings
+    from jetsel.base.errors import JetselError
     from jetsel.cli import settings
     from jetsel.cli.models.candidates import BACKEND, asked_for, on_tensorrt, order_of
     from jetsel.cli.models.samples import BuiltInPhotographs, PhotographFolder
-    from jetsel.config import host_settings
     from jetsel.daemon.snapshot import limits_of
     from jetsel.engines.building.builder import Builder
     from jetsel.engines.building.trial import ENOUGH
-    from jetsel.errors import JetselError
 
     def tell(line: str, *, is_result: bool = False) -> None:
         if not json:

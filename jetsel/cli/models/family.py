@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from jetsel.config import Config
+    from jetsel.base.config import Config
     from jetsel.zoo import Model
     from jetsel.zoo.pretrained import Rung
 
@@ -44,8 +44,8 @@ def add_rungs(
 
     folder: where they are wanted, None for any that the daemon reads. Raises as `pull_family` does.
     """
+    from jetsel.base.errors import ManifestError
     from jetsel.cli.models.placed import put
-    from jetsel.errors import ManifestError
     from jetsel.zoo import model_folders, scan
     from jetsel.zoo.manifest import DerivedFrom
     from jetsel.zoo.store import IN_8_BITS
@@ -97,9 +97,9 @@ def _there(known: list[Model], rung: Rung) -> Model | None:
 
 def _compare(values: Config, rung: Rung) -> None:
     """Raise ManifestError where ONNX Runtime answers otherwise than the reference did."""
+    from jetsel.base.errors import ManifestError
+    from jetsel.base.weights import Weights
     from jetsel.engines.trying import largest_difference
-    from jetsel.errors import ManifestError
-    from jetsel.weights import Weights
     from jetsel.zoo.pretrained import drawn
 
     weights = Weights(rung.wanted.name, rung.onnx, "", rung.side_px, rung.side_px, rung.expected.shape[1])

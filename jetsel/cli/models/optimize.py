@@ -67,14 +67,14 @@ def optimize(
     Nothing that is served changes unless --add names it. The same command goes on where it was interrupted. Pruning,
     factorising and fp16 need pip install 'jetsel[export]'.
     """
+    from jetsel.base.errors import CalibrationError
+    from jetsel.base.state import state_folder
     from jetsel.calibrate.report import NO_PAGE, Section, render_sections
     from jetsel.cli import settings
     from jetsel.cli.models.candidate_tables import drawn, sentences, tables_of
     from jetsel.cli.models.optimizing import Asked, optimize
     from jetsel.cli.models.placed import first_writable, notes_of
     from jetsel.cli.terminal import Output, console
-    from jetsel.errors import CalibrationError
-    from jetsel.state import state_folder
     from jetsel.train.optimize.recipes import chosen
     from jetsel.zoo import model_folders, scan
     from jetsel.zoo.placing import copy_to

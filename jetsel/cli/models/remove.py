@@ -9,7 +9,7 @@ import typer
 from jetsel.cli.options import ConfigFile, Json, print_json
 
 if TYPE_CHECKING:
-    from jetsel.config import Config
+    from jetsel.base.config import Config
     from jetsel.zoo import Family, Model, Zoo
 
 
@@ -29,8 +29,8 @@ def remove(
 
     A calibration belongs to the models that it was made with, and is refused without one of them.
     """
+    from jetsel.base.errors import ManifestError
     from jetsel.cli import settings
-    from jetsel.errors import ManifestError
     from jetsel.zoo import STARTER, model_folders, scan
     from jetsel.zoo.placing import take_out
 
@@ -63,7 +63,7 @@ def remove(
 
 def _chosen(zoo: Zoo, name: str | None, family: str | None) -> tuple[Family, tuple[Model, ...]]:
     """Return the one model of this name, or all of the family; raises UnknownModelError or UnknownFamilyError."""
-    from jetsel.errors import UnknownFamilyError, UnknownModelError, did_you_mean
+    from jetsel.base.errors import UnknownFamilyError, UnknownModelError, did_you_mean
 
     if name is None:
         if family is None:

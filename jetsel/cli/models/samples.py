@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jetsel.errors import BadImageError, ImageTooLargeError
+from jetsel.base.errors import BadImageError, ImageTooLargeError
 
 if TYPE_CHECKING:
     from jetsel.image import Limits, Photograph

@@ -11,7 +11,7 @@ from jetsel.cli.models.options import plain_name
 from jetsel.cli.options import ConfigFile, Json, print_json
 
 if TYPE_CHECKING:
-    from jetsel.config import Config
+    from jetsel.base.config import Config
     from jetsel.zoo import Family, Zoo
     from jetsel.zoo.labels import Labels
 
@@ -34,14 +34,14 @@ def train_head(
     The backbone stays as it is, and its file is shared. A fifth of the photographs is held out to tell the accuracy;
     then each head is trained on all. Needs scikit-learn: pip install 'jetsel[train]'.
     """
+    from jetsel.base.errors import CalibrationError
+    from jetsel.base.files import sha256_of
     from jetsel.calibrate.record import find, loaded_models
     from jetsel.calibrate.record.photographs import labels_in, left_out_lines
     from jetsel.cli import settings
     from jetsel.cli.models.placed import notes_of
     from jetsel.cli.terminal import Output
     from jetsel.daemon.snapshot import limits_of
-    from jetsel.errors import CalibrationError
-    from jetsel.store import sha256_of
     from jetsel.train.heads import see, train
     from jetsel.zoo import model_folders, scan
     from jetsel.zoo.heading import NewFamily, add_head, check_name
@@ -95,8 +95,8 @@ def check_before(values: Config, labels: Labels, classes: list[int | None]) -> P
     """Return the folder for the models; raises CalibrationError, before any image is read, where training must fail."""
     import os
 
+    from jetsel.base.errors import CalibrationError
     from jetsel.cli.models.placed import first_writable
-    from jetsel.errors import CalibrationError
     from jetsel.train.heads import check_can_train, check_enough
 
     check_can_train()
@@ -110,7 +110,7 @@ def check_before(values: Config, labels: Labels, classes: list[int | None]) -> P
 
 def _backbone(zoo: Zoo, name: str) -> Family:
     """Return the family that is meant; raises ManifestError that names the repair."""
-    from jetsel.errors import ManifestError
+    from jetsel.base.errors import ManifestError
     from jetsel.zoo import pretrained
 
     found = zoo.families.get(pretrained.FAMILY if name == pretrained.NAME else name)

@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Mapping
 
-from jetsel.events import event
+from jetsel.base.events import event
 from jetsel.power.machine import Facts, differences, throttled
 
 log = logging.getLogger("jetsel.power")

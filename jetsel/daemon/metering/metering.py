@@ -8,13 +8,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jetsel.config import Config, Power, power_folder
+from jetsel.base.config import Config, Power, power_folder
+from jetsel.base.errors import CalibrationError
+from jetsel.base.events import event
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.metering.budget import Budget, battery_status, low_battery
 from jetsel.daemon.metering.conditions import Conditions
 from jetsel.daemon.metering.estimates import Estimates, best_mj, estimated_mj
-from jetsel.errors import CalibrationError
-from jetsel.events import event
 from jetsel.policies import Policy
 from jetsel.policies.capped import capped
 from jetsel.policies.requirements import Requirements

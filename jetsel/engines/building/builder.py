@@ -10,6 +10,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from jetsel.base.host_settings import HostSettings
+from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building import plan_folder, plans
 from jetsel.engines.building.preparing import fold, halve
@@ -19,8 +21,6 @@ from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError
 from jetsel.engines.hosting.memory import Memory
 from jetsel.engines.hosting.process import HostProcess, Start, ask_about
 from jetsel.engines.hosting.running import Loaded, good
-from jetsel.host_settings import HostSettings
-from jetsel.weights import Weights
 
 LIMIT_S = 14_400.0  # of one build
 END_S = 1.0  # for a host that broke off to end by itself, so that its signal can be told

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
+from jetsel.base import files, versions
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building.plans import RECORD, Key, Plan, Record
-from jetsel.store import files, versions
 
 
 @contextmanager

@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from jetsel.base import files
+from jetsel.base.host_settings import HostSettings, Precision
+from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError
-from jetsel.host_settings import HostSettings, Precision
-from jetsel.store import files
-from jetsel.weights import Weights
 
 MAX_RECORD_BYTES = 65_536
 PLAN, RECORD = ".plan", ".json"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import onnxruntime
 
+from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError
-from jetsel.weights import Weights
 
 
 def fold(weights: Weights, target: Path) -> None:

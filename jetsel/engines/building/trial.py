@@ -10,11 +10,11 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.base.host_settings import Precision
+from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building.plans import Check
 from jetsel.engines.onnx import OnnxEngine
-from jetsel.host_settings import Precision
-from jetsel.weights import Weights
 
 Array = NDArray[np.float32]
 T_co = TypeVar("T_co", covariant=True)

@@ -16,7 +16,7 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.errors import EngineDiedError
+from jetsel.base.errors import EngineDiedError
 
 SMALLEST_BYTES = 1 << 16
 F_SEAL_SHRINK = 0x0002  # fcntl(2): so that a host that went mad cannot take mapped pages away

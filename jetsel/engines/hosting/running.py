@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError, Output
 from jetsel.engines.hosting.memory import Memory
-from jetsel.weights import Weights
 
 Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 

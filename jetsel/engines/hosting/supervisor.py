@@ -14,14 +14,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from jetsel.base.errors import ConfigError, EngineDiedError, JetselError
+from jetsel.base.event_fd import EventFd
+from jetsel.base.events import event
 from jetsel.engines.base import EngineFailedError, HostReport, HostState
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Stopped
 from jetsel.engines.hosting.process import LEAVE_S, HostProcess, Start
 from jetsel.engines.hosting.rules import RULES, Deaths, Rules
 from jetsel.engines.hosting.running import good
-from jetsel.errors import ConfigError, EngineDiedError, JetselError
-from jetsel.event_fd import EventFd
-from jetsel.events import event
 
 log = logging.getLogger("jetsel.engines")
 

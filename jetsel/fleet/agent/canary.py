@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jetsel.base.errors import CalibrationError, JetselError, ModelUnavailableError
 from jetsel.client import Client
-from jetsel.errors import CalibrationError, JetselError, ModelUnavailableError
 from jetsel.fleet.documents import PlannedFamily
 from jetsel.fleet.usage import CanaryResult
 from jetsel.zoo import Labels

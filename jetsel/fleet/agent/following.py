@@ -10,9 +10,9 @@ from pathlib import Path
 
 from msgspec import structs
 
+from jetsel.base.errors import JetselError, NoReplyError, RepositoryError
+from jetsel.base.events import event
 from jetsel.client import Client
-from jetsel.errors import JetselError, NoReplyError, RepositoryError
-from jetsel.events import event
 from jetsel.fleet.agent.canary import MOST_PHOTOGRAPHS, Canary
 from jetsel.fleet.agent.installing import Installer, ModelsRefusedError, UnprovenError
 from jetsel.fleet.agent.remembered import OnTrial, Remembered, write

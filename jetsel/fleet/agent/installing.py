@@ -13,13 +13,14 @@ from pathlib import Path
 import msgspec
 import tomli_w
 
-from jetsel.child import python_command
-from jetsel.config import Config, effective, engines_folder
-from jetsel.errors import JetselError, RepositoryError
+from jetsel.base.child import python_command
+from jetsel.base.config import Config, effective, engines_folder
+from jetsel.base.errors import JetselError, RepositoryError
+from jetsel.base.files import flush, sha256_of, write
+from jetsel.base.versions import Versions
 from jetsel.fleet.documents import Bundle, Plan
 from jetsel.fleet.reading import fetch, read_bundle
 from jetsel.fleet.sources import Source
-from jetsel.store import Versions, flush, sha256_of, write
 from jetsel.zoo.folders import planned_name
 
 PLAN = "plan.json"

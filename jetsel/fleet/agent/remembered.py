@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from jetsel.errors import RepositoryError
-from jetsel.events import event
+from jetsel.base.errors import RepositoryError
+from jetsel.base.events import event
+from jetsel.base.files import read_bounded, repair_of, replace
 from jetsel.fleet.usage import CanaryResult, Trial
-from jetsel.store import read_bounded, repair_of, replace
 
 log = logging.getLogger("jetsel.fleet")
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from msgspec import structs
 
+from jetsel.base.config import Config, fleet_folder
+from jetsel.base.endpoint import VARIABLE
+from jetsel.base.errors import ConfigError, JetselError, RepositoryError
+from jetsel.base.files import locked, read_bounded, repair_of
 from jetsel.client import Client
-from jetsel.config import Config, fleet_folder
-from jetsel.endpoint import VARIABLE
-from jetsel.errors import ConfigError, JetselError, RepositoryError
 from jetsel.fleet.agent import remembered
 from jetsel.fleet.agent.canary import Canary
 from jetsel.fleet.agent.following import Follower
@@ -23,7 +24,6 @@ from jetsel.fleet.signing import read_key
 from jetsel.fleet.sinks import sink_of
 from jetsel.fleet.sources import source_of
 from jetsel.fleet.usage import Usage
-from jetsel.store import locked, read_bounded, repair_of
 from jetsel.wire.status import StatusReply
 
 MOST_TOKEN_BYTES = 4096

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from jetsel.errors import RepositoryError
+from jetsel.base.errors import RepositoryError
+from jetsel.base.files import repair_of, replace
 from jetsel.fleet.sinks import Sink
 from jetsel.fleet.usage import Usage, usage_path
-from jetsel.store import repair_of, replace
 
 MOST_LINES = 500  # of one upload
 

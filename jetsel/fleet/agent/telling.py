@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
-from jetsel.errors import CalibrationError, RepositoryError
+from jetsel.base.errors import CalibrationError, RepositoryError
 from jetsel.fleet.agent.installing import Installer
 from jetsel.fleet.agent.remembered import Counts, Remembered
 from jetsel.fleet.documents import Plan

@@ -16,7 +16,7 @@ import duckdb
 import msgspec
 from msgspec import Struct, inspect
 
-from jetsel.errors import RepositoryError
+from jetsel.base.errors import RepositoryError
 from jetsel.fleet.storage import Storage, Stored
 from jetsel.fleet.usage import USAGE, Usage
 

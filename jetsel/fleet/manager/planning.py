@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from jetsel.errors import RepositoryError
+from jetsel.base.errors import RepositoryError
 from jetsel.fleet.documents import PLANS, Plan, PlannedFamily
 from jetsel.fleet.manager.demands import Asked, ask, options_of
 from jetsel.fleet.manager.devices import Device

@@ -12,9 +12,9 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from jetsel.base.errors import JetselError, RepositoryError
 from jetsel.calibrate.condensed import read_condensed, read_labels
 from jetsel.calibrate.recording import Recording
-from jetsel.errors import JetselError, RepositoryError
 from jetsel.fleet.documents import Bundle, Entry
 from jetsel.fleet.reading import fetch, read_bundle
 from jetsel.fleet.sources import Source

@@ -11,15 +11,15 @@ from statistics import median
 import msgspec
 from msgspec import structs
 
-from jetsel.errors import ConfigError, RepositoryError
+from jetsel.base.errors import ConfigError, RepositoryError
+from jetsel.base.files import read_bounded, repair_of
+from jetsel.base.files import replace as replace_file
 from jetsel.fleet.documents import MAX_SERIAL, ROLLOUT, Plan, Rolled, Rollout
 from jetsel.fleet.manager.devices import Device, Served
 from jetsel.fleet.manager.planning import Proposal, read_plans
 from jetsel.fleet.publishing import read_rollout, write_plan
 from jetsel.fleet.signing import public_key, sign
 from jetsel.fleet.storage import Storage
-from jetsel.store import read_bounded, repair_of
-from jetsel.store import replace as replace_file
 
 WAVES = "1,10%,100%"
 MAX_SERIALS_BYTES = 2**20

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from jetsel import image
-from jetsel.errors import JetselError
+from jetsel.base.errors import JetselError
 from jetsel.gateway.cameras.source import PICTURES, SourceGoneError
 
 _LOOK_S = 0.2

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from jetsel.base.errors import JetselError
 from jetsel.client import Client
-from jetsel.errors import JetselError
 from jetsel.wire import StatusReply
 
 _EVERY_S = 1.0

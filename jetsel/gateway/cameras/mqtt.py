@@ -18,7 +18,7 @@ import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
 from jetsel import __version__
-from jetsel.errors import ConfigError
+from jetsel.base.errors import ConfigError
 from jetsel.gateway.settings import read_secret
 
 _PORT, _TLS_PORT = 1883, 8883

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from jetsel.errors import ConfigError
+from jetsel.base.errors import ConfigError
 
 
 class Region:

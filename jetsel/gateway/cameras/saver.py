@@ -11,7 +11,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from jetsel import store
+from jetsel.base import files
 from jetsel.wire import Answer
 
 _JPEG = [cv2.IMWRITE_JPEG_QUALITY, 95]  # features and models see in it what they see in the frame
@@ -45,7 +45,7 @@ class Saver:
             if not self._save(cv2.imencode(".jpg", frame, _JPEG)[1].tobytes(), answer):
                 trouble = f"it holds all of {self._max_bytes / 1e6:g} MB: sort and move them, or raise --save-mb"
         except OSError as error:
-            trouble = f"{error.strerror}: {store.repair_of(error, 'name another folder with --save')}"
+            trouble = f"{error.strerror}: {files.repair_of(error, 'name another folder with --save')}"
         if (trouble is not None) != self._is_stopped:
             self._told(
                 f"{self._folder}: " + (f"no more pictures are saved: {trouble}" if trouble else "saving goes on")
@@ -62,7 +62,7 @@ class Saver:
         folder = self._folder / folder_of(answer.wnid)
         folder.mkdir(parents=True, exist_ok=True)
         name = re.sub(r"[^\w-]+", "-", answer.label.split(",")[0])[:_MOST_LETTERS]
-        store.replace(folder / f"{name}-{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%f}.jpg", data)
+        files.replace(folder / f"{name}-{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%f}.jpg", data)
         self._bytes += len(data)
         self.n_saved += 1
         return True

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import cv2
 import numpy as np
 
-from jetsel.errors import ConfigError
+from jetsel.base.errors import ConfigError
 
 SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "tcp", "udp", "srt")  # what FFmpeg reads inside of OpenCV
 PICTURES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp"})

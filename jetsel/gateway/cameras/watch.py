@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from jetsel import errors, image
+from jetsel import image
+from jetsel.base import errors
 from jetsel.client import Client
 from jetsel.gateway.cameras.capture import Capture
 from jetsel.gateway.cameras.folder import Folder

@@ -13,8 +13,8 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from jetsel.base.errors import BusyError, JetselError
 from jetsel.client import AsyncClient
-from jetsel.errors import BusyError, JetselError
 from jetsel.gateway.errors import body_of
 from jetsel.gateway.thumbnails import Thumbnails
 

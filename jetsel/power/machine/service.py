@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from jetsel.errors import pip_install
+from jetsel.base.errors import pip_install
 
 INTERVAL_S = 1.0  # jtop's own default; the service answers all its clients at the rate of the fastest
 RETRY_S = 30.0

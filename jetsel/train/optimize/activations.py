@@ -14,7 +14,7 @@ import torch
 import torch_pruning as tp
 from torch import Tensor, nn
 
-from jetsel.errors import CalibrationError
+from jetsel.base.errors import CalibrationError
 
 Penalty = Callable[[nn.Module], Tensor]
 Train = Callable[[nn.Module, Penalty], None]

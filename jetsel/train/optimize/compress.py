@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.errors import CalibrationError
+from jetsel.base.errors import CalibrationError
 from jetsel.train.optimize.recipes import NEEDS_CONVERTER
 from jetsel.zoo.onnx_model import input_of
 

@@ -17,16 +17,16 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from jetsel.base.errors import CalibrationError, JetselError, ManifestError, pip_install
+from jetsel.base.weights import Weights
 from jetsel.engines.headed import with_head
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
-from jetsel.errors import CalibrationError, JetselError, ManifestError, pip_install
 from jetsel.image import InputSpec
 from jetsel.train.optimize import compress
 from jetsel.train.optimize.graph import for_size, operations
 from jetsel.train.optimize.material import Material
 from jetsel.train.optimize.recipes import Recipe, input_of
-from jetsel.weights import Weights
 from jetsel.zoo import Model, scan
 from jetsel.zoo.deriving import derived
 from jetsel.zoo.onnx_model import input_of as input_name

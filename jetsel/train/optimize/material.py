@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
-from jetsel.errors import BadImageError, CalibrationError, ImageTooLargeError
+from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeError
 from jetsel.image import InputSpec
 from jetsel.train.optimize.graph import for_size
 from jetsel.zoo import Family, Model

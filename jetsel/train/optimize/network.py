@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
-from jetsel.errors import CalibrationError, pip_install
+from jetsel.base.errors import CalibrationError, pip_install
 from jetsel.train.optimize.recipes import FILE_METHODS
 from jetsel.zoo.classifier import LOGITS
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from jetsel.errors import CalibrationError, pip_install
+from jetsel.base.errors import CalibrationError, pip_install
 from jetsel.image import InputSpec
 
 FILE_METHODS = ("int8", "fp16", "smaller", "clustered")

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from jetsel.errors import CalibrationError
+from jetsel.base.errors import CalibrationError
 from jetsel.train.loop import Progress, Tell, trainer
 from jetsel.train.optimize.activations import RULES, prune
 from jetsel.train.optimize.distil import Lesson, distil, loss_of, view

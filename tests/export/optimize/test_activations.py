@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from jetsel.errors import CalibrationError
+from jetsel.base.errors import CalibrationError
 from jetsel.train.optimize.activations import RULES, Rule, chosen, counted, distort, operations, prune
 from jetsel.train.optimize.graph import for_size
 from jetsel.train.optimize.network import last_layer, network_of

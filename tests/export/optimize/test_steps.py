@@ -14,7 +14,7 @@ import torch
 from onnx import ModelProto
 from torch import nn
 
-from jetsel.errors import CalibrationError
+from jetsel.base.errors import CalibrationError
 from jetsel.train import loop
 from jetsel.train.optimize import steps
 from jetsel.train.optimize.distil import Lesson, distil

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jetsel.errors import JetselError
+from jetsel.base.errors import JetselError
 from jetsel.wire import decode_reply, decode_request, encode, failure, read_id
 from tests.fuzz.mutations import json_mutation as mutation
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jetsel.errors import JetselError
+from jetsel.base.errors import JetselError
 from jetsel.image import Limits, decode, from_pixels, measure
 from jetsel.wire import Pixels
 from tests.fuzz.mutations import image_mutation as mutation

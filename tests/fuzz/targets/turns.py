@@ -14,7 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from jetsel.config import Config, Models, Power, Server, host_settings
+from jetsel.base.config import Config, Models, Power, Server, host_settings
+from jetsel.base.errors import InternalError
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.metering.metering import Metering
@@ -22,7 +23,6 @@ from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
 from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.engines import Backends
-from jetsel.errors import InternalError
 from jetsel.wire import Status, encode
 from tests.system.raw import greeting, message, ready
 from tests.unit.daemon.families import calibrate, put_family

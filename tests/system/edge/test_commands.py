@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 import jetsel
+from jetsel.base.config import parse
 from jetsel.cli.app import app
-from jetsel.config import parse
 from tests.system.command import jetsel as run_jetsel
 from tests.system.daemons import Daemon, drawn, encoded
 from tests.system.edge.test_daemon_with_edge import settings

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 import jetsel
+from jetsel.base.errors import BadRequestError, JetselError, ModelUnavailableError, RequirementsError
 from jetsel.cli.status_text import edge_lines
-from jetsel.errors import BadRequestError, JetselError, ModelUnavailableError, RequirementsError
 from jetsel.gateway.metrics import metrics
 from tests.system.daemons import Daemon, Start, drawn, encoded
 from tests.system.edge.conftest import PICTURES

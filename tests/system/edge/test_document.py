@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 
 import jetsel
-from jetsel.errors import JetselError
+from jetsel.base.errors import JetselError
 from jetsel.wire.status import EdgeStatus
 from tests.system.daemons import Start
 from tests.system.edge.conftest import PICTURES

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import jetsel
+from jetsel.base.errors import BusyError, EngineDiedError, JetselError
 from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
-from jetsel.errors import BusyError, EngineDiedError, JetselError
 from jetsel.gateway import tensors
 from tests.system.daemons import Daemon
 from tests.system.daemons import Start as StartDaemon

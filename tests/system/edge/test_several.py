@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import jetsel
+from jetsel.base.errors import EngineDiedError, JetselError, ModelUnavailableError
 from jetsel.cli.status_text import edge_lines
 from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
-from jetsel.errors import EngineDiedError, JetselError, ModelUnavailableError
 from jetsel.gateway.metrics import metrics
 from jetsel.wire.status import EdgeStatus
 from tests.system.daemons import Daemon, Start

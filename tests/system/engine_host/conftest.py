@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from jetsel.base.host_settings import HostSettings
 from jetsel.engines.hosted import HostedBackend
 from jetsel.engines.hosting.rules import RULES, Rules
-from jetsel.host_settings import HostSettings
 from tests.system.engine_host.models import Make
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.base.weights import Weights
 from jetsel.engines.hosted import HostedBackend, HostedEngine
-from jetsel.weights import Weights
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
 
 CLASSES = 4

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from jetsel.base.host_settings import HostSettings
 from jetsel.engines.hosted import HostedBackend
 from jetsel.engines.hosting.rules import RULES
-from jetsel.host_settings import HostSettings
 from tests.processes import children_with
 from tests.system.engine_host.models import Make, is_gone, load, pid_of, tiny
 from tests.system.hosts import interpreter_after

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from jetsel.base.errors import EngineDiedError
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosting.rules import Rules
-from jetsel.errors import EngineDiedError
 from tests.system import hosts
 from tests.system.engine_host.models import Make, images, is_gone, is_right, load, pid_of, tiny
 from tests.waiting import until

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jetsel.base.errors import EngineDiedError
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosting.rules import Rules
-from jetsel.errors import EngineDiedError
 from tests.contract.tiny import PIXELS
 from tests.system import hosts
 from tests.system.engine_host.models import MATRIX, Make, images, is_gone, is_right, load, pid_of, tiny

@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from jetsel import Client
-from jetsel.config import parse
+from jetsel.base.config import parse
 from jetsel.fleet.agent import remembered
 from jetsel.fleet.agent.canary import Canary
 from jetsel.fleet.agent.following import Follower

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, InUse, Order, calibrate
 from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.record import Energies, Loaded, Times
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import replay_all
-from jetsel.errors import CalibrationError
 from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash
 from jetsel.policies.calibration import check

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.classes import check_family, remarks
-from jetsel.errors import CalibrationError
 from jetsel.zoo import Family, Labels
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from jetsel.base.config import Power
 from jetsel.calibrate.command import machine_of
 from jetsel.calibrate.record.conditions import gather
-from jetsel.config import Power
 from jetsel.power.idle import Idle, save
 from jetsel.power.machine import Machine, kept
 from jetsel.power.meter import open_meter

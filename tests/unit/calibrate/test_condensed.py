@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.condensed import condense, read_condensed
 from jetsel.calibrate.held_out import fit_temperatures
 from jetsel.calibrate.recording import Recording
-from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
 from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.catalogue import CRITERIA

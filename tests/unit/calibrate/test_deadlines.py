@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from jetsel.base.config import Config, Edge, EdgeModel
 from jetsel.calibrate.deadlines import Predicted, predict
 from jetsel.calibrate.simulation import Clock, World
-from jetsel.config import Config, Edge, EdgeModel
 from jetsel.edge.networks import Network, Normal, TwoState
 from jetsel.policies.deadline import Deadline, Duplicate
 from jetsel.policies.single import Single

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.folds import assign_folds
-from jetsel.errors import CalibrationError
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=120), st.integers(1, 10), st.integers(0, 100))

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from jetsel.base.errors import InDoubtError
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, replay, replay_all
 from jetsel.engines import Output
-from jetsel.errors import InDoubtError
 from jetsel.policies import Decision, Evidence, Policy
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.chain import ChainPolicy

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from jetsel import image
+from jetsel.base.config import Config
+from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.condensed import condense
 from jetsel.calibrate.retiming import Shipped, retime
-from jetsel.config import Config
-from jetsel.errors import CalibrationError
 from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.coding import read
 from jetsel.zoo import STARTER, Family, Model, scan

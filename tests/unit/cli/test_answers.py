@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from jetsel import wire
+from jetsel.base.errors import BusyError
 from jetsel.cli.answers import Outcome, as_plain, details, print_table
-from jetsel.errors import BusyError
 from tests.unit.client.peer import Seen, answer
 
 

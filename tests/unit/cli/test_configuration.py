@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from jetsel.base.config import Config, parse
+from jetsel.base.errors import ConfigError
 from jetsel.cli import settings
 from jetsel.cli.configuration import as_toml, explained
-from jetsel.config import Config, parse
-from jetsel.errors import ConfigError
 
 
 def test_every_key_is_explained_even_where_it_has_no_value() -> None:

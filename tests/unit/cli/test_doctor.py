@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from jetsel import __version__
+from jetsel.base.config import Config, Host, Models, Power, Server
+from jetsel.base.errors import ModelUnavailableError
+from jetsel.base.host_settings import HostSettings
+from jetsel.base.weights import Head, Weights
 from jetsel.cli.checks import Finding, Subject, board, daemon, installation, models, tensorrt
 from jetsel.cli.doctor import examine, subject_of
-from jetsel.config import Config, Host, Models, Power, Server
 from jetsel.engines.building.plans import wanted_key
-from jetsel.errors import ModelUnavailableError
-from jetsel.host_settings import HostSettings
 from jetsel.power.idle import Idle, save
 from jetsel.power.machine import Fact, Machine
-from jetsel.weights import Head, Weights
 from jetsel.zoo import STARTER
 from jetsel.zoo.heading import NewFamily, add_head
 from jetsel.zoo.store import scan

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from jetsel.base.errors import ConfigError
 from jetsel.cli.install_service import (
     BOOTED,
     TEMPLATES,
@@ -18,7 +19,6 @@ from jetsel.cli.install_service import (
     system_files,
     units,
 )
-from jetsel.errors import ConfigError
 
 EXECUTABLE = Path("/opt/jetsel/venv/bin/jetsel")
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from jetsel.base.config import Config
+from jetsel.base.errors import ManifestError
+from jetsel.base.weights import Head
 from jetsel.cli.app import app
 from jetsel.cli.models.family import add_rungs
-from jetsel.config import Config
-from jetsel.errors import ManifestError
-from jetsel.weights import Head
 from jetsel.zoo import STARTER, Model, scan, verify
 from jetsel.zoo.adding import Wanted
 from jetsel.zoo.heading import NewFamily, add_head

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from jetsel.base.config import Config, Models
 from jetsel.cli.app import app
 from jetsel.cli.models.candidates import on_tensorrt
-from jetsel.config import Config, Models
 from jetsel.zoo import STARTER, scan
 
 

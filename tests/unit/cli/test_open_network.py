@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from jetsel.base.errors import ConfigError
 from jetsel.cli.app import app
 from jetsel.cli.edge.open_network import DROP_IN, addresses
-from jetsel.errors import ConfigError
 
 
 def run(tmp_path: Path, *options: str, url: str | list[str] = "http://192.0.2.7:8000") -> str:

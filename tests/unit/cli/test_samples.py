@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from jetsel.base.errors import BadImageError
 from jetsel.cli.models.samples import PhotographFolder
-from jetsel.errors import BadImageError
 from jetsel.image import Limits
 from tests.system.daemons import drawn, encoded
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from jetsel.base.errors import InternalError
 from jetsel.cli import temporary
-from jetsel.errors import InternalError
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jetsel import AsyncClient, wire
-from jetsel.errors import NoDaemonError, NoReplyError
+from jetsel.base.errors import NoDaemonError, NoReplyError
 from tests.unit.client.peer import Peer, Seen, answer, daemon_like, echo, silent
 from tests.waiting import until
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from jetsel.base.errors import BusyError, LoadingError, NoDaemonError, NoReplyError
 from jetsel.client.link import FIRST_PAUSE_S, LONGEST_PAUSE_S, MOST_LOSSES, Attempts
-from jetsel.errors import BusyError, LoadingError, NoDaemonError, NoReplyError
 
 
 def test_pauses_double_up_to_the_longest_and_none_is_under_half_of_its_own() -> None:

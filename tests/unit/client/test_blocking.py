@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import jetsel
-from jetsel.errors import NoReplyError
+from jetsel.base.errors import NoReplyError
 from tests.unit.client.peer import Peer, daemon_like, echo, silent
 from tests.waiting import until
 

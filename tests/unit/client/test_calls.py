@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from jetsel import errors, wire
+from jetsel import wire
+from jetsel.base import errors
 from jetsel.client.link import MOST_LOSSES
 from tests.unit.client.conftest import Connect
 from tests.unit.client.peer import Peer, Script, Seen, answer, daemon_like, fail, silent

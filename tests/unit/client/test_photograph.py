@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.client.photograph import Channels, payload_of
-from jetsel.errors import BadImageError, ImageTooLargeError
 from jetsel.wire import Pixels
 
 # Two rows of three pixels whose every byte is different.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import zmq
 
-from jetsel.config import Server
+from jetsel.base.config import Server
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.port import Port
 from tests.unit.daemon.ports import LIMIT_S, Connect

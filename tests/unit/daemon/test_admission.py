@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from jetsel.config import Server
+from jetsel.base.config import Server
+from jetsel.base.errors import BusyError, DeadlineError, OverLimitError
 from jetsel.daemon.admission import Admission, Load
-from jetsel.errors import BusyError, DeadlineError, OverLimitError
 
 
 def admission(workers: int = 2, **limits: float) -> Admission:

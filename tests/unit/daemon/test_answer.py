@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 import pytest
 
+from jetsel.base.errors import InternalError, NoMemoryError
 from jetsel.daemon.answer import unexpected
-from jetsel.errors import InternalError, NoMemoryError
 
 MORE_THAN_THERE_IS = (2**20, 2**20, 2**6)  # 64 TiB
 

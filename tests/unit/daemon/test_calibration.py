@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jetsel.config import Config, Models
+from jetsel.base.config import Config, Models
 from jetsel.daemon.reload import changes
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.policies.installed import install, rollback

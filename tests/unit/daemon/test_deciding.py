@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from jetsel.config import Config
+from jetsel.base.config import Config
+from jetsel.base.errors import BadRequestError, UnknownModelError, UnknownPolicyError
 from jetsel.daemon.deciding import policy_for, why
 from jetsel.daemon.family import ServedFamily, serve_family
-from jetsel.errors import BadRequestError, UnknownModelError, UnknownPolicyError
 from jetsel.policies.requirements import Requirements
 from jetsel.runtime import Events
 from jetsel.wire import Classify

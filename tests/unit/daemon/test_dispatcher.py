@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from jetsel import image
-from jetsel.config import Config, Models, Power, host_settings
+from jetsel.base.config import Config, Models, Power, host_settings
 from jetsel.daemon import pipeline
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.identity import Identity

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from jetsel.config import Edge, EdgeModel
+from jetsel.base.config import Edge, EdgeModel
 from jetsel.daemon.requirements import requirements_policy
 from jetsel.policies import Policy, catalogue
 from jetsel.policies.calibration import Calibration

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jetsel.config import Config, Policy
+from jetsel.base.config import Config, Policy
 from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.runtime import Events
 from jetsel.zoo import scan

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from jetsel.base.errors import ConfigError, NotAllowedError
 from jetsel.daemon.identity import Identity, check_admin, group_number
-from jetsel.errors import ConfigError, NotAllowedError
 
 STRANGER_UID = STRANGER_GID = 4_000_000_000  # no user and no group has this number
 OWN_GROUP = grp.getgrgid(os.getgid())

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.config import Server
+from jetsel.base.config import Server
+from jetsel.base.errors import ConfigError
 from jetsel.daemon.listener import LONGEST_PATH, RUNTIME, Listener, listen, make_private_folder
-from jetsel.errors import ConfigError
 from tests.unit.daemon.ports import somebody_answers
 
 
@@ -98,7 +98,7 @@ def test_a_link_in_place_of_the_lock_is_not_followed(path: Path, tmp_path: Path)
 RACER = """
 import os, sys, pathlib
 from jetsel.daemon.listener import Listener
-from jetsel.errors import ConfigError
+from jetsel.base.errors import ConfigError
 path = pathlib.Path(sys.argv[1])
 won = lost = 0
 print("ready", flush=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.config import Server
+from jetsel.base.config import Server
+from jetsel.base.errors import ConfigError
 from jetsel.daemon import listener
 from jetsel.daemon.listener import Listener, listen
-from jetsel.errors import ConfigError
 from tests.unit.daemon.ports import somebody_answers
 
 HandOver = Callable[..., dict[str, str]]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import zmq
 
-from jetsel.config import Server
+from jetsel.base.config import Server
 from jetsel.daemon import port as port_module
 from jetsel.daemon.identity import Identity
 from jetsel.daemon.port import MOST_ENVELOPE_BYTES, Message, Port, Route

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.config import Config, Models
+from jetsel.base.config import Config, Models
+from jetsel.base.errors import InternalError, ModelUnavailableError
 from jetsel.daemon.current import Current
 from jetsel.daemon.job import Job
 from jetsel.daemon.probe import Probe
 from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.engines import Backends, OnDemandEngine
-from jetsel.errors import InternalError, ModelUnavailableError
 from tests.unit.daemon.families import put_family
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from jetsel.base.errors import ReloadFailedError
 from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Route
 from jetsel.daemon.reload import ReloadRequests
 from jetsel.daemon.tally import Tally
-from jetsel.errors import ReloadFailedError
 from jetsel.wire import PROTOCOL_VERSION, Reload, Reply
 from tests.waiting import LIMIT_S, until
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jetsel.config import Config, Models, Policy, Server
+from jetsel.base.config import Config, Models, Policy, Server
+from jetsel.base.errors import ConfigError, JetselError, UnknownFamilyError
 from jetsel.daemon.snapshot import Snapshot, default_family, load, read_snapshot
 from jetsel.engines import Backends
-from jetsel.errors import ConfigError, JetselError, UnknownFamilyError
 from jetsel.policies.cascade import Rung
 from jetsel.policies.kind import Part
 from jetsel.zoo import scan

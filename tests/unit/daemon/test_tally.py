@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from jetsel import wire
+from jetsel.base.errors import ReloadFailedError
 from jetsel.daemon.tally import Tally
-from jetsel.errors import ReloadFailedError
 from jetsel.wire import Ran, Stages
 from jetsel.wire.status import Histogram, Percentiles, StageTimes
 from tests.unit.client.peer import Seen, answer, fail

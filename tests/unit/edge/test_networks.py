@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jetsel.base.errors import ConfigError
 from jetsel.edge.networks import Recorded, read
-from jetsel.errors import ConfigError
 
 CHANCE = np.random.default_rng
 

@@ -11,11 +11,11 @@ import onnxruntime
 import pytest
 from typer.testing import CliRunner
 
+from jetsel.base.config import parse
+from jetsel.base.weights import Head
 from jetsel.cli.app import app
-from jetsel.config import parse
 from jetsel.edge.triton_repository import write
 from jetsel.engines import Backends
-from jetsel.weights import Head
 from jetsel.zoo import STARTER, scan
 from jetsel.zoo.heading import NewFamily, add_head
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jetsel.base.weights import Head, HeadFile, Weights
 from jetsel.engines import Backends, EngineFailedError
-from jetsel.weights import Head, HeadFile, Weights
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
 
 HEAD = Head(np.eye(PIXELS, 2, dtype=np.float32), np.array([0.5, -0.5], np.float32))

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from jetsel.base.errors import EngineDiedError
 from jetsel.engines import EngineFailedError, OnDemandEngine, Output
 from jetsel.engines.on_demand import FIRST_LOAD_MS, RETRY_S
 from jetsel.engines.onnx import OnnxEngine
-from jetsel.errors import EngineDiedError
 from tests.contract.tiny import CLASSES, HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
 from tests.waiting import LIMIT_S, until
 

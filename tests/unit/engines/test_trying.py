@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from jetsel.base.weights import Weights
 from jetsel.engines import EngineFailedError, trying
-from jetsel.weights import Weights
 
 N3 = ["n", 3]
 MEAN = helper.make_node("ReduceMean", ["x"], ["m"], axes=[2, 3], keepdims=0)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from jetsel.base.weights import Weights
 from jetsel.engines import EngineFailedError, Output, Place, warm_up
-from jetsel.weights import Weights
 
 
 class Answering:

@@ -13,7 +13,7 @@ from threading import Event, Thread
 import msgspec
 import pytest
 
-from jetsel.errors import RepositoryError
+from jetsel.base.errors import RepositoryError
 from jetsel.fleet import publishing
 from jetsel.fleet.documents import Entry, Plan, PlannedFamily
 from jetsel.fleet.reading import read_bundle, read_index, read_plan

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.errors import RepositoryError
+from jetsel.base.errors import RepositoryError
 from jetsel.fleet import publishing
 from jetsel.fleet.reading import fetch, read_bundle, read_index
 from jetsel.fleet.storage import Storage

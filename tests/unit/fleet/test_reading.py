@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.errors import ConfigError, RepositoryError
+from jetsel.base.errors import ConfigError, RepositoryError
 from jetsel.fleet import publishing
 from jetsel.fleet.documents import INDEX, Bundle, File
 from jetsel.fleet.reading import fetch, read_bundle, read_index

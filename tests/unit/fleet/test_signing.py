@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.errors import RepositoryError
+from jetsel.base.errors import RepositoryError
 from jetsel.fleet.signing import make_key, public_key, read_key
 
 

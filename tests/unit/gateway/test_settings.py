@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.errors import ConfigError
+from jetsel.base.errors import ConfigError
 from jetsel.gateway.settings import address, bears, check_reach, read_token
 
 SECRET = "0123456789abcdef"

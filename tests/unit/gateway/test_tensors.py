@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetsel.errors import BadRequestError
+from jetsel.base.errors import BadRequestError
 from jetsel.gateway.tensors import MOST_IMAGES, read
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext, suppress
 import cv2
 import pytest
 
-from jetsel.errors import BadImageError, ImageTooLargeError
+from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.image import Limits, decode
 from tests.unit.image.files import (
     EXIF,

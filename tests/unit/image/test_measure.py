@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from jetsel.errors import BadImageError
+from jetsel.base.errors import BadImageError
 from jetsel.image import Limits, decode, measure
 from jetsel.wire import Pixels
 from tests.unit.image.files import LIMITS, drawing, encoded, flat_jpeg, jpeg_segment

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetsel.errors import BadImageError, ImageTooLargeError
+from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.image import Limits, from_pixels
 from jetsel.wire import Pixels
 from tests.unit.image.files import LIMITS

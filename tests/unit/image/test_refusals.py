@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from jetsel.errors import BadImageError, ImageTooLargeError
+from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.image import Limits, decode
 from jetsel.image.limits import MAX_SIDE_PX, read_file
 from tests.unit.image.files import (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jetsel.errors import CalibrationError
+from jetsel.base.errors import CalibrationError
 from jetsel.policies.calibration import Calibration, Part, as_plain, check
 from jetsel.policies.cascade import Rung
 from jetsel.policies.catalogue import catalogue

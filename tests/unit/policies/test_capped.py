@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jetsel.errors import DeadlineError, ModelUnavailableError
+from jetsel.base.errors import DeadlineError, ModelUnavailableError
 from jetsel.policies.capped import capped
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.chain import ChainPolicy

@@ -12,11 +12,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from jetsel.errors import CalibrationError
+from jetsel.base import arrays
+from jetsel.base.errors import CalibrationError
 from jetsel.policies.calibration import Calibration, Facts
 from jetsel.policies.coding import ARRAYS, MANIFEST, read, save
 from jetsel.policies.registry import KIND
-from jetsel.store import arrays
 from tests.unit.policies.animals import PARTS
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jetsel.errors import EngineDiedError
+from jetsel.base.errors import EngineDiedError
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.deadline import Deadline
 from jetsel.policies.policy import Evidence, Outlook, OutOfTime, Run

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.errors import CalibrationError
+from jetsel.base.errors import CalibrationError
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.installed import Installed, current, history, install, rollback
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jetsel.errors import ModelUnavailableError
+from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.cascade import AveragedCascade, rungs_of
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.embedding import EmbeddingPolicy

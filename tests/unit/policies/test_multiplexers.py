@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jetsel.errors import CalibrationError, EngineDiedError, ModelUnavailableError
+from jetsel.base.errors import CalibrationError, EngineDiedError, ModelUnavailableError
 from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.embedding import EmbeddingPolicy
 from jetsel.policies.multiplexer import Multiplexer, MultiplexerKind

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jetsel.errors import ModelUnavailableError, RequirementsError
+from jetsel.base.errors import ModelUnavailableError, RequirementsError
 from jetsel.policies.ask_edge import AskEdge
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.policy import Evidence, Outlook

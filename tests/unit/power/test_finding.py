@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.config import Power
-from jetsel.errors import ConfigError
+from jetsel.base.config import Power
+from jetsel.base.errors import ConfigError
 from jetsel.power import finding
 from jetsel.power.finding import Found
 from tests.data.sysfs_trees import BOARDS, tree

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from jetsel.errors import CalibrationError
+from jetsel.base.errors import CalibrationError
 from jetsel.power.idle import Idle, file_name, load, measure, save
 from jetsel.power.integration import Sample
 from jetsel.power.machine import Fact, Facts, Known

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jetsel.config import Power
+from jetsel.base.config import Power
 from jetsel.power import sampler as sampling
 from jetsel.power.finding import Found
 from jetsel.power.meter import Meter

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.base.errors import EngineDiedError, JetselError
 from jetsel.engines import EngineFailedError, Output, Place
-from jetsel.errors import EngineDiedError, JetselError
 from jetsel.policies import Decision, Evidence
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.policy import Policy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.errors import DeadlineError
+from jetsel.base.errors import DeadlineError
 from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
 from jetsel.policies.single import Single

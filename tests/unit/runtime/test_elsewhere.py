@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from jetsel.errors import DeadlineError, EngineDiedError, JetselError, ModelUnavailableError
+from jetsel.base.errors import DeadlineError, EngineDiedError, JetselError, ModelUnavailableError
 from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from jetsel.base.errors import EngineDiedError, ModelUnavailableError
 from jetsel.engines import EngineFailedError, Place
-from jetsel.errors import EngineDiedError, ModelUnavailableError
 from jetsel.policies import Decision
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver, ModelQueue

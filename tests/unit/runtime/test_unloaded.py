@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
+from jetsel.base.errors import DeadlineError
 from jetsel.engines import OnDemandEngine
-from jetsel.errors import DeadlineError
 from jetsel.policies import Decision
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver, ModelQueue, RequestRun

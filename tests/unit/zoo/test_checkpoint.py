@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from jetsel.errors import ManifestError
+from jetsel.base.errors import ManifestError
 from jetsel.zoo.checkpoint import tensors_in
 
 NUMBERS = np.arange(6, dtype="<f4")

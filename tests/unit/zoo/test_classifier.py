@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.errors import ManifestError
+from jetsel.base.errors import ManifestError
 from jetsel.zoo.classifier import Classifier, classifier_of
 from jetsel.zoo.onnx_model import model_in
 from tests.contract.tiny import HEIGHT_PX, WIDTH_PX

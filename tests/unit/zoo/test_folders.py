@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.config import Models
-from jetsel.errors import ConfigError
+from jetsel.base.config import Models
+from jetsel.base.errors import ConfigError
 from jetsel.zoo import STARTER, model_folders
 from jetsel.zoo.folders import own_folder, planned_folders
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.errors import ManifestError
+from jetsel.base.errors import ManifestError
 from jetsel.image.model_input import MAX_SIDE_PX
 from jetsel.zoo import scan, verify
 from jetsel.zoo.labels import MAX_BYTES as MAX_LABELS_BYTES

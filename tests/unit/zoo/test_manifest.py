@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jetsel.errors import ManifestError
+from jetsel.base.errors import ManifestError
 from jetsel.zoo.manifest import Manifest, read_manifest
 from tests.unit.zoo.making import described
 

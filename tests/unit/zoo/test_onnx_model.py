@@ -9,7 +9,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from jetsel.errors import ManifestError
+from jetsel.base.errors import ManifestError
 from jetsel.zoo import STARTER, scan
 from jetsel.zoo.onnx_model import model_in, parameters, read_model, with_output
 from tests.unit.zoo.making import EXTERNAL, LOCATION, TENSOR, WHOLE, field, onnx_file, varint

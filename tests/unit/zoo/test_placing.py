@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.errors import ManifestError
+from jetsel.base.errors import ManifestError
 from jetsel.zoo import Model, scan, verify
 from jetsel.zoo.manifest import manifest_of
 from jetsel.zoo.placing import put, take_out, working_folder

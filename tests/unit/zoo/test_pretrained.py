@@ -6,7 +6,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from jetsel.errors import ManifestError
+from jetsel.base.errors import ManifestError
 from jetsel.zoo.efficientnet_lite import digest, graph_of
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.pretrained import INT8, RANGES, RUNGS, SYMMETRIC, drawn

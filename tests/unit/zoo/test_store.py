@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.errors import ManifestError
+from jetsel.base.errors import ManifestError
 from jetsel.zoo import Zoo, scan, verify
 from tests.unit.zoo.making import described, put_model
 

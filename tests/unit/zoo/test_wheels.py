@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.errors import DownloadError, ManifestError
+from jetsel.base.errors import DownloadError, ManifestError
 from jetsel.zoo.wheels import Wheel, fetch, file_in
 
 

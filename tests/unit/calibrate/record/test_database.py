@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.record.database import Store, create_or_open, opened_to_read
-from jetsel.errors import CalibrationError
 from jetsel.zoo import Family
 from tests.unit.calibrate.record.making import change, family
 

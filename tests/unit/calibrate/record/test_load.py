@@ -10,13 +10,13 @@ import msgspec
 import numpy as np
 import pytest
 
+from jetsel.base.errors import CalibrationError
+from jetsel.base.weights import Head
 from jetsel.calibrate.record import load, record
 from jetsel.calibrate.record.conditions import gather
 from jetsel.calibrate.record.load import learned_share
 from jetsel.engines import Engine
-from jetsel.errors import CalibrationError
 from jetsel.features import NAMES
-from jetsel.weights import Head
 from jetsel.zoo import Model
 from jetsel.zoo.manifest import Head as ManifestHead
 from tests.unit.calibrate.record.making import LABELS, QUICK, change, draw, family, found, put, rows

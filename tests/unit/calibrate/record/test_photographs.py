@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.record import Found, count_reasons, find
-from jetsel.errors import CalibrationError
 from jetsel.zoo import Labels
 
 LABELS = Labels(

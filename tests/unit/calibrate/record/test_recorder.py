@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from jetsel import image
+from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.record import Options, Plan, Recorded, load, record
 from jetsel.calibrate.record.near import perceptual_hash
 from jetsel.engines import Engine, EngineFailedError, Output
-from jetsel.errors import CalibrationError
 from jetsel.features import extract
 from jetsel.zoo import Family
 from tests.unit.calibrate.record.making import (

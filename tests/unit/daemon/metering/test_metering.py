@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.config import Config, Power
+from jetsel.base.config import Config, Power
 from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.family import serve_family
 from jetsel.daemon.metering.metering import Metering

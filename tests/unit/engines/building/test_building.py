@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jetsel.base.host_settings import HostSettings
+from jetsel.base.weights import Weights
 from jetsel.engines import Backends, EngineFailedError
 from jetsel.engines.building import trial
 from jetsel.engines.building.builder import Builder, Order
 from jetsel.engines.building.plans import Check
 from jetsel.engines.building.trial import objection
 from jetsel.engines.onnx import OnnxEngine
-from jetsel.host_settings import HostSettings
-from jetsel.weights import Weights
 from jetsel.zoo import STARTER, scan
 from tests.contract.opening import Noise
 from tests.doubles.interpreter import GENERATIONS, make_interpreter

@@ -10,11 +10,11 @@ import onnx
 import pytest
 from onnx import TensorProto
 
+from jetsel.base.host_settings import HostSettings
+from jetsel.base.weights import Weights
 from jetsel.engines import EngineFailedError
 from jetsel.engines.building.builder import Builder, Order
 from jetsel.engines.building.preparing import fold, halve
-from jetsel.host_settings import HostSettings
-from jetsel.weights import Weights
 from jetsel.zoo import STARTER, scan
 from tests.contract.opening import Noise, weights_of
 from tests.contract.tiny import CLASSES, PIXELS, matrix_model

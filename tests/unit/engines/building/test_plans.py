@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from jetsel.base.host_settings import HostSettings
+from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building import plan_folder, plans
 from jetsel.engines.building.plans import Check, Key, Record, find, read_record, wanted_key
-from jetsel.host_settings import HostSettings
-from jetsel.weights import Weights
 
 ONNX = "0123456789ab" + "c" * 52
 WEIGHTS = Weights("xl", Path("/nowhere/xl.onnx"), ONNX, 64, 64, 100)

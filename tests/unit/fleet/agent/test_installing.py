@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.config import parse
-from jetsel.errors import JetselError, RepositoryError
+from jetsel.base.config import parse
+from jetsel.base.errors import JetselError, RepositoryError
 from jetsel.fleet.agent.installing import Installer, ModelsRefusedError
 from jetsel.fleet.documents import Entry, Plan, PlannedFamily
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.errors import RepositoryError
+from jetsel.base.errors import RepositoryError
 from jetsel.fleet.agent.spool import MOST_LINES, Spool
 from jetsel.fleet.sinks import FolderSink
 from jetsel.fleet.usage import Limits, Usage

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from jetsel.errors import RepositoryError
+from jetsel.base.errors import RepositoryError
 from jetsel.fleet.manager.devices import Served, read_devices
 from jetsel.fleet.manager.metadata import Metadata
 from jetsel.fleet.storage import Storage

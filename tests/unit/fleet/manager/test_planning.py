@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from jetsel.errors import RepositoryError
+from jetsel.base.errors import RepositoryError
 from jetsel.fleet import publishing
 from jetsel.fleet.documents import Plan
 from jetsel.fleet.manager.devices import read_devices

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.errors import ConfigError, RepositoryError
+from jetsel.base.errors import ConfigError, RepositoryError
 from jetsel.fleet.documents import MAX_SERIAL, ROLLOUT, Entry, Plan, PlannedFamily
 from jetsel.fleet.manager.devices import Device, read_devices
 from jetsel.fleet.manager.metadata import Metadata

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.errors import ConfigError
+from jetsel.base.errors import ConfigError
 from jetsel.gateway.cameras.mqtt import broker_of, node_of
 
 

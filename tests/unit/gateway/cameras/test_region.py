@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jetsel.errors import ConfigError
+from jetsel.base.errors import ConfigError
 from jetsel.gateway.cameras.region import Region, fitting
 
 FRAME = np.arange(120 * 160 * 3, dtype=np.uint8).reshape(120, 160, 3)

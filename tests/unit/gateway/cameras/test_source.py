@@ -7,7 +7,7 @@ from pathlib import Path
 import cv2
 import pytest
 
-from jetsel.errors import ConfigError
+from jetsel.base.errors import ConfigError
 from jetsel.gateway.cameras.source import source_of
 from tests.system.daemons import drawn
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from jetsel.errors import CalibrationError
+from jetsel.base.errors import CalibrationError
 from jetsel.train.optimize.compress import clustered, clusters, int8
 from jetsel.train.optimize.graph import for_size
 from jetsel.zoo import STARTER

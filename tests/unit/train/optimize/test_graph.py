@@ -7,7 +7,7 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from jetsel.errors import ManifestError
+from jetsel.base.errors import ManifestError
 from jetsel.train.optimize.graph import for_size, operations
 from jetsel.zoo import STARTER
 from jetsel.zoo.manifest import read_manifest

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jetsel import image
-from jetsel.errors import CalibrationError
+from jetsel.base.errors import CalibrationError
 from jetsel.train.optimize.making import make
 from jetsel.train.optimize.material import Material, Plan
 from jetsel.train.optimize.recipes import Recipe

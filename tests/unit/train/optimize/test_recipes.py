@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.errors import CalibrationError
+from jetsel.base.errors import CalibrationError
 from jetsel.image import InputSpec
 from jetsel.train.optimize.recipes import FILE_METHODS, Recipe, chosen, input_of, recipes, sides
 

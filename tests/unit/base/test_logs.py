@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetsel import logs
-from jetsel.events import event, run_about
-from jetsel.logs import MOST_REPEATS, WINDOW_S, Handler
+from jetsel.base import logs
+from jetsel.base.events import event, run_about
+from jetsel.base.logs import MOST_REPEATS, WINDOW_S, Handler
 from tests.waiting import LIMIT_S
 
 

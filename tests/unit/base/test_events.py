@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import jetsel
-from jetsel.events import requests, run_about
+from jetsel.base.events import requests, run_about
 
 PACKAGE = Path(jetsel.__file__).parent
 DOCUMENT = PACKAGE.parent / "docs" / "logs.md"

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from jetsel.errors import ConfigError
-from jetsel.events import harmless
-from jetsel.host_settings import HostSettings
-from jetsel.state import state_folder
+from jetsel.base.errors import ConfigError
+from jetsel.base.events import harmless
+from jetsel.base.host_settings import HostSettings
+from jetsel.base.state import state_folder
 
 SYSTEM_CONFIG = "/etc/jetsel/jetsel.toml"
 

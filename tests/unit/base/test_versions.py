@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.errors import CalibrationError
-from jetsel.store import NONE, Versions
-from tests.unit.store.conftest import Fault
+from jetsel.base.errors import CalibrationError
+from jetsel.base.versions import NONE, Versions
+from tests.unit.base.conftest import Fault
 
 
 def check(directory: Path) -> None:

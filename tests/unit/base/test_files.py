@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.store import locked, read_bounded, repair_of, replace, sha256_of
-from tests.unit.store.conftest import Fault
+from jetsel.base.files import locked, read_bounded, repair_of, replace, sha256_of
+from tests.unit.base.conftest import Fault
 
 
 def test_a_file_is_replaced_whole_or_stays_as_it_was(tmp_path: Path, fault: Fault) -> None:

@@ -11,8 +11,7 @@ import tomli_w
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jetsel.cli.configuration import as_toml
-from jetsel.config import (
+from jetsel.base.config import (
     EXAMPLES,
     Config,
     Edge,
@@ -27,7 +26,8 @@ from jetsel.config import (
     calibrations_folder,
     parse,
 )
-from jetsel.errors import ConfigError
+from jetsel.base.errors import ConfigError
+from jetsel.cli.configuration import as_toml
 
 SECTIONS = ("server", "models", "host", "power", "policy", "log")
 
@@ -184,7 +184,7 @@ def test_where_nothing_is_configured_there_is_one_place_for_a_machine_and_else_o
     system = tmp_path / "jetsel"
     if has_system:
         system.symlink_to("private/jetsel")  # as systemd's DynamicUser leaves it to others: it leads nowhere for them
-    monkeypatch.setattr("jetsel.state.SYSTEM_STATE", str(system))
+    monkeypatch.setattr("jetsel.base.state.SYSTEM_STATE", str(system))
     monkeypatch.setattr("os.geteuid", lambda: user)
     found = calibrations_folder(Models(), {"HOME": "/home/me", **environment})
     assert str(found) == expected.replace("SYSTEM", str(system))

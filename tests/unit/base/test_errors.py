@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import jetsel
-from jetsel import errors
-from jetsel.errors import BY_CODE, JetselError, pip_install
+from jetsel.base import errors
+from jetsel.base.errors import BY_CODE, JetselError, pip_install
 
-PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
+PROTOCOL = Path(__file__).parents[3] / "docs" / "protocol.md"
 
 # Clients in other languages hold these: a code is never renamed, and its `retry` never changes.
 RETRY = {

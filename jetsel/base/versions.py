@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from jetsel.errors import JetselError
-from jetsel.store.files import TEMPORARY, flush, locked, repair_of, write
+from jetsel.base.errors import JetselError
+from jetsel.base.files import TEMPORARY, flush, locked, repair_of, write
 
 NONE = 0
 """The number of no version: what was there before the first is in use."""

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from jetsel.recent import MOST, WINDOW_S, Percentiles, Recent, percentiles
+from jetsel.base.recent import MOST, WINDOW_S, Percentiles, Recent, percentiles
 
 
 def column(values: list[float]) -> np.ndarray:

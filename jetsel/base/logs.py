@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import NamedTuple
 
-from jetsel.errors import ConfigError, JetselError
-from jetsel.events import event, harmless, requests
+from jetsel.base.errors import ConfigError, JetselError
+from jetsel.base.events import event, harmless, requests
 
 PRIORITIES = {logging.CRITICAL: 2, logging.ERROR: 3, logging.WARNING: 4, logging.INFO: 6, logging.DEBUG: 7}  # syslog(3)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import jetsel
-from jetsel.child import python_command
+from jetsel.base.child import python_command
 
 PLANTED = ("msgspec", "pip", "runpy", "jetsel", "encodings")
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from jetsel import endpoint
-from jetsel.endpoint import find, why_absent
-from jetsel.errors import ConfigError, NoDaemonError
+from jetsel.base import endpoint
+from jetsel.base.endpoint import find, why_absent
+from jetsel.base.errors import ConfigError, NoDaemonError
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_a_socket_whose_daemon_is_gone(tmp_path: Path, listen: list[socket.socke
 
 FORBIDDEN = """
 import os, sys
-from jetsel.endpoint import why_absent
+from jetsel.base.endpoint import why_absent
 if os.getuid() == 0:
     os.setgroups([])
     os.setgid(65534)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jetsel.store import publish, withdraw, working_folder
-from tests.unit.store.conftest import Fault
+from jetsel.base.versions import publish, withdraw, working_folder
+from tests.unit.base.conftest import Fault
 
 
 def names(folder: Path) -> list[str]:

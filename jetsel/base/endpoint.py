@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-from jetsel.errors import ConfigError, NoDaemonError
+from jetsel.base.errors import ConfigError, NoDaemonError
 
 SYSTEM_SOCKET = "/run/jetsel/jetsel.sock"
 VARIABLE = "JETSEL_ENDPOINT"

@@ -5,9 +5,9 @@ Every line that jetsel logs names its event; docs/logs.md lists them all, and a 
     log = logging.getLogger("jetsel.models")
     log.error("model %s is unavailable: %s", name, error, extra=event("model-unavailable", model=name, code=error.code))
 
-Words and fields may hold what a client sent: the handler (jetsel/logs.py) makes them harmless. `run_about(ids, work)`
-puts the ids of requests on each line that the same thread logs meanwhile. Where another thread logs for that work, take
-`requests()` along and give them as `event(..., request_id=ids)`.
+Words and fields may hold what a client sent: the handler (jetsel/base/logs.py) makes them harmless. `run_about(ids,
+work)` puts the ids of requests on each line that the same thread logs meanwhile. Where another thread logs for that
+work, take `requests()` along and give them as `event(..., request_id=ids)`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""What every part uses: errors, settings, logs, and files that are swapped whole. Imports nothing else of ours."""
