@@ -240,9 +240,10 @@ class _Winner:
 
 
 def _winner(tried: CrossValidated, judge: Judge, goal: Goal, incumbent: Outcomes | None) -> _Winner:
-    """The policy that serves the goal best on held-out photographs; a single model where none is better.
+    """The policy that serves the goal best on held-out images.
 
-    Without a limit that is the best trade for the incumbent, or for the reference among the single models.
+    Without a limit that is the best trade for the incumbent, whether or not it may replace it. Without an incumbent it
+    is the best trade for the reference among the single models, or that model if nothing may replace it.
     """
     runs = {name: run for name, run in tried.runs.items() if name.startswith("single:") or judge.always(run) is None}
     outcomes = {name: judge.outcomes(run) for name, run in runs.items()}
@@ -255,10 +256,12 @@ def _winner(tried: CrossValidated, judge: Judge, goal: Goal, incumbent: Outcomes
             return _Winner(name, outcomes[name], reference)
     else:
         reference = list(singles)[goal.reference(list(singles.values()))]
-        found = None if incumbent is None else goal.choose(outcomes, incumbent)
-        found = found or goal.choose(outcomes, outcomes[reference])
-        if found is not None:
-            return _Winner(found, outcomes[found], reference)
+        against = outcomes[reference] if incumbent is None else incumbent
+        chosen = goal.choose(outcomes, against)
+        if chosen is None and incumbent is not None:  # the owner may still take the best trade, with --force
+            chosen = max(outcomes, key=lambda name: goal.worth(outcomes[name], against))
+        if chosen is not None:
+            return _Winner(chosen, outcomes[chosen], reference)
     rival = outcomes[reference]
     others = {name: goal.worth(one, rival) for name, one in outcomes.items() if name != reference}
     if not others:

@@ -140,6 +140,16 @@ def test_a_model_in_use_that_is_no_better_is_replaced_and_named() -> None:
     )
 
 
+def test_what_nothing_may_replace_has_the_best_trade_for_it_named_and_no_dearer_one(found: Calibrated) -> None:
+    in_use = InUse(found.findings.winner, found.calibration)
+    few = calibrated(drawn(200), dataclasses.replace(ORDER, in_use=in_use))
+    policies = few.findings.comparisons["top1"].policies
+    assert not few.is_better
+    assert few.findings.current is not None
+    assert policies[few.findings.winner].time_ms.mean <= 1.05 * few.findings.current.time_ms.mean
+    assert f"{few.findings.winner} is not shown to be a better choice than" in few.findings.verdict
+
+
 def test_a_limit_is_kept_by_what_wins_and_by_what_is_asked_for() -> None:
     least, most = COSTS_MS["m"], COSTS_MS["l"]
     within = calibrated(
