@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jetsel.base.errors import JetselError
-from jetsel.cli.options import AskedFamily, Endpoint, TimeoutMs, print_json
+from jetsel.cli.options import AskedFamily, DaemonConfig, Endpoint, TimeoutMs, print_json
+from jetsel.cli.settings import endpoint_of
 
 if TYPE_CHECKING:
     from jetsel.cli.answers import Outcome
@@ -77,6 +78,7 @@ def classify(
     most_energy_mj: Annotated[
         float | None, typer.Option(min=0, help="Answer by a path that takes this much in the mean at most, or say so.")
     ] = None,
+    config: DaemonConfig = None,
     endpoint: Endpoint = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=1000, help="Images under way at once.")] = 16,
     timeout_ms: TimeoutMs = 30_000,
@@ -100,7 +102,7 @@ def classify(
     show = rows.append  # many are gathered into a table
     if json or explain or len(images) == 1:
         show = _print_json if json else _print_details
-    client = AsyncClient(endpoint, timeout_ms=timeout_ms, max_image_mb=max_image_mb)
+    client = AsyncClient(endpoint_of(endpoint, config), timeout_ms=timeout_ms, max_image_mb=max_image_mb)
     failed = asyncio.run(_all(client, images, settings, jobs, show))
     if rows:
         from jetsel.cli.answers import print_table

@@ -18,6 +18,12 @@ ConfigFile = Annotated[
         "/etc/jetsel/jetsel.toml, whichever is there first, else built-in defaults.",
     ),
 ]
+DaemonConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", "-c", metavar="FILE", help="Configuration that names the daemon's address (default: none is read)."
+    ),
+]
 Endpoint = Annotated[
     str | None,
     typer.Option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from jetsel.base import endpoint as endpoints
 from jetsel.base.config import SYSTEM_CONFIG, Config, parse
 from jetsel.base.errors import ConfigError
 
@@ -19,6 +20,16 @@ def locate(given: Path | None) -> Path | None:
     base = os.environ.get("XDG_CONFIG_HOME") or f"{os.environ.get('HOME', '')}/.config"
     own = Path(base, "jetsel/jetsel.toml")
     return next((path for path in (own, Path(SYSTEM_CONFIG)) if path.exists()), None)
+
+
+def endpoint_of(given: str | None, config: Path | None) -> str | None:
+    """Return where a command asks the daemon: the address given, $JETSEL_ENDPOINT, or that of the file `config`.
+
+    None, if none of them names one: then a client looks at the usual places.
+    """
+    if given is not None or config is None or os.environ.get(endpoints.VARIABLE):
+        return given
+    return read(config).server.endpoint
 
 
 def read(path: Path | None) -> Config:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.cli.options import Endpoint, Json, TimeoutMs, emit
+from jetsel.cli.options import DaemonConfig, Endpoint, Json, TimeoutMs, emit
+from jetsel.cli.settings import endpoint_of
 
 if TYPE_CHECKING:
     from jetsel.wire import StatusReply
@@ -19,13 +20,14 @@ LOOK_S = 0.1  # between two looks whether the daemon is still there
 
 def status(
     json: Json = False,
+    config: DaemonConfig = None,
     endpoint: Endpoint = None,
     timeout_ms: TimeoutMs = 5000,
 ) -> None:
     """Show what the daemon serves, and its state."""
     from jetsel.client import Client
 
-    with Client(endpoint, timeout_ms=timeout_ms) as client:
+    with Client(endpoint_of(endpoint, config), timeout_ms=timeout_ms) as client:
         reply = client.status()
     emit(reply, json, lambda: _show(reply))
 
@@ -40,6 +42,7 @@ def _show(reply: StatusReply) -> None:
 
 
 def reload(
+    config: DaemonConfig = None,
     endpoint: Endpoint = None,
     timeout_ms: TimeoutMs = 60_000,
     daemon_pid: Annotated[
@@ -56,7 +59,7 @@ def reload(
 
     if daemon_pid is not None:
         threading.Thread(target=_end_with, args=(daemon_pid,), daemon=True).start()
-    with Client(endpoint, timeout_ms=timeout_ms) as client:
+    with Client(endpoint_of(endpoint, config), timeout_ms=timeout_ms) as client:
         changed = client.reload().changed
     typer.echo("reloaded; " + (f"changed: {', '.join(changed)}" if changed else "nothing is different"))
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jetsel.base.errors import JetselError
-from jetsel.cli.options import Endpoint
+from jetsel.cli.options import DaemonConfig, Endpoint
+from jetsel.cli.settings import endpoint_of
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -39,6 +40,7 @@ def top(
     count: Annotated[
         int | None, typer.Option("--count", "-n", min=1, help="End after so many looks. Left out: go on.")
     ] = None,
+    config: DaemonConfig = None,
     endpoint: Endpoint = None,
 ) -> None:
     """Watch what the daemon does: requests a second, where their time goes, the queue, the models and the power.
@@ -48,7 +50,7 @@ def top(
     """
     from jetsel.client import Client
 
-    client = Client(endpoint, timeout_ms=TIMEOUT_MS, retry=False)
+    client = Client(endpoint_of(endpoint, config), timeout_ms=TIMEOUT_MS, retry=False)
     before, now, gone, number = None, client.status(), "", 1
     with contextlib.suppress(KeyboardInterrupt), _screen() as (show, is_over):
         seen_at = datetime.now()

@@ -15,7 +15,7 @@ from collections.abc import MutableMapping
 from pathlib import Path
 
 from jetsel.base.config import Server
-from jetsel.base.endpoint import from_variable, user_socket
+from jetsel.base.endpoint import VARIABLE, from_variable, user_socket
 from jetsel.base.errors import ConfigError
 from jetsel.daemon.identity import group_number
 
@@ -37,7 +37,7 @@ def listen(server: Server, environment: MutableMapping[str, str] | None = None) 
     if passed is not None:
         return Listener(passed, None, FIRST_FD)
     if path is None and (variable := from_variable(environment)) is not None:
-        path = Path(variable.removeprefix("ipc://"))
+        return Listener(Path(variable.removeprefix("ipc://")), server.group, named_by=f"${VARIABLE}")
     if path is None and (folder := environment.get(RUNTIME, "").split(":")[0]):
         path = Path(folder, "jetsel.sock")
     if path is None:
@@ -49,14 +49,17 @@ def listen(server: Server, environment: MutableMapping[str, str] | None = None) 
 class Listener:
     """A listening unix socket at a path, owned through a lock on `<path>.lock` until `close`."""
 
-    def __init__(self, path: Path, group: str | None, passed_fd: int | None = None) -> None:
+    def __init__(
+        self, path: Path, group: str | None, passed_fd: int | None = None, named_by: str = "server.endpoint"
+    ) -> None:
         """Take the path over; raises ConfigError where another daemon, a foreign file or a permission is in the way.
 
-        passed_fd: the socket that a service manager listens on there. It made the file, and removes it.
+        passed_fd: the socket that a service manager listens on there. It made the file, and removes it. named_by: the
+        setting that errors name.
         """
         if len(os.fsencode(path)) > LONGEST_PATH:
             raise ConfigError(
-                f"server.endpoint: {path} is longer than the {LONGEST_PATH} bytes that a socket's path may have"
+                f"{named_by}: {path} is longer than the {LONGEST_PATH} bytes that a socket's path may have"
             )
         self.path = path
         self.is_passed = passed_fd is not None
@@ -67,15 +70,13 @@ class Listener:
             self.fd = passed_fd
             return
         try:
-            self._lock_fd = _lock(path)
-            _remove_stale(path)
+            self._lock_fd = _lock(path, named_by)
+            _remove_stale(path, named_by)
             self.fd = _listen(path, group)
             self._made_file = True
         except OSError as error:
             self.close()
-            raise ConfigError(
-                f"server.endpoint: cannot listen at {path}: {error.strerror}; is the folder yours?"
-            ) from None
+            raise ConfigError(f"{named_by}: cannot listen at {path}: {error.strerror}; is the folder yours?") from None
         except ConfigError:
             self.close()
             raise
@@ -108,7 +109,7 @@ def _lock_path(path: Path) -> Path:
     return path.with_name(path.name + ".lock")
 
 
-def _lock(path: Path) -> int:
+def _lock(path: Path, named_by: str) -> int:
     """Lock `<path>.lock`; the lock dies with the process, so nothing stale can hold it."""
     while True:
         descriptor = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -119,7 +120,7 @@ def _lock(path: Path) -> int:
             os.close(descriptor)
             who = f" (process {holder})" if holder else ""
             raise ConfigError(
-                f"server.endpoint: another jetsel{who} serves {path}: stop it, or give this one another endpoint"
+                f"{named_by}: another jetsel{who} serves {path}: stop it, or give this one another endpoint"
             ) from None
         # The one who held it before may have removed the file between our open and our lock.
         with contextlib.suppress(FileNotFoundError):
@@ -130,20 +131,18 @@ def _lock(path: Path) -> int:
         os.close(descriptor)
 
 
-def _remove_stale(path: Path) -> None:
+def _remove_stale(path: Path, named_by: str) -> None:
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise ConfigError(
-            f"server.endpoint: {path} is there and is no socket: move it away, or choose another endpoint"
-        )
+        raise ConfigError(f"{named_by}: {path} is there and is no socket: move it away, or choose another endpoint")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as caller:
         # Nobody holds the lock, and still somebody may listen: a service manager, or one whose lock was cleaned away.
         if caller.connect_ex(str(path)) in (0, errno.EAGAIN):  # its backlog is full: connect(2)
             raise ConfigError(
-                f"server.endpoint: something else listens at {path}: stop it (a socket unit with: systemctl stop "
+                f"{named_by}: something else listens at {path}: stop it (a socket unit with: systemctl stop "
                 "jetsel.socket), or give this daemon another endpoint"
             )
     path.unlink()

@@ -194,5 +194,5 @@ def _reader_of(data: memoryview) -> tuple[str, Callable[[memoryview], Header]]:
         if start.startswith(magic) and (magic != b"RIFF" or start.endswith(b"WEBP")):
             return reader
     raise BadImageError(
-        f"the image begins with {start[:4]!r}: it is no JPEG, PNG or WebP file; save it as one, or send raw pixels"
+        f"the image begins with {start[:4]!r}: it is no JPEG, PNG or WebP file; save it as one of these"
     )

@@ -23,7 +23,7 @@ class Limits(msgspec.Struct, frozen=True):
 def check_bytes(n_bytes: int, limits: Limits) -> None:
     """Raise BadImageError where there are no bytes, ImageTooLargeError where there are too many."""
     if n_bytes == 0:
-        raise BadImageError("the image is empty: 0 bytes; send a whole JPEG, PNG or WebP file, or raw pixels")
+        raise BadImageError("the image is empty: 0 bytes; send a whole JPEG, PNG or WebP file")
     if n_bytes > limits.max_bytes:
         raise ImageTooLargeError(
             f"the image has {n_bytes} bytes and at most {limits.max_bytes} are accepted;"

@@ -13,8 +13,19 @@ from jetsel.cli.options import ConfigFile, Json
 Interpolation = Literal["area", "bilinear", "bicubic", "antialiased-bilinear", "antialiased-bicubic"]
 
 
+def _checked(onnx: Path) -> Path:
+    """Return the path of a model; raises ManifestError, before other options are missed, if the file is none."""
+    from jetsel.zoo.onnx_model import read_model
+
+    read_model(onnx)
+    return onnx
+
+
 def add(
-    onnx: Annotated[Path, typer.Argument(metavar="FILE.onnx", help="The model, its weights inside.")],
+    onnx: Annotated[
+        Path,
+        typer.Argument(metavar="FILE.onnx", help="The model, its weights inside.", callback=_checked, is_eager=True),
+    ],
     labels: Annotated[
         Path,
         typer.Option(

@@ -1,4 +1,4 @@
-"""A folder that fills: its newest picture, once that is whole."""
+"""A folder that fills: its newest image that is whole."""
 
 from __future__ import annotations
 
@@ -15,60 +15,69 @@ from jetsel.base.errors import JetselError
 from jetsel.gateway.cameras.source import PICTURES, SourceGoneError
 
 _LOOK_S = 0.2
-_UNFINISHED_S = 5.0  # a file that is no whole picture and has not changed for so long is told of
+_UNFINISHED_S = 5.0  # a file that is no whole image and has not changed for this long is given up
+_TRIED = 8  # files of one look, the newest first: a burst of broken ones takes no longer
 
 Stamp = tuple[int, str, int, int]
-"""Time of the last change of its state, name, inode and bytes: another picture has another."""
+"""Time of the last change of its state, name, inode and bytes: another image has another."""
 
 
 class Folder:
-    """The picture that arrived last; those before it are passed over, as are subfolders and names with a dot before.
+    """The whole image that arrived last; older ones are skipped, as are subfolders and names that begin with a dot.
 
-    A file is decoded as soon as it is whole: one that is still being written ends too early, and is tried again. told:
-    gets a sentence about one that stays so.
+    A file is decoded as soon as it is whole: one that is still being written ends too early, and is tried again. Until
+    then an older one that arrived since the last look is taken. told: gets a sentence about a file that is given up.
     """
 
     def __init__(self, path: str, limits: image.Limits, stop: threading.Event, told: Callable[[str], None]) -> None:
         self._path, self._limits, self._stop, self._told = Path(path), limits, stop, told
         self._last: Stamp | None = None
-        self._since_s, self._is_done = 0.0, True
+        self._unfinished: dict[Stamp, float] = {}  # since when, of time.monotonic()
+        self._given_up: set[Stamp] = set()
         self._frame: np.ndarray | None = None
 
     def grab(self) -> bool:
-        """Return whether a new picture is there, after a moment where none is."""
-        newest = self._newest()
-        if newest != self._last:
-            self._last, self._since_s, self._is_done = newest, time.monotonic(), newest is None
-        if newest is not None and not self._is_done:
+        """Return whether a new image is there, after a moment if none is."""
+        stamps = self._stamps()
+        self._unfinished = {stamp: since_s for stamp, since_s in self._unfinished.items() if stamp in stamps}
+        self._given_up &= stamps
+        for stamp in sorted(stamps - self._given_up, reverse=True)[:_TRIED]:
+            if self._last is not None and stamp <= self._last:
+                break
             try:
-                data = image.read_file(self._path / newest[1], self._limits)
+                data = image.read_file(self._path / stamp[1], self._limits)
                 self._frame = image.decode(data, self._limits, self._limits.max_pixels).bgr
-                self._is_done = True
-                return True
             except (OSError, JetselError) as error:
-                if time.monotonic() - self._since_s > _UNFINISHED_S:
-                    self._is_done = True
-                    self._told(f"{newest[1]} is passed over: {error}")
+                self._note_unfinished(stamp, error)
+            else:
+                self._last = stamp
+                return True
         self._stop.wait(_LOOK_S)
         return False
 
+    def _note_unfinished(self, stamp: Stamp, error: Exception) -> None:
+        now_s = time.monotonic()
+        if now_s - self._unfinished.setdefault(stamp, now_s) > _UNFINISHED_S:
+            self._given_up.add(stamp)
+            self._told(f"{stamp[1]} is skipped: {error}")
+
     def retrieve(self) -> np.ndarray | None:
-        """Return the picture."""
+        """Return the image."""
         return self._frame
 
     def close(self) -> None:
         """Nothing is open between two looks."""
 
-    def _newest(self) -> Stamp | None:
+    def _stamps(self) -> set[Stamp]:
         try:
             with os.scandir(self._path) as entries:
-                return max(filter(None, map(_stamp, entries)), default=None)
+                return set(filter(None, map(_stamp, entries)))
         except OSError as error:
             raise SourceGoneError(f"the folder cannot be read: {error.strerror}") from None
 
 
 def _stamp(entry: os.DirEntry[str]) -> Stamp | None:
-    """Return a picture's stamp. One that is moved here keeps its time of writing, so its state's counts (ctime)."""
+    """Return an image's stamp. One that is moved here keeps its time of writing, so its state's counts (ctime)."""
     if entry.name.startswith(".") or Path(entry.name).suffix.lower() not in PICTURES:
         return None
     try:

@@ -155,6 +155,13 @@ def test_other_labels_are_another_family_unless_the_only_model_is_replaced(own: 
     assert len(list(own.iterdir())) == 3
 
 
+def test_a_file_that_is_no_model_is_named_before_options_that_are_missing(tmp_path: Path) -> None:
+    text = tmp_path / "notes.onnx"
+    text.write_text("no model")
+    ended = CliRunner().invoke(app, ["models", "add", str(text)])
+    assert (ended.exit_code, "no ONNX file" in ended.output) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("content", "classes", "said"),
     [

@@ -52,6 +52,17 @@ def test_it_listens_where_clients_look_unless_the_configuration_names_another_pl
         assert listener.path == tmp_path / expected
 
 
+def test_an_error_names_the_setting_that_the_path_is_from(tmp_path: Path) -> None:
+    nowhere = f"ipc://{tmp_path}/nowhere/j.sock"
+    for server, environment, named in (
+        (Server(nowhere), {}, "server.endpoint"),
+        (Server(), {"JETSEL_ENDPOINT": nowhere}, "$JETSEL_ENDPOINT"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            listen(server, environment)
+        assert str(caught.value).startswith(f"{named}: cannot listen at ")
+
+
 def test_an_unknown_group_is_refused_and_nothing_is_left(path: Path) -> None:
     said = refused(path, "no-such-group")
     assert said.startswith("server.group: there is no group 'no-such-group' here; example: ")

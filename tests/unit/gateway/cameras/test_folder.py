@@ -93,6 +93,15 @@ def test_what_stays_unreadable_is_told_once(tmp_path: Path, monkeypatch: pytest.
     assert "bad.png" in told[0]
 
 
+def test_a_broken_file_does_not_hide_a_whole_one_that_came_just_before(tmp_path: Path) -> None:
+    folder = opened(tmp_path, [])
+    write(tmp_path / "whole.png", 60)
+    write(tmp_path / "broken.png", 70).write_bytes(b"no picture")
+    assert folder.grab()
+    assert width_of(folder) == 60
+    assert not folder.grab()
+
+
 def test_other_files_are_not_looked_at(tmp_path: Path) -> None:
     for name in (".a.png", "notes.txt", "b.png.part"):
         (tmp_path / name).write_bytes(encoded(drawn(), ".png"))
