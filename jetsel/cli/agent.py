@@ -54,5 +54,6 @@ def _lines(done: Done) -> list[str]:
     if line.daemon is not None:
         said.append(f"the daemon does not answer: {line.daemon}")
     waits = "" if done.unsent is None else f"; the rest waits: {done.unsent}"
-    said.append(f"{done.sent} lines of usage sent{waits}")
+    reports = "1 usage report" if done.sent == 1 else f"{done.sent} usage reports"
+    said.append(f"{reports} sent{waits}")
     return said

@@ -15,7 +15,7 @@ import msgspec
 
 from jetsel.edge import oip
 from jetsel.edge.link import FEWEST
-from jetsel.edge.messages import AFTER_S, LENGTH, Ask, Cancel, FromChild, Result, Start, State, ToChild, frame
+from jetsel.edge.messages import AFTER_S, LENGTH, REPAIRS, Ask, Cancel, FromChild, Result, Start, State, ToChild, frame
 from jetsel.edge.oip import EdgeAnswerError
 
 CONNECTIONS = 8
@@ -24,12 +24,6 @@ CHECK_S = 5.0  # for everything that is checked of one that is back
 QUIET_S = 1.0  # without an answer: the edge is looked at, and is there if it says so in this time or at a second look
 STALLED = 2  # answers in a row that do not come in time: the edge is looked at before it is asked again
 MOST_REPLY_BYTES = 8 * 2**20
-REPAIRS = {
-    401: ": set edge.token_file to a file with its token",
-    403: ": set edge.token_file to a file with its token",
-    404: ": it speaks no Open Inference Protocol there; set edge.url to the address of the server alone",
-}
-"""What to do about a status of an edge that should say that it is ready."""
 
 
 class Child:

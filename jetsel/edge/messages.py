@@ -37,6 +37,14 @@ class Remote(Struct, frozen=True):
     probe_shape: list[int] | None = None
 
 
+REPAIRS = {
+    401: ": set edge.token_file to a file with its token",
+    403: ": set edge.token_file to a file with its token",
+    404: ": it speaks no Open Inference Protocol there; set edge.url to the address of the server alone",
+}
+"""What to do about the status of an edge server that should say that it is ready: waiting does not help."""
+
+
 class Start(Struct, tag=True, frozen=True):
     """The first message: where the edges are, and their models by the names that they have here.
 

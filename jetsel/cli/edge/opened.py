@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from jetsel.base.errors import ConfigError, JetselError, ModelUnavailableError
 from jetsel.cli import settings
 from jetsel.daemon.snapshot import default_family
+from jetsel.edge.messages import REPAIRS
 from jetsel.edge.models import open_edge
 from jetsel.zoo import model_folders, scan
 
@@ -43,7 +44,7 @@ def opened(config: Path | None) -> Iterator[tuple[Config, Family, Edge]]:
     try:
         until_s = time.monotonic() + REACHED_S
         while (reason := edge.status().reason) is not None:
-            if time.monotonic() > until_s:
+            if time.monotonic() > until_s or any(repair in reason for repair in REPAIRS.values()):
                 raise ModelUnavailableError(f"the edge cannot be asked: {reason}; correct [edge], or start the server")
             time.sleep(POLL_S)
         yield values, zoo.families[name], edge
