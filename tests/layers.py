@@ -13,6 +13,7 @@ LEVELS = (
     ("daemon", "calibrate", "train", "client"),
     ("edge",),
     ("runtime",),
+    ("site",),
     ("policies",),
     ("features", "premodel", "engines", "power", "zoo"),
     ("errors", "image"),
@@ -38,6 +39,7 @@ ONLY: Mapping[str, frozenset[str]] = {
 
 ONLY_FROM: Mapping[str, frozenset[str]] = {
     "engines.host": frozenset({"engines.hosted"}),
+    "daemon": frozenset({"cli.serve", "fleet.agent.proving"}),  # other commands read jetsel.site, or ask the socket
 }
 """Modules with named importers: all who may import each."""
 

@@ -24,11 +24,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from jetsel import __version__
-from jetsel.base.config import Config, host_settings
+from jetsel.base.config import host_settings
 from jetsel.base.errors import BadRequestError, BusyError, DeadlineError, JetselError, UnknownModelError, did_you_mean
-from jetsel.cli import settings
-from jetsel.daemon.calibration import choose
-from jetsel.daemon.snapshot import default_family, limits_of
 from jetsel.engines import Backends, EngineFailedError, warm_up
 from jetsel.gateway import tensors
 from jetsel.gateway.errors import refused
@@ -37,7 +34,9 @@ from jetsel.gateway.limits import Limits
 from jetsel.gateway.settings import read_token
 from jetsel.image import decode, model_input
 from jetsel.runtime.infer import predict
-from jetsel.zoo import Family, model_folders, scan, verify
+from jetsel.site.calibration_in_use import choose
+from jetsel.site.site import Site, read_site
+from jetsel.zoo import Family, verify
 
 MOST_BATCH = 8  # what is pending goes out together, up to here; nothing waits for more
 MOST_QUEUED = 128  # of one model; past it requests are refused, since a device has an answer of its own
@@ -78,21 +77,18 @@ def application(arguments: dict[str, str]) -> serve.Application:
     ).bind(family.name, models, token)
 
 
-def _family_here(name: str | None) -> tuple[Config, Family]:
-    """Return this machine's configuration, and the family as it is here."""
-    config = settings.read(settings.locate(None))
-    families = scan(model_folders(config.models)).families
-    wanted = name or default_family(config, list(families))
-    if wanted not in families:
-        raise JetselError(f"this machine has no family {wanted}, only {', '.join(families)}: see jetsel models pull")
-    return config, families[wanted]
+def _family_here(name: str | None) -> tuple[Site, Family]:
+    """Return what this machine's configuration serves, and the family as it is here."""
+    site = read_site(None)
+    return site, site.family(name)
 
 
 class ModelReplica:
     """One copy of one model, which takes what is pending as one batch."""
 
     def __init__(self, family: str, name: str) -> None:
-        config, found = _family_here(family)
+        site, found = _family_here(family)
+        config = site.config
         (self._model,) = (model for model in found.models if model.manifest.name == name)
         verify(self._model)
         weights = self._model.weights(len(found.labels.names))
@@ -100,7 +96,7 @@ class ModelReplica:
         backends = Backends(host_settings(config.host))
         self._engine = backends.open(backend, weights, concurrency=1, threads=config.models.threads)
         warm_up(self._engine, weights)
-        self._limits, self._decode_px = limits_of(config), found.decode_px
+        self._limits, self._decode_px = site.limits, found.decode_px
         self._id = serve.get_replica_context().replica_id.unique_id
         self._run.set_max_batch_size(min(MOST_BATCH, self._engine.max_batch or MOST_BATCH))
 
@@ -130,7 +126,8 @@ class Ingress:
     """The protocol: reads requests, hands each photograph to a replica of its model, and writes the replies."""
 
     def __init__(self, family: str, models: dict[str, DeploymentHandle], token: str | None) -> None:
-        config, self._family = _family_here(family)
+        site, self._family = _family_here(family)
+        config = site.config
         self._models, self._token, self._body_mb = models, token, config.server.max_image_mb * MOST_BATCH
         served = {model.manifest.name: model for model in self._family.models}
         calibration = choose(self._family, served, config, None).calibration

@@ -29,6 +29,7 @@ from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import CRITERIA, catalogue
 from jetsel.policies.kind import Plan
 from jetsel.policies.registry import no_such
+from jetsel.site.family_calibrations import Incumbent
 from jetsel.wire import Criterion
 
 FOLDS = 10  # section 4.2
@@ -37,18 +38,6 @@ TOP = 5  # answers of top5, which tells nothing of fewer classes
 MOST_LEFT_OUT = 200  # photographs that are listed with the reason why they are left out
 
 Progress = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True, eq=False)
-class InUse:
-    """What answers by default: a policy, and the calibration that it belongs to, None where none is in use.
-
-    is_chosen: whether somebody chose it, by a calibration or in the configuration. What nobody chose is no incumbent.
-    """
-
-    policy: str
-    calibration: Calibration | None = None
-    is_chosen: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +55,7 @@ class Order:
     goal: Goal = field(default_factory=Goal)
     decides: Criterion = "top1"
     theta_points: float = 0.5
-    in_use: InUse | None = None
+    in_use: Incumbent | None = None
     policy: str | None = None
     choice_factor: float = 1.0
     offers_chain: bool = False
@@ -283,7 +272,7 @@ def _named(name: str, tried: CrossValidated, judge: Judge, reference: str) -> _W
     return _Winner(name, judge.outcomes(tried.runs[name]), reference)
 
 
-def _run_of(in_use: InUse, judge: Judge, tried: CrossValidated) -> tuple[str, Run]:
+def _run_of(in_use: Incumbent, judge: Judge, tried: CrossValidated) -> tuple[str, Run]:
     """What is in use, by name, and what it gives on these photographs."""
     name, calibration = in_use.policy, in_use.calibration
     if calibration is None:

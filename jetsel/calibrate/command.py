@@ -12,7 +12,8 @@ from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError, did_you_mean
 from jetsel.calibrate import record as recording
 from jetsel.calibrate.assemble import Identity
-from jetsel.calibrate.calibrating import FOLDS, Calibrated, InUse, Order, calibrate, check_top5
+from jetsel.calibrate.calibrating import FOLDS, Calibrated, Order, calibrate, check_top5
+from jetsel.calibrate.classes import check_family
 from jetsel.calibrate.from_files import FeatureClock, decoded
 from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.record import Found, Loaded
@@ -24,6 +25,8 @@ from jetsel.image import Limits
 from jetsel.policies.registry import KINDS, no_such
 from jetsel.power.machine import kept, look
 from jetsel.power.meter import Opened, open_meter
+from jetsel.site.families import limits_of
+from jetsel.site.family_calibrations import FamilyCalibrations, Incumbent
 from jetsel.wire import Criterion
 from jetsel.zoo import Family, Model
 
@@ -44,6 +47,23 @@ class Job:
     photos: Path
     label_map: Path | None = None
     labels_from: str | None = None
+
+
+def job_of(
+    calibrations: FamilyCalibrations,
+    path: Path,
+    photos: Path,
+    label_map: Path | None = None,
+    labels_from: str | None = None,
+) -> Job:
+    """Return what records these images; raises CalibrationError if the configuration has no model served."""
+    models, served = calibrations.served()
+    competing = calibrations.competing()
+    shown = {name: model for name, model in served.items() if name in competing or name == labels_from}
+    if labels_from is None:
+        check_family(photos, models, calibrations.others, label_map)
+    config = calibrations.config
+    return Job(models, shown, config, limits_of(config), path, photos, label_map, labels_from)
 
 
 def check_order(job: Job, policy: str | None, criterion: Criterion) -> None:
@@ -91,7 +111,7 @@ def fit(
     goal: Goal,
     criterion: Criterion,
     theta_points: float,
-    in_use: InUse | None,
+    in_use: Incumbent | None,
     policy: str | None,
     progress: Callable[[str, int, int], None],
 ) -> Calibrated:

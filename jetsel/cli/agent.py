@@ -21,11 +21,11 @@ def run(config: ConfigFile = None, json: Json = False) -> None:
 
     What cannot be done now is done in a later round; jetsel-agent.timer runs one every quarter of an hour.
     """
-    from jetsel.cli import settings
     from jetsel.fleet.agent.round import run_round
+    from jetsel.site import config_file
 
-    file = settings.locate(config)
-    done = run_round(settings.read(file), file)
+    file = config_file.locate(config)
+    done = run_round(config_file.read(file), file)
     emit({"usage": done.line, "sent": done.sent, "unsent": done.unsent}, json, "\n".join(_lines(done)))
 
 
@@ -38,10 +38,10 @@ def prove(
 
     `run` does this with a new version, in a process of its own. Prints the MB of memory that each model takes, as JSON.
     """
-    from jetsel.cli import settings
     from jetsel.fleet.agent.proving import prove as run_each
+    from jetsel.site import config_file
 
-    print_json(run_each(folder, settings.read(settings.locate(config))))
+    print_json(run_each(folder, config_file.applied(config)))
 
 
 def _lines(done: Done) -> list[str]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jetsel.calibrate.calibrating import Calibrated
-    from jetsel.cli.family_calibrations import FamilyCalibrations
+    from jetsel.site.family_calibrations import FamilyCalibrations
 
 Photos = Annotated[
     Path,
@@ -120,13 +120,13 @@ def calibrate(
     jetsel calibration rollback.
     """
     from jetsel.base.errors import CalibrationError
-    from jetsel.calibrate.command import check_order, fit, record, recording_path
+    from jetsel.calibrate.command import check_order, fit, job_of, record, recording_path
     from jetsel.calibrate.condensed import condense
     from jetsel.calibrate.goal import Goal
-    from jetsel.cli import family_calibrations
     from jetsel.cli.terminal import Output, console
+    from jetsel.site.site import read_site
 
-    calibrations = family_calibrations.find(config, family)
+    calibrations = read_site(config).calibrations(family)
     if retime:
         _retime(calibrations, endpoint, json=json)
         return
@@ -136,13 +136,13 @@ def calibrate(
     path = recording or recording_path(calibrations.folder, calibrations.family, photos)
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
-    job = calibrations.job(path, photos, label_map, labels_from)
+    job = job_of(calibrations, path, photos, label_map, labels_from)
     check_order(job, policy, criterion)
     with Output(quiet=json) as output:
         with output.interruptible() as stop:
             loaded = record(job, output.step, stop, goal)
         output.recorded(job, loaded)
-        in_use = calibrations.in_use(criterion)
+        in_use = calibrations.incumbent(criterion)
         found = fit(job, loaded, goal, criterion, theta, in_use, policy, output.step)
     wanted = force or policy is not None
     answers = condense(loaded.recording, found.calibration.temperatures)
@@ -156,17 +156,17 @@ def calibrate(
 
 
 def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: bool) -> None:
-    from jetsel.cli.family_calibrations import tell_daemon
+    from jetsel.cli.daemon_reload import reload_daemon
     from jetsel.cli.retime import lines, outcome, retime
     from jetsel.cli.terminal import Output
 
     with Output(quiet=json) as output:
         made, number = retime(calibrations, output.step)
-    daemon = tell_daemon(calibrations, calibrations.entry(number), endpoint)
+    daemon = reload_daemon(calibrations, calibrations.entry(number), endpoint)
     if json:
-        print_json(outcome(made, number, daemon.said))
+        print_json(outcome(made, number, daemon.message))
         return
-    for line in (*lines(made, number), daemon.said):
+    for line in (*lines(made, number), daemon.message):
         typer.echo(line)
 
 
@@ -184,9 +184,9 @@ def _finish(
 
     from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.report import render
-    from jetsel.cli.family_calibrations import tell_daemon
-    from jetsel.daemon.snapshot import limits_of
+    from jetsel.cli.daemon_reload import reload_daemon
     from jetsel.policies import installed
+    from jetsel.site.families import limits_of
 
     installs = found.is_allowed and (found.is_better or force)
     command = shlex.join(["jetsel", *sys.argv[1:]])
@@ -196,7 +196,7 @@ def _finish(
     if installs:
         made = msgspec.structs.replace(found.calibration, not_offered=calibrations.not_offered)
         entry = installed.install(made, calibrations.folder, calibrations.family, page, answers)
-    daemon = tell_daemon(calibrations, entry, endpoint) if entry is not None else None
+    daemon = reload_daemon(calibrations, entry, endpoint) if entry is not None else None
     try:
         if page is not None:
             report.write_text(page, encoding="utf-8")
@@ -207,7 +207,7 @@ def _finish(
         **{name: getattr(found.findings, name) for name in ("winner", "rival", "verdict", "labels_from")},
         "installed": None if entry is None else entry.number,
         "is_allowed": found.is_allowed,
-        "daemon": None if daemon is None else daemon.said,
+        "daemon": None if daemon is None else daemon.message,
         "is_served": daemon is not None and daemon.is_served,
         "report": None if page is None else str(report),
     }

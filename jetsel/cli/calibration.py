@@ -12,9 +12,9 @@ from jetsel.cli.options import ConfigFile, Endpoint, FamilyName, Json, emit
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jetsel.cli.family_calibrations import FamilyCalibrations
     from jetsel.policies.calibration import Calibration
     from jetsel.policies.installed import Installed
+    from jetsel.site.family_calibrations import FamilyCalibrations
 
 EXIT_FAILED = 1
 
@@ -24,9 +24,9 @@ calibration = typer.Typer(no_args_is_help=True, help="See a family's calibration
 @calibration.command("list")
 def list_calibrations(family: FamilyName = None, config: ConfigFile = None, json: Json = False) -> None:
     """List a family's calibrations, the newest first, and which of them is in use."""
-    from jetsel.cli import family_calibrations
+    from jetsel.site.site import read_site
 
-    calibrations = family_calibrations.find(config, family)
+    calibrations = read_site(config).calibrations(family)
     entries = calibrations.entries()
     plain = {
         "family": calibrations.family,
@@ -57,10 +57,10 @@ def show(
     json: Json = False,
 ) -> None:
     """Show the gist of one calibration, or --all; left out, the number is that of the one in use."""
-    from jetsel.cli import family_calibrations
     from jetsel.policies.calibration import as_plain
+    from jetsel.site.site import read_site
 
-    calibrations = family_calibrations.find(config, family)
+    calibrations = read_site(config).calibrations(family)
     entry = calibrations.entry(number)
     found = entry.usable()
     plain = as_plain(found) if json or everything else gist(found)
@@ -120,21 +120,22 @@ def rollback(
 
     Nothing is deleted: --to goes forward again as well.
     """
-    from jetsel.cli import family_calibrations
-    from jetsel.daemon.calibration import shipped
+    from jetsel.cli.daemon_reload import reload_daemon
     from jetsel.policies import installed
+    from jetsel.site.calibration_in_use import shipped
+    from jetsel.site.site import read_site
 
-    calibrations = family_calibrations.find(config, family)
+    calibrations = read_site(config).calibrations(family)
     refused = {entry.number: entry.reason for entry in calibrations.entries() if entry.reason is not None}
     chosen = installed.rollback(calibrations.folder, calibrations.family, to, refused)
     if chosen is None and calibrations.models is not None:
         chosen = shipped(calibrations.models)
-    told = family_calibrations.tell_daemon(calibrations, chosen, endpoint)
+    outcome = reload_daemon(calibrations, chosen, endpoint)
     number = installed.SHIPPED if chosen is None else chosen.number
-    plain = {"family": calibrations.family, "number": number, "reloaded": told.reloaded, "daemon": told.said}
+    plain = {"family": calibrations.family, "number": number, "reloaded": outcome.reloaded, "daemon": outcome.message}
     used = chosen.called if chosen else "no calibration: none came with it"
-    emit(plain, json, f"family {calibrations.family} now uses {used}\n{told.said}")
-    if told.reloaded is False:
+    emit(plain, json, f"family {calibrations.family} now uses {used}\n{outcome.message}")
+    if outcome.reloaded is False:
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -161,8 +162,8 @@ def _mark(entry: Installed) -> str:
 
 def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) -> Table:
     """Return the history, the newest first."""
-    from jetsel.cli.family_calibrations import named
     from jetsel.cli.terminal import table
+    from jetsel.site.family_calibrations import named
 
     shown = table(">number", "", "made", "default policy", ">photographs", "labels", "refused")
     shown.title = f"family {calibrations.family}"

@@ -22,7 +22,7 @@ from jetsel.base.errors import JetselError, NoDaemonError
 
 if TYPE_CHECKING:
     from jetsel.base.config import Power
-    from jetsel.daemon.snapshot import Snapshot
+    from jetsel.site.site import Served, Site
 
 State = Literal["ok", "info", "warning", "failed"]
 
@@ -62,12 +62,17 @@ class Subject:
             return error
 
     @cached_property
-    def snapshot(self) -> Snapshot:
-        """What a daemon would serve, not loaded; raises JetselError where it would not start."""
-        from jetsel.daemon.snapshot import read_snapshot
+    def site(self) -> Site:
+        """The models on disk."""
+        from jetsel.site.site import open_site
 
-        logging.getLogger("jetsel").addHandler(logging.NullHandler())  # what it logs is told as findings
-        return read_snapshot(self.config)
+        return open_site(self.config)
+
+    @cached_property
+    def served(self) -> Served:
+        """What a daemon would serve; raises JetselError if it would not start."""
+        logging.getLogger("jetsel").addHandler(logging.NullHandler())  # the findings have what it logs
+        return self.site.served()
 
 
 LIBRARIES = ("numpy", "cv2", "PIL", "onnxruntime", "zmq", "msgspec")  # the modules that the daemon cannot do without
@@ -182,12 +187,13 @@ def models(subject: Subject) -> Iterator[Finding]:
 
     for unknown in sorted(subject.used - set(BACKENDS)):
         yield Finding("backend", "failed", f"{unknown!r} is no backend", f"name one of these: {', '.join(BACKENDS)}")
-    for name, family in subject.snapshot.families.items():
-        yield Finding(f"family {name}", "ok", f"{', '.join(family.models)}; {len(family.labels.names)} classes")
+    for name, family in subject.served.families.items():
+        classes = len(family.family.labels.names)
+        yield Finding(f"family {name}", "ok", f"{', '.join(family.models)}; {classes} classes")
         for model in family.models.values():
             try:
                 model_in(verify(model), str(model.path))
-                latency_ms = try_run(model.weights(len(family.labels.names)), subject.config.models.threads).latency_ms
+                latency_ms = try_run(model.weights(classes), subject.config.models.threads).latency_ms
             except JetselError as error:  # noqa: PERF203  # running takes longer
                 yield Finding(model.manifest.name, "failed", str(error).removeprefix(f"{model.manifest.name} "))
             else:
@@ -197,7 +203,7 @@ def models(subject: Subject) -> Iterator[Finding]:
         repair = None if used.calibration else "jetsel calibrate with photographs of your own"
         state: State = "ok" if used.calibration else "info" if used.refused is None else "warning"
         yield Finding(f"calibration of {name}", state, str(used), repair)
-    for line in subject.snapshot.broken:
+    for line in subject.site.broken:
         yield Finding("left out", "warning", line, "correct that file, or remove it")
 
 
@@ -222,8 +228,8 @@ def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
     from jetsel.engines.building.plans import find
 
     host = subject.config.host
-    for family, served in subject.snapshot.families.items():
-        for model in on_tensorrt(family, served.models.values(), len(served.labels.names), subject.config):
+    for family, served in subject.served.families.items():
+        for model in on_tensorrt(family, served.models.values(), len(served.family.labels.names), subject.config):
             name = model.name
             try:
                 made = find(host_settings(host), model.weights, about).record

@@ -13,7 +13,7 @@ import typer
 
 from jetsel.base.errors import JetselError
 from jetsel.cli.options import AskedFamily, DaemonConfig, Endpoint, TimeoutMs, print_json
-from jetsel.cli.settings import endpoint_of
+from jetsel.site.config_file import endpoint_of
 
 if TYPE_CHECKING:
     from jetsel.cli.answers import Outcome

@@ -24,10 +24,10 @@ def config(config: ConfigFile = None) -> None:
 
     To begin a file of your own: jetsel config > jetsel.toml
     """
-    from jetsel.cli import settings
+    from jetsel.site import config_file
 
-    path = settings.locate(config)
-    values = settings.read(path)
+    path = config_file.locate(config)
+    values = config_file.read(path)
     typer.echo(f"# {path}" if path else "# Built-in defaults: no configuration file was given or found.")
     typer.echo(as_toml(values), nl=False)
 

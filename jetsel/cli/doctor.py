@@ -45,12 +45,12 @@ def subject_of(given: Path | None) -> Subject:
     """Return what is looked at; a configuration that cannot be read is a finding, not the end."""
     from jetsel.base.config import Config
     from jetsel.base.errors import ConfigError
-    from jetsel.cli import settings
     from jetsel.cli.checks import Subject
+    from jetsel.site import config_file
 
-    path = settings.locate(given)
+    path = config_file.locate(given)
     try:
-        return Subject(path, settings.read(path))
+        return Subject(path, config_file.read(path))
     except ConfigError as error:
         return Subject(path, Config(), fault=str(error))
 

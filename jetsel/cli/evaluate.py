@@ -28,17 +28,17 @@ def evaluate(
     Every model runs on every photograph, once: the same photographs are judged again without. Each policy is replayed
     on what the models said. Photographs that the calibration was made from flatter it: show it others.
     """
-    from jetsel.calibrate.command import clock_of, record, recording_path
+    from jetsel.calibrate.command import clock_of, job_of, record, recording_path
     from jetsel.calibrate.evaluating import asked
     from jetsel.calibrate.evaluating import evaluate as judged
-    from jetsel.cli import family_calibrations
     from jetsel.cli.terminal import Output
+    from jetsel.site.site import read_site
 
-    calibrations = family_calibrations.find(config, family)
+    calibrations = read_site(config).calibrations(family)
     path = recording or recording_path(calibrations.folder, calibrations.family, photos)
-    job = calibrations.job(path, photos, label_map, labels_from)
+    job = job_of(calibrations, path, photos, label_map, labels_from)
     with Output(quiet=json) as output:
-        in_use = calibrations.in_use(criterion)
+        in_use = calibrations.incumbent(criterion)
         calibration = in_use.calibration
         wanted = [] if ALL in (policy or [ALL]) else policy or []
         replayed = asked(tuple(job.served), calibration, criterion, wanted)

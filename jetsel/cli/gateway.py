@@ -33,7 +33,7 @@ def gateway(
     pip install 'jetsel[gateway]'.
     """
     try:
-        from jetsel.daemon.notify import Notifier
+        from jetsel.base.notify import Notifier
         from jetsel.gateway.server import listening, run
         from jetsel.gateway.settings import Settings, address, check_reach, read_token
     except ModuleNotFoundError as missing:

@@ -33,9 +33,9 @@ def section(config: Path | None, sysfs: Path | None, replay: Path | None = None)
     """
     import msgspec
 
-    from jetsel.cli import settings
+    from jetsel.site import config_file
 
-    power = settings.read(settings.locate(config)).power
+    power = config_file.applied(config).power
     if sysfs is not None:
         power = msgspec.structs.replace(power, sysfs=str(sysfs.absolute()), replay=None)
     return power if replay is None else msgspec.structs.replace(power, replay=str(replay.absolute()))

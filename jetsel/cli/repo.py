@@ -62,19 +62,18 @@ def publish(
     """
     from jetsel.base.config import calibrations_folder
     from jetsel.base.errors import UnknownFamilyError, did_you_mean
-    from jetsel.cli import settings
     from jetsel.fleet import publishing
     from jetsel.fleet.bundling import files_of
     from jetsel.fleet.signing import read_key
     from jetsel.fleet.storage import Storage
-    from jetsel.zoo import model_folders, scan
+    from jetsel.site.site import read_site
 
-    values = settings.read(settings.locate(config))
-    families = scan(model_folders(values.models)).families
+    site = read_site(config)
+    families = site.zoo.families
     if family not in families:
         raise UnknownFamilyError(f"no family {family}{did_you_mean(family, families)}: see jetsel models list")
     private = [read_key(path) for path in sign]
-    files, models = files_of(families[family], calibrations_folder(values.models))
+    files, models = files_of(families[family], calibrations_folder(site.config.models))
     made = publishing.publish(Storage(url), family, models, files, private, [read_key(path) for path in trust])
     if made is None:
         text = f"family {family} is there already, file by file; nothing was changed"

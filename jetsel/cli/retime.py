@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jetsel.cli.family_calibrations import FamilyCalibrations
     from jetsel.policies.calibration import Calibration
+    from jetsel.site.family_calibrations import FamilyCalibrations
 
 
 def retime(calibrations: FamilyCalibrations, tell: Callable[[str, int, int], None]) -> tuple[Calibration, int]:
@@ -15,9 +15,9 @@ def retime(calibrations: FamilyCalibrations, tell: Callable[[str, int, int], Non
     from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.retiming import Shipped
     from jetsel.calibrate.retiming import retime as fit_again
-    from jetsel.daemon.calibration import shipped
-    from jetsel.daemon.snapshot import limits_of
     from jetsel.policies import installed
+    from jetsel.site.calibration_in_use import shipped
+    from jetsel.site.families import limits_of
 
     family, served = calibrations.served()
     found = shipped(family)

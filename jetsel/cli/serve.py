@@ -25,19 +25,19 @@ def serve(config: ConfigFile = None) -> None:
     # says: OpenCV reads it once, when it is imported, so it is the most that max_image_megapixels may be.
     os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(1_000_000_000))
     from jetsel.base.logs import begin, cannot_start
-    from jetsel.cli import settings
     from jetsel.daemon.run import run
+    from jetsel.site import config_file
 
-    path = settings.locate(config)
+    path = config_file.locate(config)
     try:
-        found = settings.read(path)
+        found = config_file.read(path)
     except ConfigError as error:
         begin("error")  # whoever looks for it looks in the journal
         raise SystemExit(cannot_start(error)) from None
     status = 1
     try:
         # Located anew for a reload: the system's file may come while the daemon runs.
-        status = run(found, lambda: settings.read(settings.locate(config)), signals, lambda: settings.locate(config))
+        status = run(found, lambda: config_file.applied(config), signals, lambda: config_file.locate(config))
     except Exception:  # a defect
         sys.excepthook(*sys.exc_info())
     logging.shutdown()

@@ -47,10 +47,10 @@ def simulate(
                 f"--policy {name}: no such policy{did_you_mean(name, POLICIES)}; use {' or '.join(POLICIES)}"
             )
     from jetsel.calibrate.deadlines import predictions
-    from jetsel.cli import family_calibrations
-    from jetsel.daemon.snapshot import limits_of
+    from jetsel.site.families import limits_of
+    from jetsel.site.site import read_site
 
-    calibrations = family_calibrations.find(config, family)
+    calibrations = read_site(config).calibrations(family)
     models, served = calibrations.served()
     calibration, limits = calibrations.entry(None).usable(), limits_of(calibrations.config)
     device = (recording, models, list(served), calibration, calibrations.config, limits)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jetsel.cli.options import DaemonConfig, Endpoint, Json, TimeoutMs, emit
-from jetsel.cli.settings import endpoint_of
+from jetsel.site.config_file import endpoint_of
 
 if TYPE_CHECKING:
     from jetsel.wire import StatusReply

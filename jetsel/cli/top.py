@@ -19,7 +19,7 @@ import typer
 
 from jetsel.base.errors import JetselError
 from jetsel.cli.options import DaemonConfig, Endpoint
-from jetsel.cli.settings import endpoint_of
+from jetsel.site.config_file import endpoint_of
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult

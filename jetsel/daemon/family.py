@@ -10,17 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from jetsel.base.config import Config
-from jetsel.base.errors import ConfigError, JetselError, ManifestError
+from jetsel.base.errors import JetselError, ManifestError
 from jetsel.base.events import event
 from jetsel.base.weights import Weights
-from jetsel.daemon.calibration import (
-    InUse,
-    choose,
-    default_of,
-    offered_models,
-    operating_points,
-    spare_models,
-)
 from jetsel.daemon.drift import Drift
 from jetsel.daemon.requirements import requirements_policy
 from jetsel.edge.models import runners
@@ -31,15 +23,15 @@ from jetsel.features import WORKING_PX
 from jetsel.image import InputSpec
 from jetsel.policies import Policy
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.catalogue import CRITERIA
-from jetsel.policies.registry import no_such
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
 from jetsel.policies.with_edge import deadline_policies, edge_policy
 from jetsel.runtime import Driver, Events, ModelQueue
+from jetsel.site.calibration_in_use import CalibrationInUse, operating_points
+from jetsel.site.configured import ConfiguredFamily
 from jetsel.wire import Criterion
 from jetsel.wire.status import FamilyStatus, ModelStatus
-from jetsel.zoo import Family, Labels, Model, verify
+from jetsel.zoo import Labels, Model, verify
 
 log = logging.getLogger("jetsel.models")
 
@@ -61,7 +53,7 @@ class ServedFamily:
     because: str
     fallback: str  # the model used in doubt
     on_doubt: str  # "use" the fallback or "refuse", where the request does not say
-    in_use: InUse  # the calibration
+    in_use: CalibrationInUse  # the calibration
     shipped: Path  # the folder of the calibration that came with the models, if any did
     on_demand: frozenset[str] = frozenset()  # models that are loaded when a request first needs them
     drift: Drift | None = None  # None: the calibration does not say what it expects
@@ -224,75 +216,47 @@ def _open(model: Model, weights: Weights, backends: Backends, backend: str, work
 
 
 def serve_family(
-    family: Family,
+    configured: ConfiguredFamily,
     config: Config,
     events: Events,
-    *,
-    is_default: bool,
-    before: ServedFamily | None = None,
     edge: Edge | None = None,
 ) -> ServedFamily:
-    """Put one family together from its models, its calibration and the configuration; nothing is loaded yet.
+    """Put one family together as the configuration has it served; nothing is loaded yet.
 
-    before: the family as it was served until this reload; its calibration stays where a new one is refused. edge: what
-    answers for it elsewhere.
-    The configuration's fallback and default policy must be there in the default family; another one that has not got
-    them goes by its own. Raises ConfigError where the default family has not.
+    edge: what answers for it elsewhere.
     """
-    models = served_models(family, config)
-    in_use = choose(family, models, config, before.in_use if before else None)
-    models = _by_time(offered_models(models, in_use.calibration, config), in_use.calibration)
-    on_demand = spare_models(models, in_use.calibration) - {config.policy.fallback}
+    family, models, in_use = configured.family, configured.models, configured.in_use
     temperatures = in_use.calibration.temperatures if in_use.calibration else {}
     queues = {name: ModelQueue(name, None, temperatures.get(name, 1.0)) for name in models}
     if edge is not None:
         queues |= {name: ModelQueue(name, None, runner=one) for name, one in runners(config, family, edge).items()}
-    best = [name for name in models if name not in on_demand][-1]
-    fallback = config.policy.fallback or best
-    if fallback not in models:
-        if is_default:
-            raise ConfigError(
-                f"policy.fallback: family {family.name} has no model {fallback!r}; it has {', '.join(models)}"
-            )
-        fallback = best
     seed(queues, in_use.calibration)
-    defaults, because = defaults_of(family, in_use, config, best, is_default=is_default)
-    policies = {criterion: _offered(criterion, in_use, queues, config) for criterion in in_use.policies}
-    needed = {fallback, *(model for criterion, name in defaults.items() for model in policies[criterion][name].models)}
-    in_8_bits = {name for name, model in models.items() if model.twin is not None}
-    specs = {name: model.manifest.input for name, model in models.items()}
     return ServedFamily(
         name=family.name,
         labels=family.labels,
         models=models,
-        specs=specs,
+        specs={name: model.manifest.input for name, model in models.items()},
         backends={name: config.models.backends.get(name, config.models.backend) for name in models},
         decode_px=family.decode_px,
         driver=Driver(queues, config.models.max_batch, events=events),
-        policies=policies,
+        policies={criterion: _offered(criterion, in_use, queues, config) for criterion in in_use.policies},
         requirements={
             criterion: requirements_policy(criterion, offered, in_use.calibration, *_places(queues), config.edge)
             for criterion, offered in in_use.policies.items()
         },
-        default_policy=defaults,
-        because=because,
-        fallback=fallback,
+        default_policy=dict(configured.default_policy),
+        because=configured.because,
+        fallback=configured.fallback,
         on_doubt=config.policy.on_doubt,
         in_use=in_use,
         shipped=family.calibration,
-        on_demand=on_demand | (in_8_bits - needed),  # twelve models are pulled: the others would only take memory
+        on_demand=configured.on_demand,
         drift=drift_of(in_use.calibration),
     )
 
 
-def _by_time(models: Mapping[str, Model], calibration: Calibration | None) -> dict[str, Model]:
-    """Return the models cheapest first, by the calibration's times where it knows them."""
-    costs_ms = {} if calibration is None else calibration.costs_ms
-    return dict(sorted(models.items(), key=lambda item: costs_ms.get(item[0], item[1].manifest.cost_ms)))
-
-
 def _offered(
-    criterion: Criterion, in_use: InUse, queues: Mapping[str, ModelQueue], config: Config
+    criterion: Criterion, in_use: CalibrationInUse, queues: Mapping[str, ModelQueue], config: Config
 ) -> dict[str, Policy]:
     """What the calibration offers, each model of the edge, and what goes by time or asks the edge, where it can."""
     found = dict(in_use.policies[criterion])
@@ -316,35 +280,3 @@ def drift_of(calibration: Calibration | None) -> Drift | None:
     if calibration is None or calibration.expected is None:
         return None
     return Drift(calibration.expected, calibration.default_policy["top1"], calibration.features_px)
-
-
-def defaults_of(
-    family: Family, in_use: InUse, config: Config, best: str, *, is_default: bool
-) -> tuple[dict[Criterion, str], str]:
-    """Return the policy that answers by default under each criterion, and why.
-
-    best: the most expensive model. Raises ConfigError where the configuration names one that the family has not.
-    """
-    calibration, offered = in_use.calibration, in_use.policies["top1"]
-    wanted = config.policy.default
-    if wanted is not None and (is_default or wanted in offered):
-        if wanted not in offered:
-            raise ConfigError(f"policy.default: family {family.name} has {no_such(wanted, offered)}")
-        return {"top1": wanted, "top5": wanted}, "the configuration says so"
-    if calibration is not None:
-        here = served_models(family, config)
-        found = {criterion: default_of(calibration, criterion, in_use, here) for criterion in CRITERIA}
-        if found["top1"] == calibration.default_policy["top1"]:
-            return found, calibration.because
-        return (
-            found,
-            f"{calibration.default_policy['top1']} needs models that are not here: the most accurate that is here",
-        )
-    single = f"single:{best}"
-    return {"top1": single, "top5": single}, "without a calibration the most expensive model answers"
-
-
-def served_models(family: Family, config: Config) -> dict[str, Model]:
-    """Return those of a family's models that the configuration has served, by name, cheapest first."""
-    only = config.models.only
-    return {model.manifest.name: model for model in family.models if not only or model.manifest.name in only}

@@ -18,10 +18,10 @@ from jetsel.base.config import Config, host_settings
 from jetsel.base.errors import JetselError
 from jetsel.base.events import event
 from jetsel.base.logs import begin, cannot_start
+from jetsel.base.notify import Notifier
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.listener import listen
 from jetsel.daemon.metering.metering import Metering
-from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
 from jetsel.daemon.reload import READY
 from jetsel.daemon.resources import raise_file_limit, return_large_blocks

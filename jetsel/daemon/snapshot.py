@@ -6,21 +6,20 @@ import itertools
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from jetsel.base.config import Config
 from jetsel.base.errors import ConfigError, ShuttingDownError, UnknownFamilyError
 from jetsel.base.events import event
-from jetsel.daemon.family import ServedFamily, serve_family, served_models
+from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.daemon.resources import settle
 from jetsel.edge.models import open_edge
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, Engine
 from jetsel.image import Limits
 from jetsel.runtime import Events
-from jetsel.zoo import Zoo, model_folders, scan
-from jetsel.zoo.folders import planned_families
+from jetsel.site.site import open_site
 
 log = logging.getLogger("jetsel.models")
 
@@ -72,82 +71,27 @@ class Snapshot:
 def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
     """Read the models' folders and put the families together; nothing is loaded yet.
 
-    before: the snapshot that a reload replaces; a family keeps its calibration where the new one is refused.
-    Raises ConfigError where nothing can be served, a name is unknown, or a policy mixes families.
+    before: the snapshot that a reload replaces; a family keeps its calibration if the new one is refused.
+    Raises ConfigError if nothing can be served, a name is unknown, or a policy mixes families.
     """
-    folders = model_folders(config.models)
-    zoo = scan(folders)
-    broken = [f"{item.path}: {item.reason}" for item in zoo.broken]
-    for item in zoo.broken:
-        log.error("model left out: %s: %s", item.path, item.reason, extra=event("model-left-out", path=item.path))
-    served = _served(zoo, config)
-    if not served:
-        raise ConfigError(
-            f"models.paths: no model in {', '.join(map(str, folders)) or 'no folder'}; {'; '.join(broken)}"
-        )
-    default = default_family(config, list(served))
-    if default == "starter" and "imagenet" not in served and before is None:
+    site = open_site(config)
+    site.log_broken()
+    served = site.served({} if before is None else {name: one.in_use for name, one in before.families.items()})
+    default, helped = served.default_family, served.edge_family
+    if default == "starter" and "imagenet" not in served.families and before is None:
         words = "the starter family answers: 100 classes; for ImageNet's 1,000: jetsel models pull efficientnet-lite"
         log.info(words, extra=event("starter-answers"))
-    known = before.families if before else {}
-    helped = config.edge.family or default
-    if helped not in served:
-        raise ConfigError(f"edge.family: there is no family {helped!r}; found: {', '.join(served)}")
     edge = before.edge if before is not None and before.config.edge == config.edge else None
-    edge = edge or open_edge(config, zoo.families[helped])
+    edge = edge or open_edge(config, site.zoo.families[helped])
     events = before.events if before else Events()
     families = {
-        name: serve_family(
-            zoo.families[name],
-            config,
-            events,
-            is_default=name == default,
-            before=known.get(name),
-            edge=edge if name == helped else None,
-        )
-        for name in served
+        name: serve_family(one, config, events, edge if name == helped else None)
+        for name, one in served.families.items()
     }
     if before is not None:  # what [server] says waits for the next start
-        return Snapshot(config, families, default, broken, before.limits, before.workers, events, edge)
+        return Snapshot(config, families, default, site.broken, before.limits, before.workers, events, edge)
     workers = config.server.workers or os.cpu_count() or 1
-    return Snapshot(config, families, default, broken, limits_of(config), workers, events, edge)
-
-
-def _served(zoo: Zoo, config: Config) -> dict[str, list[str]]:
-    """The names of the models that the configuration has served, by family."""
-    known = {model.manifest.name for family in zoo.families.values() for model in family.models}
-    for key, named in (("only", config.models.only), ("backends", config.models.backends)):
-        unknown = sorted(set(named) - known)
-        if unknown:
-            raise ConfigError(f"models.{key}: no folder has {', '.join(unknown)}; see: jetsel models list")
-    return {name: list(models) for name, family in zoo.families.items() if (models := served_models(family, config))}
-
-
-def limits_of(config: Config) -> Limits:
-    """The largest image that is accepted, in serving as in calibration."""
-    return Limits(int(config.server.max_image_mb * 1e6), int(config.server.max_image_megapixels * 1e6))
-
-
-OURS = ("imagenet", "starter")  # what jetsel pulls and what it ships
-
-
-def default_family(config: Config, families: Sequence[str]) -> str:
-    """Return the family of whoever names none.
-
-    That is the configuration's, or else the first of the fleet's plan, the only one, the only one that is the owner's,
-    that of ImageNet, the starter family. Raises ConfigError where there is none of these.
-    """
-    wanted = config.models.default_family
-    if wanted is not None:
-        if wanted not in families:
-            raise ConfigError(f"models.default_family: there is no family {wanted!r}; found: {', '.join(families)}")
-        return wanted
-    owners = [name for name in families if name not in OURS]
-    preferred = [*planned_families(), *(owners if len(owners) == 1 else []), *OURS]
-    found = [name for name in preferred if name in families]
-    if found:
-        return found[0]
-    raise ConfigError(f"models.default_family: several families ({', '.join(families)}) and none named as the default")
+    return Snapshot(config, families, default, site.broken, site.limits, workers, events, edge)
 
 
 def load(

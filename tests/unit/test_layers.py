@@ -32,6 +32,19 @@ def test_a_circle_inside_a_package_is_found(tmp_path: Path) -> None:
     assert layers.findings(tmp_path / "jetsel") == ["a circle of imports: wire.a -> wire.b -> wire.a"]
 
 
+def test_a_command_that_imports_the_daemon_is_found_unless_it_is_serve(tmp_path: Path) -> None:
+    for name, source in {
+        "daemon/run.py": "",
+        "cli/serve.py": "from jetsel.daemon import run\n",
+        "cli/doctor.py": "def look():\n    from jetsel.daemon import run\n",
+    }.items():
+        path = tmp_path / "jetsel" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+    found = layers.findings(tmp_path / "jetsel")
+    assert found == ["cli.doctor imports daemon.run: only cli.serve, fleet.agent.proving may"]
+
+
 def test_the_running_daemon_loads_no_heavy_library() -> None:
     done = subprocess.run([sys.executable, "-c", DAEMON_LOADS], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -36,12 +36,11 @@ def measure(
     """
     from jetsel.calibrate.record.photographs import find
     from jetsel.cli.edge.opened import check_models, opened
-    from jetsel.daemon.snapshot import limits_of
 
-    with opened(config) as (values, family, edge):
-        found, limits = find(photos, family.labels, label_map, need_labels=True).photographs, limits_of(values)
-        check_models(edge, *values.edge.models)
-        for name, model in values.edge.models.items():
+    with opened(config) as (site, family, edge):
+        found, limits = find(photos, family.labels, label_map, need_labels=True).photographs, site.limits
+        check_models(edge, *site.config.edge.models)
+        for name, model in site.config.edge.models.items():
             if model.input != "encoded":
                 raise ConfigError(f"edge.models.{name}: it takes tensors, and is as accurate there as here")
             asking = _Asking(edge, name, limits, family.decode_px)

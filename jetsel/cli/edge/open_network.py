@@ -36,7 +36,7 @@ def open_network(
     It may then send to the addresses of edge.url, and to the name servers where that is a name, and to no other. Give
     it again when these change. The daemon is started again.
     """
-    from jetsel.cli import settings
+    from jetsel.site import config_file
 
     path = prefix.absolute() / DROP_IN.relative_to("/")
     runs = prefix.absolute() == ROOT and not dry_run
@@ -47,7 +47,7 @@ def open_network(
         if not dry_run:
             path.unlink(missing_ok=True)
     else:
-        urls = settings.read(settings.locate(config)).edge.urls
+        urls = config_file.applied(config).edge.urls
         if not urls:
             raise ConfigError('edge.url: name the edge, as in url = "http://edge.local:8000"')
         found = dict.fromkeys(address for url in urls for address in addresses(url))

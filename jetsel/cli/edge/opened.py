@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jetsel.base.errors import ConfigError, JetselError, ModelUnavailableError
-from jetsel.cli import settings
-from jetsel.daemon.snapshot import default_family
 from jetsel.edge.messages import REPAIRS
 from jetsel.edge.models import open_edge
-from jetsel.zoo import model_folders, scan
+from jetsel.site.site import Site, read_site
 
 if TYPE_CHECKING:
-    from jetsel.base.config import Config
     from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
     from jetsel.zoo import Family
 
@@ -27,18 +24,15 @@ POLL_S = 0.05
 
 
 @contextlib.contextmanager
-def opened(config: Path | None) -> Iterator[tuple[Config, Family, Edge]]:
+def opened(config: Path | None) -> Iterator[tuple[Site, Family, Edge]]:
     """Open the edge that the configuration names, and wait until it can be asked.
 
     Raises ConfigError where none is named, ModelUnavailableError where it cannot be asked.
     """
     logging.getLogger("jetsel").addHandler(logging.NullHandler())  # what the edge logs is in the command's own error
-    values = settings.read(settings.locate(config))
-    zoo = scan(model_folders(values.models))
-    name = values.edge.family or default_family(values, list(zoo.families))
-    if name not in zoo.families:
-        raise ConfigError(f"edge.family: there is no family {name!r}; found: {', '.join(zoo.families)}")
-    edge = open_edge(values, zoo.families[name])
+    site = read_site(config)
+    family = site.family(site.config.edge.family, "edge.family")
+    edge = open_edge(site.config, family)
     if edge is None:
         raise ConfigError('edge.url: name the edge, as in url = "http://edge.local:8000", and allow that it is asked')
     try:
@@ -47,7 +41,7 @@ def opened(config: Path | None) -> Iterator[tuple[Config, Family, Edge]]:
             if time.monotonic() > until_s or any(repair in reason for repair in REPAIRS.values()):
                 raise ModelUnavailableError(f"the edge cannot be asked: {reason}; correct [edge], or start the server")
             time.sleep(POLL_S)
-        yield values, zoo.families[name], edge
+        yield site, family, edge
     finally:
         edge.close()
 

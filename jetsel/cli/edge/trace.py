@@ -34,7 +34,6 @@ def trace(
     """
     from jetsel.base.files import open_regular
     from jetsel.cli.edge.opened import ask, check_models, opened
-    from jetsel.daemon.snapshot import limits_of
     from jetsel.edge.runner import EdgeAnswer, Photograph
     from jetsel.image import decode, jpeg
 
@@ -43,16 +42,16 @@ def trace(
             content = opened_file.read()
     except OSError as error:
         raise ConfigError(f"{photo}: {error.strerror}: name a photograph") from None
-    with opened(config) as (values, family, edge):
-        whole = decode(content, limits_of(values), family.decode_px).bgr
+    with opened(config) as (site, family, edge):
+        whole = decode(content, site.limits, family.decode_px).bgr
         files = [content, *(jpeg(whole, px) for px in REDUCED_PX if px < min(whole.shape[:2]))]
-        names = list(values.edge.models)
+        names = list(site.config.edge.models)
         name = model or names[0]
-        if name not in names or values.edge.models[name].input != "encoded":
-            known = ", ".join(name for name in names if values.edge.models[name].input == "encoded") or "none"
+        if name not in names or site.config.edge.models[name].input != "encoded":
+            known = ", ".join(name for name in names if site.config.edge.models[name].input == "encoded") or "none"
             raise ConfigError(f"--model {name}: name a model of the edge that takes files: {known}")
         check_models(edge, name)
-        meter = _Meter(values.power)
+        meter = _Meter(site.config.power)
         server_told, failed, carried_bytes, last = 0, 0, 0, ""
         for number in range(count):
             begun_s, file = time.monotonic(), files[number % len(files)]

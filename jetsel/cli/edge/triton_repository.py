@@ -25,23 +25,14 @@ def triton_repository(
 
     Triton's ONNX Runtime backend runs the models unless an option says otherwise.
     """
-    from jetsel.base.errors import UnknownFamilyError, did_you_mean
-    from jetsel.cli import settings
-    from jetsel.daemon.snapshot import default_family
     from jetsel.edge.triton_repository import write
-    from jetsel.zoo import model_folders, scan
+    from jetsel.site.site import read_site
 
     if python_backend and tensorrt:
         raise ConfigError("--python-backend and --tensorrt: choose one")
-    values = settings.read(settings.locate(config))
-    zoo = scan(model_folders(values.models))
-    wanted = family or default_family(values, list(zoo.families))
-    if wanted not in zoo.families:
-        known = ", ".join(zoo.families)
-        raise UnknownFamilyError(f"there is no family {wanted}{did_you_mean(wanted, zoo.families)}: found: {known}")
-    found = zoo.families[wanted]
-    models = [zoo.find(name, wanted)[1] for name in model] if model else found.models
+    site = read_site(config)
+    found = site.family(family)
+    models = [site.zoo.find(name, found.name)[1] for name in model] if model else found.models
     mapped = write(out, found.labels, models, "python" if python_backend else "tensorrt" if tensorrt else "onnx")
-    typer.echo(
-        f'# add to jetsel.toml, where [edge] has url = "http://HOST:8000" and family = "{wanted}":\n{mapped}', nl=False
-    )
+    where = f'url = "http://HOST:8000" and family = "{found.name}"'
+    typer.echo(f"# add to jetsel.toml, where [edge] has {where}:\n{mapped}", nl=False)

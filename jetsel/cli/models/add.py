@@ -74,8 +74,8 @@ def add(
 
     It is copied: the file that you name is not needed any more. Whatever fails, nothing is added.
     """
-    from jetsel.cli import settings
     from jetsel.cli.models.placed import place
+    from jetsel.site import config_file
     from jetsel.zoo.adding import Wanted
     from jetsel.zoo.labels import labels_file
 
@@ -100,4 +100,4 @@ def add(
         version=version,
         output=output,
     )
-    place(onnx, wanted, settings.read(settings.locate(config)), folder, replace=replace, json=json)
+    place(onnx, wanted, config_file.applied(config), folder, replace=replace, json=json)

@@ -47,18 +47,18 @@ def build(
     """
     from jetsel.base.config import host_settings
     from jetsel.base.errors import JetselError
-    from jetsel.cli import settings
     from jetsel.cli.models.candidates import BACKEND, asked_for, on_tensorrt, order_of
     from jetsel.cli.models.samples import BuiltInPhotographs, PhotographFolder
-    from jetsel.daemon.snapshot import limits_of
     from jetsel.engines.building.builder import Builder
     from jetsel.engines.building.trial import ENOUGH
+    from jetsel.site import config_file
+    from jetsel.site.families import limits_of
 
     def tell(line: str, *, is_result: bool = False) -> None:
         if not json:
             typer.echo(line, err=not is_result)
 
-    values = settings.read(settings.locate(config))
+    values = config_file.applied(config)
     candidates = asked_for(values, names or [], family)
     configured = host_settings(values.host)
     wanted = configured if precision is None else replace(configured, precision=precision)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from jetsel.base.config import Config
 from jetsel.base.errors import ConfigError, UnknownFamilyError, UnknownModelError
 from jetsel.base.weights import Weights
-from jetsel.daemon.family import served_models
 from jetsel.engines.building.builder import Order
 from jetsel.engines.building.trial import Array, Photographs
 from jetsel.image import InputSpec, Photograph, model_input
+from jetsel.site.families import served_models
 from jetsel.zoo import Model, model_folders, scan, verify
 
 BACKEND = "tensorrt"  # the one whose models are built

@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 
 def list_models(config: ConfigFile = None, json: Json = False) -> None:
     """List every model that the configuration's folders hold, by family, cheapest first, with its notice."""
-    from jetsel.cli import settings
-    from jetsel.zoo.folders import model_folders
-    from jetsel.zoo.store import scan
+    from jetsel.site.site import read_site
 
-    zoo = scan(model_folders(settings.read(settings.locate(config)).models))
+    zoo = read_site(config).zoo
     if json:
         print_json(as_plain(zoo))
         return

@@ -70,30 +70,29 @@ def optimize(
     from jetsel.base.errors import CalibrationError
     from jetsel.base.state import state_folder
     from jetsel.calibrate.report import NO_PAGE, Section, render_sections
-    from jetsel.cli import settings
     from jetsel.cli.models.candidate_tables import drawn, sentences, tables_of
     from jetsel.cli.models.optimizing import Asked, optimize
     from jetsel.cli.models.placed import first_writable, notes_of
     from jetsel.cli.terminal import Output, console
+    from jetsel.site.site import read_site
     from jetsel.train.optimize.recipes import chosen
-    from jetsel.zoo import model_folders, scan
     from jetsel.zoo.placing import copy_to
 
-    values = settings.read(settings.locate(config))
-    known, parent = scan(model_folders(values.models)).find(model, family)
+    site = read_site(config)
+    known, parent = site.zoo.find(model, family)
     identity = parent.manifest.identity[:12]
     folder = work or state_folder("optimize") / f"{known.name}-{parent.manifest.name}-{identity}"
     asked = Asked(
         photos, learn_on, label_map, chosen(methods), max_drop, target_ms, target_mb, epochs, 60 * minutes, add or ()
     )
     with Output(quiet=json) as output:
-        found = optimize(known, parent, values, asked, folder, output)
+        found = optimize(known, parent, site.config, asked, folder, output)
     for name in add or []:
         if name in found.failed or name not in found.models:
             raise CalibrationError(f"--add: {name} could not be made: {found.failed.get(name, 'see the table')}")
-    target = first_writable(values)
+    target = first_writable(site.config)
     added = [copy_to(found.models[name], target) for name in add or []]
-    notes = notes_of(values, target, known.name, add or []) if added else []
+    notes = notes_of(site.config, target, known.name, add or []) if added else []
     tables = tables_of(found)
     title, section = f"Candidates of {parent.manifest.name}", Section("Candidates", (), tables)
     page = render_sections("jetsel models optimize", title, sentences(found), [section])

@@ -20,10 +20,9 @@ from jetsel.calibrate.candidates import Verdict, judged
 from jetsel.calibrate.command import Job, record
 from jetsel.cli.models.candidates import BACKEND, Candidate, order_of
 from jetsel.cli.models.samples import BuiltInPhotographs, PhotographFolder
-from jetsel.daemon.family import served_models
-from jetsel.daemon.snapshot import limits_of
 from jetsel.engines.building.builder import Builder
 from jetsel.engines.trying import try_run
+from jetsel.site.families import limits_of, served_models
 from jetsel.train.optimize.making import NEEDS_TORCH, Facts, facts_of, make, name_of
 from jetsel.train.optimize.material import Material, Plan, check_enough, drawn
 from jetsel.train.optimize.recipes import FACTORISING, PRUNING, Recipe, recipes

@@ -68,15 +68,15 @@ def first_writable(values: Config) -> Path:
 
 def notes_of(values: Config, folder: Path, family: str, added: Sequence[str]) -> list[str]:
     """Say which settings keep a daemon of this configuration from serving these models, by default too."""
-    from jetsel.daemon.snapshot import default_family
-    from jetsel.zoo import model_folders, scan
+    from jetsel.site.site import open_site
+    from jetsel.zoo import model_folders
 
     notes = []
     if folder.resolve() not in [known.resolve() for known in model_folders(values.models)]:
         paths = ", ".join(f'"{path}"' for path in [*values.models.paths, folder.resolve()])
         notes.append(f"the daemon does not read {folder}: under [models] in jetsel.toml, write paths = [{paths}]")
     else:
-        default = default_family(values, list(scan(model_folders(values.models)).families))
+        default = open_site(values).default_family
         if default != family:
             notes.append(
                 f"requests that name no family are answered by {default}: under [models] in jetsel.toml, write "

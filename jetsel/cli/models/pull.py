@@ -44,16 +44,16 @@ def pull(
     """
     from jetsel.base.errors import ManifestError
     from jetsel.base.weights import Weights
-    from jetsel.cli import settings
     from jetsel.cli.models.family import pull_family, tell
     from jetsel.cli.models.placed import place
     from jetsel.engines.trying import largest_difference
+    from jetsel.site import config_file
     from jetsel.zoo import pretrained
     from jetsel.zoo.adding import Wanted
     from jetsel.zoo.labels import table_of
     from jetsel.zoo.published import published
 
-    values = settings.read(settings.locate(config))
+    values = config_file.applied(config)
     if reference == pretrained.NAME:
         if name is not None:
             raise typer.BadParameter("efficientnet-lite is several models, each with a name of its own: leave it out")

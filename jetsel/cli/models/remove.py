@@ -30,12 +30,12 @@ def remove(
     A calibration belongs to the models that it was made with, and is refused without one of them.
     """
     from jetsel.base.errors import ManifestError
-    from jetsel.cli import settings
-    from jetsel.zoo import STARTER, model_folders, scan
+    from jetsel.site.site import read_site
+    from jetsel.zoo import STARTER
     from jetsel.zoo.placing import take_out
 
-    values = settings.read(settings.locate(config))
-    found, models = _chosen(scan(model_folders(values.models)), name, family)
+    site = read_site(config)
+    found, models = _chosen(site.zoo, name, family)
     names = [model.manifest.name for model in models]
     folders = ", ".join(dict.fromkeys(str(model.directory) for model in models))
     if any(model.directory.resolve() == STARTER.resolve() for model in models):
@@ -44,7 +44,7 @@ def remove(
             "only = [...], under [models] in jetsel.toml"
         )
     notes = [f"calibrations of family {found.name} that were made with it are refused from then on"]
-    notes += [note for one in names for note in _named_in(values, one)]
+    notes += [note for one in names for note in _named_in(site.config, one)]
     if not yes:
         for note in notes:
             typer.echo(f"note: {note}", err=True)

@@ -38,17 +38,15 @@ def train_head(
     from jetsel.base.files import sha256_of
     from jetsel.calibrate.record import find, loaded_models
     from jetsel.calibrate.record.photographs import labels_in, left_out_lines
-    from jetsel.cli import settings
     from jetsel.cli.models.placed import notes_of
     from jetsel.cli.terminal import Output
-    from jetsel.daemon.snapshot import limits_of
+    from jetsel.site.site import read_site
     from jetsel.train.heads import see, train
-    from jetsel.zoo import model_folders, scan
     from jetsel.zoo.heading import NewFamily, add_head, check_name
     from jetsel.zoo.labels import Labels, table_of
 
-    values = settings.read(settings.locate(config))
-    zoo = scan(model_folders(values.models))
+    site = read_site(config)
+    values, zoo = site.config, site.zoo
     known = _backbone(zoo, backbone)
     if not labels_in(photos):
         raise CalibrationError(f"{photos}: it has no class folders; make one folder of images for each class")
@@ -62,7 +60,7 @@ def train_head(
     folder = check_before(values, labels, [one.class_number for one in found.photographs])
     shown = [(one.path, one.class_number) for one in found.photographs if one.class_number is not None]
     with Output(quiet=json) as output, loaded_models(known, values) as engines:
-        seen = see(shown, known.models, engines, limits_of(values), known.decode_px, output.step)
+        seen = see(shown, known.models, engines, site.limits, known.decode_px, output.step)
         trained = train(seen, labels.names, output.step)
     unreadable = [(str(path), f"unreadable: {reason}") for path, reason in seen.unreadable]
     left_out = [*((str(one.path), one.reason) for one in found.skipped), *unreadable]

@@ -10,11 +10,11 @@ from jetsel.base.config import Config, host_settings
 from jetsel.base.errors import RepositoryError
 from jetsel.calibrate.retiming import Shipped, retime
 from jetsel.daemon.resources import resident_mb, settle
-from jetsel.daemon.snapshot import limits_of
 from jetsel.engines import Backends, warm_up
 from jetsel.fleet.agent.installing import CALIBRATION, SHIPPED
 from jetsel.policies import installed
 from jetsel.policies.coding import ARRAYS, MANIFEST, save
+from jetsel.site.families import limits_of
 from jetsel.zoo import Family, scan, verify
 
 

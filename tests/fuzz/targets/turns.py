@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from jetsel.base.config import Config, Models, Power, Server, host_settings
 from jetsel.base.errors import InternalError
+from jetsel.base.notify import Notifier
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.metering.metering import Metering
-from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Port
 from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.engines import Backends

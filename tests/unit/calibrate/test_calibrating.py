@@ -10,7 +10,7 @@ import pytest
 
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.assemble import Identity
-from jetsel.calibrate.calibrating import Calibrated, InUse, Order, calibrate
+from jetsel.calibrate.calibrating import Calibrated, Incumbent, Order, calibrate
 from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.record import Energies, Loaded, Times
 from jetsel.calibrate.recording import Recording
@@ -122,7 +122,7 @@ def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibr
 @pytest.mark.slow
 def test_what_is_in_use_is_the_rival_and_is_not_better_than_itself(found: Calibrated) -> None:
     winner = found.findings.winner
-    again = calibrated(drawn(), dataclasses.replace(ORDER, in_use=InUse(winner, found.calibration)))
+    again = calibrated(drawn(), dataclasses.replace(ORDER, in_use=Incumbent(winner, found.calibration)))
     assert again.findings.rival == f"the {winner} of {found.calibration.created}"
     assert again.findings.winner == winner
     assert not again.is_better
@@ -131,7 +131,7 @@ def test_what_is_in_use_is_the_rival_and_is_not_better_than_itself(found: Calibr
 def test_a_model_in_use_that_is_no_better_is_replaced_and_named() -> None:
     loaded = drawn()
     equal = dataclasses.replace(loaded.recording, logits=loaded.recording.logits[[0, 0, 0]])
-    order = dataclasses.replace(ORDER, in_use=InUse("single:l"))
+    order = dataclasses.replace(ORDER, in_use=Incumbent("single:l"))
     found = calibrated(dataclasses.replace(loaded, recording=equal), order)
     assert (found.findings.winner, found.findings.rival, found.is_better) == ("single:s", "single:l", True)
     assert found.findings.current == found.findings.comparisons["top1"].policies["single:l"]
@@ -141,7 +141,7 @@ def test_a_model_in_use_that_is_no_better_is_replaced_and_named() -> None:
 
 
 def test_what_nothing_may_replace_has_the_best_trade_for_it_named_and_no_dearer_one(found: Calibrated) -> None:
-    in_use = InUse(found.findings.winner, found.calibration)
+    in_use = Incumbent(found.findings.winner, found.calibration)
     few = calibrated(drawn(200), dataclasses.replace(ORDER, in_use=in_use))
     policies = few.findings.comparisons["top1"].policies
     assert not few.is_better
@@ -153,7 +153,7 @@ def test_what_nothing_may_replace_has_the_best_trade_for_it_named_and_no_dearer_
 def test_a_limit_is_kept_by_what_wins_and_by_what_is_asked_for() -> None:
     least, most = COSTS_MS["m"], COSTS_MS["l"]
     within = calibrated(
-        drawn(200), dataclasses.replace(ORDER, goal=Goal(max_time_ms=most / 2), in_use=InUse("single:l"))
+        drawn(200), dataclasses.replace(ORDER, goal=Goal(max_time_ms=most / 2), in_use=Incumbent("single:l"))
     )
     result = within.findings.comparisons["top1"].policies[within.findings.winner]
     assert within.is_allowed

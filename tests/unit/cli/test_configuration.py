@@ -9,8 +9,8 @@ import pytest
 
 from jetsel.base.config import Config, parse
 from jetsel.base.errors import ConfigError
-from jetsel.cli import settings
 from jetsel.cli.configuration import as_toml, explained
+from jetsel.site import config_file
 
 
 def test_every_key_is_explained_even_where_it_has_no_value() -> None:
@@ -33,12 +33,12 @@ def test_the_default_and_the_range_are_told_beside_another_value() -> None:
 
 def test_the_file_given_is_read_before_the_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     system = tmp_path / "system.toml"
-    monkeypatch.setattr(settings, "SYSTEM_CONFIG", str(system))
-    assert settings.locate(None) is None
-    assert settings.read(None) == Config()
+    monkeypatch.setattr(config_file, "SYSTEM_CONFIG", str(system))
+    assert config_file.locate(None) is None
+    assert config_file.read(None) == Config()
     system.write_text("")
-    assert settings.locate(None) == system
-    assert settings.locate(tmp_path / "own.toml") == tmp_path / "own.toml"
+    assert config_file.locate(None) == system
+    assert config_file.locate(tmp_path / "own.toml") == tmp_path / "own.toml"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_file_that_cannot_be_used_is_named_in_one_line(tmp_path: Path, content
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=said) as raised:
-        settings.read(path)
+        config_file.read(path)
     assert str(raised.value).startswith(f"{path}: ")
     assert "\n" not in str(raised.value)
 
@@ -73,7 +73,7 @@ def test_the_environment_names_a_file_and_the_users_own_comes_before_the_systems
     own.write_text("")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("JETSEL_CONFIG", raising=False)
-    assert settings.locate(None) == own
+    assert config_file.locate(None) == own
     monkeypatch.setenv("JETSEL_CONFIG", str(tmp_path / "named.toml"))
-    assert settings.locate(None) == tmp_path / "named.toml"
-    assert settings.locate(own) == own
+    assert config_file.locate(None) == tmp_path / "named.toml"
+    assert config_file.locate(own) == own

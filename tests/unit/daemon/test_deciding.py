@@ -13,6 +13,7 @@ from jetsel.daemon.deciding import policy_for, why
 from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.policies.requirements import Requirements
 from jetsel.runtime import Events
+from jetsel.site.configured import configured
 from jetsel.wire import Classify
 from jetsel.zoo import scan
 from tests.unit.daemon.families import calibrate, put_family
@@ -24,7 +25,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def served(folder: Path, **sections: Any) -> ServedFamily:
-    return serve_family(scan([folder]).families["cats"], Config(**sections), Events(), is_default=True)
+    config = Config(**sections)
+    return serve_family(configured(scan([folder]).families["cats"], config, is_default=True), config, Events())
 
 
 def asked(**fields: Any) -> Classify:

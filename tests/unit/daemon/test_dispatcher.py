@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.base.config import Config, Models, Power, host_settings
+from jetsel.base.notify import Notifier
 from jetsel.daemon import pipeline
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.identity import Identity
 from jetsel.daemon.metering.metering import Metering
-from jetsel.daemon.notify import Notifier
 from jetsel.daemon.port import Message, Port, Route
 from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.daemon.zmtp import Connection

@@ -10,6 +10,7 @@ import pytest
 from jetsel.base.config import Config, Policy
 from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.runtime import Events
+from jetsel.site.configured import configured
 from jetsel.zoo import scan
 from tests.unit.daemon.families import calibrate, put_family
 
@@ -22,7 +23,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def served(folder: Path, **sections: Any) -> ServedFamily:
-    return serve_family(scan([folder]).families["cats"], Config(**sections), Events(), is_default=True)
+    config = Config(**sections)
+    return serve_family(configured(scan([folder]).families["cats"], config, is_default=True), config, Events())
 
 
 def test_without_a_calibration_the_most_expensive_model_answers(folder: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jetsel.base.errors import ReloadFailedError
-from jetsel.daemon.notify import Notifier
+from jetsel.base.notify import Notifier
 from jetsel.daemon.port import Route
 from jetsel.daemon.reload import ReloadRequests
 from jetsel.daemon.tally import Tally

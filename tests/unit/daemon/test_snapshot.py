@@ -11,10 +11,11 @@ import pytest
 
 from jetsel.base.config import Config, Models, Policy, Server
 from jetsel.base.errors import ConfigError, JetselError, UnknownFamilyError
-from jetsel.daemon.snapshot import Snapshot, default_family, load, read_snapshot
+from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
 from jetsel.engines import Backends
 from jetsel.policies.cascade import Rung
 from jetsel.policies.kind import Part
+from jetsel.site.families import default_family
 from jetsel.zoo import scan
 from jetsel.zoo.store import IN_8_BITS
 from tests.unit.daemon.families import CLASSES, SIDE_PX, calibrate, put_family

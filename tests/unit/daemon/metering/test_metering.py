@@ -13,6 +13,7 @@ from jetsel.daemon.metering.metering import Metering
 from jetsel.policies.requirements import Requirements
 from jetsel.power.machine import kept
 from jetsel.runtime import Events
+from jetsel.site.configured import configured
 from jetsel.wire import Classify
 from jetsel.zoo import scan
 from tests.system.boards import IDLE_W, Board
@@ -57,7 +58,7 @@ def test_requirements_count_on_no_model_that_the_budget_leaves_out_and_on_no_ene
     folder = put_family(tmp_path / "cats", "cats", "s", "m", "l")
     calibrate(folder, "cats", machine=kept(board.facts()), energies_mj={"s": 1.0, "m": 2.0, "l": 3.0})
     family, request = (
-        serve_family(scan([folder]).families["cats"], Config(), Events(), is_default=True),
+        serve_family(configured(scan([folder]).families["cats"], Config(), is_default=True), Config(), Events()),
         Classify(1, "a", most_energy_mj=2.0),
     )
     metering = Metering(Power(sysfs=str(board.sysfs), sensor="none"))

@@ -22,6 +22,11 @@ def locate(given: Path | None) -> Path | None:
     return next((path for path in (own, Path(SYSTEM_CONFIG)) if path.exists()), None)
 
 
+def applied(given: Path | None) -> Config:
+    """Return the configuration that applies; given: the file that a command was given. Raises ConfigError."""
+    return read(locate(given))
+
+
 def endpoint_of(given: str | None, config: Path | None) -> str | None:
     """Return where a command asks the daemon: the address given, $JETSEL_ENDPOINT, or that of the file `config`.
 

@@ -24,7 +24,7 @@ log = logging.getLogger("jetsel.models")
 
 
 @dataclass(frozen=True, eq=False)
-class InUse:
+class CalibrationInUse:
     """The calibration in use, None where there is none, and the policies that it offers by criterion and name.
 
     source: which one it is, or why there is none, for people. refused: what should have been used instead, and why it
@@ -41,7 +41,9 @@ class InUse:
         return self.source if self.refused is None else f"{self.source}; refused: {self.refused}"
 
 
-def choose(family: Family, models: Mapping[str, Model], config: Config, before: InUse | None) -> InUse:
+def choose(
+    family: Family, models: Mapping[str, Model], config: Config, before: CalibrationInUse | None
+) -> CalibrationInUse:
     """Return the first calibration that belongs to the models: the owner's, then the one that came with them.
 
     models: those served, by name, the models cheapest first. before: what this family was served with until this
@@ -65,9 +67,11 @@ def choose(family: Family, models: Mapping[str, Model], config: Config, before: 
             if kept is not None:
                 return replace(kept, refused="; ".join(refused))
             continue
-        return InUse(calibration, policies, found.called, "; ".join(refused) or None, _identity(found, calibration))
+        return CalibrationInUse(
+            calibration, policies, found.called, "; ".join(refused) or None, _identity(found, calibration)
+        )
     source = f"refused: {'; '.join(refused)}" if refused else "none was made"
-    return InUse(None, catalogue(list(models), None), source)
+    return CalibrationInUse(None, catalogue(list(models), None), source)
 
 
 def shipped(family: Family) -> Installed | None:
@@ -129,7 +133,7 @@ def competing_models(models: Mapping[str, Model], calibration: Calibration | Non
     return {name: model for name, model in here.items() if name not in spare or model.twin is not None}
 
 
-def default_of(calibration: Calibration, criterion: Criterion, in_use: InUse, here: Collection[str]) -> str:
+def default_of(calibration: Calibration, criterion: Criterion, in_use: CalibrationInUse, here: Collection[str]) -> str:
     """Return the calibration's default policy, or the most accurate one of these models where it needs others."""
     default, figures = calibration.default_policy[criterion], calibration.figures.get(criterion, {})
     offered = in_use.policies[criterion]
@@ -150,7 +154,9 @@ def _identity(found: Installed, calibration: Calibration) -> CalibrationIdentity
     return None if found.sha256 is None else CalibrationIdentity(number, calibration.created, found.sha256)
 
 
-def _kept(before: InUse | None, family: Family, models: Mapping[str, Model], config: Config) -> InUse | None:
+def _kept(
+    before: CalibrationInUse | None, family: Family, models: Mapping[str, Model], config: Config
+) -> CalibrationInUse | None:
     """What the family was served with, with the policies that it offers now; None where it does not belong any more."""
     if before is None or before.calibration is None:
         return None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.daemon.notify import LONGEST_STATUS, Notifier
+from jetsel.base.notify import LONGEST_STATUS, Notifier
 from tests.waiting import LIMIT_S
 
 Begin = Callable[[str], Notifier]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.cli.settings import endpoint_of
+from jetsel.site.config_file import endpoint_of
 
 
 def test_the_address_is_the_one_given_the_variables_or_the_configurations(

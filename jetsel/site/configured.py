@@ -1,0 +1,93 @@
+"""What a configuration serves of each family: its models, the calibration in use, and what answers by default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jetsel.base.config import Config
+from jetsel.base.errors import ConfigError
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.catalogue import CRITERIA
+from jetsel.policies.registry import no_such
+from jetsel.site.calibration_in_use import CalibrationInUse, choose, default_of, offered_models, spare_models
+from jetsel.site.families import served_models
+from jetsel.wire import Criterion
+from jetsel.zoo import Family, Model
+
+
+@dataclass(frozen=True, eq=False)
+class ConfiguredFamily:
+    """One family as the configuration has it served; no model is loaded.
+
+    models: those offered, by name, cheapest first. on_demand: those that are loaded when a request first needs them.
+    fallback: the model used in doubt. default_policy: by criterion; because: why, in words.
+    """
+
+    family: Family
+    models: dict[str, Model]
+    in_use: CalibrationInUse
+    on_demand: frozenset[str]
+    fallback: str
+    default_policy: dict[Criterion, str]
+    because: str
+
+
+def configured(
+    family: Family, config: Config, *, is_default: bool, before: CalibrationInUse | None = None
+) -> ConfiguredFamily:
+    """Return what the configuration serves of a family.
+
+    before: the calibration that it was served with until a reload; it stays if the new one is refused.
+    The configuration's fallback and default policy must be there in the default family; another family that lacks them
+    goes by its own. Raises ConfigError if the default family lacks them.
+    """
+    served = served_models(family, config)
+    in_use = choose(family, served, config, before)
+    models = _by_time(offered_models(served, in_use.calibration, config), in_use.calibration)
+    on_demand = spare_models(models, in_use.calibration) - {config.policy.fallback}
+    best = [name for name in models if name not in on_demand][-1]
+    fallback = config.policy.fallback or best
+    if fallback not in models:
+        if is_default:
+            raise ConfigError(
+                f"policy.fallback: family {family.name} has no model {fallback!r}; it has {', '.join(models)}"
+            )
+        fallback = best
+    defaults, because = defaults_of(family, in_use, config, best, is_default=is_default)
+    needed = {fallback, *(model for way, name in defaults.items() for model in in_use.policies[way][name].models)}
+    in_8_bits = {name for name, model in models.items() if model.twin is not None}
+    on_demand |= in_8_bits - needed  # twelve models are pulled: the others would only take memory
+    return ConfiguredFamily(family, models, in_use, on_demand, fallback, defaults, because)
+
+
+def defaults_of(
+    family: Family, in_use: CalibrationInUse, config: Config, best: str, *, is_default: bool
+) -> tuple[dict[Criterion, str], str]:
+    """Return the policy that answers by default under each criterion, and why.
+
+    best: the most expensive model. Raises ConfigError if the configuration names a policy that the family lacks.
+    """
+    calibration, offered = in_use.calibration, in_use.policies["top1"]
+    wanted = config.policy.default
+    if wanted is not None and (is_default or wanted in offered):
+        if wanted not in offered:
+            raise ConfigError(f"policy.default: family {family.name} has {no_such(wanted, offered)}")
+        return {"top1": wanted, "top5": wanted}, "the configuration says so"
+    if calibration is not None:
+        here = served_models(family, config)
+        defaults = {criterion: default_of(calibration, criterion, in_use, here) for criterion in CRITERIA}
+        if defaults["top1"] == calibration.default_policy["top1"]:
+            return defaults, calibration.because
+        return (
+            defaults,
+            f"{calibration.default_policy['top1']} needs models that are not here: the most accurate that is here",
+        )
+    single = f"single:{best}"
+    return {"top1": single, "top5": single}, "without a calibration the most expensive model answers"
+
+
+def _by_time(models: Mapping[str, Model], calibration: Calibration | None) -> dict[str, Model]:
+    """Return the models cheapest first, by the calibration's times if it knows them."""
+    costs_ms = {} if calibration is None else calibration.costs_ms
+    return dict(sorted(models.items(), key=lambda item: costs_ms.get(item[0], item[1].manifest.cost_ms)))
