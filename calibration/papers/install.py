@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.assemble import Identity
-from jetsel.calibrate.calibrating import Order, calibrate
+from jetsel.calibrate.calibrating import calibrate
+from jetsel.calibrate.decision import Order
 from jetsel.calibrate.goal import Goal, Outcomes, difference
 from jetsel.calibrate.held_out import fit_temperatures, learn, try_out
 from jetsel.calibrate.record import Loaded, load

@@ -17,7 +17,8 @@ import msgspec
 
 from jetsel import image
 from jetsel.calibrate.assemble import Identity
-from jetsel.calibrate.calibrating import Calibrated, Order, calibrate
+from jetsel.calibrate.calibrating import Calibrated, calibrate
+from jetsel.calibrate.decision import Order
 from jetsel.calibrate.evaluating import asked, evaluate
 from jetsel.calibrate.findings import ImageSample
 from jetsel.calibrate.from_files import FeatureClock, decoded

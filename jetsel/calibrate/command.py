@@ -12,8 +12,9 @@ from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError, did_you_mean
 from jetsel.calibrate import record as recording
 from jetsel.calibrate.assemble import Identity
-from jetsel.calibrate.calibrating import FOLDS, Calibrated, Order, calibrate, check_top5
+from jetsel.calibrate.calibrating import FOLDS, Calibrated, calibrate, check_top5
 from jetsel.calibrate.classes import check_family
+from jetsel.calibrate.decision import Order
 from jetsel.calibrate.from_files import FeatureClock, decoded
 from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.record import Found, Loaded

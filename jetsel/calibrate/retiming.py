@@ -16,8 +16,9 @@ from jetsel import image
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.assemble import Identity
-from jetsel.calibrate.calibrating import Order, calibrate
+from jetsel.calibrate.calibrating import calibrate
 from jetsel.calibrate.condensed import Condensed, read_condensed, read_models
+from jetsel.calibrate.decision import Order
 from jetsel.calibrate.from_files import FeatureClock, Shown
 from jetsel.calibrate.record.bench import features_of
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather

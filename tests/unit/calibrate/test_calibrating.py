@@ -10,7 +10,8 @@ import pytest
 
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.assemble import Identity
-from jetsel.calibrate.calibrating import Calibrated, Incumbent, Order, calibrate
+from jetsel.calibrate.calibrating import Calibrated, calibrate
+from jetsel.calibrate.decision import Order
 from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.record import Energies, Loaded, Times
 from jetsel.calibrate.recording import Recording
@@ -21,6 +22,7 @@ from jetsel.policies.calibration import check
 from jetsel.policies.catalogue import CRITERIA, catalogue
 from jetsel.policies.coding import read, save
 from jetsel.policies.registry import KINDS
+from jetsel.site.family_calibrations import Incumbent
 
 NAMES = ALL_NAMES[:4]  # few, so that choosing among them takes no time
 COSTS_MS = {"s": 1.0, "m": 3.0, "l": 10.0}
